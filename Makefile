@@ -1,0 +1,47 @@
+# Every target makes .venv itself, with uv when it is there, else with venv and pip.
+PYTHON ?= python3
+MINUTES ?= 20
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check soak mutants bench format clean
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv venv -q --allow-existing --python "$(PYTHON)" $(VENV) && uv pip install -q --python $(BIN)/python -e '.[dev]'; \
+	else \
+	  $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'; \
+	fi
+	@touch $@
+
+demo: $(STAMP) ## compact a long coding session into an 8k window, on screen
+	@$(BIN)/unabridged compact examples/coding_session.json --window 8k
+
+test: check ## lint, types, and the whole suite
+	$(BIN)/python -m pytest -n auto
+
+check: $(STAMP) ## lint and types only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+soak: $(STAMP) ## the properties for MINUTES=20, as many examples as fit
+	$(BIN)/python scripts/soak.py --minutes $(MINUTES)
+
+mutants: $(STAMP) ## break the code on purpose, one mutant at a time: the suite must notice each
+	$(BIN)/python scripts/mutants.py
+
+bench: $(STAMP) ## measure beside the peers (BENCH_DATA=folder for real conversations, QUICK=1)
+	$(BIN)/python -m benchmarks
+
+format: $(STAMP) ## apply the formatter and the safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) .bench .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

@@ -1,0 +1,127 @@
+"""What every archive does: keep each message that left a context, and each compaction, and give them back exactly.
+
+An archive stores bytes and text; it never sees the caller's objects. The engine encodes a message (`codec`), hashes it,
+and hands over `Part`s together with the one `Record` that tells how they were replaced. Both are written in one
+transaction: after it, and only after it, does the caller see the shorter list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+
+class Scope(NamedTuple):
+    """Whose conversations these are, and which one. No read or search crosses a scope."""
+
+    namespace: str
+    thread: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One message that left a context."""
+
+    hash: str
+    """Of `body`, tagged with its algorithm: `sha256:…`."""
+    body: bytes
+    """The message itself, exactly, as `codec.encode` wrote it."""
+    turn: int
+    """Its place in the original conversation, counted from 0."""
+    role: str
+    origin: str
+    text: str
+    """What search sees: everything readable in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One stored compaction: which messages stood at `start`, and what stands there now.
+
+    `before` holds, in order, the hash of each message that went, or the index (into `after`) of one that stayed.
+    `after` holds, in order, the hash of each message that was put in, or None for one that stayed. So replay is
+    `after` -> `before` with the caller's own objects in the places that stayed, and needs no guess.
+    """
+
+    id: str
+    """Opaque; stands in the marker of the summary turn. Works only inside its scope."""
+    scope: Scope
+    key: str
+    """Over the meaning of the messages it replaces and all before them: equal key, equal prefix."""
+    length: int
+    """How many messages of the list it was made for, counted from the beginning, the key covers."""
+    start: int
+    before: tuple[str | int, ...]
+    after: tuple[str | None, ...]
+    kind: str
+    """`summary`, `clearing`, `shortening` or `repair`."""
+    prior: str | None = None
+    """The record whose summary turn this one folded in."""
+    model: str | None = None
+    """Which model wrote the summary; None for model-free."""
+    created: float = 0.0
+    """Unix time."""
+    data: Mapping[str, object] = field(default_factory=dict)
+    """Plain JSON the engine keeps with it: receipt, ledger, tokens, cost."""
+
+
+class Hit(NamedTuple):
+    """One archived message that a search found, best first."""
+
+    hash: str
+    turn: int
+    role: str
+    origin: str
+    text: str
+    score: float
+
+
+class Archive(Protocol):
+    """The contract; `unabridged.testing.ArchiveContract` is the suite every store runs whole."""
+
+    def store(self, record: Record, parts: Sequence[Part]) -> Record:
+        """Write record and parts, all or nothing; return the record that now holds the key.
+
+        One live record per (scope, key): if another is already there it wins and is returned, unless it is model-free
+        and the new one is not, which then replaces it.
+        Messages that the record puts in (`after`) are among `parts` too, with turn -1: a summary turn is trusted only
+        because the archive knows its hash.
+        """
+        ...
+
+    def record(self, scope: Scope, record_id: str) -> Record | None:
+        """The record with this id, retired or not, or None."""
+        ...
+
+    def records(self, scope: Scope) -> Sequence[Record]:
+        """Every live record of the thread, oldest first."""
+        ...
+
+    def retire(self, scope: Scope, record_id: str) -> None:
+        """Take the record out of look-ups (undo). Its parts stay."""
+        ...
+
+    def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        """The stored messages with these hashes, those that the thread holds; others are absent."""
+        ...
+
+    def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
+        """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
+        ...
+
+    def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages that match best: literal words, no query syntax."""
+        ...
+
+    def threads(self, namespace: str) -> Sequence[str]:
+        """The names of the threads that hold anything, sorted."""
+        ...
+
+    def forget(self, scope: Scope) -> None:
+        """Remove the thread: its records, parts, and every body only it used."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections. Closing twice is harmless."""
+        ...

@@ -1,0 +1,50 @@
+"""Everything this package raises on purpose.
+
+    UnabridgedError
+    ├── SettingsError          a setting that could fail later, refused at construction
+    ├── IllegalConversation    a provider would refuse it, and it can't be mended
+    ├── WontFit                the fixed overhead alone is over the budget
+    ├── SummaryFailed          a summary was asked for and none was good enough
+    └── ArchiveError           the record could not be written or read
+
+A message has numbers and the remedy.
+"""
+
+from __future__ import annotations
+
+
+class UnabridgedError(Exception):
+    """The root: catch this to catch everything this package raises on purpose."""
+
+
+class SettingsError(UnabridgedError, ValueError):
+    """A setting is wrong; the message has the valid range."""
+
+
+class IllegalConversation(UnabridgedError, ValueError):  # noqa: N818 - public name, reads as what it is
+    """The provider would refuse this conversation and it can't be mended."""
+
+
+class WontFit(UnabridgedError):  # noqa: N818 - public name, reads as what it is
+    """No compaction can bring the request within the budget.
+
+    `overhead` is what system prompt and tools cost, `floor` the smallest size reachable, `window` the model's limit,
+    `budget` the window less the reserve. All in tokens.
+    """
+
+    def __init__(self, *, overhead: int, floor: int, budget: int, window: int) -> None:
+        """Name the sizes, so that the reader sees at once what is too large."""
+        self.overhead, self.floor, self.budget, self.window = overhead, floor, budget, window
+        super().__init__(
+            f"the request can't be made smaller than {floor:,} tokens ({overhead:,} of them system prompt and tools), "
+            f"but the budget is {budget:,} of a {window:,}-token window. "
+            "Shorten the system prompt, bind fewer tools, unpin messages, or use a model with a larger window."
+        )
+
+
+class SummaryFailed(UnabridgedError):  # noqa: N818 - public name, reads as what it is
+    """A summary was asked for and none was good enough; history is unchanged."""
+
+
+class ArchiveError(UnabridgedError):
+    """The archive could not be written or read; nothing was evicted."""

@@ -1,0 +1,82 @@
+"""What the engine asks of a wire format, and the little that all of them share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, Protocol
+
+from unabridged.messages import Call, View
+
+Message = Any
+"""One of the caller's own messages: a dict, or a response object of an SDK. Never converted, only read."""
+
+
+class Slot(NamedTuple):
+    """Which piece of a message an edit is looking at; `id` is the call's, for `answer` and `call`."""
+
+    kind: Literal["text", "answer", "call", "media"]
+    id: str = ""
+
+
+Edit = Callable[[Slot, str], str]
+"""Gets a piece's text (for media: its source) and returns what should stand there; the same text means no change."""
+
+
+class Format(Protocol):
+    """One wire format. Reading never fails on what the provider accepts; making yields plain dicts."""
+
+    name: str
+    """`openai-chat`, `openai-responses`, `anthropic`; also the name of the provider rules it is checked by."""
+
+    def read(self, message: Message) -> View:
+        """What the message says."""
+        ...
+
+    def claims(self, message: Message) -> bool:
+        """Whether only this format writes messages like this one."""
+        ...
+
+    def text(self, role: Literal["user", "assistant"], text: str) -> Message:
+        """A new message with just this text."""
+        ...
+
+    def answer(self, calls: tuple[Call, ...], text: str) -> list[Message]:
+        """New messages that answer each of these calls with `text`, marked as errors where the format can."""
+        ...
+
+    def edit(self, message: Message, edit: Edit) -> Message:
+        """A copy with every piece run through `edit`; the very same object when nothing changed.
+
+        A media piece for which other text is returned becomes a text piece.
+        """
+        ...
+
+    def without_reasoning(self, message: Message) -> Message | None:
+        """A copy without its thinking; the same object when it has none; None when nothing would be left."""
+        ...
+
+
+def get(message: Message, key: str, default: Any = None) -> Any:
+    """A field of a dict or of an SDK object."""
+    if isinstance(message, Mapping):
+        return message.get(key, default)
+    return getattr(message, key, default)
+
+
+def plain(message: Message) -> dict[str, Any]:
+    """A shallow dict copy of a message or block, to build an edited one from; SDK objects are dumped."""
+    if isinstance(message, Mapping):
+        return dict(message)
+    dump = getattr(message, "model_dump", None)
+    if dump is None:
+        msg = f"can't read a message of type {type(message).__name__}: expected a dict or an SDK response object"
+        raise TypeError(msg)
+    return dict(dump(mode="json", exclude_unset=True))
+
+
+def as_json(value: Any) -> str:
+    """Call arguments as the text the model wrote: strings as they are, objects as compact JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

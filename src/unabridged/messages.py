@@ -1,0 +1,89 @@
+"""The frozen view every part shares: what a message says, whatever its wire format.
+
+A format reads each of the caller's messages into one `View`. Every decision (where to cut, what is legal, what is
+still open) is made on views; the caller's own objects are never converted and back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Role = Literal["system", "user", "assistant", "tool"]
+"""Where the message stands in the protocol. `developer` reads as `system`."""
+
+Origin = Literal["person", "model", "tool", "host", "summary"]
+"""Whose words it is. A `user` turn may be a person's, a tool's observation, the host's, or our own summary."""
+
+MediaKind = Literal["image", "audio", "video", "document"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call of the model; `arguments` is the JSON text (or, for custom tools, the free text) it wrote."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool answered to the call with `call_id`."""
+
+    call_id: str
+    text: str
+    error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """An image, sound or document; `source` is its base64 text, its URL or its provider-side file id."""
+
+    kind: MediaKind
+    mime: str = ""
+    source: str = ""
+    detail: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """A block of the model's own thinking; `signature` is what the provider checks (a signature, encrypted content)."""
+
+    text: str
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one message says. `text` is in the voice of `origin`; calls are the model's, answers the tools'."""
+
+    role: Role
+    origin: Origin
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    media: tuple[Media, ...] = ()
+    reasoning: tuple[Reasoning, ...] = ()
+    opaque: bool = False
+    """A provider's own item (server-side compaction, item reference): kept exactly where and as it is."""
+    glued: bool = False
+    """Must stay directly in front of what follows it (a Responses reasoning item)."""
+
+    @property
+    def is_request(self) -> bool:
+        """Whether a person speaks here."""
+        return self.origin == "person"
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether the model asks for a tool here, so that the turn goes on."""
+        return bool(self.calls)
+
+    def whole_text(self) -> str:
+        """Everything readable in the message, its calls and answers included: what search sees."""
+        parts = [self.text, *(f"{call.name} {call.arguments}" for call in self.calls)]
+        parts += [answer.text for answer in self.answers]
+        parts += [media.name for media in self.media if media.name]
+        return "\n".join(part for part in parts if part)
