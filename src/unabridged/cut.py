@@ -1,0 +1,134 @@
+"""Where a conversation may be cut, and where it should be. Pure: views and sizes in, indices out."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from unabridged.messages import View
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Messages at `gone` go; everything else stays, untouched and in order. The tail begins at `tail`."""
+
+    gone: tuple[int, ...]
+    tail: int
+
+
+def safe_indices(views: Sequence[View]) -> list[int]:
+    """Every index at which the list can be parted: no call from its answer, no reasoning from what it belongs to."""
+    unsafe = [rounds or reply for rounds, reply in zip(_inside_rounds(views), _inside_replies(views), strict=True)]
+    return [i for i, inside in enumerate(unsafe) if not inside]
+
+
+def _inside_rounds(views: Sequence[View]) -> list[bool]:
+    """Between a call and its answer, whatever stands between them. Ids may be reused: the newest call counts."""
+    opened = [0] * (len(views) + 2)
+    asked: dict[str, int] = {}
+    for i, view in enumerate(views):
+        for answer in view.answers:
+            if answer.call_id in asked:
+                opened[asked[answer.call_id] + 1] += 1
+                opened[i + 1] -= 1
+        for call in view.calls:
+            asked[call.id] = i
+    return [depth > 0 for depth in accumulate(opened[: len(views) + 1])]
+
+
+def _inside_replies(views: Sequence[View]) -> list[bool]:
+    """Between a glued item and the rest of the reply it opened: the provider wants them together."""
+    inside = [False] * (len(views) + 1)
+    for i in range(1, len(views)):
+        before = views[i - 1]
+        inside[i] = before.glued or (inside[i - 1] and before.role == "assistant" and views[i].role == "assistant")
+    return inside
+
+
+def staying(views: Sequence[View], safe: Sequence[int], pinned: Collection[int]) -> set[int]:
+    """Indices that never go: system messages, opaque items, and pins together with the whole round they are in."""
+    stays = {i for i, view in enumerate(views) if view.role == "system"}
+    for anchor in {*pinned, *(i for i, view in enumerate(views) if view.opaque)}:
+        place = bisect_right(safe, anchor)
+        stays.update(range(safe[place - 1], safe[place] if place < len(safe) else len(views)))
+    return stays
+
+
+def plan_cut(
+    views: Sequence[View],
+    sizes: Sequence[int],
+    *,
+    keep_tokens: int | None = None,
+    keep_messages: int | None = None,
+    pinned: Collection[int] = (),
+    open_requests: Collection[int] = (),
+) -> Cut | None:
+    """The cut that keeps as much recent conversation as both ceilings allow; None when nothing could go.
+
+    A user-turn boundary is preferred, unless it would leave less than a third of what may stay: then, and when one
+    turn is longer than the ceilings, the cut falls between two rounds. The last round always stays. A request that is
+    still open stays wherever it stands.
+    """
+    safe = safe_indices(views)
+    stays = staying(views, safe, pinned)
+    tail = _tail_start(views, sizes, safe, stays, keep_tokens=keep_tokens, keep_messages=keep_messages)
+    kept = stays | set(open_requests)
+    gone = tuple(i for i in range(tail) if i not in kept)
+    return Cut(gone, tail) if gone else None
+
+
+def _tail_start(
+    views: Sequence[View],
+    sizes: Sequence[int],
+    safe: Sequence[int],
+    stays: Collection[int],
+    *,
+    keep_tokens: int | None,
+    keep_messages: int | None,
+) -> int:
+    last = max((i for i in safe if i < len(views)), default=0)
+    best, best_tokens = last, sum(sizes[i] for i in range(last, len(views)) if i not in stays)
+    boundary, boundary_tokens = (last, best_tokens) if _starts_turn(views, last) else (None, 0)
+    allowed = set(safe)
+    tokens = messages = 0
+    for i in range(len(views) - 1, -1, -1):
+        if i not in stays:
+            tokens += sizes[i]
+            messages += 1
+        if (keep_tokens is not None and tokens > keep_tokens) or (
+            keep_messages is not None and messages > keep_messages
+        ):
+            break
+        if i in allowed and i <= last:
+            best, best_tokens = i, tokens
+            if _starts_turn(views, i):
+                boundary, boundary_tokens = i, tokens
+    if boundary is not None and 3 * boundary_tokens >= best_tokens:
+        return boundary
+    return best
+
+
+def _starts_turn(views: Sequence[View], index: int) -> bool:
+    return index < len(views) and views[index].is_request and (index == 0 or not views[index - 1].is_request)
+
+
+def open_requests(views: Sequence[View]) -> frozenset[int]:
+    """The requests the model is still working on: what people said since its last answer that ended a turn.
+
+    A turn ends with words of the model after which a person speaks, or the list ends. Words that the next tool round
+    follows do not end it.
+    """
+    waiting: list[int] = []
+    follower: View | None = None
+    for i in range(len(views) - 1, -1, -1):
+        view = views[i]
+        if view.role == "system":
+            continue
+        if view.is_request:
+            waiting.append(i)
+        elif view.origin == "model" and not view.calls and view.text and (follower is None or follower.is_request):
+            break
+        follower = view
+    return frozenset(waiting)

@@ -1,0 +1,83 @@
+"""What the engine tells the outside: one event per change, per decision not to change, and per failure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["summary", "clearing", "shortening", "repair"]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The description of one compaction: why, what went, what it cost, where the originals are."""
+
+    id: str
+    thread: str
+    kind: Kind
+    reason: str
+    """What pulled the trigger, with numbers."""
+    created: float
+    turns: tuple[tuple[int, int], ...]
+    """Half-open ranges of the original conversation's turns that the summary stands for or that were edited."""
+    messages_before: int
+    messages_after: int
+    tokens_before: int
+    tokens_after: int
+    archive: str
+    """Where the originals are."""
+    summariser: str
+    """The model that wrote the summary, or `model-free`."""
+    cost: dict[str, float] = field(default_factory=dict)
+    """What the summariser itself used: tokens and, where prices are known, dollars."""
+    notes: tuple[str, ...] = ()
+    """What else was done or left out: repairs, shortened messages, dropped reasoning, rules kept by reference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The root of what `on_event` is given."""
+
+    thread: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compacting(Event):
+    """About to compact: the conversation as it is, and why. Nothing has been changed yet."""
+
+    reason: str
+    tokens: int
+    messages: Sequence[Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted(Event):
+    """Done, archived: the conversation before and after, and the receipt."""
+
+    receipt: Receipt
+    before: Sequence[Any] = field(repr=False)
+    after: Sequence[Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged(Event):
+    """The trigger was pulled but nothing changed: no safe cut, or nothing would be gained."""
+
+    reason: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(Event):
+    """A compaction was given up; the conversation is as it was, or a model-free one took over (see `Compacted`)."""
+
+    stage: str
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class Undone(Event):
+    """A compaction was taken back; its record is retired."""
+
+    record: str

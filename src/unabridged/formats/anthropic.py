@@ -1,0 +1,147 @@
+"""Anthropic Messages: `{"role", "content": str | blocks}`, with SDK blocks or whole `Message` objects among them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from unabridged.formats.base import Edit, Message, Slot, as_json, get, plain
+from unabridged.formats.parts import edit_content, edit_part, read_content, read_media
+from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
+
+_THINKING = frozenset({"thinking", "redacted_thinking"})
+_OPAQUE = frozenset({"compaction", "container_upload", "mid_conversation_system", "fallback"})
+_BLOCKS = frozenset({"tool_use", "tool_result", "server_tool_use", "document", "image", "search_result"})
+
+
+class Anthropic:
+    """The Messages list. Tool results ride in user messages: they are the tool's words wherever they sit."""
+
+    name = "anthropic"
+
+    def read(self, message: Message) -> View:
+        """What the message says."""
+        role: Role = {"assistant": "assistant", "system": "system"}.get(get(message, "role"), "user")  # type: ignore[assignment]
+        content = get(message, "content")
+        if content is None or isinstance(content, str):
+            return View(role, _origin(role, answers=False), content or "")
+        reader = _Reader()
+        for block in content:
+            reader.add(block)
+        origin = _origin(role, answers=bool(reader.answers) and not reader.texts)
+        return View(
+            role,
+            origin,
+            "\n".join(reader.texts),
+            calls=tuple(reader.calls),
+            answers=tuple(reader.answers),
+            media=tuple(reader.media),
+            reasoning=tuple(reader.reasoning),
+            opaque=reader.opaque,
+        )
+
+    def claims(self, message: Message) -> bool:
+        """Messages with tool, thinking or source blocks are written by this format alone."""
+        content = get(message, "content")
+        if not isinstance(content, list) or get(message, "role") not in {"user", "assistant"}:
+            return False
+        kinds = {get(block, "type") for block in content}
+        return bool(kinds & (_BLOCKS | _THINKING | _OPAQUE)) or any(get(block, "cache_control") for block in content)
+
+    def text(self, role: Literal["user", "assistant"], text: str) -> Message:
+        """A new message with just this text."""
+        return {"role": role, "content": text}
+
+    def answer(self, calls: tuple[Call, ...], text: str) -> list[Message]:
+        """One user message with a result, marked as an error, for each call."""
+        blocks = [{"type": "tool_result", "tool_use_id": c.id, "content": text, "is_error": True} for c in calls]
+        return [{"role": "user", "content": blocks}] if blocks else []
+
+    def edit(self, message: Message, edit: Edit) -> Message:
+        """A copy with every piece run through `edit`; the very same object when nothing changed."""
+        content = get(message, "content")
+        if content is None or isinstance(content, str):
+            new = edit_content(content, lambda text: edit(Slot("text"), text), lambda source: source, "text")
+            return message if new is content else _with_content(message, new)
+        blocks = [_edit_block(block, edit) for block in content]
+        if all(new is old for new, old in zip(blocks, content, strict=True)):
+            return message
+        return _with_content(message, blocks)
+
+    def without_reasoning(self, message: Message) -> Message | None:
+        """A copy without its thinking blocks; the same object when it has none; None when nothing would be left."""
+        content = get(message, "content")
+        if content is None or isinstance(content, str):
+            return message
+        kept = [block for block in content if get(block, "type") not in _THINKING]
+        if len(kept) == len(content):
+            return message
+        return _with_content(message, kept) if kept else None
+
+
+class _Reader:
+    """Collects what the blocks of one message say."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.calls: list[Call] = []
+        self.answers: list[Answer] = []
+        self.media: list[Media] = []
+        self.reasoning: list[Reasoning] = []
+        self.opaque = False
+
+    def add(self, block: Any) -> None:
+        """Take one block in. A server-side tool's call and result share the assistant's message and need no pairing."""
+        kind = get(block, "type")
+        if isinstance(block, str) or kind == "text":
+            text = block if isinstance(block, str) else get(block, "text") or ""
+            if text:
+                self.texts.append(text)
+        elif kind == "tool_use":
+            self.calls.append(
+                Call(get(block, "id") or "", get(block, "name") or "", as_json(get(block, "input") or {}))
+            )
+        elif kind == "tool_result":
+            text, media = read_content(get(block, "content"))
+            self.answers.append(Answer(get(block, "tool_use_id") or "", text, bool(get(block, "is_error"))))
+            self.media += media
+        elif kind == "thinking":
+            self.reasoning.append(Reasoning(get(block, "thinking") or "", get(block, "signature") or ""))
+        elif kind == "redacted_thinking":
+            self.reasoning.append(Reasoning("", get(block, "data") or ""))
+        elif (item := read_media(block)) is not None:
+            self.media.append(item)
+        elif kind in _OPAQUE:
+            self.opaque = True
+        else:  # server tools, search results and whatever comes next: readable, counted, kept in their message
+            self.texts.append(as_json(plain(block)))
+
+
+def _origin(role: Role, *, answers: bool) -> Origin:
+    if role == "assistant":
+        return "model"
+    if role == "system":
+        return "host"
+    return "tool" if answers else "person"
+
+
+def _with_content(message: Message, content: Any) -> Message:
+    if isinstance(message, dict):
+        return {**message, "content": content}
+    return {"role": get(message, "role"), "content": content}  # a response object carries fields no request takes
+
+
+def _edit_block(block: Any, edit: Edit) -> Any:
+    kind = get(block, "type")
+    if kind == "tool_use":
+        old = as_json(get(block, "input") or {})
+        new = edit(Slot("call", get(block, "id") or ""), old)
+        return block if new == old else {**plain(block), "input": json.loads(new)}
+    if kind == "tool_result":
+        content = get(block, "content")
+        slot = Slot("answer", get(block, "tool_use_id") or "")
+        new_content = edit_content(content, lambda t: edit(slot, t), lambda source: edit(Slot("media"), source), "text")
+        return block if new_content is content else {**plain(block), "content": new_content}
+    if kind in _THINKING:
+        return block
+    return edit_part(block, lambda t: edit(Slot("text"), t), lambda source: edit(Slot("media"), source), "text")

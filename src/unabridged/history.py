@@ -1,0 +1,188 @@
+"""Records and originals as the engine uses them: find a prefix again, recognise a summary turn, take back, replay.
+
+A turn that looks like a summary is one only if the archive knows a record with its id, made in this thread, whose
+put-in messages have exactly the meaning of what stands in the list. Everything else is text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from unabridged.archive import codec
+from unabridged.archive.protocol import Archive, Part, Record, Scope
+from unabridged.errors import ArchiveError
+from unabridged.formats.base import Format, Message
+from unabridged.messages import View
+from unabridged.records import backward, chain, difference, forward, locate, meaning
+from unabridged.rewrite import marked_ids
+
+
+class Standing(NamedTuple):
+    """A record whose result stands in a list, at index `at`."""
+
+    record: Record
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A compaction about to be recorded: the list before and after, and what to remember of it."""
+
+    scope: Scope
+    record_id: str
+    key: str
+    length: int
+    kind: str
+    old: Sequence[Message]
+    old_views: Sequence[View]
+    old_turns: Sequence[int]
+    new: Sequence[Message]
+    format: Format
+    prior: str | None
+    model: str | None
+    data: Mapping[str, object]
+
+
+def keys_of(views: Sequence[View], seed: str) -> list[str]:
+    """The key of each prefix. Whether a person speaks next is part of it: it decides what is still open."""
+    keys = chain((meaning(view) for view in views), seed)
+    return [
+        f"{key}{'+' if i < len(views) and views[i].role == 'user' and not views[i].answers else '-'}"
+        for i, key in enumerate(keys)
+    ]
+
+
+def free_id(archive: Archive, scope: Scope, key: str) -> str:
+    """The id a record with this key gets: the same on every machine, another one after an undo."""
+    for generation in range(1_000):
+        record_id = hashlib.sha256(f"{key}#{generation}".encode()).hexdigest()[:12]
+        taken = archive.record(scope, record_id)
+        if taken is None:
+            return record_id
+    raise ArchiveError("1,000 compactions of the same messages were undone: change the settings or start a new thread")
+
+
+def find_recorded(archive: Archive, scope: Scope, keys: Sequence[str]) -> Record | None:
+    """The live record that covers the longest prefix of the list with these keys."""
+    fitting = [r for r in archive.records(scope) if r.length < len(keys) and keys[r.length] == r.key]
+    return max(fitting, key=lambda record: record.length, default=None)
+
+
+def apply(archive: Archive, record: Record, messages: Sequence[Message]) -> list[Message]:
+    """The list with the recorded compaction in it: the same bytes every time."""
+    return forward(record, messages, _fetch(archive, record.scope, (h for h in record.after if h is not None)))
+
+
+def newest_standing(archive: Archive, scope: Scope, views: Sequence[View]) -> Standing | None:
+    """The newest compaction whose result stands in the list, whatever ids the texts claim."""
+    named = {record_id for view in views for record_id in marked_ids(view)}
+    candidates = {r.id: r for r in archive.records(scope)}
+    for record_id in named - set(candidates):
+        if (record := archive.record(scope, record_id)) is not None:
+            candidates[record_id] = record
+    if not candidates:
+        return None
+    seen = [meaning(view) for view in views]
+    places: dict[str, list[int]] = {}
+    for i, item in enumerate(seen):
+        places.setdefault(item, []).append(i)
+    for record in sorted(candidates.values(), key=lambda r: (r.created, _depth(r)), reverse=True):
+        marks = cast("list[str]", record.data.get("marks", []))
+        for near in places.get(marks[0], []) if marks else []:
+            at = locate(record, marks, seen, near)
+            if at is not None:
+                return Standing(record, at)
+    return None
+
+
+def take_back(archive: Archive, standing: Standing, messages: Sequence[Message]) -> list[Message]:
+    """The list as it was before that compaction, with whatever came since."""
+    record = standing.record
+    originals = _fetch(archive, record.scope, (h for h in record.before if isinstance(h, str)))
+    return backward(record, messages, standing.at, originals)
+
+
+def turns_of(standing: Standing | None, count: int) -> list[int]:
+    """The place of each message in the original conversation; -1 for one that was put in."""
+    if standing is None:
+        return list(range(count))
+    record, at = standing
+    known = cast("list[int]", record.data["turns"])
+    following = cast("int", record.data["next_turn"])
+    shift = at - record.start
+    turns = [*range(max(0, shift)), *(turn if turn < 0 else turn + max(0, shift) for turn in known)]
+    return (turns + [following + max(0, shift) + i for i in range(count - len(turns))])[:count]
+
+
+def write(archive: Archive, change: Change) -> tuple[Record, list[Message]]:
+    """Store originals, record and receipt in one transaction; the record that now holds the key, and its list."""
+    diff = difference(change.old, change.new)
+    stop_new = diff.start + len(diff.after)
+    new_turns = _turns_after(change, diff.start, diff.before, stop_new)
+    went = [_part(change.old[i], change.old_views[i], change.old_turns[i]) for i in diff.went]
+    came_views = {j: change.format.read(change.new[j]) for j in diff.came}
+    came = [_part(change.new[j], came_views[j], -1) for j in diff.came]
+    went_hash = dict(zip(diff.went, (part.hash for part in went), strict=True))
+    came_hash = dict(zip(diff.came, (part.hash for part in came), strict=True))
+    stop_old = diff.start + len(diff.before)
+    after_end = [turn for turn in change.old_turns[:stop_old] if turn >= 0]
+    record = Record(
+        id=change.record_id,
+        scope=change.scope,
+        key=change.key,
+        length=change.length,
+        start=diff.start,
+        before=tuple(
+            went_hash[diff.start + i] if diff.start + i in went_hash else cast("int", item)
+            for i, item in enumerate(diff.before)
+        ),
+        after=tuple(came_hash.get(diff.start + j) for j in range(len(diff.after))),
+        kind=change.kind,
+        prior=change.prior,
+        model=change.model,
+        created=time.time(),
+        data={
+            **change.data,
+            "marks": [meaning(came_views[j]) for j in diff.came],
+            "turns": new_turns,
+            "next_turn": change.old_turns[stop_old] if stop_old < len(change.old) else max(after_end, default=-1) + 1,
+        },
+    )
+    stored = archive.store(record, [*went, *came])
+    if stored.id == record.id:
+        return stored, list(change.new)
+    return stored, apply(archive, stored, change.old)  # another replica was first: its bytes are everybody's
+
+
+def _turns_after(change: Change, start: int, before: Sequence[Any], stop_new: int) -> list[int]:
+    """The turn of every message of the new list up to the end of what changed."""
+    turns = [*change.old_turns[:start], *([-1] * (stop_new - start))]
+    for i, item in enumerate(before):
+        if isinstance(item, int):
+            turns[start + item] = change.old_turns[start + i]
+    return turns
+
+
+def _part(message: Message, view: View, turn: int) -> Part:
+    body = codec.encode(message)
+    return Part(codec.digest(body), body, turn, view.role, view.origin, view.whole_text())
+
+
+def _fetch(archive: Archive, scope: Scope, hashes: Iterable[str]) -> dict[str, Message]:
+    wanted = list(dict.fromkeys(hashes))
+    bodies = archive.bodies(scope, wanted)
+    missing = [item for item in wanted if item not in bodies]
+    if missing:
+        raise ArchiveError(
+            f"{len(missing)} of {len(wanted)} archived messages of thread {scope.thread!r} are missing, "
+            f"the first is {missing[0]}: was the thread forgotten, or is this another archive?"
+        )
+    return {item: codec.decode(body) for item, body in bodies.items()}
+
+
+def _depth(record: Record) -> int:
+    return cast("int", record.data.get("depth", 0))

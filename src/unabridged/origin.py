@@ -1,0 +1,66 @@
+"""Whose words a `user` turn is: a person's, a tool's observation, or the host's.
+
+In a text protocol (no tool calls; the model writes an action into its text and the host answers in a `user` turn) an
+observation is not a person's request. A turn is taken for one only when both sides say so: the model acted right
+before it, and the turn itself looks machine-made, by its wording or because it shares its last line with the others.
+The caller or an adapter that knows better says so with `origin=`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from unabridged.messages import View
+
+_ACTION = re.compile(
+    r"<(?:command|execute\w*|tool_call|tool_use|function[=_]\w*|invoke|action|bash|shell|run)\b"
+    r"|^\s*(?:Action|ACTION|Command|Tool|Action Input)\s*:"
+    r"|```(?:bash|sh|shell|console|python|tool_code|json|mswea_bash_command|repl)?\s*\n[^`]+```\s*$"
+    r"|^\s*\$ \S",
+    re.MULTILINE,
+)
+_OBSERVATION = re.compile(
+    r"\A\s*(?:<(?:output|returncode|observation|tool_result|tool_response|function_result|stdout|stderr|result)\b"
+    r"|\[?(?:Observation|OBSERVATION|Tool (?:output|result)|Output|OUTPUT|Command output|Execution result"
+    r"|EXECUTION RESULT|STDOUT|STDERR)\b[^\n]{0,40}[:\]]"
+    r"|Traceback \(most recent call last\)|\[File: |Your command ran |Exit code\b|exit code\b|returncode\b)"
+    r"|(?:\n|\A)\S{0,40}[$#>]\s*\Z"
+    r"|\n\[?(?:exit code|Exit code|returncode|The command completed with exit code)\W{0,3}\d+",
+)
+_HOST = re.compile(
+    r"\A\s*<(system-reminder|environment_context|user_instructions|permissions instructions|"
+    r"turn_aborted|task-notification|local-command-\w+)>.*</\1>\s*\Z",
+    re.DOTALL,
+)
+
+
+def with_origins(views: Sequence[View]) -> list[View]:
+    """The same views, with observations and host notes that sit in `user` turns given their true origin."""
+    found = list(views)
+    turns = [i for i, view in enumerate(views) if view.role == "user" and view.origin == "person"]
+    for i in turns:
+        if _HOST.match(views[i].text):
+            found[i] = replace(views[i], origin="host")
+    if any(view.calls or view.answers for view in views):
+        return found
+    after_action = [i for i in turns if found[i].origin == "person" and _answers_action(views, i)]
+    endings = Counter(_last_line(views[i].text) for i in after_action)
+    for i in after_action:
+        ending = _last_line(views[i].text)
+        # A person does not end three messages with the very same line; a prompt or a template does.
+        templated = ending and endings[ending] >= max(3, len(after_action) // 2)
+        if templated or _OBSERVATION.search(views[i].text):
+            found[i] = replace(views[i], origin="tool")
+    return found
+
+
+def _answers_action(views: Sequence[View], index: int) -> bool:
+    before = next((views[i] for i in range(index - 1, -1, -1) if views[i].role != "system"), None)
+    return before is not None and before.role == "assistant" and bool(_ACTION.search(before.text))
+
+
+def _last_line(text: str) -> str:
+    return text.rstrip().rpartition("\n")[2].strip()[-80:]

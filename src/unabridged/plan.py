@@ -1,0 +1,142 @@
+"""What a compaction will do, decided before anything is done: numbers in, a plan out. No I/O, no model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from unabridged.cut import Cut, plan_cut, safe_indices, staying
+from unabridged.errors import WontFit
+from unabridged.messages import View
+from unabridged.settings import Limits
+from unabridged.shorten import level
+
+FRAME = 110
+"""Tokens that header, end line and acknowledgment of a summary turn take besides its body."""
+SMALLEST_SUMMARY = 160
+"""Below this a summary says nothing."""
+SMALLEST_MESSAGE = 90
+"""What a shortened message keeps at least: some head, some tail, and the note."""
+WORTH_IT = 0.05
+"""The share of the window that a compaction must free, unless the request is over the budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Messages at `gone` are replaced by a summary turn of at most `summary` tokens at `place`; those in `caps` are
+    shortened to so many tokens; the rest stays."""  # noqa: D205, D209 - one promise, two lines
+
+    gone: tuple[int, ...] = ()
+    place: int = 0
+    summary: int = 0
+    caps: Mapping[int, int] = field(default_factory=dict)
+    kept_requests: tuple[int, ...] = ()
+    """Open requests that stay in front of the tail although their turn was cut."""
+    tail: int = 0
+
+    @property
+    def reach(self) -> int:
+        """One past the last message that is changed."""
+        return max([*self.gone[-1:], *self.caps, -1]) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that a plan depends on; sizes in tokens as the meter counts them."""
+
+    views: Sequence[View]
+    sizes: Sequence[int]
+    overhead: int
+    """System prompt and tool schemas."""
+    soft: int
+    """What the request should stay below: the trigger."""
+    hard: int
+    """What it must stay within: the budget, less what the meter may be off by."""
+    limits: Limits
+    pinned: frozenset[int] = frozenset()
+    open_requests: frozenset[int] = frozenset()
+
+    @property
+    def total(self) -> int:
+        """The whole request as it is."""
+        return self.overhead + sum(self.sizes)
+
+    def size(self, indices: Iterable[int]) -> int:
+        """What these messages take together."""
+        return sum(self.sizes[i] for i in indices)
+
+    def fixed(self) -> set[int]:
+        """The messages that can't go and can't be shortened."""
+        return staying(self.views, safe_indices(self.views), self.pinned)
+
+
+def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
+    """What to do; or, in words, why nothing is done. `WontFit` when nothing can bring it within the budget.
+
+    `force` compacts whatever the size, if anything at all is gained.
+    """
+    for bound in (now.soft, now.hard):
+        cut = _cut_within(now, bound, force=force)
+        if cut is None:
+            continue
+        plan = _summary_plan(now, cut)
+        freed = now.size(cut.gone) - plan.summary - FRAME
+        least = 1 if force or now.total > now.hard else int(WORTH_IT * now.limits.window)
+        if freed >= least and now.total - freed <= bound:
+            return plan
+    if now.total <= now.hard:
+        return "no safe cut would free enough to be worth it"
+    return _squeeze(now)
+
+
+def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
+    """The cut whose tail leaves room below `bound` for everything that stays and a full summary."""
+    stays = now.overhead + FRAME + now.limits.summary + now.size(now.fixed() | now.open_requests)
+    ceilings = [max(0, bound - stays)]
+    if now.limits.keep_tokens is not None:
+        ceilings.append(now.limits.keep_tokens)
+    if force:  # someone asked for it: a conversation shorter than the tail is still worth a summary
+        ceilings.append(sum(now.sizes) // 4)
+    return plan_cut(
+        now.views,
+        now.sizes,
+        keep_tokens=min(ceilings),
+        keep_messages=now.limits.keep_messages,
+        pinned=now.pinned,
+        open_requests=now.open_requests,
+    )
+
+
+def _summary_plan(now: Situation, cut: Cut) -> Plan:
+    kept = tuple(sorted(i for i in now.open_requests if i < cut.tail))
+    return Plan(
+        gone=cut.gone,
+        place=min(cut.gone[0], *kept) if kept else cut.gone[0],
+        summary=min(now.limits.summary, max(SMALLEST_SUMMARY, now.size(cut.gone) * 3 // 4 - FRAME)),
+        kept_requests=kept,
+        tail=cut.tail,
+    )
+
+
+def _squeeze(now: Situation) -> Plan:
+    """The smallest tail, the smallest summary, and what is still too large shortened; requests last of all."""
+    cut = plan_cut(now.views, now.sizes, keep_tokens=0, pinned=now.pinned, open_requests=now.open_requests)
+    plan = _summary_plan(now, cut) if cut else Plan()
+    fixed = now.fixed()
+    movable = set(range(len(now.views))) - set(plan.gone) - fixed
+    requests, others = movable & now.open_requests, movable - now.open_requests
+    smallest = SMALLEST_SUMMARY if cut else 0
+    room = now.hard - now.overhead - now.size(fixed) - (FRAME if cut else 0)
+    least = {i: min(now.sizes[i], SMALLEST_MESSAGE) for i in movable}
+    missing = smallest + sum(least.values()) - room
+    if missing > 0:
+        floor = now.hard + missing
+        raise WontFit(overhead=now.overhead, floor=floor, budget=now.limits.budget, window=now.limits.window)
+    # A request gives way only when all else at its smallest does not make room for it.
+    request_cap = level([now.sizes[i] for i in requests], room - smallest - sum(least[i] for i in others))
+    room -= sum(min(now.sizes[i], request_cap) for i in requests)
+    summary = min(plan.summary, max(smallest, min(room // 3, room - sum(least[i] for i in others)))) if cut else 0
+    other_cap = max(SMALLEST_MESSAGE, level([now.sizes[i] for i in others], room - summary))
+    caps = {i: request_cap for i in requests if now.sizes[i] > request_cap}
+    caps |= {i: other_cap for i in others if now.sizes[i] > other_cap}
+    return replace(plan, summary=summary, caps=caps)

@@ -1,0 +1,182 @@
+"""When to compact and how much to keep, in the tuple grammar; everything that could fail later is refused here.
+
+trigger=("fraction", 0.85)                         at 85 % of the window
+trigger=[("tokens", 170_000), ("messages", 300)]   at either
+trigger=[{"tokens": 50_000, "messages": 100}]      at both together
+trigger=None                                       never by itself; `compact` still works
+keep=[("fraction", 0.10), ("messages", 20)]        whichever keeps fewer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from unabridged.errors import SettingsError
+
+Measure = Literal["tokens", "fraction", "messages"]
+Condition = tuple[Measure, float]
+Trigger = Condition | Sequence[Condition | Mapping[Measure, float]] | Mapping[Measure, float] | None
+Keep = Condition | Sequence[Condition]
+
+DEFAULT_WINDOW = 32_768
+"""For a model that reports none."""
+_RANGES = {
+    "tokens": "a whole number of at least 1",
+    "messages": "a whole number of at least 1",
+    "fraction": "a number above 0 and at most 1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a conversation is kept inside the window. Immutable; wrong values are refused at construction."""
+
+    trigger: Trigger = ("fraction", 0.85)
+    keep: Keep = ("fraction", 0.10)
+    reserve: int | None = None
+    """Tokens left free for the model's answer; by default min(4,096, window / 8)."""
+    summary: int | None = None
+    """The most tokens a summary turn may take; by default min(4,096, window / 8)."""
+    pin: Callable[[Any], bool] | None = None
+    """Says of a message whether it must never leave."""
+    off: bool = False
+    """Zero changes on every path; an overflow is the caller's."""
+
+    def __post_init__(self) -> None:
+        triggers(self.trigger)
+        keeps(self.keep)
+        for name in ("reserve", "summary"):
+            value = getattr(self, name)
+            if value is not None and not _whole(value):
+                raise SettingsError(f"{name} must be a whole number of at least 1, or None; got {value!r}")
+        if self.pin is not None and not callable(self.pin):
+            raise SettingsError(f"pin must be a function of a message, or None; got {self.pin!r}")
+        if not isinstance(self.off, bool):
+            raise SettingsError(f"off must be True or False; got {self.off!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Settings in tokens and messages, for one window."""
+
+    window: int
+    reserve: int
+    trigger: tuple[Mapping[Measure, int], ...]
+    """Any of these; in each, all of its tokens and messages."""
+    keep_tokens: int | None
+    keep_messages: int | None
+    summary: int
+
+    @property
+    def budget(self) -> int:
+        """What a request may take: window less reserve."""
+        return self.window - self.reserve
+
+    def pulled(self, tokens: int, messages: int) -> str | None:
+        """Why a request of this size is to be compacted, in words with numbers; None below the trigger."""
+        have = {"tokens": tokens, "messages": messages}
+        for condition in self.trigger:
+            if all(have[measure] >= bound for measure, bound in condition.items()):
+                return " and ".join(f"{have[measure]:,} of {bound:,} {measure}" for measure, bound in condition.items())
+        return None
+
+    @property
+    def target(self) -> int:
+        """What a compacted request should stay below, so that the next message does not pull the trigger again."""
+        bounds = [condition["tokens"] for condition in self.trigger if set(condition) == {"tokens"}]
+        return min([self.budget, *(bound - 1 for bound in bounds)])
+
+
+def limits(settings: Settings, window: int) -> Limits:
+    """What the settings mean for this window; refused when they contradict each other."""
+    if not _whole(window) or window < 64:
+        raise SettingsError(f"window must be a whole number of at least 64 tokens; got {window!r}")
+    reserve = settings.reserve if settings.reserve is not None else min(4_096, window // 8)
+    if reserve >= window:
+        raise SettingsError(f"reserve {reserve:,} leaves nothing of the {window:,}-token window: make it smaller")
+    budget = window - reserve
+    trigger = tuple(
+        {_unit(measure): _absolute(measure, value, window, budget) for measure, value in condition.items()}
+        for condition in triggers(settings.trigger)
+    )
+    keep: dict[Measure, int] = {}
+    for measure, value in keeps(settings.keep):
+        bound = _absolute(measure, value, window, budget)
+        keep[_unit(measure)] = min(bound, keep.get(_unit(measure), bound))
+    _refuse_keep_above_trigger(keep, trigger)
+    return Limits(
+        window=window,
+        reserve=reserve,
+        trigger=trigger,
+        keep_tokens=keep.get("tokens"),
+        keep_messages=keep.get("messages"),
+        summary=settings.summary if settings.summary is not None else min(4_096, window // 8),
+    )
+
+
+def triggers(trigger: Any) -> tuple[dict[Measure, float], ...]:
+    """The trigger as a list of conjunctions, checked."""
+    if trigger is None:
+        return ()
+    if isinstance(trigger, tuple) and trigger and isinstance(trigger[0], str):
+        return (_conjunction(dict([_condition("trigger", trigger)])),)
+    if isinstance(trigger, Mapping):
+        return (_conjunction(trigger),)
+    if isinstance(trigger, str) or not isinstance(trigger, Sequence):
+        raise SettingsError(f'trigger must be a pair such as ("fraction", 0.85), a list, or None; got {trigger!r}')
+    return tuple(
+        _conjunction(item if isinstance(item, Mapping) else dict([_condition("trigger", item)])) for item in trigger
+    )
+
+
+def keeps(keep: Any) -> tuple[Condition, ...]:
+    """The ceilings on the tail, checked."""
+    if isinstance(keep, tuple) and keep and isinstance(keep[0], str):
+        return (_condition("keep", keep),)
+    if isinstance(keep, str) or not isinstance(keep, Sequence) or not keep:
+        raise SettingsError(f'keep must be a pair such as ("messages", 20), or a list of pairs; got {keep!r}')
+    return tuple(_condition("keep", item) for item in keep)
+
+
+def _conjunction(mapping: Mapping[Any, Any]) -> dict[Measure, float]:
+    if not mapping:
+        raise SettingsError("a mapping in trigger needs at least one condition; leave it out instead")
+    checked = dict(_condition("trigger", pair) for pair in mapping.items())
+    if {"tokens", "fraction"} <= set(checked):
+        raise SettingsError("a mapping in trigger holds tokens or fraction, not both: the larger would decide alone")
+    return checked
+
+
+def _condition(field: str, pair: Any) -> Condition:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise SettingsError(f'{field} takes pairs such as ("tokens", 100_000); got {pair!r}')
+    measure, value = pair
+    if measure not in _RANGES:
+        raise SettingsError(f"{field} knows {', '.join(sorted(_RANGES))}; got {measure!r}")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    good = number and 0 < value <= 1 if measure == "fraction" else _whole(value)
+    if not good:
+        raise SettingsError(f"{field} {measure} must be {_RANGES[measure]}; got {value!r}")
+    return measure, value
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _unit(measure: Measure) -> Measure:
+    return "messages" if measure == "messages" else "tokens"
+
+
+def _absolute(measure: Measure, value: float, window: int, budget: int) -> int:
+    return min(int(value * window), budget) if measure == "fraction" else int(value)
+
+
+def _refuse_keep_above_trigger(keep: Mapping[Measure, int], trigger: Sequence[Mapping[Measure, int]]) -> None:
+    for condition in trigger:
+        shared = [measure for measure in condition if measure in keep]
+        if shared and all(keep[measure] >= condition[measure] for measure in shared) and set(keep) <= set(shared):
+            sizes = " and ".join(f"{keep[m]:,} {m} kept, trigger at {condition[m]:,}" for m in shared)
+            raise SettingsError(f"keep must be below the trigger, or every turn would compact again: {sizes}")

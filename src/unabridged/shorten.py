@@ -1,0 +1,101 @@
+"""One message that is too large: its bulk is cut down to head and tail around a note; the whole is in the archive."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from unabridged.formats.base import Edit, Format, Message, Slot
+from unabridged.messages import View
+
+Count = Callable[[str], int]
+
+
+def head_and_tail(text: str, tokens: int, count: Count, note: str) -> str:
+    """At most `tokens` of the text: its beginning and its end, with the note between them."""
+    whole = count(text)
+    if whole <= tokens:
+        return text
+    note = f"\n{note.format(tokens=f'{whole:,}')}\n"
+    room = max(0, tokens - count(note))
+    chars = int(len(text) * room / whole)
+    while True:
+        head, tail = chars * 3 // 5, chars - chars * 3 // 5
+        short = text[:head] + note + (text[-tail:] if tail else "")
+        size = count(short)
+        if size <= tokens or chars == 0:
+            return short
+        chars = min(chars - 1, int(chars * tokens / size * 0.95))
+
+
+def shorten(message: Message, view: View, tokens: int, *, format_: Format, count: Count, note: str) -> Message:
+    """The message with its largest pieces cut down until all of them take about `tokens`; signed pieces stay.
+
+    A piece is a text, a tool's answer, the strings in a call's arguments, or an image or file, which becomes a note.
+    Arguments beside signed reasoning are never touched.
+    """
+    signed = any(block.signature for block in view.reasoning)
+    sizes: dict[tuple[Slot, str], int] = {}
+
+    def weigh(slot: Slot, text: str) -> str:
+        if slot.kind != "media":
+            sizes[slot, text] = count(text)
+        return text
+
+    format_.edit(message, weigh)
+    cap = level(list(sizes.values()), tokens)
+
+    def cut(slot: Slot, text: str) -> str:
+        if slot.kind == "media":
+            return note.format(tokens="an image or file of unknown") if view.media else text
+        if sizes[slot, text] <= cap or (slot.kind == "call" and signed):
+            return text
+        if slot.kind == "call":
+            return _shorten_arguments(text, cap, count, note)
+        return head_and_tail(text, cap, count, note)
+
+    drop_media = sum(sizes.values()) <= tokens  # then only the media can be what is too large
+    return format_.edit(message, cut if drop_media else _sparing_media(cut))
+
+
+def _sparing_media(cut: Edit) -> Edit:
+    return lambda slot, text: text if slot.kind == "media" else cut(slot, text)
+
+
+def level(sizes: list[int], total: int) -> int:
+    """The height at which all of `sizes`, cut down to it, add up to at most `total`."""
+    left, remaining = total, sorted(sizes)
+    while remaining:
+        share = left // len(remaining)
+        if remaining[0] > share:
+            return max(0, share)
+        left -= remaining.pop(0)
+    return max(sizes, default=0)
+
+
+def _shorten_arguments(arguments: str, tokens: int, count: Count, note: str) -> str:
+    """Still JSON, and the same keys: only long strings in it are cut down."""
+    try:
+        value = json.loads(arguments)
+    except ValueError:
+        return json.dumps({"shortened": head_and_tail(arguments, tokens, count, note)}, ensure_ascii=False)
+    leaves: list[int] = []
+
+    def weigh(text: str) -> str:
+        leaves.append(count(text))
+        return text
+
+    _each_string(value, weigh)
+    cap = level(leaves, max(0, tokens - (count(arguments) - sum(leaves))))
+    return json.dumps(_each_string(value, lambda text: head_and_tail(text, cap, count, note)), ensure_ascii=False)
+
+
+def _each_string(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_each_string(item, change) for item in value]
+    if isinstance(value, dict):
+        return {key: _each_string(item, change) for key, item in value.items()}
+    return value

@@ -1,0 +1,155 @@
+"""What the engine remembers of a conversation between two calls, so that a call costs only what is new.
+
+Nothing here is needed for correctness: a thread that was forgotten is measured again. So memory is bounded, a fork
+starts afresh, and an evicted thread costs one slower call.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+from unabridged.formats import FORMATS, detect
+from unabridged.formats.base import Format, Message, get
+from unabridged.messages import View
+
+_content = itemgetter("content")
+
+
+@dataclass(slots=True)
+class Thread:
+    """One conversation as of the last call: its messages by reference, their views and sizes."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    format: Format | None = None
+    messages: list[Message] = field(default_factory=list)
+    contents: list[Any] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    total: int = 0
+    fixed: tuple[Any, Any, int] = (None, None, 0)
+    """System prompt, tools, and what they take."""
+    said: str = ""
+    """Why nothing was changed the last time: said once, not at every call."""
+
+    def format_of(self, messages: Sequence[Message]) -> Format:
+        """The format of the conversation; only what is new is looked at, until one message gives it away."""
+        if self.format is None or not self.messages:
+            return detect(messages)
+        new = messages[len(self.messages) :]
+        return next((known for message in new for known in FORMATS.values() if known.claims(message)), self.format)
+
+    def follow(self, messages: Sequence[Message], format_: Format, size: Callable[[View, Message], int]) -> int:
+        """Take in what is new or was replaced since the last call; the tokens of all messages together."""
+        if self.format is not format_:
+            self.reset(format_)
+        known = len(self.messages)
+        contents = contents_of(messages)
+        if len(messages) < known or messages[:known] != self.messages or contents[:known] != self.contents:
+            self._forget_from(self._first_change(messages, contents))
+            known = len(self.messages)
+        for message in messages[known:]:
+            view = format_.read(message)
+            tokens = size(view, message)
+            self.views.append(view)
+            self.sizes.append(tokens)
+            self.total += tokens
+        self.messages = list(messages)
+        self.contents = contents
+        return self.total
+
+    def reread(self, messages: Sequence[Message], format_: Format, size: Callable[[View, Message], int]) -> None:
+        """Like `follow`, but a change deep inside a message is noticed too: every view is read anew."""
+        self.follow(messages, format_, size)
+        for i, message in enumerate(messages):
+            view = format_.read(message)
+            if view != self.views[i]:
+                tokens = size(view, message)
+                self.total += tokens - self.sizes[i]
+                self.views[i], self.sizes[i] = view, tokens
+
+    def adopt(self, messages: Sequence[Message], format_: Format, views: Sequence[View], sizes: Sequence[int]) -> None:
+        """Go on from this list, which was read and measured elsewhere."""
+        self.format = format_
+        self.messages, self.contents = list(messages), contents_of(messages)
+        self.views, self.sizes, self.total = list(views), list(sizes), sum(sizes)
+
+    def reset(self, format_: Format | None = None) -> None:
+        """Forget the messages."""
+        self.format = format_
+        self._forget_from(0)
+
+    def _first_change(self, messages: Sequence[Message], contents: Sequence[Any]) -> int:
+        for i, (old, new) in enumerate(zip(self.messages, messages, strict=False)):
+            if not (old is new or old == new) or not (
+                self.contents[i] is contents[i] or self.contents[i] == contents[i]
+            ):
+                return i
+        return min(len(self.messages), len(messages))
+
+    def _forget_from(self, index: int) -> None:
+        self.total -= sum(self.sizes[index:])
+        for remembered in (self.messages, self.contents, self.views, self.sizes):
+            del remembered[index:]
+
+
+class Threads:
+    """The most recently used conversations, at most `most` of them; one lock each."""
+
+    def __init__(self, most: int = 512) -> None:
+        self._most = most
+        self._guard = threading.Lock()
+        self._threads: OrderedDict[object, Thread] = OrderedDict()
+        _alive.add(self)
+
+    def get(self, key: object) -> Thread:
+        """The thread's memory; the one used longest ago makes room."""
+        with self._guard:
+            thread = self._threads.get(key)
+            if thread is None:
+                thread = self._threads[key] = Thread()
+                self._evict()
+            else:
+                self._threads.move_to_end(key)
+            return thread
+
+    def drop(self, key: object) -> None:
+        """Forget the thread."""
+        with self._guard:
+            self._threads.pop(key, None)
+
+    def _evict(self) -> None:
+        for key in list(self._threads)[: max(0, len(self._threads) - self._most)]:
+            if not self._threads[key].lock.locked():  # one in use stays, so that its lock keeps its meaning
+                del self._threads[key]
+
+    def renew(self) -> None:
+        """Start afresh, with fresh locks: one held by another thread at a fork would never be released."""
+        self._guard = threading.Lock()
+        self._threads = OrderedDict()
+
+
+def contents_of(messages: Sequence[Message]) -> list[Any]:
+    """What each message holds, by reference: a message whose text was replaced shows here."""
+    try:
+        return list(map(_content, messages))
+    except (KeyError, TypeError):
+        return [get(m, "content") or get(m, "output") or get(m, "arguments") for m in messages]
+
+
+_alive: weakref.WeakSet[Threads] = weakref.WeakSet()
+
+
+def _renew_all() -> None:
+    for threads in list(_alive):
+        threads.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)

@@ -1,0 +1,129 @@
+"""Where a conversation may be cut, and where it should be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
+from unabridged.cut import open_requests, plan_cut, safe_indices
+from unabridged.formats import detect
+from unabridged.messages import View
+
+
+def views(messages: list[dict[str, Any]]) -> list[View]:
+    format_ = detect(messages)
+    return [format_.read(message) for message in messages]
+
+
+def test_a_call_and_its_answers_are_never_parted() -> None:
+    # R14
+    messages = [user("go"), *chat_round("read", "one", "two", "three"), assistant("done")]
+    assert safe_indices(views(messages)) == [0, 1, 5, 6]
+
+
+def test_answers_may_come_in_any_order_and_ids_may_be_used_again() -> None:
+    # R14
+    first, second = chat_round("read", "one", "two"), chat_round("read", "three", "four")
+    messages = [first[0], first[2], first[1], second[0], second[2], second[1]]
+    assert safe_indices(views(messages)) == [0, 3, 6]
+
+
+def test_parallel_calls_of_anthropic_and_responses_stay_whole() -> None:
+    # R14
+    assert safe_indices(views([user("go"), *anthropic_round("read", "a", "b"), assistant("x")])) == [0, 1, 3, 4]
+    assert safe_indices(views([user("go"), *responses_round("read", "a", "b")])) == [0, 1, 5]
+
+
+def test_reasoning_items_stay_glued_to_the_whole_reply_they_opened() -> None:
+    reply = responses_round("read", "a", reasoning="sealed")
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "reading"}]}
+    messages = [user("go"), reply[0], said, *reply[1:], user("next")]
+    assert safe_indices(views(messages)) == [0, 1, 5, 6]
+
+
+def test_the_tail_takes_as_many_messages_as_the_ceiling_allows() -> None:
+    # R13
+    messages = [user(f"q{i}") if i % 2 == 0 else assistant(f"a{i}") for i in range(20)]
+    cut = plan_cut(views(messages), [10] * 20, keep_messages=6)
+    assert cut is not None
+    assert cut.tail == 14
+
+
+def test_of_two_ceilings_the_one_that_keeps_fewer_decides() -> None:
+    # R13
+    messages = [user(f"q{i}") if i % 2 == 0 else assistant(f"a{i}") for i in range(20)]
+    cut = plan_cut(views(messages), [10] * 20, keep_messages=10, keep_tokens=40)
+    assert cut is not None
+    assert cut.tail == 16
+
+
+def test_the_cut_prefers_the_beginning_of_a_persons_turn() -> None:
+    # R15
+    messages = [user("a"), assistant("b"), user("c"), *chat_round("x", "1"), user("d"), *chat_round("y", "2")]
+    cut = plan_cut(views(messages), [10] * len(messages), keep_messages=4)
+    assert cut is not None
+    assert cut.tail == 5
+
+
+def test_one_turn_of_many_rounds_is_cut_between_rounds_and_its_request_stays() -> None:
+    # R16
+    messages = [user("the task")]
+    for i in range(50):
+        messages += chat_round(f"step{i}", f"result {i}")
+    seen = views(messages)
+    cut = plan_cut(seen, [10] * len(messages), keep_messages=6, open_requests=open_requests(seen))
+    assert cut is not None
+    assert cut.tail == len(messages) - 6
+    assert 0 not in cut.gone
+    assert cut.gone == tuple(range(1, len(messages) - 6))
+
+
+def test_system_messages_never_go_wherever_they_stand() -> None:
+    # R18
+    messages = [system("be good"), user("a"), assistant("b"), system("be brief"), user("c"), assistant("d"), user("e")]
+    cut = plan_cut(views(messages), [10] * 7, keep_messages=1)
+    assert cut is not None
+    assert cut.gone == (1, 2, 4, 5)
+
+
+def test_a_pin_keeps_the_whole_round_it_is_in() -> None:
+    messages = [user("a"), *chat_round("x", "1", "2"), assistant("b"), user("c")]
+    cut = plan_cut(views(messages), [10] * len(messages), keep_messages=1, pinned={2})
+    assert cut is not None
+    assert cut.gone == (0, 4)
+
+
+def test_opaque_items_stay_where_they_are() -> None:
+    messages: list[dict[str, Any]] = [
+        user("a"),
+        {"type": "compaction", "id": "cmp", "encrypted_content": "…"},
+        *responses_round("x", "1"),
+        user("b"),
+    ]
+    cut = plan_cut(views(messages), [10] * len(messages), keep_messages=1)
+    assert cut is not None
+    assert cut.gone == (0, 2, 3)
+
+
+def test_where_nothing_can_go_there_is_no_cut() -> None:
+    # R19
+    assert plan_cut([], []) is None
+    assert plan_cut(views([user("only one")]), [10], keep_tokens=1) is None
+    assert plan_cut(views([system("a"), system("b")]), [10, 10], keep_tokens=1) is None
+    assert plan_cut(views(chat_round("x", "1", "2")), [10, 10, 10], keep_tokens=1) is None
+
+
+def test_what_people_said_since_the_last_finished_answer_is_open() -> None:
+    messages = [
+        user("X"),
+        *chat_round("x", "1"),
+        assistant("X is done."),
+        user("Y"),
+        *chat_round("y", "2"),
+        user("also Z"),
+    ]
+    assert open_requests(views(messages)) == {4, 7}
+
+
+def test_nothing_is_open_after_an_answer() -> None:
+    assert open_requests(views([user("X"), assistant("done")])) == frozenset()

@@ -1,0 +1,66 @@
+"""Whose words a user turn is."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from conversations import anthropic_round, assistant, user
+from unabridged.formats import detect
+from unabridged.messages import Origin
+from unabridged.origin import with_origins
+
+DATA = Path(os.environ.get("BENCH_DATA", "../shared/data"))
+
+
+def origins(messages: list[dict[str, object]]) -> list[Origin]:
+    format_ = detect(messages)
+    return [view.origin for view in with_origins([format_.read(message) for message in messages])]
+
+
+def test_in_a_text_protocol_an_observation_is_not_a_request() -> None:
+    messages = [
+        user("Fix the bug."),
+        assistant("Let me look.\n\n<command>\nls src\n</command>"),
+        user("a.py\nb.py\nbash-$"),
+    ]
+    assert origins(messages) == ["person", "model", "tool"]
+
+
+def test_turns_that_share_their_last_line_after_actions_are_made_by_a_machine() -> None:
+    messages = [user("Fix the bug.")]
+    for i in range(4):
+        messages += [assistant(f"```bash\nsed -n {i}p a.py\n```"), user(f"line {i}\n(Current directory: /repo)")]
+    assert origins(messages)[2::2] == ["tool"] * 4
+
+
+def test_a_person_who_answers_code_with_words_stays_a_person() -> None:
+    messages = [
+        user("Write me a script."),
+        assistant("Here:\n```bash\nls\n```"),
+        user("Thanks, now make it recursive."),
+        assistant("Sure:\n```bash\nls -R\n```"),
+        user("And explain the flags?"),
+    ]
+    assert set(origins(messages)[::2]) == {"person"}
+
+
+def test_where_tools_are_called_user_turns_are_people() -> None:
+    messages = [user("go"), *anthropic_round("bash", "Output: done"), user("Output: is that what you meant?")]
+    assert origins(messages) == ["person", "model", "tool", "person"]
+
+
+def test_notes_of_the_host_are_the_hosts() -> None:
+    assert origins([user("<system-reminder>\nTodo list is empty.\n</system-reminder>")]) == ["host"]
+    assert origins([user("See <system-reminder>this</system-reminder> please")]) == ["person"]
+
+
+@pytest.mark.skipif(not (DATA / "coding_text.jsonl").exists(), reason="needs the recorded conversations")
+def test_in_recorded_text_protocol_runs_only_the_first_turn_is_a_persons() -> None:
+    for line in (DATA / "coding_text.jsonl").read_text().splitlines():
+        conversation = json.loads(line)
+        people = [i for i, origin in enumerate(origins(conversation["messages"])) if origin == "person"]
+        assert people == [1], conversation["id"]
