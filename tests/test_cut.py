@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
-from unabridged.cut import open_requests, plan_cut, safe_indices
+from unabridged.cut import plan_cut, safe_indices
 from unabridged.formats import detect
 from unabridged.messages import View
 
@@ -71,7 +71,7 @@ def test_one_turn_of_many_rounds_is_cut_between_rounds_and_its_request_stays() -
     for i in range(50):
         messages += chat_round(f"step{i}", f"result {i}")
     seen = views(messages)
-    cut = plan_cut(seen, [10] * len(messages), keep_messages=6, open_requests=open_requests(seen))
+    cut = plan_cut(seen, [10] * len(messages), keep_messages=6, open_requests={0})
     assert cut is not None
     assert cut.tail == len(messages) - 6
     assert 0 not in cut.gone
@@ -111,19 +111,3 @@ def test_where_nothing_can_go_there_is_no_cut() -> None:
     assert plan_cut(views([user("only one")]), [10], keep_tokens=1) is None
     assert plan_cut(views([system("a"), system("b")]), [10, 10], keep_tokens=1) is None
     assert plan_cut(views(chat_round("x", "1", "2")), [10, 10, 10], keep_tokens=1) is None
-
-
-def test_what_people_said_since_the_last_finished_answer_is_open() -> None:
-    messages = [
-        user("X"),
-        *chat_round("x", "1"),
-        assistant("X is done."),
-        user("Y"),
-        *chat_round("y", "2"),
-        user("also Z"),
-    ]
-    assert open_requests(views(messages)) == {4, 7}
-
-
-def test_nothing_is_open_after_an_answer() -> None:
-    assert open_requests(views([user("X"), assistant("done")])) == frozenset()

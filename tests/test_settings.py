@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from unabridged.errors import SettingsError, UnabridgedError
-from unabridged.settings import DEFAULT_WINDOW, Settings, limits
+from unabridged.models import FALLBACK_WINDOW
+from unabridged.settings import Settings, limits
 
 
 def test_a_token_threshold_pulls_at_its_value_and_not_before() -> None:
@@ -19,8 +20,8 @@ def test_a_token_threshold_pulls_at_its_value_and_not_before() -> None:
 
 def test_the_default_trigger_is_85_percent_of_the_window_and_the_unknown_window_32768() -> None:
     # R2
-    bounds = limits(Settings(), DEFAULT_WINDOW)
-    assert DEFAULT_WINDOW == 32_768
+    bounds = limits(Settings(), FALLBACK_WINDOW)
+    assert FALLBACK_WINDOW == 32_768
     assert bounds.pulled(int(0.85 * 32_768) - 1, 1) is None
     assert bounds.pulled(int(0.85 * 32_768), 1) is not None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,12 +12,8 @@ from unabridged.messages import View
 from unabridged.settings import Limits
 from unabridged.shorten import level
 
-FRAME = 110
-"""Tokens that header, end line and acknowledgment of a summary turn take besides its body."""
-SMALLEST_SUMMARY = 160
+SMALLEST_SUMMARY = 80
 """Below this a summary says nothing."""
-SMALLEST_MESSAGE = 90
-"""What a shortened message keeps at least: some head, some tail, and the note."""
 WORTH_IT = 0.05
 """The share of the window that a compaction must free, unless the request is over the budget."""
 
@@ -53,6 +50,10 @@ class Situation:
     hard: int
     """What it must stay within: the budget, less what the meter may be off by."""
     limits: Limits
+    frame: int
+    """What header, end line and acknowledgment of a summary turn take besides its body."""
+    piece: int
+    """What each piece of a shortened message keeps at least: some head, some tail, and the note."""
     pinned: frozenset[int] = frozenset()
     open_requests: frozenset[int] = frozenset()
 
@@ -64,6 +65,17 @@ class Situation:
     def size(self, indices: Iterable[int]) -> int:
         """What these messages take together."""
         return sum(self.sizes[i] for i in indices)
+
+    def wont_fit(self, floor: int) -> WontFit:
+        """The error that says so, in the provider's tokens with the possible error of the meter in them."""
+        scale = self.limits.budget / max(1, self.hard)
+        overhead = self.overhead + self.size(self.fixed())
+        return WontFit(
+            overhead=math.ceil(overhead * scale),
+            floor=max(self.limits.budget + 1, math.ceil(floor * scale)),
+            budget=self.limits.budget,
+            window=self.limits.window,
+        )
 
     def fixed(self) -> set[int]:
         """The messages that can't go and can't be shortened."""
@@ -80,7 +92,7 @@ def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
         if cut is None:
             continue
         plan = _summary_plan(now, cut)
-        freed = now.size(cut.gone) - plan.summary - FRAME
+        freed = now.size(cut.gone) - plan.summary - now.frame
         least = 1 if force or now.total > now.hard else int(WORTH_IT * now.limits.window)
         if freed >= least and now.total - freed <= bound:
             return plan
@@ -91,7 +103,7 @@ def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
 
 def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
     """The cut whose tail leaves room below `bound` for everything that stays and a full summary."""
-    stays = now.overhead + FRAME + now.limits.summary + now.size(now.fixed() | now.open_requests)
+    stays = now.overhead + now.frame + now.limits.summary + now.size(now.fixed() | now.open_requests)
     ceilings = [max(0, bound - stays)]
     if now.limits.keep_tokens is not None:
         ceilings.append(now.limits.keep_tokens)
@@ -112,7 +124,7 @@ def _summary_plan(now: Situation, cut: Cut) -> Plan:
     return Plan(
         gone=cut.gone,
         place=min(cut.gone[0], *kept) if kept else cut.gone[0],
-        summary=min(now.limits.summary, max(SMALLEST_SUMMARY, now.size(cut.gone) * 3 // 4 - FRAME)),
+        summary=min(now.limits.summary, max(SMALLEST_SUMMARY, now.size(cut.gone) * 3 // 4 - now.frame)),
         kept_requests=kept,
         tail=cut.tail,
     )
@@ -126,17 +138,20 @@ def _squeeze(now: Situation) -> Plan:
     movable = set(range(len(now.views))) - set(plan.gone) - fixed
     requests, others = movable & now.open_requests, movable - now.open_requests
     smallest = SMALLEST_SUMMARY if cut else 0
-    room = now.hard - now.overhead - now.size(fixed) - (FRAME if cut else 0)
-    least = {i: min(now.sizes[i], SMALLEST_MESSAGE) for i in movable}
+    room = now.hard - now.overhead - now.size(fixed) - (now.frame if cut else 0)
+    least = {i: min(now.sizes[i], now.piece * _pieces(now.views[i])) for i in movable}
     missing = smallest + sum(least.values()) - room
     if missing > 0:
-        floor = now.hard + missing
-        raise WontFit(overhead=now.overhead, floor=floor, budget=now.limits.budget, window=now.limits.window)
+        raise now.wont_fit(now.hard + missing)
     # A request gives way only when all else at its smallest does not make room for it.
     request_cap = level([now.sizes[i] for i in requests], room - smallest - sum(least[i] for i in others))
     room -= sum(min(now.sizes[i], request_cap) for i in requests)
     summary = min(plan.summary, max(smallest, min(room // 3, room - sum(least[i] for i in others)))) if cut else 0
-    other_cap = max(SMALLEST_MESSAGE, level([now.sizes[i] for i in others], room - summary))
+    other_cap = level([now.sizes[i] for i in others], room - summary, [least[i] for i in others])
     caps = {i: request_cap for i in requests if now.sizes[i] > request_cap}
-    caps |= {i: other_cap for i in others if now.sizes[i] > other_cap}
+    caps |= {i: max(other_cap, least[i]) for i in others if now.sizes[i] > max(other_cap, least[i])}
     return replace(plan, summary=summary, caps=caps)
+
+
+def _pieces(view: View) -> int:
+    return max(1, bool(view.text) + len(view.calls) + len(view.answers) + len(view.media))

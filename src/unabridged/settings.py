@@ -20,8 +20,6 @@ Condition = tuple[Measure, float]
 Trigger = Condition | Sequence[Condition | Mapping[Measure, float]] | Mapping[Measure, float] | None
 Keep = Condition | Sequence[Condition]
 
-DEFAULT_WINDOW = 32_768
-"""For a model that reports none."""
 _RANGES = {
     "tokens": "a whole number of at least 1",
     "messages": "a whole number of at least 1",

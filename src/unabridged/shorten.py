@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from unabridged.formats.base import Edit, Format, Message, Slot
+from unabridged.formats.base import Format, Message, Slot
 from unabridged.messages import View
 
 Count = Callable[[str], int]
@@ -29,11 +29,13 @@ def head_and_tail(text: str, tokens: int, count: Count, note: str) -> str:
         chars = min(chars - 1, int(chars * tokens / size * 0.95))
 
 
-def shorten(message: Message, view: View, tokens: int, *, format_: Format, count: Count, note: str) -> Message:
-    """The message with its largest pieces cut down until all of them take about `tokens`; signed pieces stay.
+def shorten(
+    message: Message, view: View, size: int, tokens: int, *, format_: Format, count: Count, note: str
+) -> Message:
+    """The message of so large a `size` with its largest pieces cut down until it takes at most about `tokens`.
 
-    A piece is a text, a tool's answer, the strings in a call's arguments, or an image or file, which becomes a note.
-    Arguments beside signed reasoning are never touched.
+    A piece is a text, a tool's answer, or the strings in a call's arguments; images and files that take more than half
+    of what there is become a note. Arguments beside signed reasoning are never touched.
     """
     signed = any(block.signature for block in view.reasoning)
     sizes: dict[tuple[Slot, str], int] = {}
@@ -44,34 +46,35 @@ def shorten(message: Message, view: View, tokens: int, *, format_: Format, count
         return text
 
     format_.edit(message, weigh)
-    cap = level(list(sizes.values()), tokens)
+    rest = size - sum(sizes.values())  # framing, thinking and media
+    drop_media = bool(view.media) and rest > tokens // 2
+    if drop_media:
+        rest = count(note) * len(view.media)
+    cap = level(list(sizes.values()), max(0, tokens - rest))
 
     def cut(slot: Slot, text: str) -> str:
         if slot.kind == "media":
-            return note.format(tokens="an image or file of unknown") if view.media else text
+            return note.format(tokens="an unknown number of") if drop_media else text
         if sizes[slot, text] <= cap or (slot.kind == "call" and signed):
             return text
         if slot.kind == "call":
             return _shorten_arguments(text, cap, count, note)
         return head_and_tail(text, cap, count, note)
 
-    drop_media = sum(sizes.values()) <= tokens  # then only the media can be what is too large
-    return format_.edit(message, cut if drop_media else _sparing_media(cut))
+    return format_.edit(message, cut)
 
 
-def _sparing_media(cut: Edit) -> Edit:
-    return lambda slot, text: text if slot.kind == "media" else cut(slot, text)
-
-
-def level(sizes: list[int], total: int) -> int:
-    """The height at which all of `sizes`, cut down to it, add up to at most `total`."""
-    left, remaining = total, sorted(sizes)
-    while remaining:
-        share = left // len(remaining)
-        if remaining[0] > share:
-            return max(0, share)
-        left -= remaining.pop(0)
-    return max(sizes, default=0)
+def level(sizes: Sequence[int], total: int, floors: Sequence[int] | None = None) -> int:
+    """The greatest height at which all of `sizes`, cut down to it but never below their floors, fit in `total`."""
+    least = floors or [0] * len(sizes)
+    low, high = 0, max(sizes, default=0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(max(min(size, middle), floor) for size, floor in zip(sizes, least, strict=True)) <= total:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _shorten_arguments(arguments: str, tokens: int, count: Count, note: str) -> str:

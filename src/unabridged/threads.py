@@ -38,33 +38,40 @@ class Thread:
     said: str = ""
     """Why nothing was changed the last time: said once, not at every call."""
 
-    def format_of(self, messages: Sequence[Message]) -> Format:
+    def format_of(self, messages: list[Message]) -> Format:
         """The format of the conversation; only what is new is looked at, until one message gives it away."""
         if self.format is None or not self.messages:
             return detect(messages)
         new = messages[len(self.messages) :]
         return next((known for message in new for known in FORMATS.values() if known.claims(message)), self.format)
 
-    def follow(self, messages: Sequence[Message], format_: Format, size: Callable[[View, Message], int]) -> int:
+    def follow(self, messages: list[Message], format_: Format, size: Callable[[View, Message], int]) -> int:
         """Take in what is new or was replaced since the last call; the tokens of all messages together."""
         if self.format is not format_:
             self.reset(format_)
-        known = len(self.messages)
-        contents = contents_of(messages)
-        if len(messages) < known or messages[:known] != self.messages or contents[:known] != self.contents:
-            self._forget_from(self._first_change(messages, contents))
-            known = len(self.messages)
-        for message in messages[known:]:
+        if not self._same(messages):
+            self._forget_from(self._first_change(messages, contents_of(messages)))
+        for message in messages[len(self.messages) :]:
             view = format_.read(message)
             tokens = size(view, message)
+            self.messages.append(message)
+            self.contents += contents_of([message])
             self.views.append(view)
             self.sizes.append(tokens)
             self.total += tokens
-        self.messages = list(messages)
-        self.contents = contents
         return self.total
 
-    def reread(self, messages: Sequence[Message], format_: Format, size: Callable[[View, Message], int]) -> None:
+    def _same(self, messages: list[Message]) -> bool:
+        """Whether the list still begins with what is known of it. Identity makes it cheap; equality makes it right."""
+        known = len(self.messages)
+        head = messages if len(messages) == known else messages[:known]
+        if head != self.messages or contents_of(self.messages) != self.contents:
+            return False
+        if known and head[0] is not self.messages[0]:  # deserialised anew: follow the objects the caller has now
+            self.messages, self.contents = list(head), contents_of(head)
+        return True
+
+    def reread(self, messages: list[Message], format_: Format, size: Callable[[View, Message], int]) -> None:
         """Like `follow`, but a change deep inside a message is noticed too: every view is read anew."""
         self.follow(messages, format_, size)
         for i, message in enumerate(messages):

@@ -59,9 +59,9 @@ class Format(Protocol):
 
 def get(message: Message, key: str, default: Any = None) -> Any:
     """A field of a dict or of an SDK object."""
-    if isinstance(message, Mapping):
+    if isinstance(message, dict):  # by far the most frequent, and much faster to tell than Mapping
         return message.get(key, default)
-    return getattr(message, key, default)
+    return message.get(key, default) if isinstance(message, Mapping) else getattr(message, key, default)
 
 
 def plain(message: Message) -> dict[str, Any]:

@@ -75,8 +75,8 @@ class OpenAIResponses:
         return {"role": role, "content": text}
 
     def answer(self, calls: tuple[Call, ...], text: str) -> list[Message]:
-        """One output item for each call."""
-        return [_answer(call, text) for call in calls]
+        """One output item for each function call; other kinds of calls take shapes of their own (see `legal`)."""
+        return [{"type": "function_call_output", "call_id": call.id, "output": text} for call in calls]
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""
@@ -123,8 +123,3 @@ def _read_output(message: Message) -> View:
     return View(
         "tool", "tool", answers=(Answer(_call_id(message), "" if media else as_json(_jsonable(output))),), media=media
     )
-
-
-def _answer(call: Call, text: str) -> Message:
-    kind = call.name if call.name in _CALLS else "function_call"
-    return {"type": f"{kind}_output", "call_id": call.id, "output": text}

@@ -1,0 +1,249 @@
+"""The archive beside plain SQLite with FTS5 on the same messages: appending, searching within a thread, bytes on disk.
+
+    python -m benchmarks.archive [--quick] [--threads 10000] [--data DIR]
+
+Plain SQLite is what one would write by hand: a table of messages and a full-text index, as durable (WAL, synchronous
+FULL) and in transactions of the same size. Its search asks for the thread in the MATCH, the fastest of the plain ways.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import random
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from unabridged.archive import codec
+from unabridged.archive.protocol import Part, Record, Scope
+from unabridged.archive.sqlite import open_sqlite
+
+Row = dict[str, Any]
+Thread = list[tuple[str, bytes, str]]
+"""The messages of one thread: role, body, and what search sees."""
+
+EACH = 100
+"""Messages of one thread, and of one transaction."""
+SYLLABLES = ("ba", "ko", "ri", "ten", "mo", "lu", "sha", "per", "in", "dor", "vel", "qui", "as", "nem")
+
+
+class Language:
+    """Made-up messages with the statistics of real ones: common and rare words, names, paths, some CJK."""
+
+    def __init__(self, seed: int = 7) -> None:
+        self.random = random.Random(seed)  # noqa: S311 - text, not secrets
+        self.words = ["".join(self.random.choices(SYLLABLES, k=self.random.randint(1, 4))) for _ in range(30_000)]
+        self._weights = list(itertools.accumulate(1 / (rank + 1) for rank in range(len(self.words))))
+
+    def text(self, words: int) -> str:
+        """So many words, the common ones often."""
+        return " ".join(self.random.choices(self.words, cum_weights=self._weights, k=words))
+
+    def name(self) -> str:
+        """A name as code has them."""
+        first, second = self.random.choices(self.words[:3000], k=2)
+        return f"get{first.title()}{second.title()}"
+
+    def cjk(self, length: int) -> str:
+        """Characters of a script without spaces."""
+        return "".join(chr(self.random.randint(0x4E00, 0x5200)) for _ in range(length))
+
+    def thread(self) -> Thread:
+        """One conversation of `EACH` messages."""
+        return [self._message(at) for at in range(EACH)]
+
+    def _message(self, at: int) -> tuple[str, bytes, str]:
+        text = self.text(self.random.randint(10, 120))
+        if self.random.random() < 0.4:
+            text += f"\nsrc/{self.random.choice(self.words)}/{self.name()}.py:{self.random.randint(1, 999)}"
+        if self.random.random() < 0.1:
+            text += f" {self.cjk(12)}"
+        role = "user" if at % 2 else "assistant"
+        return role, codec.encode({"role": role, "content": text}), text
+
+
+class Ours:
+    """The archive in SQLite, one compaction for each thread."""
+
+    name = "unabridged"
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "ours.db"
+        self._archive = open_sqlite(self.path)
+
+    def append(self, name: str, thread: Thread) -> None:
+        """Archive a whole thread."""
+        parts = [Part(codec.digest(b), b, turn, role, "person", text) for turn, (role, b, text) in enumerate(thread)]
+        hashes = tuple(part.hash for part in parts)
+        self._archive.store(Record(f"r{name}", Scope("n", name), "k", len(parts), 0, hashes, (), "summary"), parts)
+
+    def search(self, name: str, query: str) -> int:
+        """How many hits the thread has, read with their texts."""
+        return len(self._archive.search(Scope("n", name), query))
+
+    def close(self) -> None:
+        """Write everything into the one file."""
+        self._archive.close()
+
+
+class Plain:
+    """A table and an FTS5 index over it."""
+
+    name = "plain SQLite + FTS5"
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "plain.db"
+        self._connection = sqlite3.connect(self.path, isolation_level=None)
+        for statement in (
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = FULL",
+            "CREATE TABLE messages (id INTEGER PRIMARY KEY, thread TEXT, turn INT, role TEXT, body BLOB, text TEXT)",
+            "CREATE INDEX messages_by_thread ON messages (thread, turn)",
+            "CREATE VIRTUAL TABLE words USING fts5 (thread, text, content='messages', content_rowid='id')",
+        ):
+            self._connection.execute(statement)
+
+    def append(self, name: str, thread: Thread) -> None:
+        """Store a whole thread."""
+        run = self._connection.execute
+        run("BEGIN IMMEDIATE")
+        for turn, (role, body, text) in enumerate(thread):
+            row = run(
+                "INSERT INTO messages (thread, turn, role, body, text) VALUES (?, ?, ?, ?, ?)",
+                [name, turn, role, body, text],
+            ).lastrowid
+            run("INSERT INTO words (rowid, thread, text) VALUES (?, ?, ?)", [row, name, text])
+        run("COMMIT")
+
+    def search(self, name: str, query: str) -> int:
+        """How many hits the thread has, read with their texts."""
+        words = " OR ".join(f'"{word}"' for word in query.split())
+        match = f'thread : "{name}" AND text : ({words})'
+        rows = self._connection.execute(
+            "SELECT m.turn, m.role, m.text FROM words w JOIN messages m ON m.id = w.rowid WHERE words MATCH ? "
+            "ORDER BY bm25(words) LIMIT 10",
+            [match],
+        ).fetchall()
+        return len(rows)
+
+    def close(self) -> None:
+        """Write everything into the one file."""
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._connection.close()
+
+
+def run(*, quick: bool = False, threads: int | None = None, data: str | None = None) -> list[Row]:
+    """Every measurement, as rows."""
+    threads = threads or (50 if quick else 1000)
+    folder = data or os.environ.get("BENCH_DATA")
+    rows = appending_and_searching(threads, queries=20 if quick else 100)
+    return rows + (bytes_on_disk(Path(folder)) if folder else [])
+
+
+def appending_and_searching(threads: int, queries: int) -> list[Row]:
+    """Both stores filled with the same threads, one after the other, then asked the same."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for make in (Ours, Plain):
+            language = Language()
+            store: Ours | Plain = make(Path(folder))
+            seconds, written = _fill(store, (language.thread() for _ in range(threads)))
+            count = threads * EACH
+            row: Row = {
+                "store": store.name,
+                "messages": f"{count:,}",
+                "append, µs a message": round(seconds / count * 1e6),
+                "append, MB/s": round(written / seconds / 1e6, 2),
+            }
+            for kind, query in _kinds(language).items():
+                times = [_timed(store, f"t{language.random.randrange(threads)}", query()) for _ in range(queries)]
+                row[f"{kind}, median ms"] = round(statistics.median(times) * 1e3, 2)
+            store.close()
+            row["bytes on disk per byte"] = round(store.path.stat().st_size / written, 2)
+            rows.append(row)
+    return rows
+
+
+def bytes_on_disk(folder: Path) -> list[Row]:
+    """Real conversations, archived a hundred messages at a time: bytes stored per byte archived, the index included."""
+    rows: list[Row] = []
+    for file in sorted(folder.glob("*.jsonl")):
+        for make in (Ours, Plain):
+            with tempfile.TemporaryDirectory() as place:
+                store: Ours | Plain = make(Path(place))
+                seconds, written = _fill(store, _conversations(file))
+                store.close()
+                rows.append(
+                    {
+                        "store": store.name,
+                        "data": file.stem,
+                        "append, MB/s": round(written / seconds / 1e6, 2),
+                        "bytes on disk per byte": round(store.path.stat().st_size / written, 2),
+                    }
+                )
+    return rows
+
+
+def _fill(store: Ours | Plain, threads: Iterator[Thread]) -> tuple[float, int]:
+    """Seconds spent in the store alone, and bytes of messages."""
+    seconds, written = 0.0, 0
+    for number, thread in enumerate(threads):
+        start = time.perf_counter()
+        store.append(f"t{number}", thread)
+        seconds += time.perf_counter() - start
+        written += sum(len(body) for _, body, _ in thread)
+    return seconds, written
+
+
+def _kinds(language: Language) -> dict[str, Callable[[], str]]:
+    return {
+        "one word": lambda: language.text(1),
+        "six words": lambda: language.text(6),
+        "a name": language.name,
+        "CJK": lambda: language.cjk(4),
+    }
+
+
+def _timed(store: Ours | Plain, name: str, query: str) -> float:
+    start = time.perf_counter()
+    store.search(name, query)
+    return time.perf_counter() - start
+
+
+def _conversations(file: Path) -> Iterator[Thread]:
+    with file.open(encoding="utf-8") as lines:
+        for line in lines:
+            messages = json.loads(line)["messages"]
+            for at in range(0, len(messages), EACH):
+                batch = messages[at : at + EACH]
+                yield [(message["role"], codec.encode(message), _text(message)) for message in batch]
+
+
+def _text(value: Any) -> str:
+    """Every string in a message, as search would see it."""
+    if isinstance(value, str):
+        return value
+    items: Sequence[Any] = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return "\n".join(text for item in items if (text := _text(item)))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--threads", type=int, help=f"of {EACH} messages each (default 1,000)")
+    parser.add_argument("--data", help="a folder of .jsonl files with `messages` in each line")
+    options = parser.parse_args()
+    for row in run(quick=options.quick, threads=options.threads, data=options.data):
+        print("  ".join(f"{name}: {value}" for name, value in row.items()))
+
+
+if __name__ == "__main__":
+    main()

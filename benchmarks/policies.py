@@ -1,0 +1,228 @@
+"""What to send at each model call: every policy the cost simulator compares, ours among them.
+
+A policy is given the list it returned last time and what has come since, as an agent that keeps its list would.
+Lines it leaves alone must be the very same objects: that is how the simulator knows what a provider's cache holds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from unabridged.clear import Prices, edits, expected_turns, plan_clearing
+from unabridged.formats import Slot, format_named
+from unabridged.messages import View
+from unabridged.origin import with_origins
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """One message of a replayed conversation, read and measured once. Two lines are equal only if they are one."""
+
+    message: Any
+    view: View
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """One model call beside the agent's own: `prompt` is sent through the cache, `fresh` tokens are not."""
+
+    prompt: Sequence[Line] = ()
+    fresh: int = 0
+    output: int = 0
+
+
+class Policy(Protocol):
+    """Decides what is sent."""
+
+    def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
+        """What to send now, `idle` seconds after the last call, and which extra calls that took."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One recorded run."""
+
+    id: str
+    format: str
+    lines: list[Line] = field(repr=False)
+
+
+def load(folder: Path, names: Sequence[str]) -> list[Conversation]:
+    """The conversations of these files (`NAME.jsonl`: `id`, `format`, `messages` a line), read and measured."""
+    found = []
+    for name in names:
+        for text in (folder / f"{name}.jsonl").read_text().splitlines():
+            row = json.loads(text)
+            found.append(conversation(f"{name}/{row['id']}", row["format"], row["messages"]))
+    return found
+
+
+def conversation(name: str, format_name: str, messages: Sequence[Any]) -> Conversation:
+    """The messages as lines."""
+    read = format_named(format_name).read
+    views = with_origins([read(message) for message in messages])
+    lines = [Line(message, view, tokens_of(view)) for message, view in zip(messages, views, strict=True)]
+    return Conversation(name, format_name, lines)
+
+
+def tokens_of(view: View) -> int:
+    """Tokens of a message: its text, and a few for the frame around it."""
+    return 4 + count(view.whole_text())
+
+
+@lru_cache(maxsize=200_000)
+def count(text: str) -> int:
+    """Tokens in o200k where its tokenizer is installed, else by estimate."""
+    try:
+        import toktok  # type: ignore[import-untyped]  # noqa: PLC0415 - optional
+    except ImportError:
+        return round(len(text) / 3.6)
+    return int(toktok.batch_count([text.encode("utf-8", "replace").decode()], "o200k_base")[0])
+
+
+class Raw:
+    """Everything, every time."""
+
+    def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
+        """The list as it is."""
+        del idle
+        return lines, []
+
+
+@dataclass(frozen=True)
+class Mask:
+    """All but the last `keep` results are masked; with `step`, only when that many more have become maskable."""
+
+    format: str
+    keep: int = 10
+    step: int = 1
+
+    def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
+        """The list with old results masked."""
+        del idle
+        results = [i for i, line in enumerate(lines) if line.view.origin == "tool" or line.view.answers]
+        hidden = max(0, len(results) - self.keep) // self.step * self.step
+        fitted = list(lines)
+        for i in results[:hidden]:
+            if not _masked(lines[i].view):
+                wanted = "answer" if lines[i].view.answers else "text"
+                fitted[i] = edited(lines[i], self.format, partial(_mask, wanted))
+        return fitted, []
+
+
+@dataclass(frozen=True)
+class Summary:
+    """At `trigger` tokens, all but the last `keep` messages become a summary, asked for apart or as a suffix."""
+
+    format: str
+    trigger: int
+    keep: int
+    suffix: bool = False
+    size: int = 1_000
+    """Tokens of the summary: an assumption, the same for every policy that asks for one."""
+
+    def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
+        """The list, or system messages, a summary and the tail."""
+        del idle
+        if sum(line.tokens for line in lines) < self.trigger:
+            return lines, []
+        system = [line for line in lines if line.view.role == "system"]
+        body = [line for line in lines if line.view.role != "system"]
+        cut = max(0, len(body) - self.keep)
+        while cut > 0 and (body[cut].view.answers or body[cut].view.role == "tool"):
+            cut -= 1  # a result stays with its call
+        if cut <= 1:
+            return lines, []
+        gone = body[:cut]
+        if self.suffix:
+            extra = Extra(prompt=lines, fresh=_INSTRUCTION, output=self.size)
+        else:
+            extra = Extra(fresh=_INSTRUCTION + sum(line.tokens for line in gone), output=self.size)
+        message = format_named(self.format).text("user", "[summary]")
+        summary = Line(message, View("user", "summary", "[summary]"), self.size)
+        return [*system, summary, *body[cut:]], [extra]
+
+
+@dataclass(frozen=True)
+class Payback:
+    """Ours: old bulk is cleared when it pays; where a trigger is set, what does not fit is then summarised."""
+
+    format: str
+    prices: Prices = field(default_factory=Prices)
+    keep_rounds: int = 3
+    minimum: int = 50
+    patience: float = 0.5
+    turns: Callable[[int], float] = expected_turns
+    then: Summary | None = None
+
+    def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
+        """The list with what pays to clear cleared."""
+        views = [line.view for line in lines]
+        sizes = [line.tokens for line in lines]
+        so_far = sum(view.role == "assistant" for view in views)
+        clearing = plan_clearing(
+            views,
+            sizes,
+            prices=self.prices,
+            remaining_turns=self.turns(so_far),
+            count=count,
+            keep_rounds=self.keep_rounds,
+            minimum=self.minimum,
+            patience=self.patience,
+            over=max(0, sum(sizes) - self.then.trigger + 1) if self.then else 0,
+            idle=idle,
+        )
+        fitted = list(lines)
+        if clearing is not None:
+            for i, edit in edits(views, clearing).items():
+                fitted[i] = edited(lines[i], self.format, edit)
+        return self.then.fit(fitted, idle) if self.then else (fitted, [])
+
+
+@dataclass
+class Through:
+    """Any compactor that takes the caller's list and gives back the list to send, its own model calls not counted."""
+
+    format: str
+    send: Callable[[list[Any]], list[Any]]
+    known: dict[int, Line] = field(default_factory=dict, repr=False)
+    """Lines by the identity of their message, which they hold on to: an object is never mistaken for an older one."""
+
+    def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
+        """What the compactor sends; messages it left alone stay the lines they were."""
+        del idle
+        self.known |= {id(line.message): line for line in lines}
+        return [self._line(message) for message in self.send([line.message for line in lines])], []
+
+    def _line(self, message: Any) -> Line:
+        if id(message) not in self.known:
+            view = format_named(self.format).read(message)
+            self.known[id(message)] = Line(message, view, tokens_of(view))
+        return self.known[id(message)]
+
+
+def edited(line: Line, format_name: str, edit: Callable[..., str]) -> Line:
+    """The line with its message edited, its origin as it was."""
+    format_ = format_named(format_name)
+    message = format_.edit(line.message, edit)
+    view = replace(format_.read(message), origin=line.view.origin)
+    return Line(message, view, tokens_of(view))
+
+
+_MASK = "[Old tool result cleared]"
+_INSTRUCTION = 300  # tokens of the request for a summary
+
+
+def _mask(kind: str, slot: Slot, text: str) -> str:
+    return _MASK if slot.kind == kind else text
+
+
+def _masked(view: View) -> bool:
+    return all(answer.text == _MASK for answer in view.answers) if view.answers else view.text == _MASK

@@ -1,0 +1,124 @@
+"""What the provider says a request took, and what that teaches about our estimates."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from unabridged.formats.base import get
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one request as its provider reported them."""
+
+    input: int
+    """All input, whether cached or not."""
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+
+
+class _Shape(NamedTuple):
+    """Where one kind of report keeps its numbers; `a.b` is inside, `a+b` is the sum."""
+
+    input: str
+    cache_read: str
+    cache_write: str
+    output: str
+    beside: bool = False
+    """Whether what the cache served or took is beside `input`, not in it."""
+
+
+_CHAT, _RESPONSES, _LANGCHAIN = "prompt_tokens_details", "input_tokens_details", "input_token_details"
+# Several share the name of their input: the one whose cache fields are there is meant.
+_SHAPES = (
+    _Shape("prompt_tokens", f"{_CHAT}.cached_tokens", f"{_CHAT}.cache_write_tokens", "completion_tokens"),
+    _Shape("input_tokens", f"{_RESPONSES}.cached_tokens", f"{_RESPONSES}.cache_write_tokens", "output_tokens"),
+    _Shape("input_tokens", f"{_LANGCHAIN}.cache_read", f"{_LANGCHAIN}.cache_creation", "output_tokens"),
+    _Shape("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"),  # Pydantic AI
+    _Shape("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens", beside=True),
+    _Shape("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens", "outputTokens", beside=True),  # Bedrock
+    _Shape("prompt_token_count", "cached_content_token_count", "", "candidates_token_count+thoughts_token_count"),
+    _Shape("promptTokenCount", "cachedContentTokenCount", "", "candidatesTokenCount+thoughtsTokenCount"),
+)
+_MOST = 1e12
+"""No request has more tokens; neither infinity nor NaN passes."""
+_INSIDE = ("usage", "usage_metadata", "usageMetadata")
+"""Where a whole response keeps its report."""
+
+
+def usage_of(report: Any) -> Usage | None:
+    """The usage in an SDK's usage object, in a whole response, or in either as a dict; None when there is none to use.
+
+    Counts all input: Anthropic and Bedrock report what came from the cache, or went there, beside the rest.
+    """
+    if report is None or isinstance(report, Usage):
+        return report
+    for field in _INSIDE:
+        inner = get(report, field)
+        if inner is not None and not callable(inner):
+            return usage_of(inner)
+    found = [shape for shape in _SHAPES if _number(report, shape.input) is not None]
+    if not found:
+        return None
+    shape = next((shape for shape in found if _present(report, shape.cache_read)), found[-1])
+    read, write = _number(report, shape.cache_read) or 0, _number(report, shape.cache_write) or 0
+    total = (_number(report, shape.input) or 0) + (read + write if shape.beside else 0)
+    return Usage(total, read, write, _number(report, shape.output) or 0) if total > 0 else None
+
+
+def _walk(report: Any, path: str) -> Any:
+    for key in path.split("."):
+        report = get(report, key) if report is not None else None
+    return report
+
+
+def _present(report: Any, path: str) -> bool:
+    """Whether the report has such a field at all, even if it says None (Anthropic's cache fields may)."""
+    outer, _, _ = path.partition(".")
+    return outer in report if isinstance(report, Mapping) else hasattr(report, outer)
+
+
+def _number(report: Any, path: str) -> int | None:
+    """The number at `path`; the sum where `+` joins several; None where there is none."""
+    values = [_walk(report, part) for part in path.split("+") if part]
+    numbers = [int(value) for value in values if type(value) in (int, float) and 0 <= value < _MOST]
+    return sum(numbers) if numbers else None
+
+
+class Calibration:
+    """How far reports say our estimates are off, as a factor; one odd report never moves it far.
+
+    `factor` is the median of the last nine ratios of reported to estimated tokens. Ratios that no estimator explains
+    (a report ten times off) count only when most reports are like that. Too low is worse than too high: one report
+    is enough to raise the factor from 1, and two in a row raise it at any time; lowering takes a majority.
+    """
+
+    _KEPT = 9
+    _PLAUSIBLE = (0.25, 1.75)
+    _FEW = 3
+
+    def __init__(self) -> None:
+        self.factor = 1.0
+        self._ratios: deque[float] = deque(maxlen=self._KEPT)
+
+    def observe(self, estimated: int, usage: Usage) -> None:
+        """Learn from one request: what we thought it takes, and what its provider says it took."""
+        if estimated <= 0 or usage.input <= 0:
+            return
+        self._ratios.append(usage.input / estimated)
+        self.factor = self._settle(list(self._ratios))
+
+    def _settle(self, ratios: list[float]) -> float:
+        low, high = self._PLAUSIBLE
+        trusted = [ratio for ratio in ratios if low <= ratio <= high]
+        if len(ratios) >= self._FEW and 2 * len(trusted) < len(ratios):
+            trusted = ratios
+        if not trusted:
+            return 1.0
+        ordered = sorted(trusted if len(trusted) >= self._FEW else [*trusted, 1.0])
+        upper_median = ordered[len(ordered) // 2]
+        return max(upper_median, min(trusted[-2:])) if len(trusted) > 1 else upper_median

@@ -1,0 +1,330 @@
+"""The public surface: `Compactor` watches conversations, compacts them before they overflow, and gives back originals.
+
+What a compaction does, step by step, is in `flow`; how records are found and taken back is in `history`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import sys
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from unabridged import history
+from unabridged.archive import codec, open_archive
+from unabridged.archive.protocol import Archive, Hit, Record, Scope
+from unabridged.calibrate import Calibration, usage_of
+from unabridged.errors import ArchiveError, SettingsError, WontFit
+from unabridged.events import Event, Receipt, Unchanged, Undone
+from unabridged.flow import Flow, Job
+from unabridged.formats import Format, Message, detect, format_named
+from unabridged.measure import Meter
+from unabridged.messages import Origin
+from unabridged.models import FALLBACK_WINDOW, family_of, model_info
+from unabridged.plan import Plan, make_plan
+from unabridged.records import meaning
+from unabridged.rewrite import marked_ids
+from unabridged.settings import Limits, Settings, limits
+from unabridged.threads import Thread, Threads
+
+log = logging.getLogger("unabridged")
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What `fit` or `compact` made of a conversation. Below the trigger, `messages` is the very list that was given."""
+
+    messages: list[Message]
+    changed: bool
+    tokens_before: int
+    tokens_after: int
+    thread: str
+    receipt: Receipt | None = None
+    why: str = ""
+    """When the trigger was pulled and nothing changed: why not."""
+    estimate: int = field(default=0, repr=False)
+    """Tokens as counted, before calibration: what `observe` compares with the provider's report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What `fit` would do: the size, what pulls the trigger (None: nothing does), and the plan or why there is none."""
+
+    tokens: int
+    budget: int
+    trigger: str | None
+    plan: Plan | None = None
+    why: str = ""
+
+
+class Compactor:
+    """Keeps conversations inside the window and every original in the archive. One serves any number of threads.
+
+    `model` writes the summaries (None: model-free); `agent` names the model that reads the conversation: it gives the
+    window, the tokenizer family and the rule for thinking blocks, each of which can be set by hand.
+    """
+
+    def __init__(
+        self,
+        model: None = None,
+        *,
+        agent: str | None = None,
+        window: int | None = None,
+        archive: str | Archive | None = None,
+        settings: Settings | None = None,
+        namespace: str | None = None,
+        format: str | Format | None = None,  # noqa: A002 - the word every part uses for it
+        counter: Callable[[list[Message], Any], int] | None = None,
+        exact: bool = False,
+        origin: Callable[[Message], Origin | None] | None = None,
+        on_event: Callable[[Event], object] | None = None,
+    ) -> None:
+        if model is not None:
+            raise SettingsError("summaries by a model are not built in yet: leave model out for model-free ones")
+        info = model_info(agent)
+        self.settings = settings or Settings()
+        self.limits: Limits = limits(self.settings, window or (info.window if info else FALLBACK_WINDOW))
+        self._format = format_named(format) if format is not None else None
+        self._namespace = namespace if namespace is not None else _application()
+        self._on_event = on_event
+        self._archive: Archive = open_archive(archive) if archive is None or isinstance(archive, str) else archive
+        self._owned = archive is None or isinstance(archive, str)
+        self._agent = agent
+        self._calibration = Calibration()
+        self._threads = Threads()
+        self._flows: dict[str, Flow] = {}
+        self._new_meter = partial(Meter, model=agent, counter=counter, exact=exact)
+        self._new_meter(family=family_of(agent))  # a tokenizer that is not installed is said now, not at the first call
+        self._new_flow = partial(
+            Flow,
+            settings=self.settings,
+            limits=self.limits,
+            agent=agent,
+            calibration=self._calibration,
+            archive=self._archive,
+            where=archive if isinstance(archive, str) else getattr(self._archive, "url", type(self._archive).__name__),
+            origin=origin,
+            emit=self._emit,
+        )
+
+    def fit(
+        self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
+    ) -> Compaction:
+        """The conversation as it should be sent now: the very same list, or a shorter one that is legal and fits."""
+        return _drive(self._run(messages, thread, system, tools))
+
+    async def afit(
+        self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
+    ) -> Compaction:
+        """`fit` without blocking the event loop."""
+        return await asyncio.to_thread(self.fit, messages, thread=thread, system=system, tools=tools)
+
+    def compact(
+        self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
+    ) -> Compaction | None:
+        """Compact now, whatever the size; None when nothing is gained."""
+        done = _drive(self._run(messages, thread, system, tools, force=True))
+        return done if done.changed else None
+
+    async def acompact(
+        self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
+    ) -> Compaction | None:
+        """`compact` without blocking the event loop."""
+        return await asyncio.to_thread(self.compact, messages, thread=thread, system=system, tools=tools)
+
+    def plan(
+        self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
+    ) -> Outlook:
+        """What `fit` would do with it. Nothing is done, stored or remembered."""
+        format_ = self._format or detect(messages)
+        flow = self._flow(format_)
+        job = self._job(Thread(), self._scope(messages, thread), messages, format_, (system, tools))
+        tokens, budget = flow.tokens(job.estimate), self.limits.budget
+        trigger = flow.pulled(job.estimate, len(messages))
+        if trigger is None or self.settings.off:
+            return Outlook(tokens, budget, None)
+        try:
+            plan = make_plan(flow.situation(job))
+        except WontFit as error:
+            return Outlook(tokens, budget, trigger, why=str(error))
+        if isinstance(plan, str):
+            return Outlook(tokens, budget, trigger, why=plan)
+        return Outlook(tokens, budget, trigger, plan)
+
+    def observe(self, fitted: Compaction, usage: Any) -> None:
+        """Learn from what the provider reported for this request: the SDK's usage object, or the whole response."""
+        report = usage_of(usage)
+        if report is not None and fitted.estimate > 0:
+            self._calibration.observe(fitted.estimate, report)
+
+    def replay(self, messages: list[Message], *, thread: str | None = None) -> list[Message]:
+        """The original conversation, exactly: every compaction that stands in the list is taken back."""
+        return self._take_back(messages, thread, all_of_them=True)[0]
+
+    async def areplay(self, messages: list[Message], *, thread: str | None = None) -> list[Message]:
+        """`replay` without blocking the event loop."""
+        return await asyncio.to_thread(self.replay, messages, thread=thread)
+
+    def undo(self, messages: list[Message], *, thread: str | None = None) -> list[Message]:
+        """The list as it was before its newest compaction, and what came since; the same list if there is none."""
+        before, record = self._take_back(messages, thread, all_of_them=False)
+        if record is not None:
+            self._archive.retire(record.scope, record.id)
+            self._threads.drop(record.scope)
+            self._emit(Undone(record.scope.thread, record.id))
+        return before
+
+    async def aundo(self, messages: list[Message], *, thread: str | None = None) -> list[Message]:
+        """`undo` without blocking the event loop."""
+        return await asyncio.to_thread(self.undo, messages, thread=thread)
+
+    def search(self, query: str, *, thread: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages of the thread that match best: literal words, no query syntax."""
+        return self._archive.search(Scope(self._namespace, thread), query, limit)
+
+    async def asearch(self, query: str, *, thread: str, limit: int = 10) -> Sequence[Hit]:
+        """`search` without blocking the event loop."""
+        return await asyncio.to_thread(self.search, query, thread=thread, limit=limit)
+
+    def read(self, ref: str, *, thread: str) -> Message:
+        """The archived message that a search hit names by its hash, exactly as it was."""
+        bodies = self._archive.bodies(Scope(self._namespace, thread), [ref])
+        if ref not in bodies:
+            raise ArchiveError(f"thread {thread!r} holds no message {ref!r}: references work only inside their thread")
+        return codec.decode(bodies[ref])
+
+    async def aread(self, ref: str, *, thread: str) -> Message:
+        """`read` without blocking the event loop."""
+        return await asyncio.to_thread(self.read, ref, thread=thread)
+
+    def forget(self, thread: str) -> None:
+        """Remove the thread from the archive: records, originals, and everything only it used."""
+        scope = Scope(self._namespace, thread)
+        self._archive.forget(scope)
+        self._threads.drop(scope)
+
+    def close(self) -> None:
+        """Let go of the archive, if this compactor opened it."""
+        if self._owned:
+            self._archive.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _run(
+        self, messages: list[Message], name: str | None, system: Any, tools: Any, *, force: bool = False
+    ) -> Generator[Any, Any, Compaction]:
+        """Measure what is new; below the trigger that is all."""
+        if self.settings.off or not messages:
+            return Compaction(messages, changed=False, tokens_before=0, tokens_after=0, thread=name or "")
+        scope = self._scope(messages, name)
+        thread = self._threads.get(scope)
+        with thread.lock:
+            format_ = self._format or thread.format_of(messages)
+            flow = self._flow(format_)
+            estimate = self._overhead(thread, flow.meter, system, tools)
+            estimate += thread.follow(messages, format_, flow.meter.message)
+            before = flow.tokens(estimate)
+            reason = "asked for" if force else flow.pulled(estimate, len(messages))
+            if reason is None:
+                return Compaction(messages, False, before, before, scope.thread, estimate=estimate)
+            job = self._job(thread, scope, messages, format_, (system, tools))
+            job.pending = force
+            why = yield from flow.steps(job, reason, force=force)
+            if why and thread.said != why:
+                self._emit(Unchanged(scope.thread, why, before))
+            thread.said = why
+            changed = job.messages is not messages
+            if changed:
+                thread.adopt(job.messages, job.format, job.views, job.sizes)
+            after = flow.tokens(job.estimate)
+            return Compaction(job.messages, changed, before, after, scope.thread, job.receipt, why, job.estimate)
+
+    def _flow(self, format_: Format) -> Flow:
+        """The flow for this format, which tells the tokenizer family where no agent is named."""
+        flow = self._flows.get(format_.name)
+        if flow is None:
+            meter = self._new_meter(family=family_of(self._agent, format_.name))
+            flow = self._flows[format_.name] = self._new_flow(meter=meter)
+        return flow
+
+    def _job(
+        self, thread: Thread, scope: Scope, messages: list[Message], format_: Format, extras: tuple[Any, Any]
+    ) -> Job:
+        """A compaction of this list: a change deep inside a message is noticed here at the latest."""
+        flow = self._flow(format_)
+        thread.reread(messages, format_, flow.meter.message)
+        views = flow.read(messages, format_, thread.views)
+        overhead = self._overhead(thread, flow.meter, *extras)
+        return Job(scope, format_, overhead, messages, messages, views, list(thread.sizes))
+
+    def _overhead(self, thread: Thread, meter: Meter, system: Any, tools: Any) -> int:
+        known_system, known_tools, tokens = thread.fixed
+        if (system is known_system or system == known_system) and (tools is known_tools or tools == known_tools):
+            return tokens
+        thread.fixed = (system, tools, meter.overhead(system, tools))
+        return thread.fixed[2]
+
+    def _scope(self, messages: Sequence[Message], name: str | None) -> Scope:
+        """The thread by its name; without one, by the record its summary turn names, else by its first words."""
+        if name is not None:
+            return Scope(self._namespace, name)
+        format_ = self._format or detect(messages[:4])
+        views = (format_.read(message) for message in messages)
+        first = next((view for view in views if view.role != "system"), None)
+        if first is None:
+            return Scope(self._namespace, "unnamed")
+        for record_id in marked_ids(first):
+            if (scope := self._archive.locate(self._namespace, record_id)) is not None:
+                return scope
+        return Scope(self._namespace, f"from-{meaning(first)[:16]}")
+
+    def _take_back(
+        self, messages: list[Message], name: str | None, *, all_of_them: bool
+    ) -> tuple[list[Message], Record | None]:
+        format_ = self._format or detect(messages)
+        scope = self._scope(messages, name)
+        record: Record | None = None
+        while True:
+            views = self._flow(format_).read(messages, format_)
+            standing = history.newest_standing(self._archive, scope, views)
+            if standing is None:
+                return messages, record
+            record = standing.record
+            messages = history.take_back(self._archive, standing, messages)
+            if not all_of_them:
+                return messages, record
+
+    def _emit(self, event: Event) -> None:
+        """Tell the host; a host that raises is logged, never obeyed."""
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(event)
+        except Exception:
+            log.exception("on_event raised for %s", type(event).__name__)
+
+
+def _drive(steps: Generator[Any, Any, Compaction]) -> Compaction:
+    """Run the flow to its end."""
+    try:
+        while True:
+            next(steps)
+    except StopIteration as stop:
+        done: Compaction = stop.value
+        return done
+
+
+def _application() -> str:
+    """A namespace of its own for each application: its name and where it lies."""
+    path = Path(sys.argv[0] if sys.argv and sys.argv[0] else "python").resolve()
+    return f"{path.stem}-{hashlib.sha256(str(path).encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from anthropic.types import Usage as AnthropicUsage
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openai.types import CompletionUsage
+from openai.types.completion_usage import PromptTokensDetails
+from openai.types.responses import ResponseUsage
+
+from unabridged.calibrate import Calibration, Usage, usage_of
+
+
+def after(*ratios: float) -> float:
+    calibration = Calibration()
+    for ratio in ratios:
+        calibration.observe(10_000, Usage(round(10_000 * ratio)))
+    return calibration.factor
+
+
+# -- reading reports -------------------------------------------------------------------------------------------------
+
+
+def test_openai_chat_usage_includes_what_the_cache_served() -> None:
+    details = PromptTokensDetails(cached_tokens=1_024, cache_write_tokens=64)
+    usage = CompletionUsage(
+        prompt_tokens=2_000, completion_tokens=50, total_tokens=2_050, prompt_tokens_details=details
+    )
+    assert usage_of(usage) == Usage(2_000, cache_read=1_024, cache_write=64, output=50)
+    bare = CompletionUsage(prompt_tokens=2_000, completion_tokens=50, total_tokens=2_050)
+    assert usage_of(bare) == Usage(2_000, output=50)
+
+
+def test_openai_responses_usage_includes_what_the_cache_served() -> None:
+    report = {
+        "input_tokens": 2_000,
+        "input_tokens_details": {"cached_tokens": 1_024, "cache_write_tokens": 0},
+        "output_tokens": 50,
+        "output_tokens_details": {"reasoning_tokens": 10},
+        "total_tokens": 2_050,
+    }
+    expected = Usage(2_000, cache_read=1_024, output=50)
+    assert usage_of(ResponseUsage.model_validate(report)) == usage_of(report) == expected
+
+
+# R11
+def test_anthropic_usage_has_cached_input_beside_the_rest_and_it_is_added() -> None:
+    usage = AnthropicUsage(
+        input_tokens=12, cache_read_input_tokens=9_000, cache_creation_input_tokens=800, output_tokens=70
+    )
+    expected = Usage(9_812, cache_read=9_000, cache_write=800, output=70)
+    assert usage_of(usage) == usage_of(usage.model_dump()) == expected
+    assert usage_of(AnthropicUsage(input_tokens=12, output_tokens=70)) == Usage(12, output=70)
+
+
+@pytest.mark.parametrize(
+    ("report", "usage"),
+    [
+        (
+            {
+                "input_tokens": 900,
+                "output_tokens": 20,
+                "total_tokens": 920,
+                "input_token_details": {"cache_read": 500, "cache_creation": 100},
+            },
+            Usage(900, 500, 100, 20),
+        ),
+        ({"input_tokens": 900, "output_tokens": 20, "total_tokens": 920}, Usage(900, output=20)),
+        (
+            SimpleNamespace(input_tokens=900, cache_read_tokens=500, cache_write_tokens=0, output_tokens=20),
+            Usage(900, 500, 0, 20),
+        ),
+        (
+            {"prompt_token_count": 900, "cached_content_token_count": 500, "candidates_token_count": 20},
+            Usage(900, 500, 0, 20),
+        ),
+        ({"promptTokenCount": 900, "candidatesTokenCount": 20, "thoughtsTokenCount": 5}, Usage(900, output=25)),
+        ({"inputTokens": 100, "cacheReadInputTokens": 500, "outputTokens": 20}, Usage(600, 500, 0, 20)),
+    ],
+    ids=["langchain", "langchain uncached", "pydantic-ai", "gemini", "gemini json", "bedrock"],
+)
+def test_reports_of_other_makers_are_understood(report: Any, usage: Usage) -> None:
+    assert usage_of(report) == usage
+
+
+def test_a_whole_response_will_do() -> None:
+    report = {"prompt_tokens": 7, "completion_tokens": 1}
+    assert usage_of({"id": "x", "choices": [], "usage": report}) == Usage(7, output=1)
+    response = SimpleNamespace(usage=CompletionUsage(prompt_tokens=7, completion_tokens=1, total_tokens=8))
+    assert usage_of(response) == Usage(7, output=1)
+    assert usage_of(SimpleNamespace(usage_metadata={"input_tokens": 7, "output_tokens": 1})) == Usage(7, output=1)
+    assert usage_of(Usage(7)) == Usage(7)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        None,
+        {},
+        [],
+        "usage",
+        7,
+        {"usage": None},
+        {"prompt_tokens": None},
+        {"prompt_tokens": 0, "completion_tokens": 3},
+        {"prompt_tokens": -5},
+        {"prompt_tokens": "12"},
+        {"prompt_tokens": True},
+        {"prompt_tokens": float("nan")},
+        {"prompt_tokens": float("inf")},
+        SimpleNamespace(usage=lambda: None),
+    ],
+)
+def test_a_report_that_says_nothing_is_none(report: Any) -> None:
+    assert usage_of(report) is None
+
+
+# -- learning from them ----------------------------------------------------------------------------------------------
+
+
+def test_without_reports_the_estimate_stands() -> None:
+    assert Calibration().factor == 1.0
+
+
+# R6
+def test_one_report_above_the_estimate_is_enough_to_raise_it() -> None:
+    assert after(1.4) == pytest.approx(1.4)
+
+
+def test_one_report_below_the_estimate_is_not_enough_to_lower_it() -> None:
+    assert after(0.6) == 1.0
+
+
+# R11
+@pytest.mark.parametrize("ratio", [0.3, 0.6, 0.8, 1.0, 1.2, 1.7])
+def test_consistent_reports_move_it_all_the_way_both_ways(ratio: float) -> None:
+    assert after(ratio, ratio, ratio) == pytest.approx(ratio)
+
+
+# R11
+@pytest.mark.parametrize("odd", [0.0001, 0.1, 2.0, 10.0, 500.0])
+@pytest.mark.parametrize("place", range(6))
+def test_one_odd_report_does_not_swing_it(odd: float, place: int) -> None:
+    ratios = [0.8, 0.82, 0.79, 0.81, 0.8]
+    ratios.insert(place, odd)
+    assert 0.79 <= after(*ratios) <= 0.83
+    assert after(odd) == 1.0
+
+
+def test_reports_that_are_far_off_count_once_most_of_them_agree() -> None:
+    assert after(10.0, 10.0) == 1.0
+    assert after(10.0, 10.0, 10.0) == pytest.approx(10.0)
+
+
+# R6
+def test_two_reports_in_a_row_raise_it_at_any_time() -> None:
+    calm = [0.8] * 9
+    assert after(*calm, 1.3) == pytest.approx(0.8)
+    assert after(*calm, 1.3, 1.25) == pytest.approx(1.25)
+
+
+def test_old_reports_are_forgotten() -> None:
+    assert after(*[1.3] * 20, *[0.8] * 9) == pytest.approx(0.8)
+
+
+def test_reports_without_a_number_teach_nothing() -> None:
+    calibration = Calibration()
+    calibration.observe(0, Usage(100))
+    calibration.observe(-5, Usage(100))
+    calibration.observe(100, Usage(0))
+    calibration.observe(100, Usage(-100))
+    assert calibration.factor == 1.0
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0.5, 1.5), min_size=3, max_size=30), st.floats(0.001, 1_000))
+def test_it_stays_within_what_was_reported_whatever_one_odd_report_says(ratios: list[float], odd: float) -> None:
+    assert min(ratios) - 0.001 <= after(*ratios, odd) <= max(1.0, *ratios) + 0.3

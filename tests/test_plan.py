@@ -1,0 +1,105 @@
+"""Plans: what a compaction will do, from numbers alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unabridged.errors import WontFit
+from unabridged.messages import View
+from unabridged.plan import Plan, Situation, make_plan
+from unabridged.settings import Settings, limits
+from unabridged.shorten import head_and_tail, level
+
+
+def person(text: str = "do it") -> View:
+    return View("user", "person", text)
+
+
+def model(text: str = "done") -> View:
+    return View("assistant", "model", text)
+
+
+def situation(sizes: list[int], window: int = 1_000, overhead: int = 0, **options: object) -> Situation:
+    views = [person() if i % 2 == 0 else model() for i in range(len(sizes))]
+    bounds = limits(Settings(), window)
+    return Situation(views, sizes, overhead, bounds.target, bounds.budget, bounds, 100, 60, **options)  # type: ignore[arg-type]
+
+
+def after(now: Situation, plan: Plan) -> int:
+    kept = sum(min(size, plan.caps.get(i, size)) for i, size in enumerate(now.sizes) if i not in plan.gone)
+    return now.overhead + kept + ((plan.summary + now.frame) if plan.gone else 0)
+
+
+def test_a_plan_leaves_room_for_a_full_summary_below_the_trigger() -> None:
+    now = situation([50] * 40)
+    plan = make_plan(now)
+    assert isinstance(plan, Plan)
+    assert plan.gone
+    assert after(now, plan) <= now.soft
+
+
+def test_overhead_above_the_trigger_is_said_not_looped_on() -> None:
+    plan = make_plan(situation([10] * 4, overhead=800))
+    assert plan == "no safe cut would free enough to be worth it"
+
+
+def test_overhead_above_the_budget_wont_fit_and_names_its_numbers() -> None:
+    with pytest.raises(WontFit) as raised:
+        make_plan(situation([10] * 4, overhead=900))
+    assert raised.value.overhead == 900
+    assert raised.value.floor > raised.value.budget == 875
+
+
+def test_a_request_gives_way_last() -> None:
+    now = situation([300, 900], open_requests=frozenset({0}))
+    plan = make_plan(now)
+    assert isinstance(plan, Plan)
+    assert set(plan.caps) == {1}
+    assert after(now, plan) <= now.hard
+
+
+@given(
+    st.lists(st.integers(1, 600), min_size=1, max_size=40),
+    st.integers(0, 900),
+    st.sets(st.integers(0, 39), max_size=5),
+    st.booleans(),
+)
+def test_every_plan_ends_within_the_budget_or_says_why_not(
+    sizes: list[int], overhead: int, requests: set[int], force: bool
+) -> None:
+    open_ = frozenset(i for i in requests if i < len(sizes) and i % 2 == 0)
+    now = situation(sizes, overhead=overhead, open_requests=open_)
+    try:
+        plan = make_plan(now, force=force)
+    except WontFit as error:
+        floor = error.floor
+    else:
+        floor = 0
+    if floor:
+        assert floor > now.hard
+        return
+    if isinstance(plan, str):
+        assert now.total <= now.hard
+        return
+    assert after(now, plan) <= now.hard
+    assert not set(plan.gone) & open_
+    assert after(now, plan) < now.total
+
+
+@given(st.lists(st.integers(0, 500), max_size=20), st.integers(0, 3_000))
+def test_the_level_is_the_highest_that_fits(sizes: list[int], total: int) -> None:
+    height = level(sizes, total)
+    assert sum(min(size, height) for size in sizes) <= max(total, 0)
+    if height < max(sizes, default=0):
+        assert sum(min(size, height + 1) for size in sizes) > total
+
+
+@given(st.text(max_size=3_000), st.integers(40, 400))
+def test_head_and_tail_keeps_both_ends_and_its_size(text: str, tokens: int) -> None:
+    short = head_and_tail(text, tokens, lambda piece: len(piece) // 3 + 1, "[{tokens} left out]")
+    assert len(short) // 3 + 1 <= tokens
+    if short != text:
+        assert "left out]" in short
+        assert short[0] == text[0] or short[0] == "\n"
