@@ -1,0 +1,204 @@
+"""Break the code on purpose, one small named change at a time, and see the suite fail: `python scripts/mutants.py`.
+
+Each mutant is an exact replacement of text, made in a copy of the tree. Exits with 1 when one survives, when its text
+does not stand in the code exactly once any more, or when the suite fails without any change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PROPERTIES = ("tests/test_properties.py",)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """In `file`, `old` becomes `new`; one of `tests` must then fail."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...] = PROPERTIES
+
+
+MUTANTS = (
+    Mutant(
+        "cut parts a call from its result",
+        "src/unabridged/cut.py",
+        "return [depth > 0 for depth in accumulate(opened[: len(views) + 1])]",
+        "return [depth > 9 for depth in accumulate(opened[: len(views) + 1])]",
+    ),
+    Mutant(
+        "cut parts reasoning from its item",
+        "src/unabridged/cut.py",
+        "inside[i] = before.glued or (",
+        "inside[i] = (",
+    ),
+    Mutant(
+        "cut takes system messages",
+        "src/unabridged/cut.py",
+        'return {i for i, view in enumerate(views) if view.role == "system"} | whole_rounds(safe, anchors)',
+        "return whole_rounds(safe, anchors)",
+    ),
+    Mutant(
+        "cut takes the open request",
+        "src/unabridged/cut.py",
+        "kept = stays | set(open_requests)",
+        "kept = set(stays)",
+    ),
+    Mutant(
+        "rewrite copies what stays",
+        "src/unabridged/rewrite.py",
+        "        self.messages.append(message)\n",
+        "        self.messages.append(dict(message) if isinstance(message, dict) else message)\n",
+    ),
+    Mutant(
+        "rewrite forgets the summary turn",
+        "src/unabridged/rewrite.py",
+        """            built.add(format_.text("user", summary), "user")\n""",
+        "",
+    ),
+    Mutant(
+        "budget is twice the window",
+        "src/unabridged/flow.py",
+        "return int(self.limits.budget / self.calibration.factor / (1 + self.meter.error))",
+        "return int(self.limits.window * 2 / self.calibration.factor)",
+    ),
+    Mutant(
+        "archive gets the summary but not the originals",
+        "src/unabridged/history.py",
+        "stored = archive.store(record, [*went, *came])",
+        "stored = archive.store(record, came)",
+    ),
+    Mutant(
+        "list is shortened though the archive failed",
+        "src/unabridged/history.py",
+        """    stored = archive.store(record, [*went, *came])
+""",
+        """    try:
+        stored = archive.store(record, [*went, *came])
+    except ArchiveError:
+        stored = record
+""",
+    ),
+    Mutant(
+        "fold drops the earlier ledger",
+        "src/unabridged/flow.py",
+        "            prior=self._prior(job, plan),\n",
+        "            prior=None,\n",
+    ),
+    Mutant(
+        "pairing is not mended",
+        "src/unabridged/flow.py",
+        "        if mended.findings:\n",
+        "        if not mended.findings:\n",
+    ),
+    Mutant(
+        "bound reasoning stays after a rewrite",
+        "src/unabridged/flow.py",
+        "        new = strip_from(new, views, job.format, first, rule)\n",
+        "",
+    ),
+    Mutant(
+        "replay loses the first message after the cut",
+        "src/unabridged/records.py",
+        "*messages[at + len(record.after) :]]",
+        "*messages[at + len(record.after) + 1 :]]",
+    ),
+    Mutant(
+        "key does not see what tools answered",
+        "src/unabridged/records.py",
+        "[(answer.text, answer.error) for answer in view.answers],",
+        "[],",
+    ),
+    Mutant(
+        "undo takes the last message too",
+        "src/unabridged/history.py",
+        "    return backward(record, messages, standing.at, originals)\n",
+        "    return backward(record, messages[:-1], standing.at, originals)\n",
+    ),
+    Mutant(
+        "below the trigger a new list is given back",
+        "src/unabridged/engine.py",
+        "return Compaction(messages, False, before, before,",
+        "return Compaction(list(messages), False, before, before,",
+    ),
+)
+
+
+def copy_tree(target: Path) -> None:
+    """What the tests need of the project, and nothing else."""
+    for folder in ("src", "tests"):
+        shutil.copytree(ROOT / folder, target / folder, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
+    shutil.copy(ROOT / "pyproject.toml", target)
+
+
+def fails(tree: Path, tests: tuple[str, ...], examples: int) -> tuple[bool, str]:
+    """Whether any of these tests fails in this tree, and the line that says which."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests],
+        cwd=tree,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(tree / "src"),
+            "UNABRIDGED_EXAMPLES": str(examples),
+            "UNABRIDGED_SHRINK": "0",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return ran.returncode != 0, (told or ran.stdout.splitlines()[-1:] or [""])[0]
+
+
+def try_mutant(mutant: Mutant, examples: int) -> tuple[str, str]:
+    """`killed`, `survived` or `stale`, and by what."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        tree = Path(folder)
+        copy_tree(tree)
+        path = tree / mutant.file
+        text = path.read_text(encoding="utf-8")
+        if text.count(mutant.old) != 1:
+            return "stale", f"its text stands {text.count(mutant.old)} times in {mutant.file}, not once"
+        path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        failed, told = fails(tree, mutant.tests, examples)
+        return ("killed" if failed else "survived"), told
+
+
+def main() -> int:
+    """Parse, run, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--examples", type=int, default=200, help="examples a property (default: 200)")
+    parser.add_argument("--only", nargs="*", default=None, help="names of the mutants to run (default: all)")
+    options = parser.parse_args()
+    chosen = [mutant for mutant in MUTANTS if options.only is None or mutant.name in options.only]
+    tests = tuple(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        copy_tree(Path(folder))
+        failed, told = fails(Path(folder), tests, options.examples)
+    if failed or not chosen:
+        print(f"without any change: {told}" if chosen else "no such mutant")
+        return 1
+    alive = 0
+    for mutant in chosen:
+        start = time.monotonic()
+        end, told = try_mutant(mutant, options.examples)
+        alive += end != "killed"
+        print(f"{end:9} {mutant.name:40} {time.monotonic() - start:5.1f} s  {told[:110]}", flush=True)
+    print(f"{len(chosen) - alive} of {len(chosen)} mutants killed")
+    return int(alive > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,10 @@
+"""Conversations as files: plain JSON and JSON Lines, and the sessions of Claude Code, Codex CLI and pi.
+
+Reading order: `loaded` (what comes out), `files` (load and save), `document` and `jsonl` (plain files), `claude_code`,
+`codex` and `pi` (clients' sessions), `rewrite` (how lines that stay are copied and the rest is made).
+"""
+
+from unabridged.sessions.files import MAX_SIZE, load, save, write_whole
+from unabridged.sessions.loaded import KINDS, Kind, Loaded, Reported, SessionFileError
+
+__all__ = ["KINDS", "MAX_SIZE", "Kind", "Loaded", "Reported", "SessionFileError", "load", "save", "write_whole"]

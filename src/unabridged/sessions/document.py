@@ -1,0 +1,173 @@
+"""A conversation inside one JSON text: a bare list, or an object with `messages` (or a Responses `input`).
+
+Written by splicing: everything outside the list, and every message that stays, keeps its bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unabridged.formats import Message
+from unabridged.formats.base import plain
+from unabridged.sessions.loaded import Document, Loaded, SessionFileError, Stamp
+from unabridged.sessions.match import Match, match
+from unabridged.sessions.text import Progress, read_lines
+from unabridged.sessions.wire import is_message, wire_format
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+
+
+def conversation(value: Any) -> tuple[str | None, list[Message]] | None:
+    """The name of the list and the messages in it, when `value` is a conversation."""
+    if isinstance(value, list):
+        return (None, value) if all(is_message(item) for item in value) else None
+    if isinstance(value, dict):
+        for key in ("messages", "input"):
+            found = value.get(key)
+            if isinstance(found, list) and all(is_message(item) for item in found):
+                return key, found
+    return None
+
+
+def load_document(path: Path, stamp: Stamp, value: Any, format_name: str | None) -> Loaded:
+    """A file that is one JSON text as a whole."""
+    return _loaded(path, value, Document(stamp, 0, stamp.size, None), format_name, f"{path}")
+
+
+def load_conversation_line(
+    path: Path, stamp: Stamp, which: int | str | None, format_name: str | None, progress: Progress | None
+) -> Loaded:
+    """One conversation of a file that holds one on each line, chosen by index from 0 or by its `id`."""
+    found, several, count = None, False, 0
+    for line in read_lines(path, stamp, progress):
+        if line.value is None:
+            continue
+        named = line.value.get("id") if isinstance(line.value, dict) else None
+        if which in {count, named} if which is not None else found is None:
+            found = line
+        elif which is None:
+            several = True
+            break
+        count += 1
+        if found is not None and which is not None:
+            break
+    if several:
+        raise SessionFileError(f"{path} holds more than one conversation: choose one by its index (0, 1, ...) or id")
+    if found is None:
+        raise SessionFileError(f"{path} has no conversation {which!r}: it holds {count}, counted from 0")
+    document = Document(stamp, found.start, found.start + len(found.raw), None)
+    where = f"line {found.number + 1} of {path}"
+    return _loaded(path, found.value, document, format_name, where, kind_is_line=True)
+
+
+def _loaded(
+    path: Path,
+    value: Any,
+    document: Document,
+    format_name: str | None,
+    where: str,
+    *,
+    kind_is_line: bool = False,
+) -> Loaded:
+    found = conversation(value)
+    if found is None:
+        raise SessionFileError(
+            f"{where} is not a conversation: expected a list of messages, each with a role or a type, "
+            "or an object with such a list as `messages`"
+        )
+    document.key, messages = found
+    holder = value if isinstance(value, dict) else {}
+    return Loaded(
+        path=path,
+        kind="jsonl-conversations" if kind_is_line else "json",
+        format=wire_format(messages, format_name, holder),
+        messages=messages,
+        system=holder.get("instructions" if document.key == "input" else "system"),
+        tools=holder.get("tools"),
+        model=holder.get("model"),
+        source=document,
+    )
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # a lone surrogate, which UTF-8 can't hold: written as the escape it was read from
+        return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+
+
+class _Span(NamedTuple):
+    start: int
+    stop: int
+
+
+def write_document(loaded: Loaded, document: Document, new: Sequence[Message]) -> Iterator[bytes]:
+    """The file with the list replaced: what stays is copied, what is new is laid out like its neighbours."""
+    with loaded.path.open("rb") as stream:
+        yield stream.read(document.start)
+        raw = stream.read(document.stop - document.start)
+        text = raw.decode("utf-8-sig")
+        yield raw[: len(raw) - len(text.encode())]  # a byte-order mark, if there was one
+        inside, spans = _elements(text, document.key)
+        for piece in _spliced(text, inside, spans, match(loaded, new), 1 if document.key is None else 2):
+            yield _encoded(piece)
+        while chunk := stream.read(1 << 20):
+            yield chunk
+
+
+def _spliced(text: str, inside: _Span, spans: Sequence[_Span], matches: Sequence[Match], depth: int) -> Iterator[str]:
+    lead = text[inside.start : spans[0].start] if spans else ""
+    between = text[spans[0].stop : spans[1].start] if spans[1:] else "," + (lead or " ")
+    margin = lead.rpartition("\n")[2] if "\n" in lead else ""
+    step = margin[: max(1, len(margin) // depth)] or None
+    yield text[: inside.start] + (lead if matches else "")
+    for position, found in enumerate(matches):
+        yield between if position else ""
+        if found.same and found.index is not None:
+            yield text[spans[found.index].start : spans[found.index].stop]
+        else:
+            yield json.dumps(plain(found.message), ensure_ascii=text.isascii(), indent=step).replace(
+                "\n", "\n" + margin
+            )
+    yield (text[spans[-1].stop : inside.stop] if spans and matches else "") + text[inside.stop :]
+
+
+def _elements(text: str, key: str | None) -> tuple[_Span, list[_Span]]:
+    """Where the inside of the list lies, and each of its elements."""
+    at = _skip(text, 0)
+    if key is not None:
+        at = _value_of(text, at, key)
+    first = at + 1
+    spans: list[_Span] = []
+    at = _skip(text, first)
+    while text[at] != "]":
+        stop = _DECODER.raw_decode(text, at)[1]
+        spans.append(_Span(at, stop))
+        at = _skip(text, stop)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+    return _Span(first, at), spans
+
+
+def _value_of(text: str, at: int, key: str) -> int:
+    """Where the value of `key` begins in the object at `at`; of several with the same name the last, as parsers do."""
+    found, at = -1, _skip(text, at + 1)
+    while text[at] != "}":
+        name, at = _DECODER.raw_decode(text, at)
+        at = _skip(text, _skip(text, at) + 1)
+        if name == key:
+            found = at
+        at = _skip(text, _DECODER.raw_decode(text, at)[1])
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+    return found
+
+
+def _skip(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return space.end() if space else at

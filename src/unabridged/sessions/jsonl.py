@@ -1,0 +1,68 @@
+"""A message a line: the plainest session file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from unabridged.formats import Message
+from unabridged.formats.base import plain
+from unabridged.sessions.loaded import Lines, Loaded, SessionFileError, Stamp
+from unabridged.sessions.match import Match
+from unabridged.sessions.rewrite import Entry
+from unabridged.sessions.text import Progress, collect
+from unabridged.sessions.wire import is_message, wire_format
+
+
+def load_jsonl(path: Path, stamp: Stamp, format_name: str | None, progress: Progress | None) -> Loaded:
+    """Every line a message. A line that is something else is an error here: nothing says that it may be left out."""
+    lines, warnings = Lines(stamp), list[str]()
+    messages: list[Message] = []
+    numbers: list[tuple[int, ...]] = []
+    for line in collect(path, stamp, progress, lines, warnings):
+        if not is_message(line.value):
+            raise SessionFileError(
+                f"line {line.number + 1} of {path} is not a message: expected a role or a type, "
+                f"found {_keys(line.value)}"
+            )
+        lines.owners[line.number] = len(messages)
+        messages.append(line.value)
+        numbers.append((line.number,))
+    if any("left alone" in warning for warning in warnings):
+        raise SessionFileError(f"{path}: {warnings[0].replace(' and was left alone', '')}: mend or remove that line")
+    return Loaded(
+        path=path,
+        kind="jsonl",
+        format=wire_format(messages, format_name, {}),
+        messages=messages,
+        lines=tuple(numbers),
+        warnings=tuple(warnings),
+        source=lines,
+    )
+
+
+def _keys(value: dict[str, Any]) -> str:
+    return ", ".join(sorted(value)[:5]) or "an empty object"
+
+
+class JsonlWriter:
+    """A new message is a new line; there is no chain and no mark."""
+
+    names: tuple[str, str] | None = None
+
+    def swallows(self, matches: Sequence[Match], summary: int | None) -> None:
+        """Nothing: the summary turn is a line like any other."""
+
+    def mark(self, messages: Sequence[Message], dropped: int, parent: str | None) -> list[Entry]:
+        """Never asked for."""
+        raise NotImplementedError
+
+    def made(self, message: Message, parent: str | None) -> list[Entry]:
+        """The message itself."""
+        del parent
+        return [plain(message)]
+
+    def edited(self, message: Message, entries: Sequence[Entry]) -> list[Entry | None]:
+        """The message in the place of what it was."""
+        return [plain(message), *(None for _ in entries[1:])]

@@ -1,0 +1,149 @@
+"""Lines and bytes of a file: checked before it is opened, streamed, and never kept."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unabridged.sessions.loaded import BROKEN, FREE, Lines, SessionFileError, Stamp
+
+Progress = Callable[[int, int], None]
+"""Gets the bytes read so far and the size of the file."""
+
+_BOM = b"\xef\xbb\xbf"
+_STEP = 8 << 20
+
+
+class Line(NamedTuple):
+    """One line: its number from 0, where it starts, its bytes with the line break, and what it says."""
+
+    number: int
+    start: int
+    raw: bytes
+    value: Any
+    """The JSON value; None for a blank line and for one that is not JSON."""
+    problem: str = ""
+    """Why it is not JSON."""
+
+
+def check(path: Path, max_size: int) -> Stamp:
+    """Refuse, unread, what can't be a conversation: missing, a folder, a device, empty, too large, not text."""
+    try:
+        info = path.stat()
+    except OSError as error:
+        raise SessionFileError(f"can't read {path}: {reason(error)}") from error
+    if stat.S_ISDIR(info.st_mode):
+        raise SessionFileError(f"{path} is a folder: name the session file inside it")
+    if not stat.S_ISREG(info.st_mode):
+        raise SessionFileError(f"{path} is not a regular file: save the conversation to one first")
+    if info.st_size > max_size:
+        raise SessionFileError(
+            f"{path} has {info.st_size:,} bytes, more than the {max_size:,} allowed: raise the maximum size to read it"
+        )
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(8192)
+    except OSError as error:
+        raise SessionFileError(f"can't read {path}: {reason(error)}") from error
+    if not head.strip(b" \t\r\n" + _BOM):
+        rest = info.st_size - len(head)
+        if rest <= 0:
+            raise SessionFileError(f"{path} is empty: there is no conversation in it")
+    if b"\0" in head:
+        raise SessionFileError(f"{path} is not text: expected JSON or JSON Lines in UTF-8")
+    return Stamp(info.st_size, info.st_mtime_ns)
+
+
+def reason(error: OSError) -> str:
+    """What the system said, without the number and the path that stand elsewhere in the message."""
+    return (error.strerror or str(error)).lower()
+
+
+def parse(path: Path, raw: bytes) -> Any:
+    """The JSON value, or one clear line about what is wrong and where."""
+    try:
+        return json.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise SessionFileError(f"{path} is not UTF-8 text: save it as UTF-8") from error
+    except RecursionError as error:
+        raise SessionFileError(f"{path} is nested too deeply: this is not a conversation") from error
+    except ValueError as error:
+        raise SessionFileError(
+            f"{path} is not JSON: {error}. Expected a list of messages, an object with `messages`, or JSON Lines"
+        ) from error
+
+
+def read_lines(path: Path, stamp: Stamp, progress: Progress | None = None) -> Iterator[Line]:
+    """Every line of the file, one at a time; a line that is not JSON comes with its problem."""
+    start, reported = 0, 0
+    with path.open("rb") as stream:
+        for number, raw in enumerate(stream):
+            yield _line(number, start, raw)
+            start += len(raw)
+            if progress and start - reported >= _STEP:
+                progress(reported := start, stamp.size)
+    if progress:
+        progress(start, stamp.size)
+
+
+def _line(number: int, start: int, raw: bytes) -> Line:
+    text = raw.removeprefix(_BOM) if number == 0 else raw
+    if not text.strip():
+        return Line(number, start, raw, None)
+    try:
+        return Line(number, start, raw, json.loads(text.decode()))
+    except (ValueError, RecursionError) as error:
+        return Line(number, start, raw, None, f"{type(error).__name__}: {error}")
+
+
+def collect(path: Path, stamp: Stamp, progress: Progress | None, lines: Lines, warnings: list[str]) -> Iterator[Line]:
+    """The lines that are JSON objects, while `lines` learns where each one starts.
+
+    A line that is cut off at the end of the file is tolerated with a warning, as clients die in the middle of a write;
+    one in the middle is left alone with a warning, as clients do.
+    """
+    end = 0
+    for line in read_lines(path, stamp, progress):
+        end = line.start + len(line.raw)
+        lines.starts.append(line.start)
+        last = end >= stamp.size
+        lines.owners.append(BROKEN if line.problem and last else FREE)
+        if line.problem:
+            what = "is cut off and was left out" if last else "is not JSON and was left alone"
+            warnings.append(f"line {line.number + 1} {what} ({line.problem})")
+        elif isinstance(line.value, dict):
+            yield line
+    lines.starts.append(end)
+
+
+def raw_line(stream: Any, lines: Lines, number: int) -> bytes:
+    """The bytes of one line, with a line break at the end."""
+    stream.seek(lines.starts[number])
+    raw = bytes(stream.read(lines.starts[number + 1] - lines.starts[number]))
+    return raw if raw.endswith(b"\n") else raw + b"\n"
+
+
+def dump(value: Any, *, ascii_only: bool = False) -> bytes:
+    """One compact JSON line; lone surrogates, which UTF-8 can't hold, are escaped."""
+    try:
+        return json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+
+
+def unchanged(path: Path, stamp: Stamp) -> None:
+    """Refuse to go on when the file is no longer the one that was read."""
+    try:
+        info = path.stat()
+    except OSError as error:
+        raise SessionFileError(f"can't read {path} again: {reason(error)}") from error
+    if Stamp(info.st_size, info.st_mtime_ns) != stamp:
+        raise SessionFileError(f"{path} changed while it was worked on: close the client that writes it, and try again")
+
+
+def line_value(stream: Any, lines: Lines, number: int) -> Any:
+    """What one line says, read again."""
+    return json.loads(raw_line(stream, lines, number).removeprefix(_BOM if number == 0 else b""))
