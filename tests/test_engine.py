@@ -459,11 +459,14 @@ def test_thinking_bound_to_what_stood_before_is_dropped_after_a_rewrite_and_kept
     messages: list[Any] = [user("the task")]
     for i in range(30):
         messages += anthropic_round(f"step{i}", "result " * 60, thinking=f"thought {i}")
-    bound = Compactor(agent="claude-opus-5-5", window=4_000, archive="memory:")
+    whole = Settings(clear=None)
+    bound = Compactor(agent="claude-opus-5-5", window=4_000, archive="memory:", settings=whole)
     fitted = bound.fit(messages, thread="t")
     assert "thinking" not in str(fitted.messages)
     assert bound.replay(fitted.messages, thread="t") == messages
-    signed = Compactor(agent="claude-opus-4-5", window=4_000, archive="memory:").fit(messages, thread="t")
+    signed = Compactor(agent="claude-opus-4-5", window=4_000, archive="memory:", settings=whole).fit(
+        messages, thread="t"
+    )
     assert signed.messages[-2] is messages[-2]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -49,11 +49,17 @@ def _inside_replies(views: Sequence[View]) -> list[bool]:
 
 def staying(views: Sequence[View], safe: Sequence[int], pinned: Collection[int]) -> set[int]:
     """Indices that never go: system messages, opaque items, and pins together with the whole round they are in."""
-    stays = {i for i, view in enumerate(views) if view.role == "system"}
-    for anchor in {*pinned, *(i for i, view in enumerate(views) if view.opaque)}:
-        place = bisect_right(safe, anchor)
-        stays.update(range(safe[place - 1], safe[place] if place < len(safe) else len(views)))
-    return stays
+    anchors = {*pinned, *(i for i, view in enumerate(views) if view.opaque)}
+    return {i for i, view in enumerate(views) if view.role == "system"} | whole_rounds(safe, anchors)
+
+
+def whole_rounds(safe: Sequence[int], indices: Iterable[int]) -> set[int]:
+    """The messages at these indices and all that can't be parted from them."""
+    whole: set[int] = set()
+    for index in indices:
+        place = bisect_right(safe, index)
+        whole.update(range(safe[place - 1], safe[place]))
+    return whole
 
 
 def plan_cut(
@@ -112,23 +118,3 @@ def _tail_start(
 
 def _starts_turn(views: Sequence[View], index: int) -> bool:
     return index < len(views) and views[index].is_request and (index == 0 or not views[index - 1].is_request)
-
-
-def open_requests(views: Sequence[View]) -> frozenset[int]:
-    """The requests the model is still working on: what people said since its last answer that ended a turn.
-
-    A turn ends with words of the model after which a person speaks, or the list ends. Words that the next tool round
-    follows do not end it.
-    """
-    waiting: list[int] = []
-    follower: View | None = None
-    for i in range(len(views) - 1, -1, -1):
-        view = views[i]
-        if view.role == "system":
-            continue
-        if view.is_request:
-            waiting.append(i)
-        elif view.origin == "model" and not view.calls and view.text and (follower is None or follower.is_request):
-            break
-        follower = view
-    return frozenset(waiting)

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import logging
 import sys
+import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,20 +21,28 @@ from unabridged import history
 from unabridged.archive import codec, open_archive
 from unabridged.archive.protocol import Archive, Hit, Record, Scope
 from unabridged.calibrate import Calibration, usage_of
-from unabridged.errors import ArchiveError, SettingsError, WontFit
+from unabridged.clear import Prices
+from unabridged.driving import adrive_in_threads, drive
+from unabridged.errors import ArchiveError, SummaryFailed, WontFit
 from unabridged.events import Event, Receipt, Unchanged, Undone
-from unabridged.flow import Flow, Job
+from unabridged.flow import Flow
 from unabridged.formats import Format, Message, detect, format_named
+from unabridged.hooks import Hooks
+from unabridged.job import Job
 from unabridged.measure import Meter
 from unabridged.messages import Origin
-from unabridged.models import FALLBACK_WINDOW, family_of, model_info
+from unabridged.models import FALLBACK_WINDOW, ModelInfo, family_of, model_info
 from unabridged.plan import Plan, make_plan
 from unabridged.records import meaning
 from unabridged.rewrite import marked_ids
 from unabridged.settings import Limits, Settings, limits
 from unabridged.threads import Thread, Threads
+from unabridged.writers import writers_for
 
 log = logging.getLogger("unabridged")
+
+FAILED_GROWTH = 1.05
+"""After a compaction that came to nothing, the conversation grows by this much before the next try, while it fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +75,16 @@ class Outlook:
 class Compactor:
     """Keeps conversations inside the window and every original in the archive. One serves any number of threads.
 
-    `model` writes the summaries (None: model-free); `agent` names the model that reads the conversation: it gives the
-    window, the tokenizer family and the rule for thinking blocks, each of which can be set by hand.
+    `model` writes the summaries: a callable (`str -> str` or `Ask -> Reply`, sync or async), a `"provider:name"`
+    string, or None for model-free; `fallback` is asked when it fails. `agent` names the model that reads the
+    conversation: it gives the window, the tokenizer family, the prices and the rule for thinking blocks.
     """
 
     def __init__(
         self,
-        model: None = None,
+        model: Any = None,
         *,
+        fallback: Any = None,
         agent: str | None = None,
         window: int | None = None,
         archive: str | Archive | None = None,
@@ -84,9 +95,8 @@ class Compactor:
         exact: bool = False,
         origin: Callable[[Message], Origin | None] | None = None,
         on_event: Callable[[Event], object] | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
-        if model is not None:
-            raise SettingsError("summaries by a model are not built in yet: leave model out for model-free ones")
         info = model_info(agent)
         self.settings = settings or Settings()
         self.limits: Limits = limits(self.settings, window or (info.window if info else FALLBACK_WINDOW))
@@ -99,6 +109,8 @@ class Compactor:
         self._calibration = Calibration()
         self._threads = Threads()
         self._flows: dict[str, Flow] = {}
+        self._writers = writers_for(model, fallback, agent, self.settings)
+        self._clears = self.settings.clear is not None and self.settings.clear.payback and _prices(info) is not None
         self._new_meter = partial(Meter, model=agent, counter=counter, exact=exact)
         self._new_meter(family=family_of(agent))  # a tokenizer that is not installed is said now, not at the first call
         self._new_flow = partial(
@@ -111,32 +123,41 @@ class Compactor:
             where=archive if isinstance(archive, str) else getattr(self._archive, "url", type(self._archive).__name__),
             origin=origin,
             emit=self._emit,
+            hooks=hooks or Hooks(),
+            writers=self._writers,
+            prices=_prices(info),
         )
 
     def fit(
         self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
     ) -> Compaction:
         """The conversation as it should be sent now: the very same list, or a shorter one that is legal and fits."""
-        return _drive(self._run(messages, thread, system, tools))
+        return self._drive(self._run(messages, thread, system, tools))
 
     async def afit(
         self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
     ) -> Compaction:
         """`fit` without blocking the event loop."""
-        return await asyncio.to_thread(self.fit, messages, thread=thread, system=system, tools=tools)
+        return await self._adrive(self._run(messages, thread, system, tools))
 
     def compact(
         self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
     ) -> Compaction | None:
         """Compact now, whatever the size; None when nothing is gained."""
-        done = _drive(self._run(messages, thread, system, tools, force=True))
+        done = self._drive(self._run(messages, thread, system, tools, force=True))
         return done if done.changed else None
 
     async def acompact(
         self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
     ) -> Compaction | None:
         """`compact` without blocking the event loop."""
-        return await asyncio.to_thread(self.compact, messages, thread=thread, system=system, tools=tools)
+        done = await self._adrive(self._run(messages, thread, system, tools, force=True))
+        return done if done.changed else None
+
+    def cancel(self) -> None:
+        """Stop waiting for the summariser, in every thread, at once; late answers are ignored."""
+        if self._writers.asker is not None:
+            self._writers.asker.cancel()
 
     def plan(
         self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
@@ -210,7 +231,9 @@ class Compactor:
         self._threads.drop(scope)
 
     def close(self) -> None:
-        """Let go of the archive, if this compactor opened it."""
+        """Let go of the summariser, and of the archive if this compactor opened it."""
+        if self._writers.asker is not None:
+            self._writers.asker.close()
         if self._owned:
             self._archive.close()
 
@@ -235,19 +258,30 @@ class Compactor:
             estimate += thread.follow(messages, format_, flow.meter.message)
             before = flow.tokens(estimate)
             reason = "asked for" if force else flow.pulled(estimate, len(messages))
-            if reason is None:
+            idle, thread.called = time.monotonic() - thread.called, time.monotonic()
+            if reason is None and not (self._clears and thread.worth_a_look(estimate)):
                 return Compaction(messages, False, before, before, scope.thread, estimate=estimate)
+            if reason is not None and not force and thread.failed_at * FAILED_GROWTH > estimate and flow.fits(estimate):
+                return Compaction(messages, False, before, before, scope.thread, why=thread.said, estimate=estimate)
             job = self._job(thread, scope, messages, format_, (system, tools))
-            job.pending = force
-            why = yield from flow.steps(job, reason, force=force)
-            if why and thread.said != why:
-                self._emit(Unchanged(scope.thread, why, before))
-            thread.said = why
-            changed = job.messages is not messages
-            if changed:
-                thread.adopt(job.messages, job.format, job.views, job.sizes)
-            after = flow.tokens(job.estimate)
-            return Compaction(job.messages, changed, before, after, scope.thread, job.receipt, why, job.estimate)
+            job.pending, job.idle = force, idle
+            why = ""
+            if reason is None:
+                flow.clearing(job, f"clearing pays for itself at {before:,} tokens")
+            else:
+                why = yield from flow.steps(job, reason, force=force)
+            return self._finish(thread, flow, job, before, why)
+
+    def _finish(self, thread: Thread, flow: Flow, job: Job, before: int, why: str) -> Compaction:
+        """Remember where it ended, and say so."""
+        if why and thread.said != why:
+            self._emit(Unchanged(job.scope.thread, why, before))
+        changed = job.messages is not job.given
+        thread.said, thread.failed_at = why, job.estimate if why else 0
+        if changed:
+            thread.adopt(job.messages, job.format, job.views, job.sizes)
+        after = flow.tokens(job.estimate)
+        return Compaction(job.messages, changed, before, after, job.scope.thread, job.receipt, why, job.estimate)
 
     def _flow(self, format_: Format) -> Flow:
         """The flow for this format, which tells the tokenizer family where no agent is named."""
@@ -265,7 +299,7 @@ class Compactor:
         thread.reread(messages, format_, flow.meter.message)
         views = flow.read(messages, format_, thread.views)
         overhead = self._overhead(thread, flow.meter, *extras)
-        return Job(scope, format_, overhead, messages, messages, views, list(thread.sizes))
+        return Job(scope, format_, *extras, overhead, messages, messages, views, list(thread.sizes))
 
     def _overhead(self, thread: Thread, meter: Meter, system: Any, tools: Any) -> int:
         known_system, known_tools, tokens = thread.fixed
@@ -304,6 +338,27 @@ class Compactor:
             if not all_of_them:
                 return messages, record
 
+    def _drive(self, steps: Generator[Any, Any, Compaction]) -> Compaction:
+        """Run the flow to its end, asking the model where it wants to."""
+        if self._writers.asker is None:
+            return drive(steps, _nobody)
+        from unabridged.asking import run  # noqa: PLC0415 - only callers with a model pay for it
+
+        return run(steps, self._writers.asker)
+
+    async def _adrive(self, steps: Generator[Any, Any, Compaction]) -> Compaction:
+        """`_drive` without blocking the event loop: the flow's own work is done in a worker thread."""
+        if self._writers.asker is None:
+            return await asyncio.to_thread(drive, steps, _nobody)
+        from unabridged.asking import Exchange  # noqa: PLC0415 - only callers with a model pay for it
+
+        exchange = Exchange(self._writers.asker)
+        try:
+            return await adrive_in_threads(steps, exchange.aask)
+        except asyncio.CancelledError:
+            exchange.cancel()
+            raise
+
     def _emit(self, event: Event) -> None:
         """Tell the host; a host that raises is logged, never obeyed."""
         if self._on_event is None:
@@ -314,17 +369,18 @@ class Compactor:
             log.exception("on_event raised for %s", type(event).__name__)
 
 
-def _drive(steps: Generator[Any, Any, Compaction]) -> Compaction:
-    """Run the flow to its end."""
-    try:
-        while True:
-            next(steps)
-    except StopIteration as stop:
-        done: Compaction = stop.value
-        return done
-
-
 def _application() -> str:
     """A namespace of its own for each application: its name and where it lies."""
     path = Path(sys.argv[0] if sys.argv and sys.argv[0] else "python").resolve()
     return f"{path.stem}-{hashlib.sha256(str(path).encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
+
+
+def _nobody(ask: Any) -> Any:
+    raise SummaryFailed(f"asked {ask!r}, and there is no model")
+
+
+def _prices(info: ModelInfo | None) -> Prices | None:
+    """What the agent's provider charges for cached and for fresh tokens, where that is known."""
+    if info is None or not info.input:
+        return None
+    return Prices(info.read_share, info.write_share, 1.0, info.output / info.input, info.cache_seconds or 300.0)

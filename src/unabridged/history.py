@@ -106,6 +106,22 @@ def take_back(archive: Archive, standing: Standing, messages: Sequence[Message])
     return backward(record, messages, standing.at, originals)
 
 
+def uncleared(
+    archive: Archive, scope: Scope, views: Sequence[View], format_: Format, wanted: Iterable[int]
+) -> dict[int, View]:
+    """Of those of these messages that were cleared before, what they said in full: a summary is made from that."""
+    places = {meaning(views[i]): i for i in wanted}
+    hashes: dict[int, str] = {}
+    for record in archive.records(scope):
+        if record.kind == "clearing":
+            pairs = [(came, went) for came, went in zip(record.after, record.before, strict=True) if came is not None]
+            marks = cast("list[str]", record.data["marks"])
+            found = zip(marks, pairs, strict=True)
+            hashes |= {places[mark]: str(went) for mark, (_, went) in found if mark in places}
+    originals = _fetch(archive, scope, hashes.values())
+    return {i: format_.read(originals[hash_]) for i, hash_ in hashes.items()}
+
+
 def turns_of(standing: Standing | None, count: int) -> list[int]:
     """The place of each message in the original conversation; -1 for one that was put in."""
     if standing is None:

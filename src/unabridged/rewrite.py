@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
 
 from unabridged.formats.base import Format, Message
 from unabridged.messages import View
 
 ACKNOWLEDGMENT = "Understood. I have the record of the earlier conversation and go on from it."
 BRIDGE = "[unabridged] What stood here is part of the summary above."
+QUESTION = "[unabridged] What has happened in this conversation so far?"
 _MARK = re.compile(r"\[unabridged (?:summary )?([0-9a-f]{12})\b")
 
 
@@ -43,7 +45,7 @@ def is_ours(view: View) -> bool:
     """Whether a turn that the archive vouches for is wholly ours: summary, acknowledgment or bridge."""
     if view.calls or view.answers:
         return False
-    return view.text.startswith("[unabridged summary ") or view.text in {ACKNOWLEDGMENT, BRIDGE}
+    return view.text.startswith("[unabridged summary ") or view.text in {ACKNOWLEDGMENT, BRIDGE, QUESTION}
 
 
 def rewrite(
@@ -55,35 +57,58 @@ def rewrite(
     place: int,
     summary: str | None,
     edited: Mapping[int, Message],
+    form: Literal["user", "pair"] = "user",
 ) -> list[Message]:
     """The list with `gone` left out, the summary turn at `place`, `edited` messages exchanged, and roles alternating.
 
     Where the gap brings two turns of one side together, an acknowledgment (or a bridge) keeps them apart.
     """
+    built = _Built(format_)
     lost = set(gone)
-    built: list[Message] = []
-    side: str | None = None
-    joint = False
-
-    def add(message: Message, its_side: str | None) -> None:
-        nonlocal side, joint
-        if its_side is not None:
-            if joint and side == its_side:
-                turn = ("assistant", ACKNOWLEDGMENT) if its_side == "user" else ("user", BRIDGE)
-                built.append(format_.text(turn[0], turn[1]))  # type: ignore[arg-type] # mypy widens the tuple
-            side, joint = its_side, False
-        built.append(message)
-
     for i, message in enumerate(messages):
         if summary is not None and i == place:
-            joint = True
-            add(format_.text("user", summary), "user")
-            joint = True
+            built.joint = True
+            if form == "pair":
+                built.add(format_.text("user", QUESTION), "user")
+            built.add(
+                format_.text("user" if form == "user" else "assistant", summary),
+                "user" if form == "user" else "assistant",
+            )
+            built.joint = True
         if i in lost:
-            joint = True
+            built.joint = True
         else:
-            add(edited.get(i, message), _side(views[i]))
-    return built
+            built.add(edited.get(i, message), _side(views[i]))
+    return built.messages
+
+
+class _Built:
+    """The list so far, whose side spoke last, and whether something is missing since."""
+
+    def __init__(self, format_: Format) -> None:
+        self.messages: list[Message] = []
+        self.joint = False
+        self._format = format_
+        self._side: str | None = None
+        self._after_system = False
+
+    def add(self, message: Message, side: str | None) -> None:
+        """Append the message; at a joint, whatever keeps the roles in order first."""
+        if self.joint and side is None and self._format.lone_system:
+            if self._after_system:
+                self._say("assistant")
+            if self._side == "assistant":
+                self._say("user")
+        elif self.joint and side is not None and side == self._side:
+            self._say("assistant" if side == "user" else "user")
+        self.messages.append(message)
+        self._after_system = side is None and self._side is not None
+        if side is not None:
+            self._side, self.joint = side, False
+
+    def _say(self, side: Literal["user", "assistant"]) -> None:
+        self.messages.append(self._format.text(side, ACKNOWLEDGMENT if side == "assistant" else BRIDGE))
+        self._side = side
 
 
 def _side(view: View) -> str | None:

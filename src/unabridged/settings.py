@@ -10,7 +10,7 @@ keep=[("fraction", 0.10), ("messages", 20)]        whichever keeps fewer
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from unabridged.errors import SettingsError
@@ -28,6 +28,33 @@ _RANGES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Clear:
+    """How bulky old tool results and arguments are cleared; see `docs/clearing.md` for what was measured."""
+
+    keep_rounds: int = 3
+    """The newest rounds that are never touched."""
+    minimum: int = 50
+    """Tokens that clearing a piece must free."""
+    include: tuple[str, ...] | None = None
+    """Only these tools; None for all."""
+    exclude: tuple[str, ...] = ()
+    payback: bool = True
+    """Also below the trigger, as soon as it pays for itself; needs an agent whose prices are known."""
+    remaining_turns: float | None = None
+    """Model calls still to come; by default as many as there were."""
+
+    def __post_init__(self) -> None:
+        for name in ("keep_rounds", "minimum"):
+            if not _whole(getattr(self, name)):
+                raise SettingsError(f"Clear.{name} must be a whole number of at least 1; got {getattr(self, name)!r}")
+        names: tuple[Any, ...] = (self.include, self.exclude)
+        if any(isinstance(listed, str) for listed in names):
+            raise SettingsError("Clear.include and Clear.exclude are tuples of tool names; got a string")
+        if self.remaining_turns is not None and not self.remaining_turns >= 0:
+            raise SettingsError(f"Clear.remaining_turns must be 0 or more; got {self.remaining_turns!r}")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """How a conversation is kept inside the window. Immutable; wrong values are refused at construction."""
 
@@ -41,11 +68,35 @@ class Settings:
     """Says of a message whether it must never leave."""
     off: bool = False
     """Zero changes on every path; an overflow is the caller's."""
+    clear: Clear | None = field(default_factory=Clear)
+    """Clearing of old tool results, before anything is summarised; None turns it off."""
+    preserve: int | None = None
+    """The most tokens for people's own words beside a summary; by default a third of the trigger, 0 for none."""
+    form: Literal["user", "pair"] = "user"
+    """The summary as a user's turn, or as the assistant's answer to a user's turn that asks for it."""
+    instruction: str | None = None
+    """A prompt for the summariser in the place of the built-in one; taken as it is, braces and all."""
+    max_input: int | None = None
+    """Show the summariser at most so many tokens, the newest; by default everything that goes, in chunks if need be."""
+    suffix: bool | None = None
+    """Ask in the continuation of the live prompt, so that the provider's cache pays; by default where that is known
+    to work: the summariser is the agent's own model."""
+    deadline: float = 120.0
+    """Seconds a compaction may wait for its summariser."""
+    retries: int = 2
+    cool_down: float = 60.0
+    """Seconds a summariser that failed is left alone."""
 
     def __post_init__(self) -> None:
         triggers(self.trigger)
         keeps(self.keep)
-        for name in ("reserve", "summary"):
+        if self.form not in {"user", "pair"}:
+            raise SettingsError(f"form must be 'user' or 'pair'; got {self.form!r}")
+        if self.clear is not None and not isinstance(self.clear, Clear):
+            raise SettingsError(f"clear must be Clear(...) or None; got {self.clear!r}")
+        if self.preserve is not None and self.preserve != 0 and not _whole(self.preserve):
+            raise SettingsError(f"preserve must be a whole number of at least 0, or None; got {self.preserve!r}")
+        for name in ("reserve", "summary", "max_input"):
             value = getattr(self, name)
             if value is not None and not _whole(value):
                 raise SettingsError(f"{name} must be a whole number of at least 1, or None; got {value!r}")
@@ -79,6 +130,12 @@ class Limits:
             if all(have[measure] >= bound for measure, bound in condition.items()):
                 return " and ".join(f"{have[measure]:,} of {bound:,} {measure}" for measure, bound in condition.items())
         return None
+
+    @property
+    def third(self) -> int:
+        """A third of the trigger: what people's own words may take at most."""
+        bounds = [condition["tokens"] for condition in self.trigger if "tokens" in condition]
+        return min([self.budget, *bounds]) // 3
 
     @property
     def target(self) -> int:

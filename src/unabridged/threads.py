@@ -35,6 +35,12 @@ class Thread:
     total: int = 0
     fixed: tuple[Any, Any, int] = (None, None, 0)
     """System prompt, tools, and what they take."""
+    failed_at: int = 0
+    """The size at which a compaction came to nothing."""
+    looked_at: int = 0
+    """The size at which it was last looked whether clearing pays."""
+    called: float = 0.0
+    """When the last call was, by the monotonic clock."""
     said: str = ""
     """Why nothing was changed the last time: said once, not at every call."""
 
@@ -69,6 +75,14 @@ class Thread:
             return False
         if known and head[0] is not self.messages[0]:  # deserialised anew: follow the objects the caller has now
             self.messages, self.contents = list(head), contents_of(head)
+        return True
+
+    def worth_a_look(self, estimate: int, step: int = 2_000) -> bool:
+        """Whether so much is new since the last look that clearing may pay now; looking costs a pass over the list."""
+        self.looked_at = min(self.looked_at, estimate)
+        if estimate - self.looked_at < step:
+            return False
+        self.looked_at = estimate
         return True
 
     def reread(self, messages: list[Message], format_: Format, size: Callable[[View, Message], int]) -> None:

@@ -1,0 +1,76 @@
+"""Drivers: run a generator that yields what it needs to its end, in a thread or beside an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+from typing import TypeVar
+
+T = TypeVar("T")
+Y = TypeVar("Y")
+S = TypeVar("S")
+
+
+def drive(steps: Generator[Y, S, T], perform: Callable[[Y], S]) -> T:
+    """Run a generator to its end: what it yields is performed, and the result sent, or the error thrown, into it."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = perform(step)
+            except Exception as error:  # noqa: BLE001 - the generator decides what it means
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    finally:
+        steps.close()
+
+
+async def adrive_in_threads(steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]]) -> T:
+    """`drive` for an event loop: the generator's own work is done in worker threads, what it yields is awaited here.
+
+    When the waiting task is cancelled in the middle of such work, the generator is closed as soon as that is done.
+    """
+    advance: Callable[[], Y] = lambda: next(steps)  # noqa: E731 - rebound below, once for each step
+    try:
+        while True:
+            ended, value = await _in_thread(steps, advance)
+            if ended:
+                return value  # type: ignore[return-value] # the flag says which of the two it is
+            try:
+                result = await perform(value)  # type: ignore[arg-type] # likewise
+            except Exception as error:  # noqa: BLE001 - the generator decides what it means
+                advance = _throwing(steps, error)
+            else:
+                advance = _sending(steps, result)
+    finally:
+        if not steps.gi_running:
+            steps.close()
+
+
+def _sending(steps: Generator[Y, S, T], result: S) -> Callable[[], Y]:
+    return lambda: steps.send(result)
+
+
+def _throwing(steps: Generator[Y, S, T], error: Exception) -> Callable[[], Y]:
+    return lambda: steps.throw(error)
+
+
+async def _in_thread(steps: Generator[Y, S, T], advance: Callable[[], Y]) -> tuple[bool, Y | T]:
+    """One step of the generator in a worker thread: (False, what it yields) or (True, what it ends with)."""
+
+    def step() -> tuple[bool, Y | T]:
+        try:
+            return False, advance()
+        except StopIteration as stop:
+            return True, stop.value
+
+    work = asyncio.ensure_future(asyncio.to_thread(step))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        work.add_done_callback(lambda _: steps.close())
+        raise

@@ -1,0 +1,124 @@
+"""One compaction under way, as values: what the list is now, what it was, and what was made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, NamedTuple, cast
+
+from unabridged.archive.protocol import Record, Scope
+from unabridged.cut import safe_indices, whole_rounds
+from unabridged.events import Kind, Receipt
+from unabridged.formats import Format, Message
+from unabridged.history import Standing
+from unabridged.messages import View
+from unabridged.requests import kind_of, open_indices
+from unabridged.writing import Written
+
+
+@dataclass(slots=True)
+class Job:
+    """One compaction under way: the list as it is now, and what is known of each message in it."""
+
+    scope: Scope
+    format: Format
+    system: Any
+    tools: Any
+    overhead: int
+    given: list[Message]
+    messages: list[Message]
+    views: list[View]
+    """With the origin of each turn found out."""
+    sizes: list[int]
+    idle: float = 0.0
+    """Seconds since the last call for this thread: a provider's cache may have expired."""
+    pending: bool = False
+    """Whether calls at the end may still wait for their answers: no model is about to be asked."""
+    mended: bool = False
+    standing: Standing | None = None
+    receipt: Receipt | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def estimate(self) -> int:
+        """What the whole request takes, as the meter counts."""
+        return self.overhead + sum(self.sizes)
+
+
+class Base(NamedTuple):
+    """The list a record is made against: as it was before anything was mended or cut."""
+
+    messages: list[Message]
+    views: list[View]
+    turns: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """What a compaction does to the list: messages that go, the summary in their place, messages exchanged."""
+
+    kind: Kind
+    gone: tuple[int, ...] = ()
+    place: int = 0
+    edited: Mapping[int, Message] = field(default_factory=dict)
+
+    @property
+    def first(self) -> int:
+        """Where the list first changes; past its end when it does not."""
+        return min([*self.gone[:1], *self.edited, *([self.place] if self.gone else []), 1 << 60])
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A new list, proved to be legal, and what the record remembers of it."""
+
+    record_id: str
+    key: str
+    reach: int
+    kind: Kind
+    messages: list[Message]
+    views: list[View]
+    sizes: list[int]
+    covers: tuple[int, ...]
+    """Indices, in the base, of what the summary stands for and of what was edited."""
+    written: Written | None = None
+
+
+def waiting(views: Sequence[View], sizes: Sequence[int], room: int) -> frozenset[int]:
+    """The open requests that stay as their own messages: the newest, then all that say something, while there is room.
+
+    The ledger carries the others verbatim. One said in the same message as a tool's answer keeps its round.
+    """
+    found: set[int] = set()
+    for i in sorted(open_indices(views), reverse=True):
+        room -= sizes[i]
+        if not found or (room >= 0 and kind_of(views[i].text) not in {"resume", "ack"}):
+            found.add(i)
+    return frozenset(whole_rounds(safe_indices(views), found))
+
+
+def turns_in(job: Job, base: Base) -> list[int]:
+    """The place in the original conversation of each of the job's messages; one that was mended counts as the last."""
+    if job.messages is base.messages:
+        return base.turns
+    known = {id(message): turn for message, turn in zip(base.messages, base.turns, strict=True)}
+    turns: list[int] = []
+    for message in job.messages:
+        turns.append(known.get(id(message), turns[-1] if turns else 0))
+    return turns
+
+
+def receipt_of(record: Record) -> Receipt:
+    """The receipt as it was stored."""
+    data = dict(cast("dict[str, Any]", record.data["receipt"]))
+    data["turns"] = tuple((first, last) for first, last in data["turns"])
+    data["notes"] = tuple(data["notes"])
+    return Receipt(**data)
+
+
+def ranges(turns: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Whole numbers as half-open ranges."""
+    runs = groupby(enumerate(sorted(turns)), key=lambda pair: pair[1] - pair[0])
+    found = [[turn for _, turn in run] for _, run in runs]
+    return tuple((run[0], run[-1] + 1) for run in found)

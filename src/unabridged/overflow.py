@@ -1,0 +1,252 @@
+"""Recognises "the request is too long" in whatever shape a provider says it, and nothing else.
+
+Taken apart: SDK exceptions (with what they were raised from), JSON bodies as dicts or text, error events of a stream,
+and responses that stopped because the window was full. Never the words of a message: only error texts, codes and stop
+reasons are looked at. A rate limit ("Request too large … tokens per min") and a wrong `max_tokens` are not overflows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """The request was too long: the provider's limit, the input it counted, the answer asked for, where it said so."""
+
+    limit: int | None = None
+    requested: int | None = None
+    output: int | None = None
+
+
+_CODES = frozenset(
+    {
+        "context_length_exceeded",  # OpenAI, Groq, DeepSeek, TensorRT-LLM
+        "exceed_context_size_error",  # llama.cpp
+        "context_exceeded",
+        "model_context_window_exceeded",  # a stop reason of Anthropic and Z.ai
+        "string_above_max_length",  # OpenAI, one message longer than any window
+        "request_too_large",  # Anthropic, in bytes
+    }
+)
+_CLASSES = frozenset(
+    {
+        "ContextOverflowError",  # LangChain
+        "ContextWindowExceededError",  # LiteLLM
+        "ModelContextWindowExceededError",  # Pydantic AI
+        "ContextWindowOverflowException",  # Strands
+    }
+)
+_LIMITED_CODES = frozenset(
+    {
+        "rate_limit_exceeded", "rate_limit_error", "insufficient_quota", "too_many_requests", "resource_exhausted",
+        "overloaded_error", "throttlingexception", "servicequotaexceededexception", "authentication_error",
+        "permission_error", "invalid_api_key",
+    }
+)  # fmt: skip
+_LIMITED_STATUS = frozenset({401, 402, 403, 404, 429, 503, 529})
+_LIMITED = re.compile(
+    r"tokens? per (?:min|day|hour|sec)|\b[TR]P[MD]\b|rate limit|quota|throttl|too many requests|please wait",
+    re.IGNORECASE,
+)
+
+_INSIDE = ("error", "Error", "errors", "body", "details", "response", "response_metadata", "incomplete_details")
+
+_N = r"(?P<{}>\d[\d,_]*)"
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """`<limit>`, `<input>`, `<output>` and `<total>` stand for numbers."""
+    for name in ("limit", "input", "output", "total"):
+        text = text.replace(f"<{name}>", _N.format(name))
+    return re.compile(text, re.IGNORECASE | re.DOTALL)
+
+
+# The first that matches speaks; those with numbers come before those without.
+_SAID = tuple(
+    _pattern(text)
+    for text in (
+        # OpenAI chat and what copies it; vLLM old and new; SGLang
+        (
+            r"(?:max_tokens|max_completion_tokens)\W{1,6}.{0,40}is too large: <output>\W.{0,80}"
+            r"maximum context length is <limit> tokens and your request has <input> input tokens"
+        ),
+        (
+            r"maximum context length is <limit> tokens.{0,40}you requested <total> tokens \(<input> in (?:the|your) "
+            r"(?:messages|prompt|input)[^)]*?<output> (?:in|for) the completion"
+        ),
+        r"maximum context length is <limit> tokens.{0,60}(?:resulted in|has) <input>(?: input)? tokens",
+        (
+            r"maximum context length is <limit> tokens.{0,40}you requested <output> output tokens.{0,60}"
+            r"contains (?:at least )?<input> input tokens"
+        ),
+        (
+            r"maximum context length of <limit> tokens.{0,60}total of <total> tokens: <input> tokens from the input"
+            r".{0,40}?<output> tokens for the completion"
+        ),
+        r"input \(<input> tokens\) is longer than the model's context length \(<limit>",
+        (
+            r"(?:input length|prompt|input) \(?(?:total )?(?:length )?<input>\)? "
+            r"(?:is longer than|exceeds|is too long to fit into)[^.\d]{0,60}(?:length|model)[^.\d]{0,30}<limit>"
+        ),
+        r"maximum context length is <limit>",
+        # Anthropic, also through Bedrock and Vertex; Fireworks
+        r"prompt is too long: <input> tokens > <limit> maximum",
+        r"input length and \W?max_tokens\W? exceed context limit: <input> \+ <output> > <limit>",
+        r"prompt is too long: <input>, model maximum context length: <limit>",
+        # Google
+        r"input token count \(?<input>\)? exceeds the maximum number of tokens allowed \(?<limit>",
+        r"input token count exceeds the maximum number of tokens allowed \(?<limit>",
+        r"input token count is <input> but (?:the )?model only supports up to <limit>",
+        # llama.cpp, llama-cpp-python, LM Studio, Ollama
+        r"request \(<input> tokens\) exceeds the available context size \(<limit>",
+        r"requested tokens \(<input>\) exceed context window of <limit>",
+        r"prompt tokens \(<input>\) exceeds context size \(<limit>",
+        r"keep the first <input> tokens when (?:the )?context (?:the )?overflows.{0,80}context length of only <limit>",
+        r"n_keep: <input> >= n_ctx: <limit>",
+        r"reached context length of <limit> tokens",
+        # Mistral, xAI, Cohere, text-generation-inference, DashScope, Moonshot
+        r"prompt contains <input> tokens.{0,60}too large for model with <limit> maximum context",
+        r"maximum prompt length is <limit> but the request contains <input> tokens",
+        r"number of tokens in the prompt cannot exceed <limit> ?- ?received <input>",
+        r"must be <= <limit>\. given: <input> `?inputs`? tokens and <output>",
+        r"must have less than <limit> tokens\. given: <input>",
+        r"range of input length should be \[\d+, ?<limit>\]",
+        r"exceeded model token limit: <limit>",
+        # without numbers
+        r"exceeds? the context window|context window exceeded|exceeds? the available context size",
+        r"prompt (?:is )?too long|input is too long for (?:the )?requested model|input tokens exceeded",
+        r"input (?:length )?exceeds (?:the |maximum )*context length",
+        r"exceed(?:s|ed)? (?:the )?max(?:imum)? context (?:length|size)",
+        r"tokens to keep from the initial prompt is greater than the context length|context size has been exceeded",
+        r"too many total text bytes|please reduce the length of the (?:messages|input|prompt)",
+    )
+)
+
+
+def is_overflow(answer: object) -> Overflow | None:
+    """What the provider said about the request being too long; None when it said something else, or nothing."""
+    for layer in _layers(answer):
+        said = _Said()
+        said.read(layer)
+        if said.limited():
+            return None
+        if (found := said.overflow()) is not None:
+            return found
+    return None
+
+
+def _layers(answer: object) -> Iterator[object]:
+    """The answer, and for an exception what it was raised from: wrappers of SDK errors are common."""
+    for _ in range(6):
+        yield answer
+        if not isinstance(answer, BaseException) or answer.__cause__ is None:
+            return
+        answer = answer.__cause__
+
+
+@dataclass(slots=True)
+class _Said:
+    """What an answer says about itself: texts, codes, HTTP status, and counts under known names."""
+
+    texts: list[str] = field(default_factory=list)
+    codes: set[str] = field(default_factory=set)
+    status: set[int] = field(default_factory=set)
+    counts: dict[str, int] = field(default_factory=dict)
+    overflowed: bool = False
+
+    def read(self, answer: object, depth: int = 0) -> None:
+        if depth > 5 or answer is None:
+            return
+        if isinstance(answer, str | bytes):
+            self._read_text(answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer, depth)
+        elif isinstance(answer, list | tuple):
+            for item in answer[:20]:
+                self.read(item, depth + 1)
+        else:
+            if isinstance(answer, BaseException):
+                self._read_exception(answer)
+            self._read_fields(answer, depth)
+
+    def _read_text(self, text: str, depth: int) -> None:
+        stripped = text.strip()
+        if stripped.startswith(("{", "[")):
+            try:
+                self.read(json.loads(stripped), depth + 1)
+            except (ValueError, RecursionError):
+                pass
+            else:
+                return
+        self.texts.append(text[:4_000])
+
+    def _read_exception(self, error: BaseException) -> None:
+        names = {kind.__name__.lstrip("_") for kind in type(error).__mro__}
+        names |= {name.removeprefix("HTTP") for name in names}
+        self.overflowed |= bool(names & _CLASSES)
+        self.texts.append(str(error)[:4_000])
+
+    def _read_fields(self, answer: object, depth: int) -> None:
+        for key in ("code", "type", "status", "Code", "stop_reason", "finish_reason", "status_code", "reason"):
+            self._read_code(_field(answer, key))
+        for key in ("n_ctx", "n_prompt_tokens"):
+            if isinstance(count := _field(answer, key), int):
+                self.counts[key] = count
+        for key in ("message", "Message", "detail"):
+            if isinstance(text := _field(answer, key), str):
+                self._read_text(text, depth + 1)
+        for key in _INSIDE:
+            self.read(_plain(_field(answer, key)), depth + 1)
+        for key in ("choices", "candidates"):
+            for choice in list(_field(answer, key) or ())[:4]:
+                self._read_code(_field(choice, "finish_reason"))
+
+    def _read_code(self, code: object) -> None:
+        if isinstance(code, str):
+            self.codes.add(code.lower())
+        elif isinstance(code, int) and 100 <= code < 600:
+            self.status.add(code)
+
+    def limited(self) -> bool:
+        """Whether it says that the account, not the window, is at its limit."""
+        if self.overflowed or self.codes & _CODES:
+            return False
+        texts = any(_LIMITED.search(text) for text in self.texts)
+        return texts or bool(self.status & _LIMITED_STATUS or self.codes & _LIMITED_CODES)
+
+    def overflow(self) -> Overflow | None:
+        for text in self.texts:
+            for pattern in _SAID:
+                if (found := pattern.search(text)) is not None:
+                    return self._measured(found)
+        if self.overflowed or self.codes & _CODES:
+            return Overflow(self.counts.get("n_ctx"), self.counts.get("n_prompt_tokens"))
+        return None
+
+    def _measured(self, found: re.Match[str]) -> Overflow | None:
+        numbers = {name: int(re.sub(r"\D", "", text)) for name, text in found.groupdict().items() if text}
+        limit = numbers.get("limit", self.counts.get("n_ctx"))
+        output = numbers.get("output")
+        if limit is not None and output is not None and output >= limit:
+            return None  # the answer alone was asked too long: no shorter conversation would help
+        return Overflow(limit, numbers.get("input", self.counts.get("n_prompt_tokens")), output)
+
+
+def _field(answer: object, key: str) -> Any:
+    if isinstance(answer, Mapping):
+        return answer.get(key)
+    try:
+        return getattr(answer, key, None)
+    except Exception:  # noqa: BLE001 - an SDK's property may raise anything, e.g. on a body not yet read
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """An HTTP response as its body's text; other values as they are."""
+    if value is None or isinstance(value, str | bytes | Mapping | list | tuple):
+        return value
+    text = _field(value, "text")
+    return text if isinstance(text, str) else value

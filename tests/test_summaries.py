@@ -1,0 +1,379 @@
+"""The engine with a model behind it: asked rarely, never trusted blindly."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from conversations import assistant, chat_round, long_chat, user
+from unabridged import Compactor, Settings, check
+from unabridged.archive.codec import digest, encode
+from unabridged.ask import Ask, Reply
+from unabridged.errors import SummaryFailed
+from unabridged.events import Compacted, Event, Failed
+from unabridged.hooks import Hooks
+
+PROSE = "The user and the assistant went through details of many questions; nothing else is left to decide."
+
+
+GERMAN = (
+    "Der Benutzer hat nach den Bestellungen gefragt und wissen wollen, wer sie unterschreiben muss. "
+    "Wir haben ihm gesagt, dass sie an das Büro geschickt wurden und dass der Leiter dort zuständig ist. "
+    "Es bleibt nichts mehr zu tun, außer auf die nächste Frage zu warten, die noch nicht beantwortet wurde."
+)
+
+
+def good(_ask: Ask) -> Reply:
+    return Reply(PROSE, "end", model="scripted")
+
+
+def hang(_: Ask) -> Reply:
+    time.sleep(30)
+    return good(_)
+
+
+def fail(error: Exception) -> Callable[[Ask], Reply]:
+    def raising(_: Ask) -> Reply:
+        raise error
+
+    return raising
+
+
+FAULTS: dict[str, Callable[[Ask], Reply]] = {
+    "timeout": fail(TimeoutError("read timed out")),
+    "hang": hang,
+    "429": fail(RuntimeError("429 Too Many Requests")),
+    "500": fail(RuntimeError("500 Internal Server Error")),
+    "connection cut": fail(ConnectionResetError("peer went away")),
+    "empty": lambda _: Reply("", "end"),
+    "whitespace": lambda _: Reply(" \n\t ", "end"),
+    "tool call": lambda _: Reply("", "tool", calls=1),
+    "reasoning only": lambda _: Reply("", "end", reasoning="let me think"),
+    "refusal": lambda _: Reply("I'm sorry, but I can't help with that.", "refusal"),
+    "length stop": lambda _: Reply("The user asked about", "length"),
+    "restated input": lambda ask: Reply(ask.instruction[-3_000:], "end"),
+    "longer than the input": lambda _: Reply("More and more words were said here. " * 3_000, "end"),
+    "wrong language": lambda _: Reply(GERMAN, "end"),
+}
+
+
+def engine(model: Any, window: int = 6_000, **options: Any) -> Compactor:
+    settings = options.pop("settings", Settings(deadline=0.4, retries=1, cool_down=60))
+    return Compactor(model, window=window, archive="memory:", settings=settings, **options)
+
+
+def english(turns: int) -> list[Any]:
+    """A chat in plain English, so that its language can be told."""
+    messages: list[Any] = []
+    for i in range(turns):
+        messages += [user(f"What do we know about the order with number {i}, and who has to sign it?")]
+        messages += [
+            assistant(f"It was sent to the office on day {i}, and the manager there has to sign it, detail1x1.")
+        ]
+    return [*messages, user("And what is the very last thing that we have to do?")]
+
+
+def between_trigger_and_budget(compactor: Compactor) -> list[Any]:
+    turns = 1
+    while compactor.plan(english(turns + 1)).tokens <= compactor.limits.budget:
+        turns += 1
+    return english(turns)
+
+
+def fingerprint(messages: list[Any]) -> str:
+    return digest(encode(messages))
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_summary_that_failed_never_replaces_history(fault: str, asynchronous: bool) -> None:
+    # R33, R34, R36
+    events: list[Event] = []
+    with engine(FAULTS[fault], on_event=events.append) as compactor:
+        messages = between_trigger_and_budget(compactor)
+        before = fingerprint(messages)
+        fitted = (
+            asyncio.run(compactor.afit(messages, thread="t")) if asynchronous else compactor.fit(messages, thread="t")
+        )
+        assert fitted.messages is messages
+        assert fingerprint(messages) == before
+        failures = [event for event in events if isinstance(event, Failed)]
+        assert [event.stage for event in failures] == ["summary"]
+        assert isinstance(failures[0].error, SummaryFailed)
+        over = english(200)
+        forced = compactor.fit(over, thread="other")
+        assert forced.changed
+        assert forced.receipt is not None
+        assert forced.receipt.summariser == "model-free"
+        assert forced.tokens_after <= compactor.limits.budget
+        assert compactor.replay(forced.messages, thread="other") == over
+
+
+def test_a_good_summary_is_in_the_turn_beside_the_ledger_and_its_cost_in_the_receipt() -> None:
+    # R20, R22
+    asks: list[Ask] = []
+
+    def model(ask: Ask) -> Reply:
+        asks.append(ask)
+        return good(ask)
+
+    with engine(model) as compactor:
+        messages = [user("Never push to main."), assistant("Understood."), *long_chat(40)]
+        fitted = compactor.fit(messages, thread="t")
+        text = fitted.messages[0]["content"]
+        assert PROSE in text
+        assert "Never push to main." in text
+        assert "Summary by a model" in text
+        assert fitted.receipt is not None
+        assert fitted.receipt.summariser == "scripted"
+        assert fitted.receipt.cost["calls"] == len(asks)
+        assert check(fitted.messages) == []
+        assert compactor.replay(fitted.messages, thread="t") == messages
+
+
+def test_a_plain_function_of_text_is_enough() -> None:
+    with engine(lambda prompt: PROSE if "detail" in prompt else "") as compactor:
+        fitted = compactor.fit(long_chat(40), thread="t")
+        assert PROSE in fitted.messages[0]["content"]
+        assert fitted.receipt is not None
+        assert any(note.startswith("not checked") for note in fitted.receipt.notes)
+
+
+def test_the_fallback_model_takes_over() -> None:
+    # R34
+    with engine(fail(RuntimeError("500")), fallback=good) as compactor:
+        fitted = compactor.fit(long_chat(40), thread="t")
+        assert PROSE in fitted.messages[0]["content"]
+
+
+def test_a_summariser_that_never_returns_is_left_behind_and_another_thread_is_not_delayed() -> None:
+    with engine(hang, settings=Settings(deadline=1.5, retries=0, cool_down=60)) as compactor:
+
+        async def both() -> tuple[float, float]:
+            start = time.monotonic()
+            slow = asyncio.create_task(compactor.afit(between_trigger_and_budget(compactor), thread="slow"))
+            await asyncio.sleep(0.1)
+            quick_start = time.monotonic()
+            await compactor.afit([user("hello")], thread="quick")
+            quick = time.monotonic() - quick_start
+            await slow
+            return time.monotonic() - start, quick
+
+        slow, quick = asyncio.run(both())
+        assert slow < 20  # not the 30 s that the model sleeps
+        assert quick < slow
+
+
+def test_cancel_ends_the_wait_at_once() -> None:
+    with engine(hang, settings=Settings(deadline=25, retries=0)) as compactor:
+        messages = between_trigger_and_budget(compactor)
+
+        async def cancelled() -> Any:
+            task = asyncio.create_task(compactor.afit(messages, thread="t"))
+            await asyncio.sleep(0.5)
+            compactor.cancel()
+            return await task
+
+        start = time.monotonic()
+        assert asyncio.run(cancelled()).messages is messages
+        assert time.monotonic() - start < 20
+
+
+def test_a_cancelled_task_leaves_the_thread_free() -> None:
+    with engine(hang, settings=Settings(deadline=25, retries=0)) as compactor:
+        messages = between_trigger_and_budget(compactor)
+
+        async def cancelled() -> Any:
+            task = asyncio.create_task(compactor.afit(messages, thread="t"))
+            await asyncio.sleep(0.5)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return await compactor.afit([user("hello")], thread="t")
+
+        assert not asyncio.run(cancelled()).changed
+
+
+def test_twenty_rolling_compactions_never_stack_and_stay_bounded() -> None:
+    # R25
+    seen: list[Ask] = []
+
+    def model(ask: Ask) -> Reply:
+        seen.append(ask)
+        return good(ask)
+
+    with engine(model, settings=Settings(deadline=30)) as compactor:
+        messages: list[Any] = []
+        sizes: list[int] = []
+        while len(sizes) < 20:
+            messages = [*messages, *long_chat(3, words=30), assistant("That was it.")]
+            fitted = compactor.fit(messages, thread="t")
+            if fitted.changed:
+                sizes.append(len(fitted.messages[0]["content"]))
+                assert fitted.receipt is not None
+                assert fitted.receipt.summariser == "scripted"
+            messages = fitted.messages
+            assert sum("[unabridged summary " in str(message["content"]) for message in messages) <= 1
+        assert max(sizes) < 3 * min(sizes)
+        # The earlier prose is shown as the record to bring up to date, never among the user's words.
+        assert sum(PROSE in ask.instruction for ask in seen) >= 15
+
+
+def test_what_is_done_is_never_open_again() -> None:
+    # R26
+    with engine(good, settings=Settings(deadline=30, clear=None)) as compactor:
+        messages: list[Any] = []
+        for i in range(5):
+            messages += [
+                user(f"Please do task X{i} in file_{i}.py."),
+                *chat_round(f"run{i}", "ok " * 300, path=f"file_{i}.py"),
+            ]
+            messages += [assistant(f"Task X{i} is done.")]
+        messages.append(user("Now please do task Y."))
+        for _ in range(5):
+            messages += [*chat_round("work", "result " * 1_200), *chat_round("more", "and more " * 1_200)]
+            fitted = compactor.fit(messages, thread="t")
+            assert fitted.changed
+            messages = fitted.messages
+            texts = [str(message["content"]) for message in messages]
+            assert texts.count("Now please do task Y.") == 1
+            summary = next(text for text in texts if "[unabridged summary" in text)
+            open_part = summary.partition("## Finished")[0]
+            assert "X1" not in open_part
+            assert "X4" not in open_part
+
+
+def test_the_number_of_model_calls_is_bounded_when_nothing_can_be_gained() -> None:
+    calls = 0
+
+    def model(ask: Ask) -> Reply:
+        nonlocal calls
+        calls += 1
+        return good(ask)
+
+    pin = lambda message: "PIN" in str(message)  # noqa: E731 - one line says it
+    settings = Settings(trigger=("fraction", 0.5), pin=pin, deadline=30)
+    with engine(model, settings=settings) as compactor:
+        pinned = user("PIN ")
+        while compactor.plan([pinned, user("x")]).trigger is None:
+            pinned["content"] += "fixed " * 20
+        messages: list[Any] = [pinned]
+        for i in range(200):
+            messages = compactor.fit([*messages, assistant("ok"), user(f"turn {i}")], thread="t").messages
+    assert calls <= 20
+
+
+# --- hooks ------------------------------------------------------------------------------------------------------------
+
+
+def test_hooks_run_in_order_and_may_change_what_is_shown_and_what_comes_out() -> None:
+    # R30, R31
+    order: list[str] = []
+    shown: list[str] = []
+
+    def model(ask: Ask) -> Reply:
+        order.append("model")
+        shown.append(ask.instruction)
+        return good(ask)
+
+    def prepare(messages: list[Any]) -> list[Any]:
+        order.append("prepare")
+        return [user("Only this is shown: marker-4711."), *messages[:3]]
+
+    def finalize(_before: list[Any], after: list[Any]) -> list[Any]:
+        order.append("finalize")
+        return [*after[:-1], user("An extra turn of the host."), assistant("Noted."), after[-1]]
+
+    hooks = Hooks(prepare, finalize, lambda before, after: order.append(f"callback {len(before)}>{len(after)}"))
+    events: list[Event] = []
+    with engine(model, hooks=hooks, on_event=lambda e: (order.append(type(e).__name__), events.append(e))) as compactor:
+        messages = long_chat(40)
+        fitted = compactor.fit(messages, thread="t")
+        assert order == [
+            "Compacting",
+            "prepare",
+            "model",
+            "finalize",
+            f"callback 81>{len(fitted.messages)}",
+            "Compacted",
+        ]
+        assert "marker-4711" in shown[0]
+        assert user("An extra turn of the host.") in fitted.messages
+        assert compactor.replay(fitted.messages, thread="t") == messages
+        assert isinstance(events[-1], Compacted)
+
+
+@pytest.mark.parametrize("stage", ["prepare", "finalize", "callback"])
+def test_a_hook_that_raises_ends_this_compaction_only(stage: str) -> None:
+    # R32
+    def broken(*_: Any) -> Any:
+        raise KeyError(stage)
+
+    events: list[Event] = []
+    with engine(good, hooks=Hooks(**{stage: broken}), on_event=events.append) as compactor:
+        messages = between_trigger_and_budget(compactor)
+        assert compactor.fit(messages, thread="t").messages is messages
+        failures = [event for event in events if isinstance(event, Failed)]
+        assert [type(event.error) for event in failures] == [KeyError]
+        assert compactor.search("detail1x1", thread="t") == []
+        over = compactor.fit(long_chat(40), thread="other")
+        assert over.changed
+
+
+def test_the_summary_can_be_the_assistants_answer_in_a_pair() -> None:
+    # R27
+    for model in (None, good):
+        with engine(model, settings=Settings(form="pair", deadline=30)) as compactor:
+            messages = long_chat(40)
+            fitted = compactor.fit(messages, thread="t")
+            assert [message["role"] for message in fitted.messages[:2]] == ["user", "assistant"]
+            assert fitted.messages[1]["content"].startswith("[unabridged summary ")
+            again = compactor.fit([*fitted.messages, assistant("ok"), *long_chat(40)], thread="t")
+            assert sum("[unabridged summary " in str(message["content"]) for message in again.messages) == 1
+            assert compactor.replay(again.messages, thread="t") == [*messages, assistant("ok"), *long_chat(40)]
+
+
+# --- clearing ---------------------------------------------------------------------------------------------------------
+
+
+def test_bulky_old_results_are_cleared_before_anything_is_summarised_and_come_back() -> None:
+    messages: list[Any] = [user("Read all files and compare them.")]
+    for i in range(12):
+        messages += chat_round(
+            f"read_{i}", f"content of part {i}\n" * 60, text=f"Now part {i}.", path=f"src/part_{i}.py"
+        )
+    with engine(None, window=6_000) as compactor:
+        fitted = compactor.fit(messages, thread="t")
+        assert fitted.receipt is not None
+        assert fitted.receipt.kind == "clearing"
+        assert len(fitted.messages) == len(messages)
+        assert "[Tool result cleared" in fitted.messages[2]["content"]
+        assert fitted.messages[-1] is messages[-1]
+        assert compactor.replay(fitted.messages, thread="t") == messages
+        assert compactor.undo(fitted.messages, thread="t") == messages
+    with engine(None, window=6_000, settings=Settings(clear=None)) as compactor:
+        off = compactor.fit(messages, thread="t")
+        assert off.receipt is not None
+        assert off.receipt.kind == "summary"
+
+
+def test_where_prices_are_known_clearing_happens_below_the_trigger_once_it_pays() -> None:
+    messages: list[Any] = [user("Read all files and compare them.")]
+    with Compactor(agent="claude-sonnet-4-5", window=200_000, archive="memory:") as compactor:
+        kinds: list[str] = []
+        whole: list[Any] = list(messages)
+        for i in range(40):
+            added = chat_round(f"read_{i}", f"line {i} of this part of the file\n" * 120, path=f"src/part_{i}.py")
+            whole += added
+            fitted = compactor.fit([*messages, *added], thread="t")
+            messages = fitted.messages
+            kinds += [fitted.receipt.kind] if fitted.changed and fitted.receipt else []
+            assert fitted.tokens_after < 150_000
+        assert kinds
+        assert set(kinds) == {"clearing"}
+        assert len(kinds) <= 8
+        assert compactor.replay(messages, thread="t") == whole
