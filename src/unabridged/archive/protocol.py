@@ -67,7 +67,7 @@ class Record:
 
 
 class Hit(NamedTuple):
-    """One archived message that a search found, best first."""
+    """One archived message that a search found; `score` is comparable only within one search."""
 
     hash: str
     turn: int
@@ -80,13 +80,20 @@ class Hit(NamedTuple):
 class Archive(Protocol):
     """The contract; `unabridged.testing.ArchiveContract` is the suite every store runs whole."""
 
+    @property
+    def url(self) -> str:
+        """Where it is, for people to read: what `open_archive` takes, but for a password."""
+        ...
+
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key.
 
-        One live record per (scope, key): if another is already there it wins and is returned, unless it is model-free
-        and the new one is not, which then replaces it.
+        One live record per (scope, key): if another is already there it wins and is returned, and nothing of this call
+        is written; unless it is model-free and the new one is not, which then replaces it. The one replaced is
+        retired, not removed: a list that carries its summary turn still replays.
         Messages that the record puts in (`after`) are among `parts` too, with turn -1: a summary turn is trusted only
-        because the archive knows its hash.
+        because the archive knows its hash. A hash that is not its body's, or a record that refers to a message neither
+        among `parts` nor held by the thread, is an `ArchiveError`.
         """
         ...
 
@@ -96,6 +103,10 @@ class Archive(Protocol):
 
     def records(self, scope: Scope) -> Sequence[Record]:
         """Every live record of the thread, oldest first."""
+        ...
+
+    def locate(self, namespace: str, record_id: str) -> Scope | None:
+        """The thread of this namespace that has the record, retired or not; None when none has."""
         ...
 
     def retire(self, scope: Scope, record_id: str) -> None:
@@ -111,7 +122,11 @@ class Archive(Protocol):
         ...
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
-        """The archived messages that match best: literal words, no query syntax."""
+        """The archived messages that match best: literal words, no query syntax.
+
+        A word finds itself, a name (`getUserName`, `src/app.py`) itself or all of its parts, what stands in double
+        quotes exactly that. Put-in messages (turn -1) are not searched.
+        """
         ...
 
     def threads(self, namespace: str) -> Sequence[str]:
@@ -122,6 +137,24 @@ class Archive(Protocol):
         """Remove the thread: its records, parts, and every body only it used."""
         ...
 
+    def lease(self, scope: Scope, key: str, seconds: float) -> bool:
+        """Whether the caller may now do the work named `key` alone; nobody else may until `release` or `seconds` pass.
+
+        Holds across threads, processes and machines that share the store.
+        """
+        ...
+
+    def release(self, scope: Scope, key: str) -> None:
+        """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
+        ...
+
+    def verify(self, scope: Scope | None = None) -> Sequence[str]:
+        """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well.
+
+        Every body against its hash, every reference of every record, every part and its index.
+        """
+        ...
+
     def close(self) -> None:
-        """Let go of files and connections. Closing twice is harmless."""
+        """Let go of files and connections. Closing twice is harmless; any other use afterwards is an `ArchiveError`."""
         ...

@@ -1,0 +1,67 @@
+"""What the archive's contract suite is built from: messages, records, and where they belong."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from unabridged.archive import codec
+from unabridged.archive.protocol import Archive, Part, Record, Scope
+from unabridged.errors import ArchiveError
+
+HERE: Final = Scope("here", "thread 1")
+THERE: Final = Scope("there", "thread 1")
+
+_numbers = itertools.count()
+
+
+def said(text: str, turn: int, role: str = "user", origin: str = "person") -> Part:
+    """A message with this text, as a part."""
+    body = codec.encode({"role": role, "content": text})
+    return Part(codec.digest(body), body, turn, role, origin, text)
+
+
+def summary(text: str) -> Part:
+    """A message that was put in."""
+    return said(text, -1, "user", "summary")
+
+
+def record_for(
+    parts: Sequence[Part],
+    after: Part | None = None,
+    *,
+    scope: Scope = HERE,
+    key: str = "k",
+    model: str | None = None,
+    data: Mapping[str, object] | None = None,
+) -> Record:
+    """A record, with an id of its own, that tells how these parts were replaced."""
+    return Record(
+        id=f"r{next(_numbers)}",
+        scope=scope,
+        key=key,
+        length=len(parts),
+        start=0,
+        before=tuple(part.hash for part in parts),
+        after=() if after is None else (after.hash,),
+        kind="summary",
+        model=model,
+        created=1_700_000_000.5,
+        data=data or {},
+    )
+
+
+def stored(archive: Archive, *parts: Part, after: Part | None = None, scope: Scope = HERE, key: str = "k") -> Record:
+    """The record under which the archive now holds these parts."""
+    record = record_for(parts, after, scope=scope, key=key)
+    return archive.store(record, [*parts, after] if after else parts)
+
+
+def raises(call: Callable[[], Any]) -> str:
+    """The message of the `ArchiveError` that the call raises; anything else fails the test."""
+    try:
+        call()
+    except ArchiveError as error:
+        return str(error)
+    raise AssertionError("no ArchiveError was raised")

@@ -1,0 +1,393 @@
+"""The archive as a folder: JSONL files that any tool can read, and a transcript beside them for people.
+
+    folder/namespace/thread/00000001.jsonl    one for each `store` or `retire`, never changed
+                            transcript.md     made anew after each, from those
+          .locks/  .leases/                   who writes, who works
+
+A file appears whole, by renaming, so that a crash leaves the old or the new state. A thread's folder is complete in
+itself: it can be copied, read and deleted by itself, at the price that a message two threads share is in both.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import shutil
+import threading
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from unabridged.archive import files, forks, jsonl, rules
+from unabridged.archive.names import to_folder
+from unabridged.archive.protocol import Hit, Part, Record, Scope
+from unabridged.archive.thread import Thread
+from unabridged.errors import ArchiveError
+
+STEPS: Final = ("locked", "written", "synced", "renamed", "transcribed")
+"""The moments of a `store` at which a crash is tried: those before `renamed` leave the old state."""
+
+TRANSCRIPT: Final = "transcript.md"
+_FILE: Final = re.compile(r"\d{8,}\.jsonl")
+_CACHED: Final = 16  # threads held in memory
+_REMEDIES: Final = {
+    errno.ENOSPC: "Free some space; nothing was written.",
+    errno.EROFS: "Make the folder writable for this user; nothing was written.",
+    errno.EACCES: "Make the folder readable and writable for this user.",
+}
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """A thread as far as its files were read."""
+
+    identity: tuple[int, ...] = ()
+    thread: Thread = field(default_factory=Thread)
+    count: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class DirectoryArchive:
+    """An archive in a folder, shared by the threads and processes of one machine."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        transcript: bool = True,
+        wait: float = 60.0,
+        step: Callable[[str], None] | None = None,
+    ) -> None:
+        self._root = Path(path)
+        self.url = f"dir:///{path}"
+        self._transcript = transcript
+        self._wait = wait
+        self._step = step or _ignore
+        self._closed = False
+        self._tokens = rules.Tokens()
+        self.start_over()
+        forks.watch(self)
+
+    def store(self, record: Record, parts: Sequence[Part]) -> Record:
+        """Write record and parts, all or nothing; return the record that now holds the key."""
+        rules.check_parts(parts)
+        with self._writing(record.scope) as folder:
+            loaded = self._load(record.scope)
+            with loaded.lock:
+                holder = loaded.thread.holder(record, parts)
+                if holder is not None:
+                    return holder
+                data = jsonl.write_entry(record, loaded.thread.fresh(parts), loaded.thread.held)
+            self._append(folder, loaded, record.scope, data)
+        return record
+
+    def retire(self, scope: Scope, record_id: str) -> None:
+        """Take the record out of look-ups (undo). Its parts stay."""
+        with self._writing(scope) as folder:
+            loaded = self._load(scope)
+            with loaded.lock:
+                record = loaded.thread.records.get(record_id)
+                is_live = record is not None and loaded.thread.live.get(record.key) == record_id
+            if is_live:
+                self._append(folder, loaded, scope, jsonl.write_retirement(scope, record_id))
+
+    def _append(self, folder: Path, loaded: _Loaded, scope: Scope, data: bytes) -> None:
+        """Put the next file there, and the transcript that goes with it."""
+        files.make_folder(folder, self._root)
+        for left_over in folder.glob(f"{files.TEMPORARY}*"):
+            left_over.unlink(missing_ok=True)
+        files.write_whole(folder / f"{loaded.count + 1:08d}.jsonl", data, self._step)
+        with suppress(OSError):  # what counts is stored, and the next one makes it anew
+            self._transcribe(scope, folder)
+        self._step("transcribed")
+
+    def transcript(self, scope: Scope) -> Path | None:
+        """The readable file with everything archived of the thread, up to date; None when there is nothing."""
+        with self._writing(scope) as folder:
+            self._transcribe(scope, folder)
+            return path if (path := folder / TRANSCRIPT).is_file() else None
+
+    def _transcribe(self, scope: Scope, folder: Path) -> None:
+        loaded = self._load(scope)
+        stamp = f"{loaded.count} files"
+        path = folder / TRANSCRIPT
+        with loaded.lock:
+            if not self._transcript or not loaded.count or _stamp_of(path) == stamp:
+                return
+            written = jsonl.transcript(scope, loaded.thread.in_turns(0, None), stamp)
+        files.write_whole(path, written, _ignore)
+
+    def record(self, scope: Scope, record_id: str) -> Record | None:
+        """The record with this id, retired or not, or None."""
+        with self._reading(scope) as thread:
+            return thread.records.get(record_id)
+
+    def locate(self, namespace: str, record_id: str) -> Scope | None:
+        """The thread of this namespace that has the record, retired or not; None when none has."""
+        with self._explained():
+            for folder, scope in self._folders(to_folder(namespace)):
+                if scope is not None and any(_begins(folder / name, record_id) for name in _names(folder)):
+                    return scope
+        return None
+
+    def records(self, scope: Scope) -> Sequence[Record]:
+        """Every live record of the thread, oldest first."""
+        with self._reading(scope) as thread:
+            return thread.live_records()
+
+    def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        """The stored messages with these hashes, those that the thread holds; others are absent."""
+        with self._reading(scope) as thread:
+            return {digest: rules.sound(thread.held[digest], digest) for digest in hashes if digest in thread.held}
+
+    def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
+        """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
+        with self._reading(scope) as thread:
+            chosen = thread.in_turns(first, last)
+        for part in chosen:
+            rules.sound(part.body, part.hash)
+        return chosen
+
+    def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages that match best: literal words, no query syntax."""
+        with self._reading(scope) as thread:
+            return thread.search(query, limit)
+
+    def threads(self, namespace: str) -> Sequence[str]:
+        """The names of the threads that hold anything, sorted."""
+        with self._explained():
+            return sorted(scope.thread for _, scope in self._folders(to_folder(namespace)) if scope is not None)
+
+    def forget(self, scope: Scope) -> None:
+        """Remove the thread: its folder, with everything in it."""
+        with self._writing(scope) as folder:
+            shutil.rmtree(self._leases(scope), ignore_errors=True)
+            if folder.is_dir():
+                folder.rename(self._root / f".gone-{uuid.uuid4().hex}")  # at one stroke; removing takes many
+                files.sync_folder(folder.parent)
+                with suppress(OSError):
+                    folder.parent.rmdir()
+            for gone in self._root.glob(".gone-*"):
+                shutil.rmtree(gone, ignore_errors=True)
+            with self._lock:
+                self._cache.pop(scope, None)
+
+    def lease(self, scope: Scope, key: str, seconds: float) -> bool:
+        """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
+        rules.check_lease(seconds)
+        with self._writing(scope):
+            path = self._leases(scope) / _digest(key)
+            _, expires = _read_lease(path)
+            if expires > time.time():
+                return False
+            files.make_folder(path.parent, self._root)
+            token = self._tokens.new()
+            files.write_whole(path, json.dumps([token, time.time() + seconds]).encode(), _ignore)
+            self._tokens.add(scope, key, token)
+            return True
+
+    def release(self, scope: Scope, key: str) -> None:
+        """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
+        token = self._tokens.oldest(scope, key)
+        with self._writing(scope):
+            path = self._leases(scope) / _digest(key)
+            if token is not None and _read_lease(path)[0] == token:
+                path.unlink(missing_ok=True)
+
+    def verify(self, scope: Scope | None = None) -> Sequence[str]:
+        """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
+        found: list[str] = []
+        with self._explained():
+            if scope is not None:
+                return list(_problems(self._folder(scope), scope))
+            for space in sorted(self._root.glob("[!.]*")):
+                for folder, named in self._folders(space.name):
+                    found += _problems(folder, named)
+        return found
+
+    def close(self) -> None:
+        """Let go of everything read. Closing twice is harmless; any other use afterwards is an `ArchiveError`."""
+        with self._lock:
+            self._closed = True
+            self._cache.clear()
+
+    def pause(self) -> None:
+        """Take the lock: a fork is coming."""
+        self._lock.acquire()
+
+    def resume(self) -> None:
+        """Give the lock back."""
+        self._lock.release()
+
+    def start_over(self) -> None:
+        """A lock that nobody holds, and nothing read: at the beginning, and in a forked child."""
+        self._lock = threading.Lock()
+        self._cache: OrderedDict[Scope, _Loaded] = OrderedDict()
+
+    @contextmanager
+    def _reading(self, scope: Scope) -> Iterator[Thread]:
+        with self._explained():
+            loaded = self._load(scope)
+            with loaded.lock:
+                yield loaded.thread
+
+    @contextmanager
+    def _writing(self, scope: Scope) -> Iterator[Path]:
+        """The thread's folder, with every other writer of it kept out."""
+        with self._explained():
+            locks = self._root / ".locks"
+            files.make_folder(locks, self._root)
+            # A few locks for all threads: two that share one only wait for each other, and no name is left behind.
+            with files.locked(locks / _digest(*scope)[:2], self._wait):
+                self._step("locked")
+                yield self._folder(scope)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        if self._closed:
+            raise ArchiveError(f"the archive {self._root} is closed. Open it again.")
+        try:
+            yield
+        except OSError as error:
+            remedy = _REMEDIES.get(error.errno or 0, "Check the folder and its disk.")
+            raise ArchiveError(f"{self._root}: {error.strerror or error}. {remedy}") from error
+
+    def _folder(self, scope: Scope) -> Path:
+        return self._root / to_folder(scope.namespace) / to_folder(scope.thread)
+
+    def _leases(self, scope: Scope) -> Path:
+        return self._root / ".leases" / _digest(*scope)
+
+    def _folders(self, space: str) -> Iterator[tuple[Path, Scope | None]]:
+        """Every thread's folder of a namespace, and whose it is as far as its first file says."""
+        for folder in sorted((self._root / space).glob("[!.]*")):
+            names = _names(folder)
+            if names:
+                yield folder, _scope_of(folder / names[0])
+
+    def _load(self, scope: Scope) -> _Loaded:
+        """The thread as its files say now; only what is new is read."""
+        try:
+            return self._load_new(scope, self._folder(scope))
+        except FileNotFoundError:
+            return _Loaded()  # forgotten while we looked
+
+    def _load_new(self, scope: Scope, folder: Path) -> _Loaded:
+        names = _names(folder)
+        identity = _identity(folder / names[0]) if names else ()
+        with self._lock:
+            loaded = self._cache.pop(scope, None)
+            if loaded is None or loaded.identity != identity:
+                loaded = _Loaded(identity)
+            if names:
+                self._cache[scope] = loaded
+            while len(self._cache) > _CACHED:
+                self._cache.popitem(last=False)
+        with loaded.lock:
+            for name in names[loaded.count :]:
+                _apply(loaded.thread, folder / name, scope)
+                loaded.count += 1
+        return loaded
+
+
+def _apply(thread: Thread, path: Path, scope: Scope) -> None:
+    entry = jsonl.read_entry(path.read_bytes(), str(path), thread.held)
+    if entry.scope != scope:
+        raise ArchiveError(f"{path} belongs to {rules.name(entry.scope)}. Put it back where it was.")
+    if entry.record is not None:
+        thread.add(entry.record, thread.fresh(entry.parts))
+    if entry.retired is not None:
+        thread.retire(entry.retired)
+
+
+def _names(folder: Path) -> list[str]:
+    """The thread's files in order. Renaming is the last step of writing, so those that are there are whole."""
+    names: list[str] = []
+    for _ in range(50):
+        try:
+            with os.scandir(folder) as entries:
+                names = sorted((entry.name for entry in entries if _FILE.fullmatch(entry.name)), key=_number)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        if [_number(name) for name in names] == list(range(1, len(names) + 1)):
+            return names
+        time.sleep(0.002)  # a listing made while files appear or go may skip some
+    raise ArchiveError(
+        f"{folder}: of the files 1 to {_number(names[-1]):,} only {len(names):,} are there. Restore them from a backup."
+    )
+
+
+def _number(name: str) -> int:
+    return int(name.partition(".")[0])
+
+
+def _identity(first: Path) -> tuple[int, ...]:
+    """Whether these are still the files that were read: a thread forgotten and begun anew has others."""
+    status = first.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _scope_of(path: Path) -> Scope | None:
+    with suppress(ArchiveError, FileNotFoundError), path.open("rb") as file:
+        return jsonl.scope_of(file.readline())
+    return None
+
+
+def _begins(path: Path, record_id: str) -> bool:
+    """Whether the file is about this record; its first line says."""
+    with suppress(ArchiveError, FileNotFoundError), path.open("rb") as file:
+        return jsonl.record_id(file.readline()) == record_id
+    return False
+
+
+def _problems(folder: Path, scope: Scope | None) -> Iterator[str]:
+    thread = Thread()
+    try:
+        names = _names(folder)
+    except ArchiveError as error:
+        yield str(error)
+        return
+    if scope is None:
+        yield f"{folder}: its first file can't be read, so nobody knows whose it is. Restore it from a backup."
+        return
+    if (to_folder(scope.namespace), to_folder(scope.thread)) != (folder.parent.name, folder.name):
+        yield f"{folder} has what belongs to {rules.name(scope)}. Put it back where it was."
+    for name in names:
+        try:
+            _apply(thread, folder / name, scope)
+        except ArchiveError as error:
+            yield str(error)
+    yield from thread.problems(scope)
+
+
+def _read_lease(path: Path) -> tuple[str | None, float]:
+    with suppress(FileNotFoundError, ValueError):
+        token, expires = json.loads(path.read_bytes())
+        return str(token), float(expires)
+    return None, 0.0
+
+
+def _stamp_of(path: Path) -> str:
+    with suppress(FileNotFoundError), path.open(encoding="utf-8") as file:
+        return file.readline().rpartition("(")[2].rstrip(")\n")
+    return ""
+
+
+def _digest(*names: str) -> str:
+    digest = hashlib.sha256()
+    for name in names:
+        encoded = name.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:%b" % (len(encoded), encoded))
+    return digest.hexdigest()
+
+
+def _ignore(_step: str) -> None:
+    """Do nothing: no crash is being tried."""

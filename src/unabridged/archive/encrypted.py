@@ -1,0 +1,192 @@
+"""Encryption at rest, with a key only the caller has: a wrapper around any archive. Needs the extra `encryption`.
+
+The store below sees sealed bytes and names made with the key. In the clear are the names of namespaces and threads,
+record ids and kinds, turns, times, sizes, and which messages of a namespace are equal: without that a message could not
+be stored once. Sealing is AES-SIV, each piece bound to where it stands, so that none can be put in another's place.
+
+Search reads the thread, opens it and indexes it in memory; `plaintext_index=True` lets the store below index the words.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from unabridged.archive import codec, pack, rules
+from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
+from unabridged.archive.thread import Thread
+from unabridged.errors import ArchiveError, SettingsError
+
+try:
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+except ImportError as error:
+    raise SettingsError("encryption needs cryptography: pip install 'unabridged[encryption]'.") from error
+
+KEY_BYTES: Final = 32
+
+
+def new_key() -> bytes:
+    """A fresh key. Keep it where the archive is not: without it nothing can be read again."""
+    return secrets.token_bytes(KEY_BYTES)
+
+
+class EncryptedArchive:
+    """Another archive, whose store can't be read without the key."""
+
+    def __init__(self, archive: Archive, key: bytes, *, plaintext_index: bool = False) -> None:
+        if len(key) < KEY_BYTES:
+            raise SettingsError(f"the key has {len(key)} bytes: {KEY_BYTES} random ones are needed, as from new_key().")
+        self._archive = archive
+        self._plaintext_index = plaintext_index
+        self._cipher = AESSIV(hmac.digest(key, b"unabridged: seal", "sha512"))
+        self._naming = hmac.digest(key, b"unabridged: names", "sha256")
+
+    @property
+    def url(self) -> str:
+        """Where the store below is."""
+        return self._archive.url
+
+    def store(self, record: Record, parts: Sequence[Part]) -> Record:
+        """Write record and parts, all or nothing; return the record that now holds the key."""
+        rules.check_parts(parts)
+        sealed = [self._seal_part(record.scope, part) for part in parts]
+        return self._open_record(self._archive.store(self._seal_record(record), sealed))
+
+    def record(self, scope: Scope, record_id: str) -> Record | None:
+        """The record with this id, retired or not, or None."""
+        found = self._archive.record(scope, record_id)
+        return None if found is None else self._open_record(found)
+
+    def records(self, scope: Scope) -> Sequence[Record]:
+        """Every live record of the thread, oldest first."""
+        return [self._open_record(found) for found in self._archive.records(scope)]
+
+    def locate(self, namespace: str, record_id: str) -> Scope | None:
+        """The thread of this namespace that has the record, retired or not; None when none has."""
+        return self._archive.locate(namespace, record_id)
+
+    def retire(self, scope: Scope, record_id: str) -> None:
+        """Take the record out of look-ups (undo). Its parts stay."""
+        self._archive.retire(scope, record_id)
+
+    def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        """The stored messages with these hashes, those that the thread holds; others are absent."""
+        names = {self._name(scope, digest): digest for digest in hashes}
+        found = self._archive.bodies(scope, list(names))
+        return {names[name]: self._open_body(scope, name, names[name], body) for name, body in found.items()}
+
+    def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
+        """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
+        return [self._open_part(scope, part) for part in self._archive.parts(scope, first, last)]
+
+    def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages that match best: literal words, no query syntax."""
+        if self._plaintext_index:
+            found = self._archive.search(scope, query, limit)
+            opened = (self._open_view(scope, hit.hash, hit.turn, hit.role) for hit in found)
+            return [Hit(d, h.turn, r, o, h.text, h.score) for h, (d, r, o, _) in zip(found, opened, strict=True)]
+        return Thread(searched=list(self.parts(scope))).search(query, limit)
+
+    def threads(self, namespace: str) -> Sequence[str]:
+        """The names of the threads that hold anything, sorted."""
+        return self._archive.threads(namespace)
+
+    def forget(self, scope: Scope) -> None:
+        """Remove the thread: its records, parts, and every body only it used."""
+        self._archive.forget(scope)
+
+    def lease(self, scope: Scope, key: str, seconds: float) -> bool:
+        """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
+        return self._archive.lease(scope, self._name(scope, key), seconds)
+
+    def release(self, scope: Scope, key: str) -> None:
+        """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
+        self._archive.release(scope, self._name(scope, key))
+
+    def verify(self, scope: Scope | None = None) -> Sequence[str]:
+        """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well.
+
+        Of a thread, everything is opened too; of all, the sealed bytes are checked as they are.
+        """
+        found = list(self._archive.verify(scope))
+        if scope is not None and not found:
+            try:
+                self.records(scope)
+                self.parts(scope)
+            except ArchiveError as error:
+                found.append(f"{rules.name(scope)}: {error}")
+        return found
+
+    def close(self) -> None:
+        """Close the archive below."""
+        self._archive.close()
+
+    def _name(self, scope: Scope, digest: str) -> str:
+        return rules.KEYED + hmac.digest(self._naming, _joined(scope.namespace, digest), "sha256").hex()
+
+    def _seal(self, data: bytes, *place: str) -> bytes:
+        return self._cipher.encrypt(data, [_joined(*place)])
+
+    def _unseal(self, data: bytes, *place: str) -> bytes:
+        try:
+            return self._cipher.decrypt(data, [_joined(*place)])
+        except (InvalidTag, ValueError) as error:
+            raise ArchiveError(
+                "a stored message can't be opened: this is not the key it was sealed with, or it was tampered with."
+            ) from error
+
+    def _seal_part(self, scope: Scope, part: Part) -> Part:
+        name = self._name(scope, part.hash)
+        sealed = self._seal(pack.pack(part.body), "body", scope.namespace, name)
+        view = self._seal(
+            codec.encode([part.hash, part.role, part.origin, part.text]), "view", *scope, name, str(part.turn)
+        )
+        return Part(
+            hash=name,
+            body=hashlib.sha256(sealed).digest() + sealed,  # so that the store below can tell damage without the key
+            turn=part.turn,
+            role=base64.b64encode(view).decode("ascii"),
+            origin="",
+            text=part.text if self._plaintext_index else "",
+        )
+
+    def _open_part(self, scope: Scope, part: Part) -> Part:
+        digest, role, origin, text = self._open_view(scope, part.hash, part.turn, part.role)
+        return Part(digest, self._open_body(scope, part.hash, digest, part.body), part.turn, role, origin, text)
+
+    def _open_view(self, scope: Scope, name: str, turn: int, sealed: str) -> tuple[str, str, str, str]:
+        view = codec.decode(self._unseal(base64.b64decode(sealed), "view", *scope, name, str(turn)))
+        digest, role, origin, text = view
+        return digest, role, origin, text
+
+    def _open_body(self, scope: Scope, name: str, digest: str, sealed: bytes) -> bytes:
+        return rules.sound(pack.unpack(self._unseal(sealed[32:], "body", scope.namespace, name)), digest)
+
+    def _seal_record(self, record: Record) -> Record:
+        inside = pack.pack(codec.encode(rules.record_fields(record)))
+        sealed = base64.b64encode(self._seal(inside, "record", *record.scope, record.id)).decode("ascii")
+        return replace(
+            record,
+            key=self._name(record.scope, record.key),
+            before=tuple(self._name(record.scope, x) if isinstance(x, str) else x for x in record.before),
+            after=tuple(self._name(record.scope, x) if isinstance(x, str) else x for x in record.after),
+            model=None if record.model is None else "sealed",  # whether it has one decides who wins
+            data={"sealed": sealed},
+        )
+
+    def _open_record(self, record: Record) -> Record:
+        sealed: Any = record.data.get("sealed", "")
+        inside = self._unseal(base64.b64decode(sealed), "record", *record.scope, record.id)
+        return rules.record_of(record.scope, codec.decode(pack.unpack(inside)))
+
+
+def _joined(*names: str) -> bytes:
+    """The names as one, such that no other names give the same."""
+    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
+    return b"".join(b"%d:%b" % (len(name), name) for name in encoded)

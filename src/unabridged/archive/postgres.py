@@ -1,0 +1,211 @@
+"""The archive in Postgres: shared by any number of processes and machines. Needs the extra `postgres`.
+
+The tables stand in a schema of their own. Writers of one thread take turns; writers of other threads don't wait.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, LiteralString
+
+from unabridged.archive import forks
+from unabridged.archive.protocol import Scope
+from unabridged.archive.schema import MIGRATIONS, postgres_migrations
+from unabridged.archive.sql import SqlArchive
+from unabridged.archive.sql_rows import Row, to_bytes
+from unabridged.errors import ArchiveError, SettingsError
+
+try:
+    import psycopg
+    from psycopg import sql
+    from psycopg_pool import ConnectionPool, PoolTimeout
+except ImportError as error:
+    raise SettingsError("a postgresql:// archive needs psycopg: pip install 'unabridged[postgres]'.") from error
+
+SCHEMA: Final = "unabridged"
+_MIGRATING: Final = 0x756E6162  # the advisory lock under which versions change: `unab`
+
+
+def open_postgres(
+    url: str,
+    *,
+    schema: str = SCHEMA,
+    connections: int = 8,
+    wait: float = 60.0,
+    step: Callable[[str], None] | None = None,
+) -> SqlArchive:
+    """The archive in this database, its tables made at first use. `wait` seconds for a connection, and for locks."""
+    return SqlArchive(PostgresDatabase(url, schema, connections, wait), step)
+
+
+class PostgresDatabase:
+    """A pool of connections, of this process alone: a forked child opens its own."""
+
+    now = "EXTRACT(EPOCH FROM clock_timestamp())::double precision"
+
+    def __init__(self, url: str, schema: str, connections: int, wait: float) -> None:
+        self._url = url
+        self.url = without_password(url)
+        self._schema = schema
+        self._connections = connections
+        self._wait = wait
+        self._closed = False
+        self.start_over()
+        forks.watch(self)
+
+    def start_over(self) -> None:
+        """A lock that nobody holds, and no pool: at the beginning, and in a forked child.
+
+        The child's copies of the parent's connections are left alone: psycopg closes only what its own process opened.
+        """
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool | None = None
+
+    def pause(self) -> None:
+        """Take the lock: a fork is coming."""
+        self._lock.acquire()
+
+    def resume(self) -> None:
+        """Give the lock back."""
+        self._lock.release()
+
+    @contextmanager
+    def read(self) -> Iterator[_Transaction]:
+        """A transaction that sees one state."""
+        with self._connection() as connection:
+            self._begin(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield _Transaction(connection)
+
+    @contextmanager
+    def write(self, scope: Scope, *, alone: bool = False) -> Iterator[_Transaction]:
+        """A transaction that is all there or not at all; no other writes this thread, or (`alone`) this namespace."""
+        namespace, thread = _lock_number(scope.namespace), _lock_number(scope.namespace, scope.thread)
+        share = "" if alone else "_shared"
+        locks = f"SELECT pg_advisory_xact_lock{share}({namespace}); SELECT pg_advisory_xact_lock({thread})"
+        with self._connection() as connection:
+            self._begin(connection, f"SET LOCAL lock_timeout TO {int(self._wait * 1000)}; {locks}")
+            yield _Transaction(connection)
+
+    def _begin(self, connection: psycopg.Connection, statements: str) -> None:
+        """Set the transaction up in one round trip, and for itself alone: poolers share sessions."""
+        path = sql.SQL("SET LOCAL search_path TO {};").format(sql.Identifier(self._schema))
+        connection.execute(sql.SQL(_own(statements + ";")) + path)
+
+    def purge(self) -> None:
+        """Nothing: what was deleted goes when the server vacuums, which is the server's own business."""
+
+    def check(self) -> list[str]:
+        """Nothing: the server watches over its own files."""
+        return []
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        with self._lock:
+            self._closed = True
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection]:
+        pool = self._opened()
+        try:
+            with pool.connection(self._wait) as connection:
+                yield connection
+        except PoolTimeout as error:
+            raise ArchiveError(
+                f"no connection to Postgres within {self._wait:.0f} s. Check that it runs and the URL is right."
+            ) from error
+        except psycopg.Error as error:
+            raise ArchiveError(f"Postgres: {str(error).strip()} (SQLSTATE {error.sqlstate}).") from error
+
+    def _opened(self) -> ConnectionPool:
+        with self._lock:
+            if self._closed:
+                raise ArchiveError("this archive is closed. Open it again.")
+            if self._pool is None:
+                self._migrate()
+                self._pool = ConnectionPool(
+                    self._url,
+                    min_size=0,
+                    max_size=self._connections,
+                    timeout=self._wait,
+                    max_idle=60.0,
+                    open=True,
+                    kwargs={"prepare_threshold": None},  # poolers share sessions
+                )
+            return self._pool
+
+    def _migrate(self) -> None:
+        try:
+            with psycopg.connect(self._url, connect_timeout=max(2, int(self._wait))) as connection:
+                migrate(connection, self._schema)
+        except psycopg.Error as error:
+            raise ArchiveError(
+                f"Postgres: {str(error).strip()}. Check the URL, and that its role may create schema {self._schema}."
+            ) from error
+
+
+class _Transaction:
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run it, and return the rows it gave."""
+        cursor = self._connection.execute(_own(statement.replace("?", "%s")), values, binary=True)
+        return cursor.fetchall() if cursor.description else []
+
+    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run it once for each row of values."""
+        with self._connection.cursor(binary=True) as cursor:
+            cursor.executemany(_own(statement.replace("?", "%s")), rows)
+
+
+def migrate(connection: psycopg.Connection, schema: str, target: int | None = None) -> None:
+    """Bring the schema to the newest version (or `target`), all in one transaction, one process at a time."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MIGRATING])
+    name = sql.Identifier(schema)
+    exists = connection.execute("SELECT to_regclass(%s)", [f"{name.as_string()}.version"]).fetchone() != (None,)
+    if not exists:
+        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name))
+    connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(name))
+    if not exists:
+        connection.execute("CREATE TABLE version (version INTEGER NOT NULL)")
+        connection.execute("INSERT INTO version VALUES (0)")
+    row = connection.execute("SELECT version FROM version").fetchone()
+    version = row[0] if row else 0
+    if version > len(MIGRATIONS):
+        raise ArchiveError(
+            f"schema {schema} is of version {version}, this program knows {len(MIGRATIONS)}. Update unabridged."
+        )
+    for statements in postgres_migrations()[version:target]:
+        for statement in statements:
+            connection.execute(_own(statement))
+        connection.execute("UPDATE version SET version = version + 1")
+    connection.commit()
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown and logged."""
+    scheme, _, rest = url.partition("://")
+    user, at, place = rest.rpartition("@")
+    shown = f"{scheme}://{user.partition(':')[0]}{at}{place}"
+    return re.sub(r"(?i)([?&]password=)[^&]*", r"\1…", shown)
+
+
+def _own(statement: str) -> LiteralString:
+    """A statement of this package, which the type checker can't know to be no outsider's."""
+    return statement
+
+
+def _lock_number(*names: str) -> int:
+    """The number of the advisory lock for these names; two that share one only wait for each other."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name in names:
+        encoded = to_bytes(name)
+        digest.update(b"unabridged:%d:%b" % (len(encoded), encoded))
+    return int.from_bytes(digest.digest(), "big", signed=True)

@@ -1,0 +1,149 @@
+"""What holds in every store, decided in one place: what may be written, which record wins, who has a lease."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from unabridged.archive.codec import digest
+from unabridged.archive.protocol import Hit, Part, Record, Scope
+from unabridged.errors import ArchiveError
+
+KEYED: Final = "hmac-sha256:"
+"""The tag of a name made with the caller's key, as an encrypted archive gives them."""
+
+
+_FIELDS: Final = ("id", "key", "length", "start", "kind", "prior", "model", "created", "data")
+
+
+def record_fields(record: Record) -> dict[str, Any]:
+    """Everything of the record in plain types, but its scope, which is where it stands."""
+    fields = {name: getattr(record, name) for name in _FIELDS}
+    return {**fields, "data": dict(record.data), "before": list(record.before), "after": list(record.after)}
+
+
+def record_of(scope: Scope, fields: Any) -> Record:
+    """The record that has these fields."""
+    try:
+        return Record(**{**fields, "before": tuple(fields["before"]), "after": tuple(fields["after"])}, scope=scope)
+    except (TypeError, KeyError) as error:
+        raise ArchiveError(f"a stored record of {name(scope)} can't be read: {error}. Run `verify`.") from error
+
+
+def references(record: Record) -> set[str]:
+    """The hashes of every message the record tells about."""
+    return {entry for entry in (*record.before, *record.after) if isinstance(entry, str)}
+
+
+def is_named(body: bytes, name: str) -> bool:
+    """Whether the name is the body's. For a name made with a key, whether the body has its own checksum in front."""
+    if name.startswith(KEYED):
+        return body[:32] == hashlib.sha256(body[32:]).digest()
+    return digest(body) == name
+
+
+def sound(body: bytes, name: str) -> bytes:
+    """The body, and only if it is still what its name says."""
+    if not is_named(body, name):
+        raise ArchiveError(f"the stored message {name[:20]}… was damaged. Run `verify`, restore it from a backup.")
+    return body
+
+
+def check_parts(parts: Sequence[Part]) -> None:
+    """Refuse a part whose hash is not its body's."""
+    for part in parts:
+        if not is_named(part.body, part.hash):
+            raise ArchiveError(
+                f"the part at turn {part.turn} says it is {part.hash[:20]}… but its {len(part.body):,} bytes are "
+                f"{digest(part.body)[:20]}…. Hash the body with codec.digest."
+            )
+
+
+def check_references(record: Record, parts: Sequence[Part], held: Callable[[Collection[str]], Collection[str]]) -> None:
+    """Refuse a record that refers to a message neither given nor already held; `held` says which of some are."""
+    open_ends = references(record) - {part.hash for part in parts}
+    if open_ends and (missing := open_ends - set(held(open_ends))):
+        raise ArchiveError(
+            f"record {record.id!r} refers to {len(missing)} messages that are neither among its {len(parts)} parts nor "
+            f"in the thread, first {min(missing)[:20]}…. Store them with it."
+        )
+
+
+def wins(record: Record, holder: Record | None) -> bool:
+    """Whether the record may take the key from the one that holds it: only a model's from a model-free one."""
+    return holder is None or (holder.model is None and record.model is not None)
+
+
+def check_same_id(record: Record, known: Record | None) -> None:
+    """Refuse an id that already stands for another compaction of the thread."""
+    if known is not None and known.key != record.key:
+        raise ArchiveError(
+            f"record id {record.id!r} is already taken in this thread. Give each record an id of its own."
+        )
+
+
+def new_parts(parts: Sequence[Part], known: Collection[tuple[int, str]]) -> list[Part]:
+    """Those of the parts that the thread does not hold yet, each once, those that search sees last and in order.
+
+    That order makes them one run of numbers, which is how a segment of the index names its messages.
+    """
+    fresh: dict[tuple[int, str], Part] = {}
+    for part in parts:
+        if (part.turn, part.hash) not in known:
+            fresh.setdefault((part.turn, part.hash), part)
+    return sorted(fresh.values(), key=lambda part: part.turn >= 0)
+
+
+def dangling(scope: Scope, records: Iterable[Record], held: Collection[str]) -> Iterator[str]:
+    """A sentence for every record that refers to a message the thread does not hold."""
+    for record in records:
+        missing = references(record) - set(held)
+        if missing:
+            yield (
+                f"{name(scope)}: record {record.id!r} refers to {len(missing)} messages that are not there, "
+                f"first {min(missing)[:20]}…"
+            )
+
+
+def name(scope: Scope) -> str:
+    """The scope as problems name it."""
+    return f"thread {scope.thread!r} of namespace {scope.namespace!r}"
+
+
+class Tokens:
+    """The leases this archive object was given: so that one that ran out is never given back in another's stead.
+
+    Without a lock, which a fork could leave closed for ever: each operation on a dict or deque is whole by itself.
+    """
+
+    def __init__(self) -> None:
+        self._given: dict[tuple[Scope, str], deque[str]] = {}
+
+    def new(self) -> str:
+        """A token nobody else has."""
+        return uuid.uuid4().hex
+
+    def add(self, scope: Scope, key: str, token: str) -> None:
+        """Remember a lease that was granted."""
+        self._given.setdefault((scope, key), deque()).append(token)
+
+    def oldest(self, scope: Scope, key: str) -> str | None:
+        """The token to give back next, forgotten here; None when there is none."""
+        try:
+            return self._given[scope, key].popleft()
+        except (KeyError, IndexError):
+            return None
+
+
+def hit(part: Part, score: float) -> Hit:
+    """The part as a search gives it."""
+    return Hit(part.hash, part.turn, part.role, part.origin, part.text, score)
+
+
+def check_lease(seconds: float) -> None:
+    """Refuse a lease that would already have run out, or never would."""
+    if not 0 < seconds <= 86_400:
+        raise ArchiveError(f"a lease of {seconds} s: it must be more than 0 and at most 86,400 (a day).")

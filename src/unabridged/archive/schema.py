@@ -1,0 +1,91 @@
+"""The tables of the SQL stores: migrations in order, the position of each being the version it brings.
+
+Names and texts are bytes: any string is a thread's name, with NUL or a lone surrogate in it too. A body belongs to a
+namespace and is stored once in it; nothing but its own namespace ever refers to it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_ARCHIVE: Final = """
+CREATE TABLE namespaces (
+    id {id},
+    name {bytes} NOT NULL UNIQUE
+);
+CREATE TABLE threads (
+    id {id},
+    namespace BIGINT NOT NULL REFERENCES namespaces (id),
+    name {bytes} NOT NULL,
+    UNIQUE (namespace, name)
+);
+CREATE TABLE bodies (
+    id {id},
+    namespace BIGINT NOT NULL REFERENCES namespaces (id),
+    hash {bytes} NOT NULL,
+    body {bytes} NOT NULL,
+    UNIQUE (namespace, hash)
+);
+CREATE TABLE parts (
+    thread BIGINT NOT NULL REFERENCES threads (id),
+    number BIGINT NOT NULL,
+    turn BIGINT NOT NULL,
+    body BIGINT NOT NULL REFERENCES bodies (id),
+    view {bytes} NOT NULL,
+    PRIMARY KEY (thread, number)
+){compact};
+CREATE UNIQUE INDEX parts_by_turn ON parts (thread, turn, body);
+CREATE INDEX parts_by_body ON parts (body, thread);
+CREATE TABLE records (
+    thread BIGINT NOT NULL REFERENCES threads (id),
+    number BIGINT NOT NULL,
+    id {bytes} NOT NULL,
+    key {bytes} NOT NULL,
+    live INTEGER NOT NULL,
+    data {bytes} NOT NULL,
+    PRIMARY KEY (thread, number),
+    UNIQUE (id, thread)
+);
+CREATE UNIQUE INDEX records_by_key ON records (thread, key) WHERE live = 1;
+CREATE TABLE segments (
+    thread BIGINT NOT NULL REFERENCES threads (id),
+    number BIGINT NOT NULL,
+    data {bytes} NOT NULL,
+    PRIMARY KEY (thread, number)
+){compact};
+"""
+
+# Not tied to `threads`: a lease is taken before anything of its thread is stored.
+_LEASES: Final = """
+CREATE TABLE leases (
+    namespace {bytes} NOT NULL,
+    thread {bytes} NOT NULL,
+    key {bytes} NOT NULL,
+    token {bytes} NOT NULL,
+    expires DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (namespace, thread, key)
+){compact};
+"""
+
+MIGRATIONS: Final = (_ARCHIVE, _LEASES)
+
+_SQLITE: Final = {"id": "INTEGER PRIMARY KEY", "bytes": "BLOB", "compact": " WITHOUT ROWID"}
+_POSTGRES: Final = {
+    "id": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    "bytes": "BYTEA",
+    "compact": "",
+}
+
+
+def sqlite_migrations() -> list[list[str]]:
+    """The statements of each version, in SQLite's words."""
+    return [_statements(migration.format_map(_SQLITE)) for migration in MIGRATIONS]
+
+
+def postgres_migrations() -> list[list[str]]:
+    """The statements of each version, in Postgres's words."""
+    return [_statements(migration.format_map(_POSTGRES)) for migration in MIGRATIONS]
+
+
+def _statements(script: str) -> list[str]:
+    return [statement.strip() for statement in script.split(";") if statement.strip()]

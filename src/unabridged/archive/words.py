@@ -1,0 +1,211 @@
+"""The words of a text, as every store indexes and looks them up: one tokenizer, so that all find alike.
+
+A name is indexed whole and by its parts: `src/app/getUserName.py` also as `app/getusername.py`, `getusername.py`,
+`getusername`, `user`, …; scripts written without spaces by single characters and pairs. Case, Unicode form and width
+don't matter. Nothing is stemmed or dropped: search is literal.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from functools import cache, lru_cache
+from typing import Final, NamedTuple
+
+LONGEST: Final = 80
+"""Characters of a term; a longer one (base64, a token) is known by its beginning."""
+
+CUT: Final = "…"
+"""The term of every text that has a longer one."""
+
+# Scripts written without spaces: Thai to Myanmar, Khmer, kana, Han, Hangul, and the Han of the higher planes.
+_UNSPACED: Final = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_UNSPACED_RUN: Final = re.compile(f"([{_UNSPACED}\u3005\u3006\u30fc]+)")
+_JOINERS: Final = "./:@+~-"
+_ASCII_NAME: Final = re.compile(rf"\w+(?:[{_JOINERS}]+\w+)*", re.ASCII)
+_SPLITS: Final = re.compile(r"[:@+~]+"), re.compile(r"/+"), re.compile(r"[.-]+")
+_HUMPS: Final = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrtbf\"])")
+_ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", "b": " ", "f": " ", '"': '"'}
+_QUOTED: Final = re.compile(r'"([^"]+)"')
+_SPACE: Final = re.compile(r"\s+")
+
+
+class Name(NamedTuple):
+    """A word of a query: found as the `whole`, or as all of its `parts` (none for a simple word)."""
+
+    whole: str
+    parts: tuple[str, ...] = ()
+
+
+class Whereabouts(NamedTuple):
+    """A word of a phrase, and whether the text's own word may begin before it or go on after it."""
+
+    text: str
+    begins_before: bool
+    goes_on: bool
+
+
+class Query(NamedTuple):
+    """What a search looks for: any of the names, best those with most; and each phrase, literally."""
+
+    names: tuple[Name, ...]
+    phrases: tuple[str, ...]
+
+    def terms(self) -> set[str]:
+        """Every term whose postings are needed."""
+        return {term for name in self.names for term in (name.whole, *name.parts)}
+
+
+def count_terms(text: str) -> dict[str, int]:
+    """How often each term stands in the text."""
+    counted = _count(text)
+    if "\\" in text:
+        for term, times in _count(unescape(text)).items():
+            counted[term] = max(times, counted.get(term, 0))
+    return counted
+
+
+def parse(query: str) -> Query:
+    """The query as literal words. No character in it is an operator; an odd quote is just a character."""
+    phrases = dict.fromkeys(fold(phrase) for phrase in _QUOTED.findall(query))
+    phrases.pop("", None)
+    names: dict[str, Name] = {}
+    for name in _names(query):
+        terms = _terms(name)
+        if _UNSPACED_RUN.search(name):
+            # A sentence without spaces is no name: each pair of characters counts by itself.
+            pairs = [term for term in terms if len(term) > 1] or terms
+            names.update((pair, Name(pair)) for pair in pairs)
+        else:
+            # `app.py:42` helps most when it stands there whole, but either half by itself is worth finding.
+            halves = [half for half in _SPLITS[0].split(name) if half.strip(_JOINERS)]
+            found = [_named(half) for half in halves]
+            names.update((one.whole, one) for one in ([Name(terms[0])] if len(halves) > 1 else []) + found)
+    if not names and not phrases and (literal := fold(query)):
+        phrases = {literal: None}  # only signs, as in "=>": looked for as they stand
+    return Query(tuple(names.values()), tuple(phrases))
+
+
+def fold(text: str) -> str:
+    """The text as phrases are compared: without case, Unicode form, width, and kinds or amounts of white space."""
+    folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    return _SPACE.sub(" ", folded).strip()
+
+
+def holds(text: str, phrases: tuple[str, ...]) -> bool:
+    """Whether every (folded) phrase stands in the text."""
+    folded = fold(text)
+    if all(phrase in folded for phrase in phrases):
+        return True
+    return "\\" in text and all(phrase in folded or phrase in fold(unescape(text)) for phrase in phrases)
+
+
+def whereabouts(phrase: str) -> list[Whereabouts]:
+    """What the terms of every text with this (folded) phrase tell about its words; the ends may go on outside it."""
+    found: list[Whereabouts] = []
+    for match in _word().finditer(phrase):
+        word, first, last = match[0], match.start() == 0, match.end() == len(phrase)
+        if runs := _UNSPACED_RUN.findall(word):
+            found += [Whereabouts(pair, begins_before=False, goes_on=False) for run in runs for pair in _pairs(run)]
+        else:
+            found.append(Whereabouts(word, begins_before=first, goes_on=last))
+    return found
+
+
+def unescape(text: str) -> str:
+    r"""The other reading of a text that may be JSON, as arguments of calls are: after `\n` a word begins."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else _ESCAPES[match[0][1]], text)
+
+
+def _count(text: str) -> dict[str, int]:
+    counted: dict[str, int] = {}
+    seen = counted.get
+    for name, times in Counter(_names(text)).items():
+        for term in _terms(name):
+            counted[term] = seen(term, 0) + times
+    return counted
+
+
+def _names(text: str) -> list[str]:
+    if text.isascii():
+        return _ASCII_NAME.findall(text)
+    return _name().findall(unicodedata.normalize("NFKC", text))
+
+
+@lru_cache(maxsize=1 << 16)
+def _terms(name: str) -> tuple[str, ...]:
+    """What the name is indexed by, each once: itself first, then what it is made of, down to words and their parts."""
+    if name.isascii() or not (runs := _UNSPACED_RUN.split(name))[1:]:
+        return tuple(_pieces(name))
+    found: dict[str, None] = {}
+    for index, run in enumerate(runs):
+        found.update(dict.fromkeys(_pairs(run.casefold()) if index % 2 else _pieces(run)))
+    return tuple(found)
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[at : at + 2] for at in range(len(run) - 1)] + list(run)
+
+
+def _pieces(name: str) -> list[str]:
+    if name.islower() and name.isalpha() and len(name) <= LONGEST:
+        return [_term(name)]
+    pieces = [name.strip(_JOINERS)]
+    found = dict.fromkeys(pieces)
+    for path in (piece for piece in pieces if "/" in piece):
+        steps = path.split("/")
+        found.update(dict.fromkeys("/".join(steps[at:]) for at in range(1, len(steps))))
+    for joiner in _SPLITS:
+        pieces = [part for piece in pieces for part in joiner.split(piece) if part]
+        found.update(dict.fromkeys(pieces))
+    for word in pieces:
+        found.update(dict.fromkeys(_humps(word)))
+    terms = list(dict.fromkeys(_term(piece) for piece in found if piece))
+    return [*terms, CUT] if any(len(piece) > LONGEST for piece in pieces) else terms
+
+
+def _named(name: str) -> Name:
+    whole, leaves = _terms(name)[0], _leaves(name)
+    return Name(whole, () if leaves == (whole,) else leaves)
+
+
+def _leaves(name: str) -> tuple[str, ...]:
+    """The smallest parts: a text that has them all has the name, if in another arrangement."""
+    words = [word for word in _word().findall(name) if word.strip("_")]
+    return tuple(dict.fromkeys(_term(part) for word in words for part in (_humps(word) or [word])))
+
+
+def _humps(word: str) -> list[str]:
+    """The parts of `getUserName` and `user_name`; none where single letters would stand alone, or in bulk data."""
+    if len(word) > LONGEST:
+        return []
+    parts = [part for part in _HUMPS.split(word) if part]
+    return parts if all(len(part) > 1 for part in parts) else []
+
+
+def _term(piece: str) -> str:
+    return (piece.lower() if piece.isascii() else piece.casefold())[:LONGEST]
+
+
+@cache
+def _marks() -> str:
+    r"""Every combining mark as a regular expression class: part of words, though `\w` leaves them out."""
+    blocks = (range(0x300, 0x2000), range(0x20D0, 0x2100), range(0x2DE0, 0x2E00), range(0xA000, 0xAC00))
+    return "".join(chr(code) for block in blocks for code in block if unicodedata.category(chr(code))[0] == "M")
+
+
+@cache
+def _name() -> re.Pattern[str]:
+    word = f"[\\w{_marks()}]+"
+    # Arrows, symbols, emoji: each is a word by itself.
+    return re.compile(f"{word}(?:[{_JOINERS}]+{word})*|[\u2190-\u2bff\U0001f000-\U0001faff]")
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    return re.compile(f"[\\w{_marks()}]+")

@@ -1,0 +1,59 @@
+"""Every store runs the contract whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from archive_support import new_schema, postgres_url
+from unabridged.archive.contract import ArchiveContract
+from unabridged.archive.directory import DirectoryArchive
+from unabridged.archive.encrypted import EncryptedArchive, new_key
+from unabridged.archive.memory import MemoryArchive
+from unabridged.archive.postgres import open_postgres
+from unabridged.archive.protocol import Archive
+from unabridged.archive.sqlite import open_sqlite
+
+
+class TestMemory(ArchiveContract):
+    durable = False
+
+    @pytest.fixture
+    def opened(self) -> Callable[[], Archive]:
+        return MemoryArchive
+
+
+class TestSqlite(ArchiveContract):
+    @pytest.fixture
+    def opened(self, tmp_path: Path) -> Callable[[], Archive]:
+        return lambda: open_sqlite(tmp_path / "archive.db")
+
+
+class TestDirectory(ArchiveContract):
+    @pytest.fixture
+    def opened(self, tmp_path: Path) -> Callable[[], Archive]:
+        return lambda: DirectoryArchive(tmp_path / "archive")
+
+
+class TestPostgres(ArchiveContract):
+    @pytest.fixture
+    def opened(self) -> Callable[[], Archive]:
+        schema = new_schema()
+        return lambda: open_postgres(postgres_url(), schema=schema)
+
+
+class TestEncrypted(ArchiveContract):
+    @pytest.fixture
+    def opened(self, tmp_path: Path) -> Callable[[], Archive]:
+        key = new_key()
+        return lambda: EncryptedArchive(open_sqlite(tmp_path / "archive.db"), key)
+
+
+class TestEncryptedWithAPlaintextIndex(ArchiveContract):
+    durable = False
+
+    @pytest.fixture
+    def opened(self) -> Callable[[], Archive]:
+        return lambda: EncryptedArchive(MemoryArchive(), new_key(), plaintext_index=True)

@@ -1,0 +1,165 @@
+"""What only the directory store promises: files that other tools read, a transcript, and folders that stay apart."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unabridged.archive.contract_values import HERE, record_for, said, stored, summary
+from unabridged.archive.directory import TRANSCRIPT, DirectoryArchive
+from unabridged.archive.files import TEMPORARY
+from unabridged.archive.names import from_folder, to_folder
+from unabridged.archive.protocol import Scope
+
+NAMES = st.text(st.characters(), max_size=120) | st.sampled_from(
+    ["con", "NUL", "com1", "..", ".", "", "-rf", "_41", "A"]
+)
+
+
+def test_each_file_is_json_lines_that_any_tool_reads(tmp_path: Path) -> None:
+    archive = DirectoryArchive(tmp_path)
+    stored(archive, said("what is it?", 0), said("a pipe", 1, "assistant", "model"), after=summary("a pipe"))
+    archive.close()
+    (file,) = (tmp_path / "here" / "thread_201").glob("*.jsonl")
+    head, *parts = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    assert (head["namespace"], head["thread"], head["record"]["kind"]) == ("here", "thread 1", "summary")
+    told = [(part["turn"], part["message"]) for part in parts]
+    assert told == [
+        (-1, {"role": "user", "content": "a pipe"}),
+        (0, {"role": "user", "content": "what is it?"}),
+        (1, {"role": "assistant", "content": "a pipe"}),
+    ]
+
+
+def test_a_message_is_written_once_in_a_thread_however_often_it_occurs(tmp_path: Path) -> None:
+    archive = DirectoryArchive(tmp_path)
+    stored(archive, said("the same", 0), said("the same", 1))
+    stored(archive, said("the same", 2), key="k2")
+    written = b"".join(path.read_bytes() for path in (tmp_path / "here").rglob("*.jsonl"))
+    assert written.count(b'"content":"the same"') == 1
+    assert [part.body for part in archive.parts(HERE)] == [said("the same", 0).body] * 3
+    archive.close()
+    again = DirectoryArchive(tmp_path)
+    assert [part.body for part in again.parts(HERE)] == [said("the same", 0).body] * 3
+    again.close()
+
+
+# R41
+def test_the_transcript_has_every_message_in_order(tmp_path: Path) -> None:
+    archive = DirectoryArchive(tmp_path)
+    stored(archive, said("later", 5), after=summary("in short"))
+    stored(archive, said("earlier", 2, "tool", "tool"), key="k2")
+    path = archive.transcript(HERE)
+    assert path == tmp_path / "here" / "thread_201" / TRANSCRIPT
+    assert path is not None
+    lines = path.read_text("utf-8").splitlines()
+    assert [line for line in lines if line in {"earlier", "later", "in short"}] == ["earlier", "later"]
+    assert [line.split(" · ")[:2] for line in lines if line.startswith("---")] == [
+        ["--- turn 2", "tool"],
+        ["--- turn 5", "user, person"],
+    ]
+    archive.close()
+
+
+def test_a_transcript_left_behind_by_a_crash_is_made_anew(tmp_path: Path) -> None:
+    def die_before_the_transcript(step: str) -> None:
+        if step == "renamed":
+            raise KeyboardInterrupt
+
+    archive = DirectoryArchive(tmp_path)
+    stored(archive, said("one", 0))
+    dying = DirectoryArchive(tmp_path, step=die_before_the_transcript)
+    with pytest.raises(KeyboardInterrupt):
+        stored(dying, said("two", 1), key="k2")
+    path = archive.transcript(HERE)
+    assert path is not None
+    assert "two" in path.read_text("utf-8")
+    archive.close()
+
+
+def test_without_a_transcript_there_is_none(tmp_path: Path) -> None:
+    archive = DirectoryArchive(tmp_path, transcript=False)
+    stored(archive, said("one", 0))
+    assert archive.transcript(HERE) is None
+    assert archive.transcript(Scope("no", "such")) is None
+    archive.close()
+
+
+def test_what_a_crash_left_half_written_is_passed_over_and_cleared(tmp_path: Path) -> None:
+    archive = DirectoryArchive(tmp_path)
+    stored(archive, said("one", 0))
+    folder = tmp_path / "here" / "thread_201"
+    (folder / f"{TEMPORARY}1234").write_bytes(b"half a li")
+    (tmp_path / ".gone-1234").mkdir()
+    assert not archive.verify()
+    stored(archive, said("two", 1), key="k2")
+    assert not list(folder.glob(f"{TEMPORARY}*"))
+    archive.forget(Scope("no", "such"))
+    assert not list(tmp_path.glob(".gone-*"))
+    archive.close()
+
+
+def test_another_process_sees_what_is_new_and_what_was_forgotten(tmp_path: Path) -> None:
+    mine, other = DirectoryArchive(tmp_path), DirectoryArchive(tmp_path)
+    stored(mine, said("one", 0))
+    assert [part.text for part in other.parts(HERE)] == ["one"]
+    stored(mine, said("two", 1), key="k2")
+    assert [part.text for part in other.parts(HERE)] == ["one", "two"]
+    mine.forget(HERE)
+    assert not other.parts(HERE)
+    stored(mine, said("new", 0))
+    assert [part.text for part in other.parts(HERE)] == ["new"]
+    mine.close()
+    other.close()
+
+
+def test_files_and_folders_are_their_owners_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        archive = DirectoryArchive(tmp_path / "a")
+        stored(archive, said("one", 0))
+        assert archive.lease(HERE, "k", 60)
+        archive.close()
+    finally:
+        os.umask(before)
+    for path in [tmp_path / "a", *(tmp_path / "a").rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_nothing_is_left_of_a_forgotten_thread_not_even_its_name(tmp_path: Path) -> None:
+    archive = DirectoryArchive(tmp_path)
+    scope = Scope("of-mallory", "thread-of-mallory")
+    part = said("the launch code", 0)
+    archive.store(record_for([part], scope=scope), [part])
+    assert archive.lease(scope, "mallory", 60)
+    archive.forget(scope)
+    archive.close()
+    for path in tmp_path.rglob("*"):
+        assert "mallory" not in path.name
+        assert path.is_dir() or b"launch" not in path.read_bytes()
+
+
+@given(NAMES, NAMES)
+def test_two_names_never_share_a_folder_on_any_file_system(one: str, other: str) -> None:
+    import unicodedata
+
+    folders = [to_folder(one), to_folder(other)]
+    on_any = [unicodedata.normalize("NFC", folder).casefold().rstrip(". ") for folder in folders]
+    assert (one == other) == (on_any[0] == on_any[1])
+
+
+@given(NAMES)
+def test_a_folder_stays_in_its_place_and_tells_its_name(name: str) -> None:
+    folder = to_folder(name)
+    assert folder
+    assert len(folder) <= 150
+    assert not set(folder) - set("abcdefghijklmnopqrstuvwxyz0123456789-_.")
+    assert not folder.startswith((".", "-"))
+    assert from_folder(folder) in {name, None}
+    assert from_folder(folder) == name or len(folder) > 100

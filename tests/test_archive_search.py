@@ -1,0 +1,224 @@
+"""Words, index and packing: what is found, alike on every store, and what a stored byte costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from unabridged.archive import index, pack
+from unabridged.archive.contract_values import HERE, record_for, said
+from unabridged.archive.directory import DirectoryArchive
+from unabridged.archive.memory import MemoryArchive
+from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.sqlite import open_sqlite
+from unabridged.archive.words import CUT, LONGEST, Name, count_terms, fold, holds, parse
+from unabridged.errors import ArchiveError
+
+WORDS = st.sampled_from(
+    [
+        "alpha",
+        "beta",
+        "getUserName",
+        "user_name",
+        "src/app.py",
+        "a.b",
+        "数据库",
+        "東京",
+        "é",
+        "=>",
+        '"',
+        "\\n",
+        "42",
+        "\ud800",
+    ]
+)
+TEXTS = st.lists(WORDS | st.text(max_size=5), max_size=8).map(" ".join)
+QUERIES = TEXTS | TEXTS.map(lambda text: f'"{text}"') | st.text(max_size=10)
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("src/app/getUser.py", "src/app/getuser.py app/getuser.py getuser.py src app getuser py get user"),
+        ("HTTPServer_v2", "httpserver_v2 http server v2"),
+        ("__init__.py", "__init__.py __init__ init py"),
+        ("550e8400-e29b", "550e8400-e29b 550e8400 e29b"),
+        ("main.py:42", "main.py:42 main.py 42 main py"),
+        ("don't", "don t"),
+        ("getX", "getx"),
+        ("bob@example.com", "bob@example.com bob example.com example com"),
+        ("std::vec", "std::vec std vec"),
+        ("数据库", "数据 据库 数 据 库"),
+        ("使用getUser函数", "使用 使 用 getuser get user 函数 函 数"),
+        ("हिन्दी", "हिन्दी"),
+        ("\ufb01le \uff21\uff22 STRASSE ß", "file ab strasse ss"),
+        ("x🎉y", "x 🎉 y"),
+        ("first\\nsecond", "first nsecond second"),
+        ("caf\\u00e9", "caf u00e9 café"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_a_text_is_indexed_by_these_terms(text: str, terms: str) -> None:
+    assert set(count_terms(text)) == set(terms.split())
+
+
+def test_a_name_counts_once_for_each_time_it_stands_there() -> None:
+    assert count_terms("a_a a_a") == {"a_a": 2}
+    assert count_terms("userUser user")["user"] == 2
+
+
+def test_bulk_data_is_one_short_term() -> None:
+    assert [len(term) for term in count_terms("aB3" * 1000)] == [LONGEST, len(CUT)]
+
+
+@pytest.mark.parametrize(
+    ("query", "names", "phrases"),
+    [
+        ("alpha Beta alpha", (Name("alpha"), Name("beta")), ()),
+        ("getUserName", (Name("getusername", ("get", "user", "name")),), ()),
+        ("app.py:42", (Name("app.py:42"), Name("app.py", ("app", "py")), Name("42")), ()),
+        ('say "Hello  World" now', (Name("say"), Name("hello"), Name("world"), Name("now")), ("hello world",)),
+        ("数据库", (Name("数据"), Name("据库")), ()),
+        ("库", (Name("库"),), ()),
+        ("=>", (), ("=>",)),
+        ('""', (), ('""',)),
+        ('" "', (), ('" "',)),
+        (" ", (), ()),
+        ("a:-:b", (Name("a:-:b"), Name("a"), Name("b")), ()),
+    ],
+)
+def test_a_query_is_read_as_literal_words(query: str, names: tuple[Name, ...], phrases: tuple[str, ...]) -> None:
+    assert parse(query) == (names, phrases)
+
+
+@given(TEXTS, st.data())
+def test_a_phrase_cut_from_a_text_is_always_found_in_it(text: str, data: st.DataObject) -> None:
+    """What is used to pass texts over without reading them never passes over one that has the phrase."""
+    start = data.draw(st.integers(0, len(text)))
+    phrase = fold(text[start : data.draw(st.integers(start, len(text)))])
+    if phrase and phrase in fold(text):
+        assert holds(text, (phrase,))
+        segment = index.build([(0, "other"), (1, text)])
+        found = index.search(f'"{phrase}"', 10, [(0, segment)], lambda _: {0: "other", 1: text})
+        assert 1 in [match.number for match in found] or '"' in phrase
+
+
+@given(st.text(), st.text())
+def test_any_word_of_a_text_finds_it(before: str, after: str) -> None:
+    segment = index.build([(0, f"{before} needle_in_hay {after}"), (1, "other words")])
+    for query in ("needle_in_hay", "NEEDLE", "hay"):
+        found = index.search(query, 10, [(0, segment)], lambda _: {})
+        assert [match.number for match in found][:1] == [0], query
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@given(st.lists(st.lists(TEXTS, min_size=1, max_size=3), min_size=1, max_size=3), st.lists(QUERIES, max_size=6))
+def test_every_store_finds_the_same_in_the_same_order(
+    tmp_path: Path, texts: list[list[str]], queries: list[str]
+) -> None:
+    archives: list[Archive] = [MemoryArchive(), open_sqlite(tmp_path / "a.db"), DirectoryArchive(tmp_path / "a")]
+    scope = Scope("n", repr((texts, queries)))
+    for archive in archives:
+        turn = 0
+        for number, group in enumerate(texts):
+            parts = [said(text, turn + at) for at, text in enumerate(group)]
+            archive.store(record_for(parts, scope=scope, key=str(number)), parts)
+            turn += len(group)
+    for query in queries:
+        first, *others = [list(archive.search(scope, query)) for archive in archives]
+        assert others == [first, first]
+    for archive in archives:
+        archive.close()
+
+
+def test_ranking_prefers_the_rarer_word() -> None:
+    texts = ["common rare", "common common common", "common", "common other"]
+    segment = index.build(list(enumerate(texts)))
+    found = index.search("common rare", 4, [(0, segment)], lambda _: {})
+    assert found[0].number == 0
+    assert found[0].score > 2 * found[1].score
+
+
+def test_a_phrase_may_begin_and_end_inside_words_even_very_long_ones() -> None:
+    texts = [
+        "xx" + "y" * 200 + "zz end",
+        "start of it",
+        "start often",
+        "restart of it",
+        "a\tb 1 2 3",
+        "中" * 300 + "末尾",
+    ]
+    segment = index.build(list(enumerate(texts)))
+
+    def found(phrase: str) -> list[int]:
+        matches = index.search(f'"{phrase}"', 10, [(0, segment)], lambda at: {n: texts[n] for n in at})
+        return sorted(match.number for match in matches)
+
+    assert found("start of") == [1, 2, 3]
+    assert found("art of it") == [1, 3]
+    assert found("yyzz en") == [0]
+    assert found("xxyy") == [0]
+    assert found("zz") == [0]
+    assert found("b 1 2 3") == [4]
+    assert found("1") == [4]
+    assert found("中末") == [5]
+    assert found("of i") == [1, 3]
+    assert found("nowhere") == []
+
+
+def test_a_long_text_is_not_preferred_for_its_length() -> None:
+    segment = index.build([(0, "needle " + "straw " * 500), (1, "needle straw")])
+    assert [m.number for m in index.search("needle", 2, [(0, segment)], lambda _: {})] == [1, 0]
+
+
+def test_an_index_of_another_version_is_refused() -> None:
+    whole = index.build([(0, "x y"), (1, "z")])
+    for damaged in (b"2 0 0 1\n", b"nonsense\n", b"", whole[:-1], whole[:20], whole[:-9] + b"123456789"):
+        with pytest.raises(ArchiveError, match="search index"):
+            index.search('"x"', 1, [(0, damaged)], lambda _: {})
+    with pytest.raises(ArchiveError, match="inconsistent"):
+        index.check(0, whole.replace(b"1 2 3", b"1 2 4"))
+
+
+@given(
+    st.binary(max_size=300) | st.text().map(lambda t: json.dumps(t).encode()), TEXTS | st.text(), st.text(max_size=9)
+)
+def test_packed_bytes_come_back(body: bytes, text: str, role: str) -> None:
+    assert pack.unpack(pack.pack(body)) == body
+    assert len(pack.pack(body)) <= len(body) + 1
+    assert pack.unpack_view(pack.pack_view(role, "model", text, body), body) == (role, "model", text)
+
+
+def test_a_long_text_that_stands_in_its_message_costs_next_to_nothing() -> None:
+    text = "".join(f"line {n} of 'a' \"long\" file\n" for n in range(5000))
+    body = json.dumps({"role": "tool", "content": text}).encode()
+    view = pack.pack_view("tool", "tool", text, body)
+    assert len(view) < 100
+    assert pack.unpack_view(view, body) == ("tool", "tool", text)
+    short = text[:2000]
+    body = json.dumps({"role": "tool", "content": short}).encode()
+    assert len(pack.pack_view("tool", "tool", short, body)) < len(short) / 10
+
+
+def test_a_short_message_is_packed_smaller_than_it_is() -> None:
+    body = (
+        b'{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"ls"}}]}'
+    )
+    assert len(pack.pack(body)) < len(body) / 2
+
+
+@pytest.mark.parametrize(
+    "packed", [b"", b"\3x", b"\1", b"\1\xff\xff\xff", pack.pack(b"x" * 99)[:-2], pack.pack(b"x" * 99) + b"!"]
+)
+def test_damaged_bytes_are_refused(packed: bytes) -> None:
+    with pytest.raises(ArchiveError):
+        pack.unpack(packed)
+
+
+def test_a_search_in_an_unknown_thread_finds_nothing() -> None:
+    archive = MemoryArchive()
+    assert archive.search(HERE, "x") == []

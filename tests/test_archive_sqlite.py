@@ -1,0 +1,253 @@
+"""What only the SQLite store promises: private files, versions, forks, and nothing left of what was forgotten."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from unabridged.archive import pack
+from unabridged.archive.contract_values import HERE, raises, record_for, said, stored
+from unabridged.archive.protocol import Scope
+from unabridged.archive.schema import MIGRATIONS
+from unabridged.archive.sqlite import APPLICATION, SqliteDatabase, migrate, open_sqlite
+
+VERSION_1 = Path(__file__).with_name("archive_v1.sql")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_files_and_folder_are_their_owners_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        archive = open_sqlite(tmp_path / "deep" / "er" / "a.db")
+        stored(archive, said("one", 0))
+        folder = tmp_path / "deep" / "er"
+        assert mode(folder) == 0o700
+        assert {path.name: mode(path) for path in folder.iterdir()} == {
+            "a.db": 0o600,
+            "a.db-wal": 0o600,
+            "a.db-shm": 0o600,
+        }
+        archive.close()
+    finally:
+        os.umask(before)
+
+
+def test_nothing_is_made_before_it_is_needed(tmp_path: Path) -> None:
+    archive = open_sqlite(tmp_path / "a.db")
+    archive.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_database_of_version_1_is_brought_up_to_date_with_everything_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    old = sqlite3.connect(path)
+    old.executescript(VERSION_1.read_text())
+    old.close()
+    archive = open_sqlite(path)
+    assert not archive.verify()
+    record, retired = archive.record(HERE, "g1"), archive.record(HERE, "g2")
+    assert record is not None
+    assert retired is not None
+    assert list(archive.records(HERE)) == [record]
+    assert (record.model, record.created, record.data) == ("openai:m", 1700000000.5, {"tokens": [1, 2.5, None]})
+    texts = ["Please read src/app/getUserName.py", "naïve 数据库 \ud800 end", "yes " * 40, "x", "yes " * 40]
+    assert [part.text for part in archive.parts(HERE)] == texts
+    assert [part.origin for part in archive.parts(HERE)] == ["person", "model", "person", "tool", "person"]
+    assert [hit.turn for hit in archive.search(HERE, "getUserName")] == [0]
+    assert archive.lease(HERE, "k", 1)
+    stored(archive, said("new", 5), key="k3")
+    archive.close()
+    new = sqlite3.connect(path)
+    assert new.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+    new.close()
+
+
+@pytest.mark.parametrize("version", range(len(MIGRATIONS) + 1))
+def test_every_version_migrates_to_the_newest(version: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    migrate(connection, path, target=version)
+    assert connection.execute("PRAGMA user_version").fetchone() == (version,)
+    connection.close()
+    archive = open_sqlite(path)
+    stored(archive, said("one", 0))
+    assert archive.lease(HERE, "k", 1)
+    assert not archive.verify()
+    archive.close()
+
+
+def test_a_newer_version_is_refused(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "a.db")
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    message = raises(lambda: open_sqlite(tmp_path / "a.db").threads("n"))
+    assert "version 99" in message
+    assert "Update unabridged" in message
+
+
+def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "a.db")
+    connection.execute("CREATE TABLE threads (mine)")
+    connection.commit()
+    connection.close()
+    before = (tmp_path / "a.db").read_bytes()
+    assert "a file of its own" in raises(lambda: open_sqlite(tmp_path / "a.db").threads("n"))
+    (tmp_path / "b.db").write_bytes(b"no database at all, but long enough to be one" * 100)
+    assert "Name another file" in raises(lambda: open_sqlite(tmp_path / "b.db").threads("n"))
+    assert "folder" in raises(lambda: open_sqlite(tmp_path / "b.db" / "c.db").threads("n"))
+    assert (tmp_path / "a.db").read_bytes() == before
+
+
+def test_a_writer_who_does_not_let_go_is_a_clear_error(tmp_path: Path) -> None:
+    archive = open_sqlite(tmp_path / "a.db", wait=0.1)
+    stored(archive, said("one", 0))
+    other = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert "Another program holds the file" in raises(lambda: stored(archive, said("two", 1), key="k2"))
+    assert [part.text for part in archive.parts(HERE)] == ["one"]
+    other.execute("ROLLBACK")
+    other.close()
+    stored(archive, said("two", 1), key="k2")
+    archive.close()
+
+
+def test_a_file_that_was_removed_is_made_anew_and_not_written_to_in_vain(tmp_path: Path) -> None:
+    archive = open_sqlite(tmp_path / "a.db")
+    stored(archive, said("one", 0))
+    for path in tmp_path.iterdir():
+        path.unlink()
+    stored(archive, said("two", 1), key="k2")
+    again = open_sqlite(tmp_path / "a.db")
+    assert [part.text for part in again.parts(HERE)] == ["two"]
+    again.close()
+    archive.close()
+
+
+def test_what_was_forgotten_is_in_no_file_any_more(tmp_path: Path) -> None:
+    archive = open_sqlite(tmp_path / "a.db")
+    scope = Scope("namespace-of-mallory", "thread-of-mallory")
+    part = said("the launch code is 4711", 0)
+    archive.store(record_for([part], scope=scope), [part])
+    traces = [b"mallory", bytes.fromhex(part.hash[7:]), pack.pack(part.body)]
+    stored(archive, said("stays", 0))
+
+    def found() -> list[bytes]:
+        files = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        return [trace for trace in traces if trace in files]
+
+    assert found() == traces
+    archive.forget(scope)
+    assert found() == []
+    archive.close()
+    assert found() == []
+
+
+def test_a_message_is_stored_once_in_a_namespace_however_often_it_occurs(tmp_path: Path) -> None:
+    archive = open_sqlite(tmp_path / "a.db")
+    for thread in "abc":
+        parts = [said("the same", 0), said("the same", 1)]
+        archive.store(record_for(parts, scope=Scope("n", thread)), parts)
+    parts = [said("the same", 0)]
+    archive.store(record_for(parts, scope=Scope("other", "a")), parts)
+    archive.close()
+    connection = sqlite3.connect(tmp_path / "a.db")
+    assert connection.execute("SELECT COUNT(*) FROM bodies").fetchone() == (2,)  # one for each namespace
+    assert connection.execute("SELECT COUNT(*) FROM parts").fetchone() == (7,)
+    connection.close()
+
+
+def test_writers_of_one_process_take_turns_without_waiting_for_long(tmp_path: Path) -> None:
+    database = SqliteDatabase(tmp_path / "a.db", wait=0.05)
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with database.write(HERE):
+            entered.set()
+            leave.wait(10)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    entered.wait(10)
+
+    def write() -> None:
+        with database.write(HERE):
+            pass
+
+    assert "another thread has been writing" in raises(write)
+    leave.set()
+    holder.join()
+    write()
+    database.close()
+
+
+READ_ONLY = """
+import os, sys
+from unabridged.archive.contract_values import HERE, raises, said, stored
+from unabridged.archive.directory import DirectoryArchive
+from unabridged.archive.sqlite import open_sqlite
+from unabridged.archive import index, tagged
+
+path, store = sys.argv[1:]
+if os.getuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+archive = open_sqlite(path + "/a.db") if store == "sqlite" else DirectoryArchive(path + "/a")
+message = raises(lambda: stored(archive, said("two", 1), key="k2"))
+assert "writable" in message or "may write" in message, message
+"""
+
+
+@pytest.mark.parametrize("store", ["sqlite", "directory"])
+def test_a_store_that_became_read_only_is_a_clear_error(store: str, tmp_path: Path) -> None:
+    from archive_support import open_store
+
+    place = tmp_path / ("a.db" if store == "sqlite" else "a")
+    archive = open_store(store, str(place))
+    stored(archive, said("one", 0))
+    archive.close()
+    for above in (*tmp_path.parents[:-1], tmp_path):
+        if above.owner() == tmp_path.owner() and "pytest" in str(above):
+            above.chmod(0o755)
+    everything = [tmp_path, *tmp_path.rglob("*")]
+    for path in everything:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        run = subprocess.run(
+            [sys.executable, "-c", READ_ONLY, str(tmp_path), store], capture_output=True, timeout=60, check=False
+        )
+        assert run.returncode == 0, run.stderr.decode()
+    finally:
+        for path in everything:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    again = open_store(store, str(place))
+    assert [part.text for part in again.parts(HERE)] == ["one"]
+    again.close()
+
+
+def test_an_interrupted_store_leaves_nothing_and_the_archive_usable(tmp_path: Path) -> None:
+    def interrupt(step: str) -> None:
+        if step == "parts":
+            raise KeyboardInterrupt
+
+    archive = open_sqlite(tmp_path / "a.db", step=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        stored(archive, said("one", 0))
+    assert not archive.threads(HERE.namespace)
+    assert not archive.verify()
+    archive.close()
+    again = open_sqlite(tmp_path / "a.db")
+    record = replace(record_for([said("one", 0)]), id="r")
+    assert again.store(record, [said("one", 0)]) == record
+    again.close()

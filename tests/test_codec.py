@@ -1,0 +1,337 @@
+"""Messages as bytes and back: exactly, type for type, and never more than data."""
+
+from __future__ import annotations
+
+import enum
+import math
+import struct
+import subprocess
+import sys
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import anthropic.types as claude
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types import chat, responses
+
+from unabridged.archive import tagged
+from unabridged.archive.codec import DEEPEST, TAG, allow, decode, digest, encode
+from unabridged.errors import ArchiveError
+
+TEXTS = st.text(st.characters()) | st.text(st.characters(categories=["Cs"]) | st.sampled_from('\\"ud8a$'), max_size=6)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-(10**6000), 10**6000)
+    | st.floats(allow_nan=False)
+    | TEXTS
+    | st.binary(max_size=20)
+    | st.sampled_from([TAG, "tuple", -0.0])
+)
+KEYS = TEXTS | st.sampled_from([TAG, "items", "class"]) | st.integers() | st.booleans() | st.none() | st.tuples(TEXTS)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(KEYS, inner, max_size=4)
+        | st.dictionaries(TEXTS, inner, max_size=4)
+        | st.lists(inner, max_size=3).map(tuple)
+    ),
+    max_leaves=12,
+)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal, of the same types all the way down, in the same order."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return len(one) == len(other) and all(
+            same(a, b) and same(one[a], other[b]) for a, b in zip(one, other, strict=True)
+        )
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float):
+        return struct.pack(">d", one) == struct.pack(">d", other)
+    return bool(one == other)
+
+
+def check_exact(value: Any) -> bytes:
+    body = encode(value)
+    back = decode(body)
+    assert same(back, value), (value, back)
+    assert encode(back) == body
+    body.decode("utf-8")
+    assert b"\n" not in body
+    return body
+
+
+@given(VALUES)
+def test_what_comes_back_equals_what_went_in(value: Any) -> None:
+    # R40
+    check_exact(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "\ud83d\ude00",  # two lone surrogates that must not melt into one character
+        "\ud83d", "a\\ud83d", "\\\ud83d\n\x00\x7f\x85\u2028\ufeff", "\U0001f600", "e\u0301", "é",
+        10**5000, -(10**5000), 2**1024, 2**1024 - 1, True, 1, 1.0, -0.0, 5e-324, 1.7976931348623157e308,
+        math.inf, -math.inf, b"", b"\x00\xff", bytearray(b"x"), (), ((),), [[], {}], {"": ""}, {1: "int", "1": "str"},
+        {True: 1}, {None: 1}, {(1, "a"): b""}, {TAG: 1}, {TAG: "tuple", "items": []}, {"a": {TAG: {TAG: TAG}}},
+        {"\ud800": 1}, {"b": 1, "a": 2}, {1, 2, 3}, set(), frozenset({"a", (1,)}),
+        datetime(2024, 5, 1, 12, 30, 1, 5), datetime(2024, 5, 1, tzinfo=UTC), datetime(2024, 10, 27, 2, 30, fold=1),  # noqa: DTZ001
+        datetime(2024, 5, 1, tzinfo=timezone(timedelta(hours=5, minutes=30), "IST")),
+        datetime(2024, 5, 1, tzinfo=ZoneInfo("Europe/Berlin")), date(2024, 5, 1), time(1, 2, 3), timedelta(-1, 5, 7),
+        Decimal("1E+5"), Decimal("-0.10"), UUID("550e8400-e29b-41d4-a716-446655440000"),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_every_edge_case_is_exact(value: Any) -> None:
+    check_exact(value)
+    check_exact({"role": "user", "content": [value, {"deep": value}]})
+
+
+def test_nan_comes_back_bit_for_bit() -> None:
+    for bits in ("7ff8000000000000", "fff8000000000001", "7ff8000000000042"):
+        value = struct.unpack(">d", bytes.fromhex(bits))[0]
+        assert struct.pack(">d", decode(encode([value]))[0]).hex() == bits
+
+
+def test_equal_messages_have_equal_bytes_and_unlike_ones_have_not() -> None:
+    unlike = [
+        1,
+        1.0,
+        True,
+        "1",
+        b"1",
+        [1],
+        (1,),
+        {1},
+        {"1": 1},
+        {1: 1},
+        None,
+        "",
+        [],
+        (),
+        {},
+        {"a": 1, "b": 2},
+        {"b": 2, "a": 1},
+    ]
+    assert len({encode(value) for value in unlike}) == len(unlike)
+    assert encode({"x", "y", "z"}) == encode({"z", "y", "x"})
+    assert digest(encode({"a": 1})) == digest(encode({"a": 1}))
+
+
+def test_a_plain_message_is_plain_json() -> None:
+    assert encode({"role": "user", "content": "größe"}) == '{"role":"user","content":"größe"}'.encode()
+
+
+SDK_OBJECTS = {
+    "a chat message": chat.ChatCompletionMessage.model_validate(
+        {
+            "role": "assistant",
+            "content": None,
+            "reasoning_content": {"provider's": "own"},
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}, "index": 0}],
+        }
+    ),
+    "a parsed chat message": chat.ParsedChatCompletionMessage[None].model_validate(
+        {"role": "assistant", "content": "x"}
+    ),
+    "a claude message": claude.Message.model_validate(
+        {
+            "id": "m1",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude",
+            "content": [
+                {"type": "thinking", "thinking": "", "signature": "sig"},
+                {"type": "text", "text": "hi", "citations": None, "extra": 1},
+                {"type": "tool_use", "id": "t1", "name": "bash", "input": {"command": "ls", "n": [1, None]}},
+            ],
+            "stop_reason": "tool_use",
+            "stop_sequence": None,
+            "usage": {"input_tokens": 1, "output_tokens": 2},
+        }
+    ),
+    "a block built without checks": claude.TextBlock.model_construct(type="text", text=None, odd=(1, 2)),
+    "a responses item": responses.ResponseFunctionToolCall(
+        type="function_call", call_id="c1", name="f", arguments="{}", id="fc1"
+    ),
+    "a reasoning item": responses.ResponseReasoningItem.model_validate(
+        {"type": "reasoning", "id": "rs1", "summary": [{"type": "summary_text", "text": "s"}], "encrypted_content": "e"}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SDK_OBJECTS)
+def test_objects_of_the_sdks_come_back_as_themselves(name: str) -> None:
+    message: pydantic.BaseModel = SDK_OBJECTS[name]
+    for value, get in (
+        (message, lambda v: v),
+        ({"role": "assistant", "content": [message]}, lambda v: v["content"][0]),
+    ):
+        back = get(decode(encode(value)))  # type: ignore[no-untyped-call]
+        assert type(back) is type(message)
+        assert back == message
+        assert back.model_fields_set == message.model_fields_set
+        assert back.model_extra == message.model_extra
+        assert back.model_dump() == message.model_dump()
+        assert repr(back) == repr(message)
+        assert encode(back) == encode(message)
+
+
+def test_the_blocks_inside_keep_their_classes() -> None:
+    back = decode(encode(SDK_OBJECTS["a claude message"]))
+    assert [type(block).__name__ for block in back.content] == ["ThinkingBlock", "TextBlock", "ToolUseBlock"]
+    assert back.content[1].extra == 1
+
+
+def test_objects_of_other_frameworks_come_back_where_they_are_installed() -> None:
+    langchain = pytest.importorskip("langchain_core.messages")
+    message = langchain.AIMessage("hi", tool_calls=[{"name": "f", "args": {"a": (1,)}, "id": "c1"}], id="m1")
+    back = decode(encode(message))
+    assert type(back) is langchain.AIMessage
+    assert back == message
+
+
+def test_messages_of_pydantic_ai_come_back_where_it_is_installed() -> None:
+    pytest.importorskip("pydantic_ai")
+    from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
+
+    for message in (
+        ModelRequest(parts=[UserPromptPart("hi", timestamp=datetime(2024, 5, 1, tzinfo=UTC))]),
+        ModelResponse(parts=[TextPart("x"), ToolCallPart("f", {"a": 1}, tool_call_id="c1")]),
+    ):
+        back = decode(encode(message))
+        assert type(back) is type(message)
+        assert back == message
+
+
+class Mood(enum.StrEnum):
+    GOOD = "good"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    text: str
+    mood: Mood
+
+
+class Card(pydantic.BaseModel, extra="allow"):
+    note: Note
+    _seen: bool = pydantic.PrivateAttr(default=False)
+
+
+def test_a_class_of_the_callers_own_is_archived_once_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = Card(note=Note("n", Mood.GOOD), more=[1])  # type: ignore[call-arg]
+    card._seen = True  # noqa: SLF001 - the private part must come back too
+    with pytest.raises(ArchiveError, match="allow"):
+        encode({"content": card})
+    monkeypatch.setattr(tagged, "ALLOWED", set(tagged.ALLOWED))
+    allow(f"{__name__}.")
+    back = decode(encode({"content": card}))["content"]
+    assert back == card
+    assert (type(back.note), back.note.mood, back._seen) == (Note, Mood.GOOD, True)  # noqa: SLF001
+
+
+class Shout(str):
+    __slots__ = ()
+
+
+class HomeMade(tzinfo):
+    def utcoffset(self, _: datetime | None) -> timedelta:
+        return timedelta(hours=1)
+
+    def dst(self, _: datetime | None) -> None:
+        return None
+
+    def tzname(self, _: datetime | None) -> None:
+        return None
+
+
+def looped() -> list[Any]:
+    loop: list[Any] = []
+    loop.append(loop)
+    return loop
+
+
+def deep(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        ({"content": [{"text": Shout("x")}]}, r"message\['content'\]\[0\]\['text'\]"),
+        (object(), "message"),
+        ({"x": OrderedDict()}, "OrderedDict"),
+        ({"x": len}, "builtin_function"),
+        (Mood.GOOD, "Mood"),
+        ({Shout("k"): 1}, "a key of message"),
+        (looped(), "120 levels"),
+        (deep(DEEPEST + 5), "120 levels"),
+        (datetime(2024, 5, 1, tzinfo=HomeMade()), "time zone"),
+        ({"x": Mood}, "message"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_can_not_be_exact_is_refused_with_its_place(value: Any, place: str) -> None:
+    with pytest.raises(ArchiveError, match=place):
+        encode(value)
+
+
+def test_deep_nesting_up_to_the_limit_is_exact() -> None:
+    check_exact(deep(DEEPEST - 1))
+    check_exact({"x": deep(DEEPEST - 3), "y": (1,)})
+
+
+EVIL = [
+    '{"$unabridged":"object","class":"os:system","fields":{}}',
+    '{"$unabridged":"object","class":"subprocess:Popen","fields":{"args":"ls"}}',
+    '{"$unabridged":"object","class":"openai.types.chat:sys","fields":{}}',
+    '{"$unabridged":"object","class":"openai.types.chat.chat_completion:Literal","fields":{}}',
+    '{"$unabridged":"object","class":"openai.typesquat:X","fields":{}}',
+    '{"$unabridged":"object","class":"openai:OpenAI","fields":{}}',
+    '{"$unabridged":"object","class":"openai.types.chat.chat_completion:__builtins__","fields":{}}',
+    '{"$unabridged":"object","class":["openai.types.chat.parsed_chat_completion:ParsedChoice",["os:x"]],"fields":{}}',
+    '{"$unabridged":"object","class":7,"fields":{}}',
+    '{"$unabridged":"object","class":{"$unabridged":"x"},"fields":{}}',
+    '{"$unabridged":"enum","class":"openai.types.chat.chat_completion:ChatCompletion","name":"x"}',
+    '{"$unabridged":"datetime","iso":"2024-05-01","zone":{"key":"../../etc/passwd"},"fold":0}',
+    '{"$unabridged":"nothing known"}', '{"$unabridged":["x"]}', '{"$unabridged":null}', '{"$unabridged":"bytes"}',
+    '{"$unabridged":"int","hex":"zz"}', '{"$unabridged":"float","bits":"00"}', '{"$unabridged":"set","items":[[]]}',
+    '{"$unabridged":"dict","pairs":[[1]]}', "[", "", "\xff", "[" * 100_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", EVIL, ids=lambda body: body[:60])
+def test_a_body_is_data_whatever_it_says(body: str) -> None:
+    before = set(sys.modules)
+    with pytest.raises(ArchiveError):
+        decode(body.encode("latin-1"))
+    new = {name for name in set(sys.modules) - before if not name.startswith(("openai.", "anthropic.", "zoneinfo"))}
+    assert not new
+
+
+def test_the_core_needs_neither_pydantic_nor_an_sdk() -> None:
+    code = (
+        "import sys; from unabridged.archive.codec import encode, decode; "
+        "decode(encode({'a': (1, 10**5000, '\\ud800')}));"
+        "print(*[m for m in ('pydantic', 'openai', 'anthropic') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []
