@@ -11,6 +11,7 @@ from typing import Any
 PARTS = {
     "overhead": "The check below the trigger, beside LangChain's middleware",
     "throughput": "A whole model-free compaction",
+    "archive": "Append and search beside plain SQLite",
     "estimator": "Error of the estimator per corpus and family",
 }
 

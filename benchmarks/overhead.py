@@ -43,14 +43,17 @@ def run(*, quick: bool = False) -> list[dict[str, Any]]:
     return rows
 
 
-def texts(count: int) -> list[str]:
-    """The same words for both sides: short chat turns of some forty words."""
-    return [f"Turn {i}: " + " ".join(f"word{(i * 31 + j) % 997}" for j in range(40)) for i in range(count)]
-
-
 def conversation(count: int) -> list[dict[str, Any]]:
-    """Alternating turns as plain dicts."""
-    return [{"role": "user" if i % 2 == 0 else "assistant", "content": text} for i, text in enumerate(texts(count))]
+    """An agent at work, as plain dicts: a call and its result, over and over. The peer builds the same."""
+    messages: list[dict[str, Any]] = []
+    for i in range(count):
+        text = f"Turn {i}: " + " ".join(f"word{(i * 31 + j) % 997}" for j in range(40))
+        call = {"id": f"c{i}", "type": "function", "function": {"name": "read", "arguments": '{"path": "src/a.py"}'}}
+        if i % 2 == 0:
+            messages.append({"role": "assistant", "content": text, "tool_calls": [call]})
+        else:
+            messages.append({"role": "tool", "tool_call_id": f"c{i - 1}", "content": text})
+    return messages
 
 
 def median_microseconds(prepare: Callable[[int], Any], call: Callable[[Any], object], samples: int = SAMPLES) -> float:
@@ -78,7 +81,7 @@ def _carried(size: int) -> float:
     engine.fit(messages, thread="t")
 
     def grow(i: int) -> list[dict[str, Any]]:
-        messages.append(conversation(size + i + 1)[-1] if size <= 200 else {"role": "user", "content": f"one more {i}"})
+        messages.append({"role": "user", "content": f"one more {i}"})
         return messages
 
     return median_microseconds(grow, lambda given: engine.fit(given, thread="t"))

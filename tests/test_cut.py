@@ -111,3 +111,10 @@ def test_where_nothing_can_go_there_is_no_cut() -> None:
     assert plan_cut(views([user("only one")]), [10], keep_tokens=1) is None
     assert plan_cut(views([system("a"), system("b")]), [10, 10], keep_tokens=1) is None
     assert plan_cut(views(chat_round("x", "1", "2")), [10, 10, 10], keep_tokens=1) is None
+
+
+def test_in_a_text_protocol_an_action_and_its_observation_stay_together() -> None:
+    # R14
+    acts = View("assistant", "model", "<command>ls</command>")
+    sees = View("user", "tool", "a.py")
+    assert safe_indices([View("user", "person", "go"), acts, sees, acts, sees]) == [0, 1, 3, 5]

@@ -10,13 +10,20 @@ import time
 
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 
-def messages(count: int) -> list[HumanMessage | AIMessage]:
+def messages(count: int) -> list[AIMessage | ToolMessage | HumanMessage]:
     """The same words as the other side gets."""
-    texts = [f"Turn {i}: " + " ".join(f"word{(i * 31 + j) % 997}" for j in range(40)) for i in range(count)]
-    return [HumanMessage(text, id=str(i)) if i % 2 == 0 else AIMessage(text, id=str(i)) for i, text in enumerate(texts)]
+    built = []
+    for i in range(count):
+        text = f"Turn {i}: " + " ".join(f"word{(i * 31 + j) % 997}" for j in range(40))
+        if i % 2 == 0:
+            call = {"id": f"c{i}", "name": "read", "args": {"path": "src/a.py"}}
+            built.append(AIMessage(text, tool_calls=[call], id=str(i)))
+        else:
+            built.append(ToolMessage(text, tool_call_id=f"c{i - 1}", id=str(i)))
+    return built
 
 
 def measure(size: int, samples: int) -> float:

@@ -25,7 +25,10 @@ def safe_indices(views: Sequence[View]) -> list[int]:
 
 
 def _inside_rounds(views: Sequence[View]) -> list[bool]:
-    """Between a call and its answer, whatever stands between them. Ids may be reused: the newest call counts."""
+    """Between a call and its answer, whatever stands between them. Ids may be reused: the newest call counts.
+
+    In a text protocol, where an observation answers in a `user` turn, between it and the action before it.
+    """
     opened = [0] * (len(views) + 2)
     asked: dict[str, int] = {}
     for i, view in enumerate(views):
@@ -35,6 +38,9 @@ def _inside_rounds(views: Sequence[View]) -> list[bool]:
                 opened[i + 1] -= 1
         for call in view.calls:
             asked[call.id] = i
+        if view.role == "user" and view.origin == "tool" and not view.answers:
+            opened[i] += 1
+            opened[i + 1] -= 1
     return [depth > 0 for depth in accumulate(opened[: len(views) + 1])]
 
 

@@ -29,6 +29,7 @@ from unabridged.messages import Origin, View
 from unabridged.origin import with_origins
 from unabridged.plan import Plan, Situation, make_plan
 from unabridged.reasoning import reasoning_rule, strip_from
+from unabridged.records import meaning
 from unabridged.rewrite import ACKNOWLEDGMENT, is_ours, rewrite, shortening_note, summary_text
 from unabridged.settings import Limits, Settings
 from unabridged.shorten import shorten
@@ -187,11 +188,10 @@ class Flow:
             self._replace(job, history.apply(self.archive, record, job.messages))
             job.receipt = receipt_of(record)
         job.standing = history.newest_standing(self.archive, job.scope, job.views)
-        if job.standing is not None:
-            record, at = job.standing
-            for j, put_in in enumerate(record.after):
-                if put_in is not None and is_ours(job.views[at + j]):
-                    job.views[at + j] = replace(job.views[at + j], origin="summary")
+        known = history.vouched_for(self.archive, job.standing)
+        for i, view in enumerate(job.views):
+            if is_ours(view) and meaning(view) in known:
+                job.views[i] = replace(view, origin="summary")
 
     def _base(self, job: Job) -> Base:
         return Base(job.messages, job.views, history.turns_of(job.standing, len(job.messages)))

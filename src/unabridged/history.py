@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 from unabridged.archive import codec
@@ -99,6 +99,17 @@ def newest_standing(archive: Archive, scope: Scope, views: Sequence[View]) -> St
     return None
 
 
+def vouched_for(archive: Archive, standing: Standing | None) -> set[str]:
+    """The meanings of all that this compaction and those before it put in: what the archive knows to be ours."""
+    known: set[str] = set()
+    record = standing.record if standing else None
+    while record is not None:
+        known.update(cast("list[str]", record.data.get("marks", [])))
+        folded = record.kind == "summary"  # it took the one before it in
+        record = archive.record(record.scope, record.prior) if record.prior and not folded else None
+    return known
+
+
 def take_back(archive: Archive, standing: Standing, messages: Sequence[Message]) -> list[Message]:
     """The list as it was before that compaction, with whatever came since."""
     record = standing.record
@@ -119,7 +130,7 @@ def uncleared(
             found = zip(marks, pairs, strict=True)
             hashes |= {places[mark]: str(went) for mark, (_, went) in found if mark in places}
     originals = _fetch(archive, scope, hashes.values())
-    return {i: format_.read(originals[hash_]) for i, hash_ in hashes.items()}
+    return {i: replace(format_.read(originals[hash_]), origin=views[i].origin) for i, hash_ in hashes.items()}
 
 
 def turns_of(standing: Standing | None, count: int) -> list[int]:

@@ -71,11 +71,12 @@ class Thread:
         """Whether the list still begins with what is known of it. Identity makes it cheap; equality makes it right."""
         known = len(self.messages)
         head = messages if len(messages) == known else messages[:known]
-        if head != self.messages or contents_of(self.messages) != self.contents:
+        if head != self.messages:
             return False
         if known and head[0] is not self.messages[0]:  # deserialised anew: follow the objects the caller has now
             self.messages, self.contents = list(head), contents_of(head)
-        return True
+            return True
+        return contents_of(self.messages) == self.contents
 
     def worth_a_look(self, estimate: int, step: int = 2_000) -> bool:
         """Whether so much is new since the last look that clearing may pay now; looking costs a pass over the list."""

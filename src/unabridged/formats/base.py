@@ -29,6 +29,9 @@ class Format(Protocol):
     name: str
     """`openai-chat`, `openai-responses`, `anthropic`; also the name of the provider rules it is checked by."""
 
+    lone_system: bool
+    """Whether a system message in the middle must stand between a user's turn and the assistant's."""
+
     def read(self, message: Message) -> View:
         """What the message says."""
         ...

@@ -22,6 +22,7 @@ class OpenAIChat:
     """The Chat Completions message list, as OpenAI and the many servers compatible with it take it."""
 
     name = "openai-chat"
+    lone_system = False
 
     def read(self, message: Message) -> View:
         """What the message says."""

@@ -35,6 +35,7 @@ class OpenAIResponses:
     """The `input` items of the Responses API. One message may be several items: reasoning, calls, text."""
 
     name = "openai-responses"
+    lone_system = False
 
     def read(self, message: Message) -> View:
         """What the item says."""
