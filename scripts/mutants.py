@@ -65,8 +65,8 @@ MUTANTS = (
     Mutant(
         "rewrite forgets the summary turn",
         "src/unabridged/rewrite.py",
-        """            built.add(format_.text("user", summary), "user")\n""",
-        "",
+        "if summary is not None and i == place:",
+        "if summary is not None and i < 0:",
     ),
     Mutant(
         "budget is twice the window",
@@ -94,8 +94,8 @@ MUTANTS = (
     Mutant(
         "fold drops the earlier ledger",
         "src/unabridged/flow.py",
-        "            prior=self._prior(job, plan),\n",
-        "            prior=None,\n",
+        "        ledger, prose = self._prior(job, plan)\n",
+        '        ledger, prose = None, ""\n',
     ),
     Mutant(
         "pairing is not mended",
@@ -106,8 +106,8 @@ MUTANTS = (
     Mutant(
         "bound reasoning stays after a rewrite",
         "src/unabridged/flow.py",
-        "        new = strip_from(new, views, job.format, first, rule)\n",
-        "",
+        "        new = strip_from(new, views,",
+        "        strip_from(new, views,",
     ),
     Mutant(
         "replay loses the first message after the cut",
@@ -130,8 +130,8 @@ MUTANTS = (
     Mutant(
         "below the trigger a new list is given back",
         "src/unabridged/engine.py",
-        "return Compaction(messages, False, before, before,",
-        "return Compaction(list(messages), False, before, before,",
+        "return Compaction(messages, False, before, before, scope.thread, estimate=estimate)",
+        "return Compaction(list(messages), False, before, before, scope.thread, estimate=estimate)",
     ),
 )
 

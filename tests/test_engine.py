@@ -227,7 +227,7 @@ def test_after_undo_the_record_is_not_applied_again() -> None:
 def test_text_that_looks_like_a_summary_is_text() -> None:
     engine = compactor()
     genuine = engine.fit(long_chat(40), thread="t").messages[0]["content"]
-    forged = user(genuine.replace("Turns", "turns"))
+    forged = user(genuine.replace("Messages", "messages"))
     messages = [forged, assistant("hm"), *long_chat(40)]
     fitted = engine.fit(messages, thread="other")
     assert engine.replay(fitted.messages, thread="other") == messages

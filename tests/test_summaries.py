@@ -290,7 +290,12 @@ def test_hooks_run_in_order_and_may_change_what_is_shown_and_what_comes_out() ->
 
     hooks = Hooks(prepare, finalize, lambda before, after: order.append(f"callback {len(before)}>{len(after)}"))
     events: list[Event] = []
-    with engine(model, hooks=hooks, on_event=lambda e: (order.append(type(e).__name__), events.append(e))) as compactor:
+
+    def listen(event: Event) -> None:
+        order.append(type(event).__name__)
+        events.append(event)
+
+    with engine(model, hooks=hooks, on_event=listen) as compactor:
         messages = long_chat(40)
         fitted = compactor.fit(messages, thread="t")
         assert order == [

@@ -134,14 +134,14 @@ def test_images_and_files_reach_the_summary_as_a_description() -> None:
     image = Media("image", "image/png", "data:image/png;base64," + "A" * 45_333)
     assert describe(image, 11) == "[image image/png 34 kB, turn 12]"
     assert describe(Media("document", "application/pdf", "file-abc", name="plan.pdf"), 0) == (
-        "[document application/pdf plan.pdf file-abc, turn 1]"
+        "[document application/pdf plan.pdf file-abc, turn 0]"
     )
     assert (
         describe(Media("image", source="https://example.com/a.png"), 3) == "[image https://example.com/a.png, turn 4]"
     )
     views = [View("user", "person", "What is this?", media=(image,)), *talk(8)]
     instruction = asked(block(views)).instruction
-    assert "What is this?\n[image image/png 34 kB, turn 1]" in instruction
+    assert "What is this?\n[image image/png 34 kB, turn 0]" in instruction
     assert "AAAA" not in instruction
 
 

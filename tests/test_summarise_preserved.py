@@ -21,8 +21,8 @@ VIEWS = [
 def test_people_are_kept_word_for_word_each_labelled_and_nobody_else_is() -> None:
     kept = preserve_user_messages(VIEWS, 500, count, still_open={6})
     assert kept.text == (
-        "[1] finished, do not redo:\n~~~\nRepair the importer, please.\n~~~\n"
-        "[7] open:\n~~~\nNow write the documentation, and never push.\n~~~"
+        "[0] finished, do not redo:\n~~~\nRepair the importer, please.\n~~~\n"
+        "[6] open:\n~~~\nNow write the documentation, and never push.\n~~~"
     )
     assert (kept.whole, kept.shortened, kept.left_out) == ((0, 6), (), ())
 

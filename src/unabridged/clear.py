@@ -256,7 +256,7 @@ def _pieces(
         if wanted.message(index, view, sizes[index]):
             waited = max(0, later[index] - keep_rounds)
             found = _pieces_of(view, _Place(index, sizes[index], waited), calls, count)
-            signed = bool(view.calls) and _beside_signed(views, index)
+            signed = bool(view.calls) and beside_signed(views, index)
             yield from (piece for piece in found if wanted.piece(piece) and not (signed and piece.slot.kind == "call"))
 
 
@@ -331,7 +331,7 @@ def _turns_after(views: Sequence[View]) -> list[int]:
     return after[::-1]
 
 
-def _beside_signed(views: Sequence[View], index: int) -> bool:
+def beside_signed(views: Sequence[View], index: int) -> bool:
     """Whether the unbroken run of assistant messages around this one carries reasoning that a provider checks."""
     start, stop = index, index + 1
     while start > 0 and views[start - 1].role == "assistant":

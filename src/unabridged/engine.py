@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from unabridged import history
 from unabridged.archive import codec, open_archive
@@ -23,6 +23,7 @@ from unabridged.archive.protocol import Archive, Hit, Record, Scope
 from unabridged.calibrate import Calibration, usage_of
 from unabridged.clear import Prices
 from unabridged.driving import adrive_in_threads, drive
+from unabridged.early import Early
 from unabridged.errors import ArchiveError, SummaryFailed, WontFit
 from unabridged.events import Event, Receipt, Unchanged, Undone
 from unabridged.flow import Flow
@@ -41,6 +42,9 @@ from unabridged.writers import writers_for
 
 log = logging.getLogger("unabridged")
 
+T = TypeVar("T")
+EARLY = "a summary made early"
+MAKING = "a summary is being made in the background, and the request still fits"
 FAILED_GROWTH = 1.05
 """After a compaction that came to nothing, the conversation grows by this much before the next try, while it fits."""
 
@@ -108,6 +112,7 @@ class Compactor:
         self._agent = agent
         self._calibration = Calibration()
         self._threads = Threads()
+        self._early = Early()
         self._flows: dict[str, Flow] = {}
         self._writers = writers_for(model, fallback, agent, self.settings)
         self._clears = self.settings.clear is not None and self.settings.clear.payback and _prices(info) is not None
@@ -259,10 +264,14 @@ class Compactor:
             before = flow.tokens(estimate)
             reason = "asked for" if force else flow.pulled(estimate, len(messages))
             idle, thread.called = time.monotonic() - thread.called, time.monotonic()
+            if reason is None:
+                self._begin_early(scope, flow, messages, (format_, system, tools), estimate)
             if reason is None and not (self._clears and thread.worth_a_look(estimate)):
                 return Compaction(messages, False, before, before, scope.thread, estimate=estimate)
             if reason is not None and not force and thread.failed_at * FAILED_GROWTH > estimate and flow.fits(estimate):
                 return Compaction(messages, False, before, before, scope.thread, why=thread.said, estimate=estimate)
+            if not force and self._still_made(scope, flow, estimate, reason):
+                return Compaction(messages, False, before, before, scope.thread, why=MAKING, estimate=estimate)
             job = self._job(thread, scope, messages, format_, (system, tools))
             job.pending, job.idle = force, idle
             why = ""
@@ -271,6 +280,38 @@ class Compactor:
             else:
                 why = yield from flow.steps(job, reason, force=force)
             return self._finish(thread, flow, job, before, why)
+
+    def _begin_early(
+        self, scope: Scope, flow: Flow, messages: list[Message], extras: tuple[Format, Any, Any], estimate: int
+    ) -> None:
+        """Near the trigger, have the summary made in the background, by one process at a time."""
+        asker, share = self._writers.asker, self.settings.background
+        if asker is None or share is None or asker.rest_left or flow.tokens(estimate) < share * self.limits.target:
+            return
+        thread = self._threads.get(scope)
+        if self._early.running(scope) or estimate < thread.early_at * FAILED_GROWTH:
+            return
+        thread.early_at = estimate
+        given = list(messages)
+
+        def work() -> None:
+            if not self._archive.lease(scope, EARLY, self.settings.deadline):
+                return
+            try:
+                self._drive(flow.early(self._job(Thread(), scope, given, extras[0], extras[1:])))
+            finally:
+                self._archive.release(scope, EARLY)
+
+        self._early.start(scope, work)
+
+    def _still_made(self, scope: Scope, flow: Flow, estimate: int, reason: str | None) -> bool:
+        """Whether the summary is being made in the background and the turn need not wait; at the budget it waits."""
+        if reason is None or not self._early.running(scope):
+            return False
+        if flow.fits(estimate):
+            return True
+        self._early.wait(scope, self.settings.deadline)
+        return False
 
     def _finish(self, thread: Thread, flow: Flow, job: Job, before: int, why: str) -> Compaction:
         """Remember where it ended, and say so."""
@@ -328,17 +369,19 @@ class Compactor:
         format_ = self._format or detect(messages)
         scope = self._scope(messages, name)
         record: Record | None = None
+        done: set[str] = set()
         while True:
             views = self._flow(format_).read(messages, format_)
-            standing = history.newest_standing(self._archive, scope, views)
+            standing = history.newest_standing(self._archive, scope, views, done)
             if standing is None:
                 return messages, record
             record = standing.record
+            done.add(record.id)
             messages = history.take_back(self._archive, standing, messages)
             if not all_of_them:
                 return messages, record
 
-    def _drive(self, steps: Generator[Any, Any, Compaction]) -> Compaction:
+    def _drive(self, steps: Generator[Any, Any, T]) -> T:
         """Run the flow to its end, asking the model where it wants to."""
         if self._writers.asker is None:
             return drive(steps, _nobody)

@@ -19,7 +19,7 @@ from unabridged.calibrate import Calibration
 from unabridged.errors import ArchiveError, IllegalConversation, SummaryFailed
 from unabridged.events import Compacted, Compacting, Event, Failed, Receipt
 from unabridged.formats import Format, Message
-from unabridged.history import Change
+from unabridged.history import Change, Standing
 from unabridged.hooks import HookRaised, Hooks
 from unabridged.job import Base, Edits, Job, Made, ranges, receipt_of, turns_in, waiting
 from unabridged.ledger import Ledger, from_json, to_json
@@ -102,6 +102,17 @@ class Flow:
                 part = {"hooks": Hooks()} if isinstance(error, HookRaised) else {"writers": Writers()}
                 flow = replace(flow, **part)
 
+    def early(self, job: Job) -> Steps:
+        """Make the record that the trigger will need, before it is pulled; the job's list is nobody's but ours."""
+        self._as_recorded(job)
+        base = self._base(job)
+        plan = make_plan(self.situation(job))
+        if isinstance(plan, str) or not plan.gone or plan.caps:
+            return "nothing to be made early"
+        made = yield from self._make(job, plan, base)
+        self._record(job, made, base, "made early, in the background", early=True)
+        return ""
+
     def clearing(self, job: Job, reason: str) -> bool:
         """Clear what pays for itself, below the trigger. Whether anything was."""
         try:
@@ -162,7 +173,7 @@ class Flow:
             frame=sum(self._size(job.format, message) for message in frame),
             piece=self.meter.text(shortening_note("0" * 12)) + 30,
             pinned=frozenset(pinned),
-            open_requests=waiting(job.views, job.sizes, self.hard // 2),
+            open_requests=waiting(job.views, job.sizes, self.hard * 2 // 3),
         )
 
     def read(self, messages: Sequence[Message], format_: Format, known: Sequence[View] | None = None) -> list[View]:
@@ -185,13 +196,40 @@ class Flow:
             if record is None or record.id in applied:
                 break
             applied.add(record.id)
+            stop = record.start + len(record.after)
             self._replace(job, history.apply(self.archive, record, job.messages))
             job.receipt = receipt_of(record)
+            self._settle(job, record, stop)
         job.standing = history.newest_standing(self.archive, job.scope, job.views)
-        known = history.vouched_for(self.archive, job.standing)
+        job.known = frozenset(history.vouched_for(self.archive, job.standing))
         for i, view in enumerate(job.views):
-            if is_ours(view) and meaning(view) in known:
+            if is_ours(view) and meaning(view) in job.known:
                 job.views[i] = replace(view, origin="summary")
+
+    def _settle(self, job: Job, record: Record, stop: int) -> None:
+        """Where thinking is bound to what stood before it, a record made early leaves some behind that is now refused.
+
+        What was said between its making and the swap is rid of its thinking, once: a record of its own remembers from
+        where on, so that the same conversation is always rewritten the same way.
+        """
+        rule = reasoning_rule(self.agent, job.format)
+        if not record.data.get("early") or rule != "bound":
+            return
+        keys = history.keys_of(job.views, self._seed(job))
+        if (settled := history.find_recorded(self.archive, job.scope, keys)) and settled.data.get(
+            "settles"
+        ) == record.id:
+            return
+        standing = Standing(record, record.start)
+        base = Base(job.messages, job.views, history.turns_of(standing, len(job.messages)))
+        new = strip_from(job.messages, job.views, job.format, stop, rule)
+        views = self.read(new, job.format)
+        sizes = [self.meter.message(view, message) for view, message in zip(views, new, strict=True)]
+        key = keys[-1]
+        record_id = history.free_id(self.archive, job.scope, key)
+        made = Made(record_id, key, len(base.messages), "repair", new, views, sizes, (), settles=record.id)
+        job.standing = standing
+        self._record(job, made, base, "thinking that the early summary left unbound")
 
     def _base(self, job: Job) -> Base:
         return Base(job.messages, job.views, history.turns_of(job.standing, len(job.messages)))
@@ -264,7 +302,14 @@ class Flow:
         note = shortening_note(record_id)
         edited = {
             i: shorten(
-                job.messages[i], job.views[i], job.sizes[i], cap, format_=job.format, count=self.meter.text, note=note
+                job.messages[i],
+                job.views[i],
+                job.sizes[i],
+                cap,
+                signed=clear.beside_signed(job.views, i),
+                format_=job.format,
+                count=self.meter.text,
+                note=note,
             )
             for i, cap in plan.caps.items()
         }
@@ -348,11 +393,13 @@ class Flow:
 
     # -- archive first, then let the caller see it --------------------------------------------------------------------
 
-    def _record(self, job: Job, made: Made, base: Base, reason: str) -> None:
+    def _record(self, job: Job, made: Made, base: Base, reason: str, *, early: bool = False) -> None:
         """Archive, and only then let the job hold the new list."""
         prior = job.standing.record if job.standing else None
         receipt = self._receipt(job, made, base, reason)
-        data: dict[str, object] = {"receipt": asdict(receipt), "depth": _depth(prior) + 1}
+        data: dict[str, object] = {"receipt": asdict(receipt), "depth": _depth(prior) + 1, "early": early}
+        if made.settles is not None:
+            data["settles"] = made.settles
         if made.written is not None:
             data |= {"ledger": to_json(made.written.ledger), "prose": made.written.prose}
         by_model = made.written is not None and made.written.summariser != "model-free"
@@ -366,6 +413,7 @@ class Flow:
             old_views=base.views,
             old_turns=base.turns,
             new=made.messages,
+            ours=job.known,
             format=job.format,
             prior=prior.id if prior else None,
             model=receipt.summariser if by_model else None,

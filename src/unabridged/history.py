@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
 from unabridged.messages import View
-from unabridged.records import backward, chain, difference, forward, locate, meaning
-from unabridged.rewrite import marked_ids
+from unabridged.records import Difference, backward, chain, difference, forward, locate, meaning
+from unabridged.rewrite import is_ours, marked_ids
 
 
 class Standing(NamedTuple):
@@ -41,6 +41,8 @@ class Change:
     old_views: Sequence[View]
     old_turns: Sequence[int]
     new: Sequence[Message]
+    ours: frozenset[str]
+    """The meanings of what earlier compactions put in: those are no part of the original conversation."""
     format: Format
     prior: str | None
     model: str | None
@@ -77,8 +79,13 @@ def apply(archive: Archive, record: Record, messages: Sequence[Message]) -> list
     return forward(record, messages, _fetch(archive, record.scope, (h for h in record.after if h is not None)))
 
 
-def newest_standing(archive: Archive, scope: Scope, views: Sequence[View]) -> Standing | None:
-    """The newest compaction whose result stands in the list, whatever ids the texts claim."""
+def newest_standing(
+    archive: Archive, scope: Scope, views: Sequence[View], taken_back: Collection[str] = ()
+) -> Standing | None:
+    """The newest compaction whose result stands in the list, whatever ids the texts claim.
+
+    One that only took something out left nothing to be recognised by: it stands where all before it is the same.
+    """
     named = {record_id for view in views for record_id in marked_ids(view)}
     candidates = {r.id: r for r in archive.records(scope)}
     for record_id in named - set(candidates):
@@ -91,7 +98,12 @@ def newest_standing(archive: Archive, scope: Scope, views: Sequence[View]) -> St
     for i, item in enumerate(seen):
         places.setdefault(item, []).append(i)
     for record in sorted(candidates.values(), key=lambda r: (r.created, _depth(r)), reverse=True):
+        if record.id in taken_back:
+            continue
         marks = cast("list[str]", record.data.get("marks", []))
+        stop = record.start + len(record.after)
+        if not marks and len(views) >= stop and _result(views[:stop]) == record.data.get("result"):
+            return Standing(record, record.start)
         for near in places.get(marks[0], []) if marks else []:
             at = locate(record, marks, seen, near)
             if at is not None:
@@ -148,10 +160,9 @@ def turns_of(standing: Standing | None, count: int) -> list[int]:
 def write(archive: Archive, change: Change) -> tuple[Record, list[Message]]:
     """Store originals, record and receipt in one transaction; the record that now holds the key, and its list."""
     diff = difference(change.old, change.new)
-    stop_new = diff.start + len(diff.after)
-    new_turns = _turns_after(change, diff.start, diff.before, stop_new)
-    went = [_part(change.old[i], change.old_views[i], change.old_turns[i]) for i in diff.went]
     came_views = {j: change.format.read(change.new[j]) for j in diff.came}
+    new_turns = _turns_after(change, diff, came_views)
+    went = [_part(change.old[i], change.old_views[i], _original_turn(change, i)) for i in diff.went]
     came = [_part(change.new[j], came_views[j], -1) for j in diff.came]
     went_hash = dict(zip(diff.went, (part.hash for part in went), strict=True))
     came_hash = dict(zip(diff.came, (part.hash for part in came), strict=True))
@@ -176,6 +187,7 @@ def write(archive: Archive, change: Change) -> tuple[Record, list[Message]]:
             **change.data,
             "marks": [meaning(came_views[j]) for j in diff.came],
             "turns": new_turns,
+            "result": _result([change.format.read(message) for message in change.new[: len(new_turns)]]),
             "next_turn": change.old_turns[stop_old] if stop_old < len(change.old) else max(after_end, default=-1) + 1,
         },
     )
@@ -185,13 +197,38 @@ def write(archive: Archive, change: Change) -> tuple[Record, list[Message]]:
     return stored, apply(archive, stored, change.old)  # another replica was first: its bytes are everybody's
 
 
-def _turns_after(change: Change, start: int, before: Sequence[Any], stop_new: int) -> list[int]:
-    """The turn of every message of the new list up to the end of what changed."""
-    turns = [*change.old_turns[:start], *([-1] * (stop_new - start))]
-    for i, item in enumerate(before):
+def _turns_after(change: Change, diff: Difference, came: Mapping[int, View]) -> list[int]:
+    """The turn of every message of the new list up to the end of what changed.
+
+    What was put in has none, except where message for message was exchanged: a stub has the turn of what it stands for.
+    """
+    stop = diff.start + len(diff.after)
+    turns = [*change.old_turns[: diff.start], *([-1] * len(diff.after))]
+    runs: list[tuple[list[int], list[int]]] = []
+    gone: list[int] = []
+    place = diff.start
+    for i, item in enumerate(diff.before, diff.start):
         if isinstance(item, int):
-            turns[start + item] = change.old_turns[start + i]
+            turns[diff.start + item] = change.old_turns[i]
+            runs.append((gone, list(range(place, diff.start + item))))
+            gone, place = [], diff.start + item + 1
+        else:
+            gone.append(i)
+    for went, put_in in [*runs, (gone, list(range(place, stop)))]:
+        if len(went) == len(put_in) and not any(is_ours(came[j]) for j in put_in):
+            for i, j in zip(went, put_in, strict=True):
+                turns[j] = change.old_turns[i]
     return turns
+
+
+def _original_turn(change: Change, index: int) -> int:
+    """The turn of a message that goes; none for what an earlier compaction put in, whose original has it."""
+    return -1 if meaning(change.old_views[index]) in change.ours else change.old_turns[index]
+
+
+def _result(views: Sequence[View]) -> str:
+    """A digest of all that stands in the list up to the end of what changed."""
+    return chain((meaning(view) for view in views), "")[-1]
 
 
 def _part(message: Message, view: View, turn: int) -> Part:

@@ -36,6 +36,8 @@ class Job:
     pending: bool = False
     """Whether calls at the end may still wait for their answers: no model is about to be asked."""
     mended: bool = False
+    known: frozenset[str] = frozenset()
+    """The meanings of what earlier compactions put in."""
     standing: Standing | None = None
     receipt: Receipt | None = None
     notes: list[str] = field(default_factory=list)
@@ -83,6 +85,8 @@ class Made:
     covers: tuple[int, ...]
     """Indices, in the base, of what the summary stands for and of what was edited."""
     written: Written | None = None
+    settles: str | None = None
+    """The early record whose swap this one settles."""
 
 
 def waiting(views: Sequence[View], sizes: Sequence[int], room: int) -> frozenset[int]:

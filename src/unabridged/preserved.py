@@ -45,7 +45,7 @@ def preserve_user_messages(
     shortened: list[int] = []
     left = budget
     for i in reversed(asked):
-        label = f"[{numbers[i] + 1}] {'open' if i in still_open else 'finished, do not redo'}:"
+        label = f"[{numbers[i]}] {'open' if i in still_open else 'finished, do not redo'}:"
         entry = f"{label}\n{fenced(views[i].text)}"
         size = count(entry) + 1
         if size > left:

@@ -18,8 +18,8 @@ _MARK = re.compile(r"\[unabridged (?:summary )?([0-9a-f]{12})\b")
 def summary_text(record_id: str, body: str, first: int, last: int) -> str:
     """The text of a summary turn: whose it is, what it stands for, the body, and where it ends."""
     return (
-        f"[unabridged summary {record_id}] Turns {first + 1} to {last} of this conversation were compacted to fit the "
-        "model's window. This is the record of them, not a new request: go on from where it ends.\n\n"
+        f"[unabridged summary {record_id}] Messages {first} to {last - 1} of this conversation were compacted to fit "
+        "the model's window. This is the record of them, not a new request: go on from where it ends.\n\n"
         f"{body.strip()}\n\n[end of summary {record_id}]"
     )
 

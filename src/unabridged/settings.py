@@ -81,6 +81,9 @@ class Settings:
     suffix: bool | None = None
     """Ask in the continuation of the live prompt, so that the provider's cache pays; by default where that is known
     to work: the summariser is the agent's own model."""
+    background: float | None = None
+    """The share of the trigger at which a summary by a model is begun in the background, so that no turn waits for it
+    before the budget is reached; None for never."""
     deadline: float = 120.0
     """Seconds a compaction may wait for its summariser."""
     retries: int = 2
@@ -92,6 +95,9 @@ class Settings:
         keeps(self.keep)
         if self.form not in {"user", "pair"}:
             raise SettingsError(f"form must be 'user' or 'pair'; got {self.form!r}")
+        share = self.background
+        if share is not None and (isinstance(share, bool) or not 0 < share < 1):
+            raise SettingsError(f"background must be a number above 0 and below 1, or None; got {share!r}")
         if self.clear is not None and not isinstance(self.clear, Clear):
             raise SettingsError(f"clear must be Clear(...) or None; got {self.clear!r}")
         if self.preserve is not None and self.preserve != 0 and not _whole(self.preserve):

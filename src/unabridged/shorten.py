@@ -25,19 +25,18 @@ def head_and_tail(text: str, tokens: int, count: Count, note: str) -> str:
         short = text[:head] + note + (text[-tail:] if tail else "")
         size = count(short)
         if size <= tokens or chars == 0:
-            return short
+            return short if size < whole else text
         chars = min(chars - 1, int(chars * tokens / size * 0.95))
 
 
 def shorten(
-    message: Message, view: View, size: int, tokens: int, *, format_: Format, count: Count, note: str
+    message: Message, view: View, size: int, tokens: int, *, signed: bool, format_: Format, count: Count, note: str
 ) -> Message:
     """The message of so large a `size` with its largest pieces cut down until it takes at most about `tokens`.
 
     A piece is a text, a tool's answer, or the strings in a call's arguments; images and files that take more than half
-    of what there is become a note. Arguments beside signed reasoning are never touched.
+    of what there is become a note. Arguments beside `signed` reasoning are never touched.
     """
-    signed = any(block.signature for block in view.reasoning)
     sizes: dict[tuple[Slot, str], int] = {}
 
     def weigh(slot: Slot, text: str) -> str:
@@ -91,7 +90,8 @@ def _shorten_arguments(arguments: str, tokens: int, count: Count, note: str) -> 
 
     _each_string(value, weigh)
     cap = level(leaves, max(0, tokens - (count(arguments) - sum(leaves))))
-    return json.dumps(_each_string(value, lambda text: head_and_tail(text, cap, count, note)), ensure_ascii=False)
+    short = json.dumps(_each_string(value, lambda text: head_and_tail(text, cap, count, note)), ensure_ascii=False)
+    return short if count(short) < count(arguments) else arguments
 
 
 def _each_string(value: Any, change: Callable[[str], str]) -> Any:

@@ -40,7 +40,7 @@ def describe(media: Media, turn: int) -> str:
         data = media.source.partition("base64,")[2] or media.source
         size = len(data) * 3 // 4
         parts.append(f"{size / 1_000:,.0f} kB" if size >= 1_000 else f"{size} bytes")
-    return f"[{' '.join(part for part in parts if part)}, turn {turn + 1}]"
+    return f"[{' '.join(part for part in parts if part)}, turn {turn}]"
 
 
 def pieces(views: Sequence[View], turns: Sequence[int], count: Count, room: int) -> list[Piece]:
@@ -49,7 +49,7 @@ def pieces(views: Sequence[View], turns: Sequence[int], count: Count, room: int)
     found: list[Piece] = []
     for view, turn in zip(views, turns, strict=True):
         for who, text in _parts(view, turn, names):
-            found += _pieces(f"{_KEY} [{turn + 1}] {who}", sendable(text), count, room)
+            found += _pieces(f"{_KEY} [{turn}] {who}", sendable(text), count, room)
     return found
 
 

@@ -39,6 +39,8 @@ class Thread:
     """The size at which a compaction came to nothing."""
     looked_at: int = 0
     """The size at which it was last looked whether clearing pays."""
+    early_at: int = 0
+    """The size at which a summary was last begun in the background."""
     called: float = 0.0
     """When the last call was, by the monotonic clock."""
     said: str = ""
@@ -98,7 +100,7 @@ class Thread:
 
     def adopt(self, messages: Sequence[Message], format_: Format, views: Sequence[View], sizes: Sequence[int]) -> None:
         """Go on from this list, which was read and measured elsewhere."""
-        self.format = format_
+        self.format, self.early_at = format_, 0
         self.messages, self.contents = list(messages), contents_of(messages)
         self.views, self.sizes, self.total = list(views), list(sizes), sum(sizes)
 

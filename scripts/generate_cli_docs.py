@@ -1,0 +1,83 @@
+"""Write `docs/cli.md` from the commands themselves; a test compares the two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from unabridged.cli.app import EXIT_CODES, app
+
+PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
+
+HEAD = """\
+# The command line
+
+<!-- made by scripts/generate_cli_docs.py: change the commands, not this page -->
+
+For a person with a session file that is too long, or broken, and for a look into the record.
+
+- The file that is read is never changed; a result goes to `-o`, whole or not at all.
+- In a pipe, and with `NO_COLOR`, there are no colours and no progress bars; `--json` prints one JSON document and
+  nothing else. What is for the person goes to standard error.
+- Sizes: `32768`, `32k`, `1.5m`; 1k is 1,000. Indices of messages count from 0, as `check` and `measure` give them.
+- A conversation's thread is found by the compactions that stand in it; a new one is named after its file and folder.
+- `unabridged --install-completion` sets up the shell's completion.
+
+![The page that `show --html` writes](images/show-html.png)
+"""
+
+
+def page() -> str:
+    """The reference, whole."""
+    return "\n".join([HEAD, *_exit_codes(), *_environment(), *_commands()])
+
+
+def _exit_codes() -> Iterator[str]:
+    yield "## Exit codes\n\n| code | meaning |\n| --- | --- |"
+    yield from (f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
+    yield ""
+
+
+def _environment() -> Iterator[str]:
+    yield "## Environment\n\n| variable | stands for |\n| --- | --- |"
+    found = {str(p.envvar): p.opts[0] for command in _tree().values() for p in command.params if p.envvar}
+    yield from (f"| `{name}` | `{option}` |" for name, option in sorted(found.items()))
+    yield "| `NO_COLOR` | no colours |\n"
+
+
+def _tree() -> dict[str, Any]:
+    group: Any = typer.main.get_command(app)
+    return dict(group.commands)
+
+
+def _commands() -> Iterator[str]:
+    for name, command in _tree().items():
+        arguments = [p for p in command.params if p.param_type_name == "argument"]
+        needed = [p for p in command.params if p.param_type_name == "option" and p.required]
+        usage = " ".join(p.name.upper() if p.required else f"[{p.name.upper()}]" for p in arguments)
+        usage += "".join(f" {p.opts[0]} {p.name.rstrip('_').upper()}" for p in needed)
+        yield f"## {name}\n\n```\nunabridged {name} {usage}".rstrip() + " [OPTIONS]\n```\n"
+        yield f"{command.help}\n"
+        yield f"`{command.epilog.removeprefix('Example: ')}`\n"
+        yield "| option | meaning |\n| --- | --- |"
+        yield from (_row(parameter) for parameter in command.params)
+        yield ""
+
+
+def _row(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        names = f"`{parameter.name.upper()}`"
+    else:
+        names = ", ".join(f"`{name}`" for name in parameter.opts)
+    notes = [str(parameter.help or "")]
+    if parameter.default not in (None, False, ()) and parameter.param_type_name == "option":
+        notes.append(f"Default: {parameter.default}.")
+    return f"| {names} | {' '.join(notes)} |".replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"{PAGE.name}: {len(_tree())} commands")

@@ -1,0 +1,9 @@
+"""The command line: for a person with a file that is too long, or broken, and for a look into the record.
+
+Reading order: `options` (what the commands share), `screen` (terminal, pipes, JSON, progress), then a file for each
+group of commands: `compact`, `measure`, `check`, `watch`, `records`, `restore`, `serve`. `page` makes the HTML page.
+"""
+
+from unabridged.cli.app import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,96 @@
+"""The commands in one place, and the one place where an error becomes a line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+from typing import Annotated
+
+import typer
+
+from unabridged import __version__
+from unabridged.cli import check, compact, measure, records, restore, serve, watch
+from unabridged.cli.screen import fail
+from unabridged.errors import IllegalConversation, UnabridgedError, WontFit
+
+EXIT_CODES = {
+    0: "done",
+    1: "the conversation can't be made to fit or be mended, a provider would refuse it, or the archive is damaged",
+    2: "wrong input: the message says what to do",
+    130: "interrupted; there is no half-written file",
+}
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Keep an agent's conversation inside its model's window, and lose nothing on the way.",
+    epilog="Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+FILES, RECORD, SERVING = "Session files", "The record", "Serving"
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Keep an agent's conversation inside its model's window, and lose nothing on the way."""
+
+
+def _add(panel: str, *commands: tuple[object, str]) -> None:
+    for command, example in commands:
+        app.command(rich_help_panel=panel, epilog=f"Example: {example}")(command)  # type: ignore[type-var]
+
+
+_add(
+    FILES,
+    (compact.compact, "unabridged compact session.json --window 32k -o shorter.json"),
+    (measure.measure, "unabridged measure session.jsonl --model claude-opus-5-5"),
+    (check.check, "unabridged check session.jsonl --repair -o mended.jsonl"),
+    (watch.watch, "unabridged watch ~/.claude/projects/my-project/session.jsonl"),
+)
+_add(
+    RECORD,
+    (records.threads, "unabridged threads --archive sqlite:///agent.db"),
+    (records.show, "unabridged show my-thread --html my-thread.html"),
+    (records.search, "unabridged search 'invoice 4711' --thread my-thread"),
+    (records.read, "unabridged read 12 --thread my-thread"),
+    (records.verify, "unabridged verify --archive sqlite:///agent.db"),
+    (restore.replay, "unabridged replay shorter.json -o whole.json"),
+    (restore.undo, "unabridged undo shorter.json -o before.json"),
+    (restore.export, "unabridged export my-thread --as text -o my-thread.txt"),
+    (restore.forget, "unabridged forget my-thread"),
+    (restore.prune, "unabridged prune --older-than 90d"),
+)
+_add(SERVING, (serve.mcp, "unabridged mcp --archive sqlite:///agent.db --thread my-thread"))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The console script: run a command, and end with its exit code. Never a traceback for what a user can mend."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that can't show a letter shows a question mark instead
+            stream.reconfigure(errors="replace")
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="unabridged")
+    except (WontFit, IllegalConversation) as error:
+        fail(str(error), 1)
+    except BrokenPipeError:
+        sys.stderr.close()  # nobody reads on: there is nobody to tell
+        raise SystemExit(0) from None
+    except (UnabridgedError, OSError) as error:
+        fail(str(error), 2)
+    except MemoryError:
+        fail("there is not enough memory for this file: split it, or free some", 2)
+    except KeyboardInterrupt:
+        fail("interrupted", 130)

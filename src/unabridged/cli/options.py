@@ -1,0 +1,155 @@
+"""What the commands share: their common options, and how sizes, triggers and ages are written."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unabridged.archive import open_archive
+from unabridged.archive.opening import default_url
+from unabridged.archive.protocol import Archive
+from unabridged.cli.screen import reading, tell
+from unabridged.errors import SettingsError
+from unabridged.formats import FORMATS, Message, format_named
+from unabridged.rewrite import marked_ids
+from unabridged.sessions import KINDS, Loaded, load
+
+NAMES = ", ".join((*FORMATS, *KINDS))
+
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="JSON or JSON Lines of messages, or a session of Claude Code, Codex CLI or pi.",
+        readable=False,  # who reads it says why it can't be read, in one line
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="Where the result goes; never the file that was read.", readable=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, and nothing else.")]
+FormatName = Annotated[
+    str | None, typer.Option("--format", help=f"Read the file as this, whatever it looks like: {NAMES}.")
+]
+Which = Annotated[
+    str | None, typer.Option("--which", help="Which of several conversations in the file: index from 0, or id.")
+]
+MaxSize = Annotated[str, typer.Option("--max-size", help="A larger file is refused unread: 500m, 2g.")]
+ModelName = Annotated[
+    str | None,
+    typer.Option("--model", help="The model that reads the conversation: window, tokens, prices. Default: the file's."),
+]
+ArchiveUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--archive",
+        envvar="UNABRIDGED_ARCHIVE",
+        help="sqlite:///agent.db, dir:///folder or postgresql://… Default: in the user's data folder.",
+    ),
+]
+Namespace = Annotated[
+    str, typer.Option("--namespace", envvar="UNABRIDGED_NAMESPACE", help="Whose conversations these are.")
+]
+ThreadName = Annotated[str | None, typer.Option("--thread", help="The conversation's name in the archive.")]
+ThreadArgument = Annotated[str, typer.Argument(help="The conversation's name in the archive.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+NAMESPACE = "cli"
+MAX_SIZE = "1g"
+
+_NUMBER = re.compile(r"([\d_,]*\.?\d+)\s*([kmg]?)b?", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
+_AGE = re.compile(r"(\d+)\s*([hdwmy])", re.IGNORECASE)
+_SECONDS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
+
+
+def number(text: str, what: str) -> int:
+    """32768, 32k, 1.5m or 2g as a number; 1k is 1,000."""
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
+        raise SettingsError(f"can't read {what} of {text!r}: write 32768, 32k or 1m")
+    digits, unit = match.groups()
+    return int(float(re.sub("[_,]", "", digits)) * _UNITS[unit.lower()])
+
+
+def age(text: str) -> int:
+    """36h, 90d, 12w, 6m or 2y in seconds."""
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
+        raise SettingsError(f"can't read an age of {text!r}: write 36h, 90d, 12w, 6m or 2y")
+    return int(match[1]) * _SECONDS[match[2].lower()]
+
+
+def trigger_of(texts: list[str]) -> Any:
+    """Any of these: `0.85`, `85%`, `170k`, `messages=300`, `tokens=50k+messages=100` (both together), or `never`."""
+    if texts == ["never"]:
+        return None
+    return [dict(condition("trigger", part) for part in text.split("+")) for text in texts]
+
+
+def keep_of(texts: list[str]) -> Any:
+    """The smallest of these: `0.1`, `10%`, `8k`, `messages=20`."""
+    return [condition("keep", text) for text in texts]
+
+
+def condition(option: str, text: str) -> tuple[str, float]:
+    """One measure and its value; a number alone is a share of the window up to 1, tokens above."""
+    measure, equals, value = text.strip().rpartition("=")
+    try:
+        if value.endswith("%"):
+            share = float(value[:-1]) / 100
+        else:
+            share = float(value) if "." in value or value == "1" else 0.0
+    except ValueError:
+        share = 0.0
+    if equals and measure not in {"tokens", "messages", "fraction"}:
+        raise SettingsError(f"--{option} knows tokens=, messages= and fraction=; got {text!r}")
+    if measure == "fraction" or (not equals and 0 < share <= 1):
+        return "fraction", share
+    return measure or "tokens", number(value, f"a {option}")
+
+
+def loaded_from(file: Path, format_: str | None, which: str | None, max_size: str) -> Loaded:
+    """The conversation in the file, read with a progress bar; what is odd about it is said."""
+    chosen = int(which) if which is not None and which.isdecimal() else which
+    with reading(file) as progress:
+        loaded = load(file, format=format_, which=chosen, max_size=number(max_size, "a size"), progress=progress)
+    for warning in loaded.warnings[:3]:
+        tell(f"{file}: {warning}")
+    if len(loaded.warnings) > 3:
+        tell(f"{file}: {len(loaded.warnings) - 3:,} more lines like that")
+    return loaded
+
+
+@contextmanager
+def opened(url: str | None, *, new: bool = False) -> Iterator[Archive]:
+    """The archive at the URL, closed in the end. Only `new` makes one: a typing error leaves no empty archive."""
+    where = url if url is not None else default_url()
+    scheme, slashes, path = where.partition(":///")
+    if not new and slashes and scheme in {"sqlite", "dir"} and not Path(path).expanduser().exists():
+        raise SettingsError(f"there is no archive at {where}: name one with --archive or UNABRIDGED_ARCHIVE")
+    archive = open_archive(where)
+    try:
+        yield archive
+    finally:
+        archive.close()
+
+
+def thread_of(archive: Archive, namespace: str, messages: list[Message], format_: str, file: Path) -> str:
+    """The thread a conversation belongs to: that of a compaction that stands in it, else the file's own.
+
+    Files in different folders may have the same name: the place is part of it.
+    """
+    reader = format_named(format_)
+    for message in messages:
+        for record_id in marked_ids(reader.read(message)):
+            if (scope := archive.locate(namespace, record_id)) is not None:
+                return scope.thread
+    place = hashlib.sha256(str(file.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:6]
+    return f"{file.stem}-{place}"

@@ -1,0 +1,105 @@
+"""Terminal and pipe: consoles, one-line errors, JSON, progress bars, and text that can't do anything but be read."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+# Escape sequences, and marks that turn text around or hide it: a terminal obeys them, whoever wrote them.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+def console() -> Console:
+    """Standard output: colours in a terminal, plain text in a pipe or with NO_COLOR."""
+    return Console(highlight=False, emoji=False)
+
+
+def plain(text: str) -> str:
+    """The text with everything that a terminal would obey shown by its number."""
+    text = text.replace("\r\n", "\n")
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def one_line(text: str, most: int = 120) -> str:
+    """The beginning of a text on one line."""
+    line = " ".join(plain(text[: 4 * most]).split())
+    return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 1]}…"
+
+
+def spans(turns: Iterable[tuple[int, int]]) -> str:
+    """Half-open ranges of turns, counted from 0, as people write them: 0-70, 72, 75-80."""
+    return ", ".join(str(first) if last - first == 1 else f"{first}-{last - 1}" for first, last in turns)
+
+
+def tell(message: str) -> None:
+    """One line for the person, on standard error, so that pipes stay clean."""
+    Console(stderr=True, highlight=False, emoji=False, soft_wrap=True).print(Text(f"unabridged: {plain(message)}"))
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """End with one line that says what to do."""
+    tell(" ".join(message.split()))
+    raise SystemExit(code)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output, in ASCII, so that no pipe can break it."""
+    typer.echo(json.dumps(value, ensure_ascii=True, default=str))
+
+
+def ask(question: str, *, yes: bool) -> None:
+    """Go on if the person says so; in a script, only `--yes` says so."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        fail("nobody is there to ask: say --yes to go on. Nothing was done", 2)
+    if not typer.confirm(question, err=True):
+        fail("nothing was done", 2)
+
+
+@contextmanager
+def reading(file: Path) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar for a file that takes a while; gets bytes so far and in all. Silent in a pipe."""
+    err = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(f"reading {plain(file.name)}", total=None)
+        yield lambda done, size: progress.update(task, completed=done, total=size)
+
+
+@contextmanager
+def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A progress bar for work on many things; called once for each. Silent in a pipe."""
+    err = Console(stderr=True)
+    with Progress(console=err, transient=True, disable=not err.is_terminal or total < 2_000) as progress:
+        task = progress.add_task(what, total=total)
+        done = 0
+
+        def step() -> None:
+            nonlocal done
+            done += 1
+            if done % 256 == 0:  # drawing is not the work
+                progress.update(task, completed=done)
+
+        yield step
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A spinner while something takes its time. Silent in a pipe."""
+    err = Console(stderr=True)
+    if not err.is_terminal:
+        yield
+        return
+    with err.status(what):
+        yield

@@ -1,0 +1,112 @@
+"""Pieces of text as they may stand in a summary: sentences, single lines, shortened, quoted without harm.
+
+Everything that a tool or the model said passes through `quote` before it is written down, so that no line of it can
+pose as one of ours, as a role, or as the end of the turn. People's words are carried as they are.
+"""
+
+from __future__ import annotations
+
+import re
+
+# A sentence ends with its mark and a space, or with a CJK mark, or with the line; not after an abbreviation or initial.
+_ABBREVIATED = (
+    "e.g. i.e. z.B. d.h. u.a. vs. etc. no. Nr. ca. Dr. Mr. Mrs. Ms. Prof. St. Jr. incl. excl. approx. max. min. Inc."
+)
+_END = re.compile(
+    r"(?<=[.!?\u2026\u061f\u0964])"
+    + "".join(rf"(?<!\b{re.escape(word)})" for word in _ABBREVIATED.split())
+    + r"(?<!\b[A-Z]\.)[\"'\u201d\u2019\u00bb)\]]*\s+(?=\S)"
+    r"|(?<=[\u3002\uff01\uff1f\uff61])[\u300d\u300f\u201d\u2019\uff09]*\s*(?=\S)"
+    r"|\n+"
+)
+_BULLET = re.compile(r"^(?:[-*+\u2022\u00b7\u2013\u2014]|\(?\d{1,3}[.)\u3001:]|#{1,6})\s+")
+_FENCED = re.compile(r"^(?P<fence>```+|~~~+).*?(?:^(?P=fence)\s*$|\Z)", re.MULTILINE | re.DOTALL)
+
+# What a host, a provider or we ourselves would take for structure: role tags, turn marks, our own wrappers.
+_TAGS = re.compile(
+    r"<(?=\||!--|<?/?\s*(?:system|user|assistant|human|tool|developer|function|invoke|summary|ledger|request|rules?"
+    r"|instructions?|context|conversation|transcript|message|antml|unabridged|important|admin|sys|inst)"
+    r"\b[^<>\n]{0,80}>)",
+    re.IGNORECASE,
+)
+_BRACKETS = re.compile(r"\[(?=/?(?:INST|SYS|SYSTEM|USER|ASSISTANT|unabridged|end of summary)\b)", re.IGNORECASE)
+_ROLES = re.compile(
+    r"(?:(?<=\A)|(?<=[\n.!?;\"'`*#>)\]] )|(?<=[\n*#>|]))(\*{0,3}(?:system|user|human|assistant|developer|tool|admin)"
+    r"(?:\s(?:message|prompt|turn|note|instruction))?\*{0,3})\s?[:\uff1a]",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r"(?:^|(?<=\s))#{2,6}\s+")
+_RULES = re.compile(r"([-=~_*`])\1{3,}")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028\u2029\u2060\ufeff\ud800-\udfff]|[\U000e0000-\U000e007f]|\x1b\\[[0-9;]*m"
+)
+_SPACE = re.compile(r"\s+")
+
+
+def sentences(text: str) -> list[str]:
+    """The text in sentences, bullets and lines, in order, each without its surrounding white space."""
+    return [piece for piece in (part.strip() for part in _END.split(text)) if piece]
+
+
+def bare(sentence: str) -> str:
+    """The sentence without the bullet or number it began with."""
+    return _BULLET.sub("", sentence)
+
+
+def without_fences(text: str) -> str:
+    """The text without its fenced blocks: code and logs are not what somebody says."""
+    return _FENCED.sub("\n", text) if "```" in text or "~~~" in text else text
+
+
+def one_line(text: str, limit: int = 0) -> str:
+    """The text on one line; with a limit, its beginning up to the last whole word that fits."""
+    if limit and len(text) > 8 * limit:
+        text = text[: 8 * limit]
+    line = _SPACE.sub(" ", text).strip()
+    if not limit or len(line) <= limit:
+        return line
+    cut = line[: max(limit - 1, 0)]
+    # Text without spaces (CJK, long ids) is cut where the limit falls.
+    space = cut.rfind(" ", limit * 2 // 3)
+    return (cut[:space] if space > 0 else cut).rstrip(" ,;:") + "…"
+
+
+def head_and_tail(text: str, limit: int, mark: str = " … ") -> str:
+    """The text, or when it is longer than `limit` its beginning and its end around a mark."""
+    if len(text) <= limit:
+        return text
+    room = max(limit - len(mark), 2)
+    head = room * 2 // 3
+    return text[:head].rstrip() + mark + text[len(text) - (room - head) :].lstrip()
+
+
+def escaped(text: str) -> str:
+    r"""The text on one line with `\n` and `\t` where its lines and tabs were: how a command is shown."""
+    return text.replace("\r", "").replace("\n", "\\n").replace("\t", "\\t")
+
+
+def neutral(text: str) -> str:
+    """The text with everything that could pose as structure made harmless, and still readable.
+
+    The bracket of `<system>` and the colon of `User:` become look-alikes that nothing parses, a heading loses its
+    hashes, and our own quotation marks become plain ones.
+    """
+    text = _CONTROL.sub("", text)
+    text = _TAGS.sub(lambda found: "\u2039" + found[0][1:], text)
+    text = _BRACKETS.sub("(", text)
+    text = _ROLES.sub("\\1\ua789", text)
+    text = _HEADING.sub("", text)
+    text = _RULES.sub(r"\1\1\1", text)
+    return text.replace("\u201c", '"').replace("\u201d", '"')
+
+
+def quote(text: str, limit: int = 0) -> str:
+    """What a tool or the model said, on one line, between our quotation marks, which nothing inside can close."""
+    return f"\u201c{neutral(one_line(text, limit))}\u201d"
+
+
+def fenced(text: str) -> str:
+    """A person's words exactly as they are, between two fences longer than any in the text."""
+    longest = max((len(run) for run in re.findall(r"~{3,}", text)), default=2)
+    fence = "~" * max(longest + 1, 3)
+    return f"{fence}\n{text}\n{fence}"

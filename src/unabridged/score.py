@@ -1,0 +1,130 @@
+"""How much of what an agent needs next a shorter context still holds.
+
+A conversation is cut; the file names and identifiers in the calls that come after the cut (in text protocols: in the
+assistant's turns) that stood before it, and were not shown again before they were used, are what the agent needs. What
+the compacted context holds of them is its score. Plain strings, no judge, no model: anybody can check it by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+CALLS = 60
+"""How many calls after the cut count as next."""
+
+_PATH = re.compile(r"(?:[A-Za-z0-9_.-]+/)+[A-Za-z0-9_.-]+\.[A-Za-z0-9]{1,6}")
+_NAME = re.compile(r"\b[A-Za-z_][A-Za-z0-9_]{7,}\b")
+_HUMP = re.compile(r"[a-z][A-Z]")
+_TEXTS = frozenset({"text", "input_text", "output_text"})
+
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What is needed next: paths (held when their file name is), and identifiers."""
+
+    files: frozenset[str]
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How many of the needed files and names a text holds."""
+
+    files: int
+    files_needed: int
+    names: int
+    names_needed: int
+
+
+def needs(before: Sequence[Message], after: Sequence[Message], calls: int = CALLS) -> Needs:
+    """The files and names of the next calls that stood before the cut and were not shown again before their use."""
+    known = "\n".join(text for message in before for _, text in _texts(message))
+    files: set[str] = set()
+    names: set[str] = set()
+    shown: set[str] = set()
+    seen = 0
+    for message in after:
+        parts = list(_texts(message))
+        acts_in_text = message["role"] == "assistant" and not any(is_call for is_call, _ in parts)
+        for is_call, text in parts:
+            if is_call or acts_in_text:
+                seen += 1
+                files |= {path for path in _PATH.findall(text) if path in known and path not in shown}
+                names |= {
+                    name for name in set(_NAME.findall(text)) if _exact(name) and name in known and name not in shown
+                }
+            elif message["role"] != "assistant":
+                shown |= {*_PATH.findall(text), *_NAME.findall(text)}
+        if seen >= calls:
+            break
+    return Needs(frozenset(files), frozenset(names))
+
+
+def held(text: str, needed: Needs) -> Held:
+    """How much of what is needed stands in the text; of a file its name is enough."""
+    return Held(
+        sum(path.rpartition("/")[2] in text for path in needed.files),
+        len(needed.files),
+        sum(name in text for name in needed.names),
+        len(needed.names),
+    )
+
+
+def cuts(messages: Sequence[Message], every: int = 24_000) -> list[int]:
+    """Where the conversation has grown by another `every` tokens (characters of its JSON / 4); never at its end."""
+    found: list[int] = []
+    size, limit = 0.0, float(every)
+    for i, message in enumerate(messages[:-1]):
+        size += len(json.dumps(message, default=str)) / 4
+        if size >= limit:
+            found.append(i + 1)
+            limit = (size // every + 1) * every
+    return found
+
+
+def average(scores: Mapping[str, Sequence[Held]]) -> tuple[float, float]:
+    """The shares of files and names held: averaged over the cuts of each conversation, then over conversations."""
+    return _average(scores, "files"), _average(scores, "names")
+
+
+def _average(scores: Mapping[str, Sequence[Held]], kind: str) -> float:
+    shares = []
+    for of_one in scores.values():
+        counted = [one for one in of_one if getattr(one, f"{kind}_needed")]
+        if counted:
+            shares.append(sum(getattr(one, kind) / getattr(one, f"{kind}_needed") for one in counted) / len(counted))
+    return sum(shares) / len(shares) if shares else 1.0
+
+
+def _exact(word: str) -> bool:
+    return "_" in word or _HUMP.search(word) is not None
+
+
+def _texts(message: Message) -> Iterator[tuple[bool, str]]:
+    """Every part of a message as (is it a call's arguments, its text), in Chat Completions or Anthropic form."""
+    content = message.get("content")
+    if isinstance(content, str):
+        yield False, content
+    for block in content if isinstance(content, list) else ():
+        kind = block.get("type")
+        if kind in _TEXTS:
+            yield False, block["text"]
+        elif kind == "tool_use":
+            yield True, json.dumps(block.get("input"))
+        elif kind == "tool_result":
+            inner = block.get("content")
+            blocks = inner if isinstance(inner, list) else ()
+            yield (
+                False,
+                inner
+                if isinstance(inner, str)
+                else " ".join(part.get("text", "") for part in blocks if isinstance(part, dict)),
+            )
+    for call in message.get("tool_calls") or ():
+        yield True, call["function"]["arguments"]

@@ -1,0 +1,44 @@
+"""Fakes and strategies for tests of your own: shipped, typed, and used by this project's own suite.
+
+Read in this order: `script` (what happens), `wire…` (as messages of one provider), `conversations` (the strategies),
+`rules` (what a provider refuses), `upstreams` and `models` (stand-ins for providers and summarisers). `ArchiveContract`
+is the suite that every archive runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from unabridged.testing.conversations import Conversation, conversations, damage, make_conversation, shapes
+from unabridged.testing.models import ScriptedModel, Slow
+from unabridged.testing.rules import refusals
+from unabridged.testing.script import Shape
+from unabridged.testing.upstreams import Refused, SigningUpstream, StrictUpstream
+
+if TYPE_CHECKING:
+    from unabridged.archive.contract import ArchiveContract
+
+__all__ = [
+    "ArchiveContract",
+    "Conversation",
+    "Refused",
+    "ScriptedModel",
+    "Shape",
+    "SigningUpstream",
+    "Slow",
+    "StrictUpstream",
+    "conversations",
+    "damage",
+    "make_conversation",
+    "refusals",
+    "shapes",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """`ArchiveContract` is imported when it is used: it needs pytest, the rest does not."""
+    if name == "ArchiveContract":
+        from unabridged.archive.contract import ArchiveContract  # noqa: PLC0415 - see above
+
+        return ArchiveContract
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

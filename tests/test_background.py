@@ -1,0 +1,167 @@
+"""Summaries made early: no turn waits for one before the budget is reached, and a stale one is never used."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from conversations import anthropic_round, assistant, long_chat, user
+from unabridged import Compactor, Settings
+from unabridged.archive.memory import MemoryArchive
+from unabridged.archive.protocol import Scope
+from unabridged.ask import Ask, Reply
+from unabridged.errors import SettingsError
+
+PROSE = "They went through many questions about details, one after another, and settled each of them."
+
+
+class Gate:
+    """A summariser that answers when it is let."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.asks: list[Ask] = []
+
+    def __call__(self, ask: Ask) -> Reply:
+        self.asks.append(ask)
+        self.open.wait(30)
+        return Reply(PROSE, "end", model="slow")
+
+
+def grow(engine: Compactor, upto: int, messages: list[Any] | None = None) -> list[Any]:
+    """A chat that takes just less than so many tokens."""
+    grown = list(messages or long_chat(1, words=8))
+    while True:
+        more = [
+            *grown,
+            assistant(f"Answer {len(grown)}, with some words."),
+            user(f"Question {len(grown)}, what of it?"),
+        ]
+        if engine.plan(more).tokens >= upto:
+            return grown
+        grown = more
+
+
+def settle(engine: Compactor, thread: str) -> None:
+    engine._early.wait(engine._scope([], thread), 20)  # noqa: SLF001 - waits for the background work itself
+
+
+def test_a_summary_is_made_near_the_trigger_and_swapped_in_at_it_without_a_wait() -> None:
+    gate = Gate()
+    settings = Settings(background=0.7, deadline=30)
+    with Compactor(gate, window=4_000, archive="memory:", settings=settings) as engine:
+        near = grow(engine, int(0.8 * engine.limits.target))
+        start = time.monotonic()
+        assert engine.fit(near, thread="t").messages is near
+        full = grow(engine, engine.limits.budget, near)
+        waiting = engine.fit(full, thread="t")  # pulled, but it still fits: nobody waits
+        assert waiting.messages is full
+        assert "in the background" in waiting.why
+        assert time.monotonic() - start < 15
+        gate.open.set()
+        settle(engine, "t")
+        made = len(gate.asks)
+        more = [*full, assistant("Arrived meanwhile."), user("And this too.")]
+        fitted = engine.fit(more, thread="t")
+        assert fitted.changed
+        assert fitted.receipt is not None
+        assert "made early" in fitted.receipt.reason
+        assert fitted.messages[-2:] == more[-2:]
+        assert len(gate.asks) == made
+        assert engine.replay(fitted.messages, thread="t") == more
+
+
+def test_at_the_budget_the_turn_waits_for_what_is_being_made() -> None:
+    gate = Gate()
+    settings = Settings(background=0.7, deadline=30)
+    with Compactor(gate, window=4_000, archive="memory:", settings=settings) as engine:
+        near = grow(engine, int(0.8 * engine.limits.target))
+        engine.fit(near, thread="t")
+        over = grow(engine, engine.limits.budget + 1_000, near)
+        threading.Timer(0.3, gate.open.set).start()
+        fitted = engine.fit(over, thread="t")
+        assert fitted.tokens_after <= engine.limits.budget
+        assert PROSE in str(fitted.messages[0])
+
+
+def test_what_was_made_for_an_edited_beginning_is_never_used() -> None:
+    gate = Gate()
+    gate.open.set()
+    settings = Settings(background=0.7, deadline=30)
+    with Compactor(gate, window=4_000, archive="memory:", settings=settings) as engine:
+        near = grow(engine, int(0.8 * engine.limits.target))
+        engine.fit(near, thread="t")
+        settle(engine, "t")
+        made = len(gate.asks)
+        edited = [user("Something else entirely."), *near[1:]]
+        over = grow(engine, engine.limits.budget + 500, edited)
+        fitted = engine.fit(over, thread="t")
+        assert engine.replay(fitted.messages, thread="t") == over
+        assert len(gate.asks) > made
+
+
+def test_a_failing_summariser_in_the_background_changes_nothing() -> None:
+    def broken(_: Ask) -> Reply:
+        raise RuntimeError("down")
+
+    settings = Settings(background=0.7, deadline=1, retries=0, cool_down=60)
+    with Compactor(broken, window=4_000, archive="memory:", settings=settings) as engine:
+        near = grow(engine, int(0.8 * engine.limits.target))
+        assert engine.fit(near, thread="t").messages is near
+        settle(engine, "t")
+        over = grow(engine, engine.limits.budget + 500, near)
+        fitted = engine.fit(over, thread="t")
+        assert fitted.receipt is not None
+        assert fitted.receipt.summariser == "model-free"
+
+
+def test_one_of_two_processes_makes_it() -> None:
+    archive, gate = MemoryArchive(), Gate()
+    settings = Settings(background=0.7, deadline=30)
+    engines = [Compactor(gate, window=4_000, archive=archive, settings=settings, namespace="n") for _ in range(2)]
+    near = grow(engines[0], int(0.8 * engines[0].limits.target))
+    for engine in engines:
+        engine.fit(near, thread="t")
+    time.sleep(0.5)
+    gate.open.set()
+    for engine in engines:
+        settle(engine, "t")
+    assert len(archive.records(Scope("n", "t"))) == 1
+    made = len(gate.asks)
+    assert len({ask.instruction for ask in gate.asks}) == made  # nothing was asked twice
+    full = grow(engines[0], engines[0].limits.budget, near)
+    one, other = (engine.fit(list(full), thread="t") for engine in engines)
+    assert one.messages == other.messages
+    assert one.changed
+    assert len(gate.asks) == made
+
+
+def test_thinking_said_between_the_making_and_the_swap_is_dropped_once_where_it_is_bound() -> None:
+    gate = Gate()
+    gate.open.set()
+    settings = Settings(background=0.5, deadline=30, clear=None)
+    with Compactor(gate, agent="claude-opus-5-5", window=6_000, archive="memory:", settings=settings) as engine:
+        messages: list[Any] = [user("the task")]
+        while engine.plan(messages).tokens < 0.6 * engine.limits.target:
+            messages += anthropic_round(f"s{len(messages)}", "result " * 60, thinking=f"thought {len(messages)}")
+        engine.fit(messages, thread="t")
+        settle(engine, "t")
+        while engine.plan(messages).trigger is None:
+            messages += anthropic_round(f"s{len(messages)}", "result " * 60, thinking=f"thought {len(messages)}")
+        swapped = engine.fit(messages, thread="t")
+        assert swapped.changed
+        assert "thought" not in str(swapped.messages)
+        later = [*messages, *anthropic_round("new", "fine", thinking="a new thought")]
+        again = engine.fit(later, thread="t")  # a caller who resends everything
+        assert again.messages[: len(swapped.messages)] == swapped.messages
+        assert "a new thought" in str(again.messages)
+        assert engine.replay(again.messages, thread="t") == later
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 1.5, -0.2, True])
+def test_a_share_outside_0_and_1_is_refused(wrong: float) -> None:
+    with pytest.raises(SettingsError, match="background"):
+        Settings(background=wrong)

@@ -1,0 +1,44 @@
+"""The reference is what the commands say, and every command says an example."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from cli_case import run
+from unabridged import __version__
+from unabridged.cli import app
+
+ROOT = Path(__file__).parent.parent
+GROUP: Any = typer.main.get_command(app)
+COMMANDS = list(GROUP.commands)
+
+
+def test_the_reference_is_up_to_date() -> None:
+    code = "import sys; sys.path.insert(0, 'scripts'); import generate_cli_docs as docs; print(docs.page(), end='')"
+    made = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert (ROOT / "docs" / "cli.md").read_text() == made, "run scripts/generate_cli_docs.py"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example_and_json(name: str) -> None:
+    done = run(name, "--help")
+    assert done.code == 0
+    assert f"unabridged {name}" in done.out
+    options = [option for parameter in GROUP.commands[name].params for option in parameter.opts]
+    assert "--json" in options or name == "mcp"  # whose standard output is the protocol's
+
+
+def test_the_version_and_the_exit_codes_are_told() -> None:
+    assert run("--version").out.strip() == __version__
+    assert "Exit codes" in run("--help").out
+
+
+def test_no_file_of_the_command_line_is_long() -> None:
+    for file in (ROOT / "src" / "unabridged" / "cli").glob("*.py"):
+        assert len(file.read_text().splitlines()) <= 300, file.name

@@ -1,0 +1,154 @@
+"""What was done is read off any agent's tools: by their names, their arguments, their commands, or the model's text."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger_case import answers, calls, observation, person, says
+from unabridged.actions import read_call, steps, written_action
+from unabridged.gather import gather
+from unabridged.messages import View
+from unabridged.outcomes import outcome
+from unabridged.shell import read_command
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "deed", "path"),
+    [
+        ("read", '{"path": "src/a.py"}', "read", "src/a.py"),
+        ("Read", '{"file_path": "/w/a.py", "limit": 10}', "read", "/w/a.py"),
+        ("view_file", '{"target_file": "a.py"}', "read", "a.py"),
+        ("str_replace_editor", '{"command": "view", "path": "/w/a.py"}', "read", "/w/a.py"),
+        ("str_replace_based_edit_tool", '{"command": "str_replace", "path": "b.py", "old_str": "x"}', "change", "b.py"),
+        ("Edit", '{"file_path": "a.py", "old_string": "x", "new_string": "y"}', "change", "a.py"),
+        ("write_file", '{"path": "new.py", "content": "x"}', "create", "new.py"),
+        ("apply_patch", '{"input": "*** Begin Patch\\n*** Update File: src/x.py\\n"}', "change", "src/x.py"),
+        ("apply_patch", '"*** Begin Patch\\n*** Delete File: src/x.py\\n"', "delete", "src/x.py"),
+        ("delete_file", '{"path": "old.py"}', "delete", "old.py"),
+        ("get_user_details", '{"user_id": "mia_3668"}', "read", None),
+        ("book_reservation", '{"flight": "HAT136"}', "create", None),
+        ("cancel_reservation", '{"id": "ZFA04Y"}', "delete", None),
+        ("think", '{"thought": "hm"}', "call", None),
+        ("bash", '{"command": "sed -i s/a/b/ src/x.py"}', "change", "src/x.py"),
+        ("shell", '{"command": ["bash", "-lc", "cat src/x.py"]}', "read", "src/x.py"),
+        ("execute_command", '{"command": "rm -f tmp/y.txt"}', "delete", "tmp/y.txt"),
+    ],
+)
+def test_a_tool_is_understood_by_its_name_and_arguments(tool: str, arguments: str, deed: str, path: str | None) -> None:
+    asked = read_call(tool, arguments)
+    if path is None:
+        assert (asked.deed, asked.touched) == (deed, ())
+    else:
+        touched = dict(asked.touched)
+        assert path in touched
+        assert deed in {asked.deed, touched[path]}
+
+
+@pytest.mark.parametrize(
+    "arguments", ["", "{", "null", "[1, 2]", '{"path": 3}', '{"a": {"b": [null, true]}}', "\x00", "[" * 5_000]
+)
+def test_odd_arguments_are_read_without_complaint(arguments: str) -> None:
+    read_call("edit_file", arguments)
+    read_call("bash", arguments)
+    read_call("", arguments)
+
+
+@pytest.mark.parametrize(
+    ("command", "deed", "touched"),
+    [
+        ("cat src/a.py | head -5", "read", {"src/a.py": "read"}),
+        ("cd /w && grep -rn 'class X' ./pkg --include='*.py'", "search", {"./pkg": "search"}),
+        ("cat > t.py << 'EOF'\nimport os\nos.remove('q.txt')\nEOF\npython t.py", "create", {"t.py": "create"}),
+        ("echo hi >> notes.md", "change", {"notes.md": "change"}),
+        ("python run.py > logs/out.log 2>&1", "run", {"run.py": "run", "logs/out.log": "create"}),
+        ("python - <<'E'\nopen('gen.py', 'w').write('x')\nE", "change", {"gen.py": "change"}),
+        ("mv a.py b.py", "move", {"a.py": "move", "b.py": "move"}),
+        ("git diff HEAD~1 -- src/a.py", "read", {"src/a.py": "read"}),
+        ("FOO=1 timeout 10 ./scripts/check.sh --fast", "run", {"./scripts/check.sh": "run"}),
+        ("echo 'a > b; rm x.py'", "run", {}),
+        ("", "run", {}),
+    ],
+)
+def test_a_shell_command_is_read_for_its_deeds(command: str, deed: str, touched: dict[str, str]) -> None:
+    read = read_command(command)
+    assert (read.deed, dict(read.touched)) == (deed, touched)
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "arguments"),
+    [
+        ("I look.\n\n<command>\nopen src/a.py\n</command>", "shell", "open src/a.py"),
+        ("Run it:\n```bash\nls -la\n```", "shell", "ls -la"),
+        ("<function=edit><parameter=path>a.py</parameter></function>", "edit", '{"path": "a.py"}'),
+        ('<tool_call>{"name": "grep", "arguments": {"q": "x"}}</tool_call>', "grep", '{"q": "x"}'),
+        ("Thought: hm\nAction: Search[python 3.13]", "Search", "python 3.13"),
+        ("Thought: hm\nAction: lookup\nAction Input: the sea", "lookup", "the sea"),
+    ],
+)
+def test_an_action_written_into_text_is_found(text: str, tool: str, arguments: str) -> None:
+    found = written_action(text)
+    assert found is not None
+    assert found[:2] == (tool, arguments)
+
+
+def test_plain_words_are_no_action() -> None:
+    assert written_action("All done. The parser works now.") is None
+
+
+def test_in_a_text_protocol_an_edit_goes_to_the_file_that_is_open() -> None:
+    views = [
+        person("fix it"),
+        says("<command>\nopen src/a.py\n</command>"),
+        observation(
+            "[File: /w/src/a.py (3 lines total)]\n1:x\n(Open file: /w/src/a.py)\n(Current directory: /w)\nbash-$"
+        ),
+        says("<command>\nedit 1:1\ny\nend_of_edit\n</command>"),
+        observation("ok\n(Open file: /w/src/a.py)\n(Current directory: /w)\nbash-$"),
+    ]
+    assert [step.touched for step in steps(views, range(5))] == [(("src/a.py", "read"),), (("/w/src/a.py", "change"),)]
+    (file,) = gather(views, answered=False).files
+    assert dict(file.deeds) == {"read": 1, "change": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "deed", "line", "failed"),
+    [
+        ("<returncode>1</returncode>\n<output>\nx\nValueError: bad\n</output>", "run", "ValueError: bad", True),
+        ("<returncode>0</returncode>\n<output>\n</output>", "run", "", False),
+        ("== 2 failed, 5 passed in 0.1s ==", "run", "== 2 failed, 5 passed in 0.1s ==", True),
+        ("== 5 passed in 0.1s ==", "run", "== 5 passed in 0.1s ==", False),
+        ("cat: x: No such file or directory", "read", "cat: x: No such file or directory", True),
+        ("def f():\n    raise ValueError('x')\n" * 40, "read", "80 lines", False),
+        ("src/a.ts(3,1): error TS2345: bad\n", "run", "src/a.ts(3,1): error TS2345: bad", True),
+        ("", "search", "no match", False),
+        ("done", "change", "done", False),
+    ],
+)  # fmt: skip
+def test_an_outcome_is_the_line_that_tells_how_it_ended(text: str, deed: str, line: str, failed: bool) -> None:
+    assert outcome(text, deed) == (line, failed)  # type: ignore[arg-type]
+
+
+def test_an_answer_marked_as_error_failed_whatever_it_says() -> None:
+    assert outcome("fine", "run", error=True) == ("fine", True)
+
+
+def test_parallel_calls_and_reused_ids_get_their_own_answers() -> None:
+    views: list[View] = [calls("bash", command="a"), answers("one"), calls("bash", command="b"), answers("two")]
+    assert [step.action.outcome for step in steps(views, range(4))] == ["one", "two"]
+
+
+def test_a_call_without_an_answer_has_no_result() -> None:
+    ledger = gather([person("go"), calls("bash", command="make")], answered=False)
+    assert [action.answered for action in ledger.actions] == [False]
+
+
+def test_one_file_has_one_entry_however_its_path_was_written() -> None:
+    views = [
+        person("look at theme.ts"),
+        calls("read", path="/home/me/app/src/theme.ts"), answers("x"),
+        calls("edit", path="src/theme.ts", new_text="y"), answers("ok"),
+        calls("bash", command="cat ./src/theme.ts"), answers("x"),
+    ]  # fmt: skip
+    (file,) = gather(views, answered=False).files
+    assert file.path == "/home/me/app/src/theme.ts"
+    assert dict(file.deeds) == {"read": 2, "change": 1, "mention": 1}

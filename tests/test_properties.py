@@ -1,0 +1,450 @@
+"""The promises, each held by thousands of generated conversations per format.
+
+One example runs one conversation through everything: fitted at once, fitted again, grown turn by turn by a caller who
+keeps the list and by one who resends it, replayed and undone. `UNABRIDGED_EXAMPLES` sets how many; a failing example
+prints the `Shape` and the window that reproduce it, made as small as can be unless `UNABRIDGED_SHRINK` is 0.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from unabridged import ArchiveError, Compaction, Compactor, Settings, WontFit, check
+from unabridged.archive import Part, Record
+from unabridged.archive.memory import MemoryArchive
+from unabridged.formats import FORMATS
+from unabridged.formats.base import get
+from unabridged.origin import with_origins
+from unabridged.rewrite import ACKNOWLEDGMENT, BRIDGE
+from unabridged.settings import limits
+from unabridged.testing import (
+    Conversation,
+    Shape,
+    SigningUpstream,
+    damage,
+    make_conversation,
+    refusals,
+    shapes,
+)
+
+EXAMPLES = int(os.environ.get("UNABRIDGED_EXAMPLES", "2000"))
+WINDOWS = (2_000, 3_000, 4_000)
+SYSTEM = "You are the assistant of a small company. Be brief."
+BOUND, SIGNED = "claude-opus-6", "claude-sonnet-4-5"
+TOOLS = [{"name": "read_file", "description": "Read a file.", "parameters": {"type": "object", "properties": {}}}]
+profile = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,  # the suite says the same every time; soak finds what is new
+    database=None,
+    print_blob=False,
+    phases=[Phase.generate] if os.environ.get("UNABRIDGED_SHRINK") == "0" else [Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),
+)
+fewer = settings(profile, max_examples=max(20, EXAMPLES // 10))
+
+
+def compactor_for(format_: str, window: int, **more: Any) -> Compactor:
+    return Compactor(window=window, archive="memory:", format=format_, **more)
+
+
+METERS = {format_: compactor_for(format_, 10**9) for format_ in FORMATS}
+"""Never compact anything; say how large a list is."""
+
+
+def fixed_for(window: int) -> dict[str, Any]:
+    """System prompt and tools; a provider's own prompt for tools would leave nothing of the smallest windows."""
+    return {"system": SYSTEM, "tools": TOOLS if window > 3_000 else None}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal all the way down, and of the same types."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+def is_filler(message: Any) -> bool:
+    """Whether it is one of the lines that only keep roles alternating: put in again, it is a new one."""
+    return isinstance(message, dict) and message.get("content") in (ACKNOWLEDGMENT, BRIDGE)
+
+
+def budget_of(window: int) -> int:
+    return limits(Settings(), window).budget
+
+
+# --- what must be true of any list that `fit` gave back --------------------------------------------------------------
+
+
+def assert_legal(format_: str, given: Sequence[Any], out: Sequence[Any]) -> None:
+    if given:
+        assert not check(out, format=format_), "legal: by our own rules"
+        assert not refusals(format_, out), "legal: by the other reading of the rules"
+
+
+def assert_kept_objects_are_the_callers(given: Sequence[Any], out: Sequence[Any]) -> None:
+    places: dict[int, list[int]] = {}
+    for index, message in enumerate(given):
+        places.setdefault(id(message), []).append(index)
+    last = -1
+    for message in out:
+        if id(message) in places:
+            later = [index for index in places[id(message)] if index > last]
+            assert later, "kept: in the order they had"
+            last = later[0]
+        else:
+            copied = [old for old in given if same(message, old) and not is_filler(old)]
+            assert not copied, "kept: the caller's own object, not a copy"
+
+
+def assert_system_stays(format_: str, given: Sequence[Any], out: Sequence[Any]) -> None:
+    def system(messages: Sequence[Any]) -> list[int]:
+        return [id(m) for m in messages if FORMATS[format_].read(m).role == "system"]
+
+    assert system(given) == system(out), "system: every one, the same objects, in order"
+    first = next((i for i, m in enumerate(given) if FORMATS[format_].read(m).role != "system"), len(given))
+    assert all(a is b for a, b in zip(given[:first], out[:first], strict=True)), "system: in front where it was"
+
+
+def assert_sealed_stays(conversation: Conversation, out: Sequence[Any]) -> None:
+    here = {id(message) for message in out}
+    for message, what in zip(conversation.messages, conversation.what, strict=True):
+        assert what != "sealed" or id(message) in here, "opaque: the provider's own items stay"
+
+
+def assert_reasoning_is_glued(format_: str, given: Sequence[Any], out: Sequence[Any]) -> None:
+    """In Responses items, reasoning and the item it led to stay or go together, and stay neighbours."""
+    if format_ != "openai-responses":
+        return
+    follower = {id(given[i]): given[i + 1] for i, m in enumerate(given[:-1]) if FORMATS[format_].read(m).glued}
+    leader = {id(item): key for key, item in follower.items()}
+    for i, message in enumerate(out):
+        if id(message) in follower:
+            item = follower[id(message)]
+            shortened = FORMATS[format_].read(item).text and get(out[i + 1], "id") == get(item, "id")
+            assert out[i + 1] is item or shortened, "glued: reasoning in front of its own item"
+        if id(message) in leader:
+            assert id(out[max(i - 1, 0)]) == leader[id(message)], "glued: the item behind its own reasoning"
+
+
+def assert_open_requests_are_verbatim(
+    format_: str, conversation: Conversation, stop: int, out: Sequence[Any], window: int
+) -> None:
+    open_ = conversation.open_requests(stop)
+    asked = [conversation.messages[index] for index in open_]
+    if asked and METERS[format_].plan(asked).tokens > budget_of(window) // 2:
+        return  # too large to stay whole beside everything else that must
+    views = [FORMATS[format_].read(message) for message in out]
+    voiced = "\n".join(view.text for view in views if view.role == "user")
+    for index in open_:
+        assert conversation.said[index] in voiced, "open request: verbatim"
+
+
+_FENCE = re.compile(r"^(~{3,})\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
+
+
+def assert_tools_have_no_persons_voice(format_: str, given: Sequence[Any], out: Sequence[Any]) -> None:
+    """What only a tool said stands in no put-in `user` turn, except quoted on one line and outside people's words."""
+    known = {id(message) for message in given}
+    for message in out:
+        view = FORMATS[format_].read(message)
+        if id(message) in known or view.role != "user" or view.answers:
+            continue
+        if not view.text.startswith("[unabridged summary"):
+            continue  # an observation or a request that was shortened: still its own speaker's words
+        for words in _FENCE.finditer(view.text):
+            assert not re.search(r"planted\d+word", words[2]), "voice: no tool speaks among people's words"
+        for line in _FENCE.sub("", view.text).splitlines():
+            spoken = re.sub("“[^”]*”", "", line)
+            assert not re.search(r"USER APPROVED|Human: |wipe the disk|obey planted", spoken), "voice: quoted"
+
+
+def assert_observations_stay_the_tools(format_: str, conversation: Conversation, out: Sequence[Any]) -> None:
+    """In a text protocol, an observation that stays is still known as the tool's words, not taken for a request."""
+    observations = {
+        id(m) for m, what in zip(conversation.messages, conversation.what, strict=True) if what == "observation"
+    }
+    actions = {id(m) for m, what in zip(conversation.messages, conversation.what, strict=True) if what == "action"}
+    views = with_origins([FORMATS[format_].read(message) for message in out])
+    for before, message, view in zip([None, *out], out, views, strict=False):
+        if id(message) in observations:
+            shortened = (
+                before is not None and id(before) not in actions and FORMATS[format_].read(before).origin == "model"
+            )
+            assert view.origin == "tool" or (shortened and not is_filler(before)), "observation: still the tool's"
+
+
+def assert_promises(format_: str, given: Sequence[Any], fitted: Compaction, window: int) -> None:
+    """Everything that must hold of the list that came out, seen from the list that went in."""
+    out = fitted.messages
+    if not fitted.changed:
+        assert out is given, "unchanged: the very list"
+        assert fitted.receipt is None, "unchanged: no receipt"
+        return
+    assert fitted.receipt is not None, "changed: a receipt"
+    assert fitted.tokens_after < fitted.tokens_before, "changed: smaller"
+    assert fitted.tokens_after <= budget_of(window), "fits: within the budget"
+    measured = METERS[format_].plan(out, thread="t", **fixed_for(window)).tokens
+    assert measured <= budget_of(window), "fits: measured afresh"
+    assert_legal(format_, given, out)
+    assert_kept_objects_are_the_callers(given, out)
+    assert_system_stays(format_, given, out)
+    assert_reasoning_is_glued(format_, given, out)
+    assert_tools_have_no_persons_voice(format_, given, out)
+
+
+# --- one conversation through everything -----------------------------------------------------------------------------
+
+
+def fit(compactor: Compactor, messages: list[Any], thread: str) -> Compaction:
+    before = (len(messages), repr(messages))
+    try:
+        fitted = compactor.fit(messages, thread=thread, **fixed_for(compactor.limits.window))
+    except WontFit as error:
+        if error.floor <= error.budget:
+            raise AssertionError("WontFit: only when even the floor is over the budget") from error
+        raise
+    finally:
+        assert (len(messages), repr(messages)) == before, "input: never mutated"
+    return fitted
+
+
+def fitted_at_once(shape: Shape, window: int) -> bool:
+    """The whole conversation in one call, and every way back. True when it was compacted."""
+    format_, conversation = shape.format, make_conversation(shape)
+    messages = conversation.messages
+    with compactor_for(format_, window) as compactor:
+        fitted = fit(compactor, messages, "t")
+        assert_promises(format_, messages, fitted, window)
+        if not fitted.changed:
+            return False
+        out = fitted.messages
+        assert_sealed_stays(conversation, out)
+        assert_observations_stay_the_tools(format_, conversation, out)
+        assert_open_requests_are_verbatim(format_, conversation, len(messages), out, window)
+        again = fit(compactor, out, "t")
+        assert again.messages is out, "again: the very list"
+        assert same(compactor.replay(out, thread="t"), messages), "replay: the original conversation"
+        resent = fit(compactor, copy.deepcopy(messages), "t")
+        assert same(resent.messages, out), "resent: the same bytes every time"
+        assert same(compactor.undo(out, thread="t"), messages), "undo: the list before"
+    return True
+
+
+def grown_by_a_caller_who_keeps_the_list(shape: Shape, window: int, calls: int = 4) -> None:
+    """Fitted before each model call; what came out is what the next call starts from."""
+    format_, conversation = shape.format, make_conversation(shape)
+    kept: list[Any] = []
+    done = 0
+    with compactor_for(format_, window) as compactor:
+        for stop in some(conversation.stops, calls):
+            given = kept + conversation.messages[done:stop]
+            fitted = fit(compactor, given, "t")
+            assert_promises(format_, given, fitted, window)
+            if fitted.changed:
+                assert_open_requests_are_verbatim(format_, conversation, stop, fitted.messages, window)
+            kept, done = list(fitted.messages), stop
+            assert same(compactor.replay(kept, thread="t"), conversation.messages[:stop]), "carried: replay is exact"
+            if fitted.changed and stop == conversation.stops[-1]:
+                assert same(compactor.undo(kept, thread="t"), given), "carried: undo is the list before"
+
+
+def grown_by_a_caller_who_resends(shape: Shape, window: int, calls: int = 3) -> None:
+    """The full original history before each model call, deserialised anew each time."""
+    format_, conversation = shape.format, make_conversation(shape)
+    with compactor_for(format_, window) as compactor:
+        for stop in some(conversation.stops, calls):
+            given = copy.deepcopy(conversation.messages[:stop])
+            fitted = fit(compactor, given, "t")
+            assert_promises(format_, given, fitted, window)
+            again = fit(compactor, copy.deepcopy(given), "t")
+            assert same(again.messages, fitted.messages), "resent: the same bytes every time"
+            assert same(compactor.replay(fitted.messages, thread="t"), given), "resent: replay is exact"
+
+
+def some(stops: Sequence[int], count: int) -> list[int]:
+    """At most so many of the stops, spread evenly, the last among them."""
+    if len(stops) <= count:
+        return list(stops)
+    return [stops[(i + 1) * len(stops) // count - 1] for i in range(count)]
+
+
+def keeps_every_promise(shape: Shape, window: int, *, grow: str | None = None) -> str:
+    """All of the above; every other conversation is grown, in one of the two ways or, with `grow="both"`, in both."""
+    ended = "unchanged"
+    way = grow or ("carried", "", "resent", "")[shape.seed % 4]
+    try:
+        if fitted_at_once(shape, window):
+            ended = "compacted"
+        if way in {"carried", "both"}:
+            grown_by_a_caller_who_keeps_the_list(shape, window)
+        if way in {"resent", "both"}:
+            grown_by_a_caller_who_resends(shape, window)
+    except WontFit:
+        return "won't fit"
+    return ended
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_promise_holds_for_every_conversation(format_: str) -> None:
+    ends: dict[str, int] = {}
+
+    @profile
+    @given(shapes(format_), st.sampled_from(WINDOWS))
+    def holds(shape: Shape, window: int) -> None:
+        end = keeps_every_promise(shape, window)
+        ends[end] = ends.get(end, 0) + 1
+
+    holds()
+    ran = sum(ends.values())
+    assert ends["compacted"] > ran / 3, ends
+    assert ends.get("won't fit", 0) < ran / 10, ends
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_an_edited_conversation_never_picks_up_the_record_of_another(format_: str) -> None:
+    @fewer
+    @given(shapes(format_), st.sampled_from(WINDOWS), st.integers(0, 2**32 - 1))
+    def holds(shape: Shape, window: int, place: int) -> None:
+        messages = make_conversation(shape).messages
+        place %= len(messages)
+        edited = [*messages]
+        edited[place] = FORMATS[format_].edit(messages[place], lambda slot, text: edit(slot.kind, text))
+        with compactor_for(format_, window) as compactor:
+            try:
+                fit(compactor, messages, "t")
+                fitted = fit(compactor, edited, "t")
+            except WontFit:
+                return
+            assert_promises(format_, edited, fitted, window)
+            assert same(compactor.replay(fitted.messages, thread="t"), edited), "edited: replay has the edit"
+
+    def edit(kind: str, text: str) -> str:
+        return f"{text} edited" if kind in {"text", "answer"} else text
+
+    holds()
+
+
+class FullDisk(MemoryArchive):
+    """An archive that takes nothing."""
+
+    def store(self, record: Record, parts: Sequence[Part]) -> Record:
+        raise ArchiveError(f"no room for {len(parts)} messages of record {record.id}")
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_nothing_leaves_the_list_that_the_archive_did_not_take(format_: str) -> None:
+    @fewer
+    @given(shapes(format_), st.sampled_from(WINDOWS))
+    def holds(shape: Shape, window: int) -> None:
+        messages = make_conversation(shape).messages
+        with Compactor(window=window, archive=FullDisk(), format=format_) as compactor:
+            try:
+                fitted = fit(compactor, messages, "t")
+            except (WontFit, ArchiveError):
+                return
+            assert fitted.messages is messages, "archive first: the very list while it can't be stored"
+            assert fitted.tokens_before <= budget_of(window), "archive first: only while it fits"
+
+    holds()
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_standing_rule_is_there_byte_for_byte_after_ten_compactions(format_: str) -> None:
+    rule = "Never push to the branch release-7 without asking me."
+    make = FORMATS[format_].text
+    messages: list[Any] = [make("user", f"Please clean up the importer. {rule}"), make("assistant", "Done, all tidy.")]
+    compactions = 0
+    with compactor_for(format_, 4_000) as compactor:
+        for turn in range(200):
+            messages.append(make("user", f"Please look at file number {turn} and say what it does."))
+            fitted = fit(compactor, messages, "t")
+            compactions += fitted.changed
+            messages = list(fitted.messages)
+            assert any(rule in FORMATS[format_].read(message).text for message in messages), (turn, compactions)
+            messages.append(
+                make("assistant", f"File {turn} reads rows and writes them out again, see row_{turn}. " * 8)
+            )
+    assert compactions >= 10
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_damaged_conversation_comes_out_legal_and_replays_as_it_was(format_: str) -> None:
+    @fewer
+    @given(shapes(format_), st.sampled_from(WINDOWS), st.integers(0, 2**32 - 1))
+    def holds(shape: Shape, window: int, seed: int) -> None:
+        messages = damage(make_conversation(shape), seed)
+        with compactor_for(format_, window) as compactor:
+            try:
+                fitted = fit(compactor, messages, "t")
+            except WontFit:
+                return
+            if fitted.changed:
+                assert_legal(format_, messages, fitted.messages)
+                assert_system_stays(format_, messages, fitted.messages)
+                assert same(compactor.replay(fitted.messages, thread="t"), messages), "damaged: replay is exact"
+                assert same(compactor.undo(fitted.messages, thread="t"), messages), "damaged: undo is the list before"
+
+    holds()
+
+
+@pytest.mark.parametrize("resends", [False, True])
+def test_bound_thinking_is_accepted_by_an_upstream_that_signs_it_over_its_prefix(resends: bool) -> None:
+    @fewer
+    @given(shapes("anthropic"), st.sampled_from(WINDOWS))
+    def holds(shape: Shape, window: int) -> None:
+        conversation = make_conversation(with_extra(shape, "reasoning"))
+        upstream = SigningUpstream(binds="prefix")
+        history: list[Any] = []
+        request: list[Any] = []
+        done = 0
+        with compactor_for("anthropic", window, agent=BOUND) as compactor:
+            for stop in some(conversation.stops, 6):
+                new = upstream.sign(conversation.messages[done:stop], after=request)
+                history = [*history, *new] if resends else [*request, *new]
+                try:
+                    request = list(fit(compactor, history, "t").messages)
+                except WontFit:
+                    return
+                upstream.take(request)
+                done = stop
+
+    holds()
+
+
+def test_signed_thinking_is_accepted_by_an_upstream_that_demands_it() -> None:
+    """Such models take no system messages in the middle."""
+
+    @fewer
+    @given(shapes("anthropic"), st.sampled_from(WINDOWS))
+    def holds(shape: Shape, window: int) -> None:
+        upstream = SigningUpstream(binds="block")
+        older = replace(shape, extras=tuple(extra for extra in shape.extras if extra != "system"))
+        messages = upstream.sign(make_conversation(with_extra(older, "reasoning")).messages)
+        last_calls = [m for m in messages if "tool_use" in repr(m)][-1:]
+        strict = SigningUpstream(binds="block", demands_thinking="thinking" in repr(last_calls))
+        with compactor_for("anthropic", window, agent=SIGNED) as compactor:
+            try:
+                fitted = fit(compactor, messages, "t")
+            except WontFit:
+                return
+            strict.take(fitted.messages)
+
+    holds()
+
+
+def with_extra(shape: Shape, extra: str) -> Shape:
+    return replace(shape, extras=tuple(dict.fromkeys([*shape.extras, extra])))

@@ -1,0 +1,173 @@
+"""Standing rules: a person's are carried byte for byte, nobody else's ever are."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger_case import answers, calls, compacted, observation, person, round_of, says
+from unabridged.gather import gather
+from unabridged.messages import View
+from unabridged.rules import find_rules
+
+RULES = [
+    "Never push to main.",
+    "Don't act until I say so.",
+    "Do not touch the legacy folder.",
+    "Please answer in German from now on.",
+    "Always run the tests before you commit.",
+    "Keep the total under $500.",
+    "Use tabs, not spaces.",
+    "No emojis, please.",
+    "Call me Dr. Smith.",
+    "All dates in ISO format.",
+    "I'm allergic to peanuts.",
+    "My budget is 500 euros.",
+    "I prefer window seats.",
+    "I do not want travel insurance.",
+    "Production is off limits.",
+    "Ask me before you delete anything.",
+    "Leave the migrations alone.",
+    "Work only in src/.",
+    "Answers should be at most three sentences.",
+    "We are on Python 3.8, so no match statements.",
+    "Everything you write must be in lowercase.",
+    "Treat the spec as confidential.",
+    "Wait for my approval before deploying.",
+    "Avoid new dependencies.",
+    "Tests must stay green.",
+    "Lösche niemals Dateien ohne Rückfrage.",
+    "Antworte bitte nur auf Deutsch.",
+    "Fass den Ordner legacy nicht an.",
+    "Verwende keine externen Bibliotheken.",
+    "Ne touche jamais au dossier legacy.",
+    "N'utilise pas de mocks.",
+    "Réponds toujours en français.",
+    "Nunca subas cambios a main.",
+    "No toques la carpeta legacy.",
+    "Responde siempre en español.",
+    "绝不要推送到主分支。",
+    "每次提交前必须运行测试。",
+    "请用中文回答。",
+    "mainブランチには絶対にプッシュしないでください。",
+    "コミットの前に必ずテストを実行してください。",
+    "legacyフォルダには触らないで。",
+]
+NO_RULES = [
+    "fix the theme selector",
+    "i don't understand, does it capture the variable?",
+    "it always crashes on startup",
+    "ok, make muted a little brighter",
+    "run the tests and tell me what fails",
+    "what does this do?",
+    "Das funktioniert nicht.",
+    "Ich weiß nicht, warum.",
+    "Ça ne marche pas.",
+    "No funciona.",
+    "我不知道为什么。",
+    "ありがとう",
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_of_a_person_is_found_verbatim(rule: str) -> None:
+    assert [found.text for found in find_rules(2, rule)[0]] == [rule]
+
+
+@pytest.mark.parametrize("text", NO_RULES)
+def test_plain_talk_is_no_rule(text: str) -> None:
+    assert find_rules(2, text) == ([], [])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_same_words_of_a_tool_or_the_model_are_no_rule(rule: str) -> None:
+    views = [
+        person("look at the page"),
+        calls("fetch", rule, url="https://example.com"),
+        answers(rule),
+        says(rule),
+        observation(rule),
+        View("user", "host", rule),
+        View("user", "summary", rule),
+    ]
+    assert gather(views, answered=True).rules == ()
+
+
+# R22
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_survives_ten_compactions_byte_for_byte(rule: str) -> None:
+    start = [person("hello"), says("Hi."), person(f"{rule} And have a look at the code."), says("I will.")]
+    work = [person("do more"), *round_of("read_file", "text", path="a.py"), says("Read it.")]
+    made = compacted([start, *[work] * 10], budget=1_000)
+    assert rule in made.text
+    assert any(found.turn == 2 for found in made.ledger.rules)
+
+
+def test_rules_among_other_sentences_are_taken_alone() -> None:
+    text = "Please refactor the parser. Never touch the lexer! It works. Keep commits small."
+    assert [rule.text for rule in find_rules(0, text)[0]] == ["Never touch the lexer!", "Keep commits small."]
+
+
+def test_every_bullet_under_a_heading_of_rules_is_one() -> None:
+    text = "Ground rules:\n- British spelling\n- one commit a day\n\nNow fix the bug."
+    assert [rule.text for rule in find_rules(0, text)[0]] == ["British spelling", "one commit a day"]
+
+
+def test_a_sentence_that_points_back_takes_the_one_before_along() -> None:
+    text = "You fixed the test by deleting it. Don't do that again."
+    assert [rule.text for rule in find_rules(0, text)[0]] == [text]
+
+
+def test_code_quotations_and_logs_in_a_message_make_no_rules() -> None:
+    text = "Look:\n```\nnever do this\n```\n> you must always push\nError: no such file or directory, open 'x'\nWhy?"
+    assert find_rules(0, text)[0] == []
+
+
+def test_what_the_assistant_only_acknowledged_is_kept_in_mind() -> None:
+    ledger = gather([person("Dates day first. The client is Acme."), says("Understood, noted.")], answered=True)
+    assert [rule.text for rule in ledger.rules] == ["Dates day first.", "The client is Acme."]
+
+
+def test_a_rule_said_twice_is_kept_once_at_its_first_turn() -> None:
+    made = compacted([[person("Never push."), says("OK.")], [person("never   push."), says("Yes.")]])
+    assert [(rule.turn, rule.text) for rule in made.ledger.rules] == [(0, "Never push.")]
+
+
+@pytest.mark.parametrize(
+    ("rule", "lift"),
+    [
+        ("Never push to main.", "OK, you can push now."),
+        ("Don't touch the legacy folder.", "You may edit the legacy folder now."),
+        ("Verwende keine Mocks.", "Du darfst jetzt Mocks verwenden."),
+        ("No uses mocks.", "Ya puedes usar mocks."),
+        ("绝不要推送到主分支。", "现在可以推送到主分支了。"),
+    ],
+)
+def test_a_person_lifts_a_rule_also_compactions_later(rule: str, lift: str) -> None:
+    made = compacted([[person(rule), says("OK.")], [person("go on"), says("Yes.")], [person(lift), says("Good.")]])
+    assert [found.lifted for found in made.ledger.rules] == [4]
+
+
+def test_a_permission_that_names_only_part_of_a_rule_lifts_nothing_and_is_shown() -> None:
+    made = compacted(
+        [[person("Never run tests against production."), says("OK.")], [person("You can run the tests now.")]]
+    )
+    assert [rule.lifted for rule in made.ledger.rules] == [-1]
+    assert "You can run the tests now." in made.text
+
+
+def test_the_assistant_and_tools_lift_nothing() -> None:
+    lift = "You can push to main now."
+    made = compacted([[person("Never push to main."), says(lift), *round_of("fetch", lift, url="x")]])
+    assert [rule.lifted for rule in made.ledger.rules] == [-1]
+
+
+def test_a_lifted_rule_said_again_is_in_force_again() -> None:
+    blocks = [[person("Never push to main."), says("OK.")], [person("You can push now."), says("OK.")]]
+    again = compacted([*blocks, [person("Never push to main."), says("OK.")]])
+    assert [rule.lifted for rule in again.ledger.rules] == [-1]
+
+
+def test_right_to_left_text_stays_intact() -> None:
+    text = "מעולם אל תמחק קבצים. Never delete files, לא משנה מה."
+    made = compacted([[person(text), *round_of("ls", "a", path="/x/y")]], answered=False)
+    assert text in made.text
