@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
+from contextlib import suppress
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ async def adrive_in_threads(steps: Generator[Y, S, T], perform: Callable[[Y], Aw
             else:
                 advance = _sending(steps, result)
     finally:
-        if not steps.gi_running:
+        with suppress(ValueError):  # it is still at work in its thread, and closed when that is done
             steps.close()
 
 

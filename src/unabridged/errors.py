@@ -28,16 +28,16 @@ class IllegalConversation(UnabridgedError, ValueError):  # noqa: N818 - public n
 class WontFit(UnabridgedError):  # noqa: N818 - public name, reads as what it is
     """No compaction can bring the request within the budget.
 
-    `overhead` is what system prompt, tools and pinned messages cost, `floor` the smallest size reachable, `window` the model's limit,
-    `budget` the window less the reserve. All in tokens.
+    `overhead` is what system prompt, tools and pinned messages cost, `floor` the smallest size reachable, `window` the
+    model's limit, `budget` the window less the reserve. All in tokens.
     """
 
     def __init__(self, *, overhead: int, floor: int, budget: int, window: int) -> None:
         """Name the sizes, so that the reader sees at once what is too large."""
         self.overhead, self.floor, self.budget, self.window = overhead, floor, budget, window
         super().__init__(
-            f"the request can't be made smaller than {floor:,} tokens ({overhead:,} of them system prompt, tools and pins), "
-            f"but the budget is {budget:,} of a {window:,}-token window. "
+            f"the request can't be made smaller than {floor:,} tokens ({overhead:,} of them system prompt, tools and "
+            f"pins), but the budget is {budget:,} of a {window:,}-token window. "
             "Shorten the system prompt, bind fewer tools, unpin messages, or use a model with a larger window."
         )
 

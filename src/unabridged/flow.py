@@ -21,7 +21,7 @@ from unabridged.events import Compacted, Compacting, Event, Failed, Receipt
 from unabridged.formats import Format, Message
 from unabridged.history import Change, Standing
 from unabridged.hooks import HookRaised, Hooks
-from unabridged.job import Base, Edits, Job, Made, ranges, receipt_of, turns_in, waiting
+from unabridged.job import Base, Edits, Job, Made, closing_answer, ranges, receipt_of, turns_in, waiting
 from unabridged.ledger import Ledger, from_json, to_json
 from unabridged.legal import check_views, repair
 from unabridged.measure import Meter
@@ -334,7 +334,9 @@ class Flow:
         key, record_id, reach = self._identity(job, edits, base)
         text = None
         if written is not None:
-            text = summary_text(record_id, written.text, written.ledger.first, written.ledger.end)
+            turns = turns_in(job, base)
+            end = max(turns[i] for i in edits.gone) + 1
+            text = summary_text(record_id, written.text, written.ledger.first, end)
         new = rewrite(
             job.messages,
             job.views,
@@ -358,6 +360,7 @@ class Flow:
     def _write(self, job: Job, plan: Plan, base: Base) -> Generator[Any, Any, Written]:
         """What the summary turn says, within the plan's tokens: with a model where there is one, else by rule."""
         shown = [i for i in sorted({*plan.gone, *plan.kept_requests}) if job.views[i].origin != "summary"]
+        shown += closing_answer(job.views, shown)
         turns = turns_in(job, base)
         whole = history.uncleared(self.archive, job.scope, job.views, job.format, shown)
         views = [whole.get(i, job.views[i]) for i in shown]

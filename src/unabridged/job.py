@@ -102,6 +102,19 @@ def waiting(views: Sequence[View], sizes: Sequence[int], room: int) -> frozenset
     return frozenset(whole_rounds(safe_indices(views), found))
 
 
+def closing_answer(views: Sequence[View], shown: Sequence[int]) -> list[int]:
+    """Where the tail holds the answer that finished the last request among `shown`: a summary must know of it."""
+    asked = max((i for i in shown if views[i].is_request), default=None)
+    if asked is None or asked in open_indices(views):
+        return []
+    speakers = [i for i in range(asked + 1, len(views)) if views[i].role != "system"]
+    for i, following in zip(speakers, [*speakers[1:], None], strict=True):
+        ends = following is None or views[following].is_request
+        if views[i].origin == "model" and not views[i].calls and views[i].text and ends:
+            return [] if i in shown else [i]
+    return []
+
+
 def turns_in(job: Job, base: Base) -> list[int]:
     """The place in the original conversation of each of the job's messages; one that was mended counts as the last."""
     if job.messages is base.messages:

@@ -24,6 +24,8 @@ PROSE = 0.5
 PRESERVED = 0.25
 """The share that people's own words, which are not kept otherwise, may take."""
 
+OWN_WORDS = "## The user's newest messages among these (verbatim)"
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -128,13 +130,14 @@ def _own_words(told: Told) -> str:
     if budget <= 0 or not others:
         return ""
     still_open = set(open_indices(told.views))
-    return preserve_user_messages(
+    words = preserve_user_messages(
         [told.views[i] for i in others],
-        budget,
+        budget - told.count(OWN_WORDS),
         told.count,
         still_open=[place for place, i in enumerate(others) if i in still_open and not told.answered],
         turns=[told.turns[i] for i in others],
     ).text
+    return f"{OWN_WORDS}\n{words}" if words else ""
 
 
 def _joined(*parts: str) -> str:
