@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import Any
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.postgres import PostgresSaver
 
 from langchain_support import ScriptedChat, create_agent, work, working
@@ -43,10 +43,10 @@ def build(url: str, saver: Any, killer: Killer) -> tuple[Any, ScriptedChat, Summ
                 killer.at("following")
             return update
 
-    def script(_: int, messages: list[BaseMessage]) -> Any:
+    def script(_: int, messages: list[Any]) -> Any:
         if any(str(message.content).startswith("[unabridged summary") for message in messages):
             killer.at("answering")
-        done = [m.tool_calls[0]["args"]["number"] for m in messages if getattr(m, "tool_calls", None)]  # type: ignore[attr-defined]
+        done = [m.tool_calls[0]["args"]["number"] for m in messages if getattr(m, "tool_calls", None)]
         return working(STEPS)(max(done, default=-1) + 1, messages)
 
     own = Killed(archive=url, on_event=killer.heard, namespace="children", settings=Settings(clear=None))
@@ -57,5 +57,6 @@ def build(url: str, saver: Any, killer: Killer) -> tuple[Any, ScriptedChat, Summ
 if __name__ == "__main__":
     with PostgresSaver.from_conn_string(sys.argv[1]) as saver:
         saver.setup()
-        agent, _, _ = build(sys.argv[1], saver, Killer(sys.argv[2]))
-        agent.invoke({"messages": [HumanMessage("Work through all of it.")]}, RUN)
+        build(sys.argv[1], saver, Killer(sys.argv[2]))[0].invoke(
+            {"messages": [HumanMessage("Work through all of it.")]}, RUN, durability="sync"
+        )

@@ -15,6 +15,8 @@ from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
+from unabridged.adapters.langchain import SummarizationMiddleware
+
 
 def create_agent(*arguments: Any, **options: Any) -> Any:
     """LangChain's, without its types: a test hands over dicts and reads what comes back."""
@@ -139,3 +141,35 @@ def rounds(count: int, words: int = 40, *, first: str = "Please work through all
         text = " ".join(f"fact{i}x{j}" for j in range(words))
         messages.append(ToolMessage(text, tool_call_id=f"call-{i}", id=f"t{i}"))
     return messages
+
+
+# -- agents ---------------------------------------------------------------------------------------------------------
+
+START = {"messages": [HumanMessage("Work through all of it, and never touch pump 7.")]}
+SECRET = "Zusammenfassungswort"  # noqa: S105 - a word to look for
+SAID = f"{SECRET}. Goals: work through all of it. Done so far: many reports were read and noted down."
+
+
+def thread(name: str = "t") -> Any:
+    return {"configurable": {"thread_id": name}, "recursion_limit": 5_000}
+
+
+def agent_model(steps: int, window: int, script: Callable[..., Any] | None = None) -> ScriptedChat:
+    return ScriptedChat(script=script or working(steps), window=window, profile={"max_input_tokens": window})
+
+
+def ours(model: Any = None, **options: Any) -> SummarizationMiddleware:
+    return SummarizationMiddleware(model, **{"archive": "memory:", **options})
+
+
+def summariser(said: Any = SAID) -> ScriptedChat:
+    return ScriptedChat(script=lambda i, _: said(i) if callable(said) else said, model_name="writer")
+
+
+def bare(messages: list[BaseMessage]) -> list[Any]:
+    """What was said, without ids."""
+    return [(m.type, m.content, getattr(m, "tool_calls", None), getattr(m, "tool_call_id", None)) for m in messages]
+
+
+def summaries(messages: list[BaseMessage]) -> int:
+    return sum(str(m.content).startswith("[unabridged summary") for m in messages)

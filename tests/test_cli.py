@@ -207,6 +207,14 @@ def test_the_output_is_never_the_file_that_was_read(tmp_path: Path) -> None:
     assert file.read_text() == content
 
 
+def test_a_place_that_cant_be_written_is_said_before_anything_is_done(tmp_path: Path) -> None:
+    for out, words in ((tmp_path / "none" / "x.json", "there is no folder"), (tmp_path, "it is a folder")):
+        done = run("compact", SESSION, "--window", "8k", "-o", out)
+        assert done.code == 2
+        assert words in done.line
+    assert list(tmp_path.iterdir()) == []  # not even an archive
+
+
 def test_a_line_of_two_gigabytes_is_refused_unread(tmp_path: Path) -> None:
     file = tmp_path / "huge.jsonl"
     file.touch()

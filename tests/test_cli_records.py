@@ -156,6 +156,18 @@ def test_a_thread_or_reference_that_is_not_there_is_said() -> None:
     assert "no such reference" in run("read", "9999", "--thread", "ferry").line
 
 
+def test_names_that_look_like_markup_are_only_names(tmp_path: Path) -> None:
+    file, name = tmp_path / "[red]x[", "[/bold]\x1b[2J"
+    file.write_text(SESSION.read_text())
+    options = ["--archive", f"sqlite:///{tmp_path / 'a.db'}", "--namespace", name]
+    assert run("compact", file, "--window", "8k", "-o", tmp_path / "[y]", "--thread", name, *options).code == 0
+    for command in (["threads"], ["show", name], ["search", "kiosk"], ["verify", name], ["forget", name, "-y"]):
+        done = run(*command, *options)
+        assert done.code == 0
+        assert "\x1b" not in done.out
+        assert command[0] == "search" or "[/bold]" in done.out
+
+
 def test_the_records_of_a_program_are_read_as_well(tmp_path: Path) -> None:
     url = f"dir:///{tmp_path / 'folder'}"
     messages = json.loads(SESSION.read_text())["messages"]

@@ -247,3 +247,13 @@ def test_base64_and_endless_lines_take_no_time_and_no_room() -> None:
     blob = "QUJDRA/+" * 40_000
     text = made([person("Decode it."), *round_of("bash", blob, command="cat blob"), says(blob[:100_000])], 400)
     assert count(text) <= 400
+
+
+def test_keys_and_tokens_are_not_listed_among_the_names() -> None:
+    keys = ["sk-proj4Zt8kQ1vWn5xYb2Lr7", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "AKIAIOSFODNN7EXAMPLE"]
+    names = [name.text for name in extract(
+        [person("go"), *round_of("bash", "ok", command=f"login {' '.join(keys)} load_profile")],
+        answered=False, budget=1_000, count=count,
+    ).ledger.names]  # fmt: skip
+    assert "load_profile" in names
+    assert [key for key in keys if any(key in name for name in names)] == []

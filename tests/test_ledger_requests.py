@@ -118,6 +118,17 @@ def test_an_observation_in_user_role_is_no_request() -> None:
     assert opened(*views, answered=False) == ["fix it"]
 
 
+def test_an_action_about_to_be_carried_out_leaves_the_request_open() -> None:
+    views = [
+        person("fix it"),
+        says("<command>\nls\n</command>"),
+        observation("a.py\nbash-$"),
+        says("Now I look.\n<command>\ncat a.py\n</command>"),
+    ]
+    assert opened(*views) == ["fix it"]
+    assert open_indices(views) == (0,)
+
+
 def test_a_question_answered_by_a_tool_keeps_the_request_open() -> None:
     views = [person("how many files?"), calls("bash", command="ls | wc -l"), answers("42")]
     assert opened(*views, answered=False) == ["how many files?"]

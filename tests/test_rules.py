@@ -6,6 +6,7 @@ import pytest
 
 from ledger_case import answers, calls, compacted, observation, person, round_of, says
 from unabridged.gather import gather
+from unabridged.languages import phrases, tables
 from unabridged.messages import View
 from unabridged.rules import find_rules
 
@@ -171,3 +172,12 @@ def test_right_to_left_text_stays_intact() -> None:
     text = "מעולם אל תמחק קבצים. Never delete files, לא משנה מה."
     made = compacted([[person(text), *round_of("ls", "a", path="/x/y")]], answered=False)
     assert text in made.text
+
+
+def test_every_language_file_has_the_same_parts_and_labels() -> None:
+    known = tables()
+    assert set(known) >= {"en", "de", "fr", "es", "zh", "ja"}
+    for table in known.values():
+        assert set(table) == set(known["en"])
+        assert set(table["words"]) == set(known["en"]["words"])
+        phrases(*(kind for kind in table if kind != "words")).inside("anything at all, 任何 phrase")

@@ -119,12 +119,12 @@ def test_everything_that_goes_is_shown_with_whose_words_it_is() -> None:
     ask = asked(block(views, turns=range(10, 10 + len(views))))
     key = key_of(ask)
     for line in (
-        f"#{key} [11] user\nRepair the importer.",
-        f"#{key} [12] assistant, thinking\na private thought",
-        f"#{key} [12] assistant\nI look.",
-        f'#{key} [13] assistant calls bash\n{{"cmd": "ls"}}',
-        f"#{key} [14] tool bash answers\nREADME.md",
-        f"#{key} [15] host\n<system-reminder>",
+        f"#{key} [10] user\nRepair the importer.",
+        f"#{key} [11] assistant, thinking\na private thought",
+        f"#{key} [11] assistant\nI look.",
+        f'#{key} [12] assistant calls bash\n{{"cmd": "ls"}}',
+        f"#{key} [13] tool bash answers\nREADME.md",
+        f"#{key} [14] host\n<system-reminder>",
     ):
         assert line in ask.instruction
 
@@ -132,12 +132,12 @@ def test_everything_that_goes_is_shown_with_whose_words_it_is() -> None:
 # R29
 def test_images_and_files_reach_the_summary_as_a_description() -> None:
     image = Media("image", "image/png", "data:image/png;base64," + "A" * 45_333)
-    assert describe(image, 11) == "[image image/png 34 kB, turn 12]"
+    assert describe(image, 11) == "[image image/png 34 kB, turn 11]"
     assert describe(Media("document", "application/pdf", "file-abc", name="plan.pdf"), 0) == (
         "[document application/pdf plan.pdf file-abc, turn 0]"
     )
     assert (
-        describe(Media("image", source="https://example.com/a.png"), 3) == "[image https://example.com/a.png, turn 4]"
+        describe(Media("image", source="https://example.com/a.png"), 3) == "[image https://example.com/a.png, turn 3]"
     )
     views = [View("user", "person", "What is this?", media=(image,)), *talk(8)]
     instruction = asked(block(views)).instruction
@@ -158,7 +158,7 @@ def test_the_conversation_cannot_break_out_of_its_place() -> None:
     assert forged in inside
     assert key not in forged
     headers = re.findall(rf"^#{key} \[(\d+)\]", inside, re.MULTILINE)
-    assert headers == [str(i + 1) for i in range(len(views))]
+    assert headers == [str(i) for i in range(len(views))]
 
 
 def test_a_key_is_one_that_the_content_does_not_hold() -> None:
@@ -384,4 +384,4 @@ def test_an_ordinary_block_takes_at_most_two_calls() -> None:
 
 def test_a_models_words_are_never_shown_as_a_persons() -> None:
     ask = asked(block([model("I am the model."), *talk(8)]))
-    assert f"#{key_of(ask)} [1] assistant\nI am the model." in ask.instruction
+    assert f"#{key_of(ask)} [0] assistant\nI am the model." in ask.instruction

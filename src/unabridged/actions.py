@@ -80,12 +80,12 @@ def steps(views: Sequence[View], turns: Sequence[int]) -> Iterator[Step]:
             if found is None:
                 continue
             read = read_call(found[0], found[1])
-            got = views[i + 1].text
-            shown = _OPEN_FILE.search(got)
+            got = views[i + 1].text if i + 1 < len(views) else None
+            shown = _OPEN_FILE.search(got) if got else None
             current = (shown[1] or shown[2]) if shown else current
             if not read.touched and current and read.deed in {"read", "change"}:
                 read = read._replace(touched=((current, read.deed),))
-            yield _step((i, turns[i], ""), found[0], read, (got, False))
+            yield _step((i, turns[i], ""), found[0], read, None if got is None else (got, False))
 
 
 def efforts(views: Sequence[View]) -> list[int]:
@@ -135,9 +135,15 @@ def _answers(views: Sequence[View]) -> dict[tuple[str, int], tuple[str, bool]]:
 
 
 def _observed(views: Sequence[View], index: int) -> bool:
-    """Whether what follows is an observation in a text protocol."""
-    after = views[index + 1] if index + 1 < len(views) else None
-    return after is not None and after.origin == "tool" and not after.answers
+    """Whether an action written into this message was carried out: an observation follows, or is about to."""
+    if index + 1 < len(views):
+        return _observes(views[index + 1])
+    return any(_observes(view) for view in views)
+
+
+def _observes(view: View) -> bool:
+    """Whether this is what a tool says in a text protocol."""
+    return view.origin == "tool" and view.role == "user" and not view.answers
 
 
 class Asked(NamedTuple):

@@ -5,7 +5,6 @@ What a compaction does, step by step, is in `flow`; how records are found and ta
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 import sys
@@ -15,30 +14,31 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from unabridged import history
 from unabridged.archive import codec, open_archive
 from unabridged.archive.protocol import Archive, Hit, Record, Scope
 from unabridged.calibrate import Calibration, usage_of
-from unabridged.clear import Prices
-from unabridged.driving import adrive_in_threads, drive
+from unabridged.driving import adrive_in_threads, drive, in_thread
 from unabridged.early import Early
 from unabridged.errors import ArchiveError, SummaryFailed, WontFit
 from unabridged.events import Event, Receipt, Unchanged, Undone
-from unabridged.flow import Flow
 from unabridged.formats import Format, Message, detect, format_named
 from unabridged.hooks import Hooks
-from unabridged.job import Job
 from unabridged.measure import Meter
 from unabridged.messages import Origin
 from unabridged.models import FALLBACK_WINDOW, ModelInfo, family_of, model_info
-from unabridged.plan import Plan, make_plan
 from unabridged.records import meaning
 from unabridged.rewrite import marked_ids
 from unabridged.settings import Limits, Settings, limits
 from unabridged.threads import Thread, Threads
-from unabridged.writers import writers_for
+
+if TYPE_CHECKING:  # what only a compaction needs is loaded at the first one: importing the package stays cheap
+    from unabridged.asking import Asker
+    from unabridged.clear import Prices
+    from unabridged.flow import Flow
+    from unabridged.job import Job
+    from unabridged.plan import Plan
 
 log = logging.getLogger("unabridged")
 
@@ -105,7 +105,7 @@ class Compactor:
         self.settings = settings or Settings()
         self.limits: Limits = limits(self.settings, window or (info.window if info else FALLBACK_WINDOW))
         self._format = format_named(format) if format is not None else None
-        self._namespace = namespace if namespace is not None else _application()
+        self._namespace = namespace if namespace is not None else application()
         self._on_event = on_event
         self._archive: Archive = open_archive(archive) if archive is None or isinstance(archive, str) else archive
         self._owned = archive is None or isinstance(archive, str)
@@ -114,24 +114,29 @@ class Compactor:
         self._threads = Threads()
         self._early = Early()
         self._flows: dict[str, Flow] = {}
-        self._writers = writers_for(model, fallback, agent, self.settings)
+        self._asker: Asker | None = None
+        if model is not None:
+            from unabridged.asking import Asker  # noqa: PLC0415 - only callers with a model pay for it
+
+            wait = {"deadline": self.settings.deadline, "cool_down": self.settings.cool_down}
+            self._asker = Asker(model, fallback=fallback, retries=self.settings.retries, **wait)
         self._clears = self.settings.clear is not None and self.settings.clear.payback and _prices(info) is not None
         self._new_meter = partial(Meter, model=agent, counter=counter, exact=exact)
         self._new_meter(family=family_of(agent))  # a tokenizer that is not installed is said now, not at the first call
-        self._new_flow = partial(
-            Flow,
-            settings=self.settings,
-            limits=self.limits,
-            agent=agent,
-            calibration=self._calibration,
-            archive=self._archive,
-            where=archive if isinstance(archive, str) else getattr(self._archive, "url", type(self._archive).__name__),
-            origin=origin,
-            emit=self._emit,
-            hooks=hooks or Hooks(),
-            writers=self._writers,
-            prices=_prices(info),
-        )
+        self._shared: dict[str, Any] = {
+            "settings": self.settings,
+            "limits": self.limits,
+            "agent": agent,
+            "calibration": self._calibration,
+            "archive": self._archive,
+            "where": archive
+            if isinstance(archive, str)
+            else getattr(self._archive, "url", type(self._archive).__name__),
+            "origin": origin,
+            "emit": self._emit,
+            "hooks": hooks or Hooks(),
+            "prices": _prices(info),
+        }
 
     def fit(
         self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
@@ -161,14 +166,16 @@ class Compactor:
 
     def cancel(self) -> None:
         """Stop waiting for the summariser, in every thread, at once; late answers are ignored."""
-        if self._writers.asker is not None:
-            self._writers.asker.cancel()
+        if self._asker is not None:
+            self._asker.cancel()
 
     def plan(
         self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
     ) -> Outlook:
         """What `fit` would do with it. Nothing is done, stored or remembered."""
         format_ = self._format or detect(messages)
+        from unabridged.plan import make_plan  # noqa: PLC0415 - see the imports above
+
         flow = self._flow(format_)
         job = self._job(Thread(), self._scope(messages, thread), messages, format_, (system, tools))
         tokens, budget = flow.tokens(job.estimate), self.limits.budget
@@ -195,7 +202,7 @@ class Compactor:
 
     async def areplay(self, messages: list[Message], *, thread: str | None = None) -> list[Message]:
         """`replay` without blocking the event loop."""
-        return await asyncio.to_thread(self.replay, messages, thread=thread)
+        return await in_thread(self.replay, messages, thread=thread)
 
     def undo(self, messages: list[Message], *, thread: str | None = None) -> list[Message]:
         """The list as it was before its newest compaction, and what came since; the same list if there is none."""
@@ -208,7 +215,7 @@ class Compactor:
 
     async def aundo(self, messages: list[Message], *, thread: str | None = None) -> list[Message]:
         """`undo` without blocking the event loop."""
-        return await asyncio.to_thread(self.undo, messages, thread=thread)
+        return await in_thread(self.undo, messages, thread=thread)
 
     def search(self, query: str, *, thread: str, limit: int = 10) -> Sequence[Hit]:
         """The archived messages of the thread that match best: literal words, no query syntax."""
@@ -216,7 +223,7 @@ class Compactor:
 
     async def asearch(self, query: str, *, thread: str, limit: int = 10) -> Sequence[Hit]:
         """`search` without blocking the event loop."""
-        return await asyncio.to_thread(self.search, query, thread=thread, limit=limit)
+        return await in_thread(self.search, query, thread=thread, limit=limit)
 
     def read(self, ref: str, *, thread: str) -> Message:
         """The archived message that a search hit names by its hash, exactly as it was."""
@@ -227,7 +234,7 @@ class Compactor:
 
     async def aread(self, ref: str, *, thread: str) -> Message:
         """`read` without blocking the event loop."""
-        return await asyncio.to_thread(self.read, ref, thread=thread)
+        return await in_thread(self.read, ref, thread=thread)
 
     def forget(self, thread: str) -> None:
         """Remove the thread from the archive: records, originals, and everything only it used."""
@@ -237,8 +244,8 @@ class Compactor:
 
     def close(self) -> None:
         """Let go of the summariser, and of the archive if this compactor opened it."""
-        if self._writers.asker is not None:
-            self._writers.asker.close()
+        if self._asker is not None:
+            self._asker.close()
         if self._owned:
             self._archive.close()
 
@@ -285,7 +292,7 @@ class Compactor:
         self, scope: Scope, flow: Flow, messages: list[Message], extras: tuple[Format, Any, Any], estimate: int
     ) -> None:
         """Near the trigger, have the summary made in the background, by one process at a time."""
-        asker, share = self._writers.asker, self.settings.background
+        asker, share = self._asker, self.settings.background
         if asker is None or share is None or asker.rest_left or flow.tokens(estimate) < share * self.limits.target:
             return
         thread = self._threads.get(scope)
@@ -328,8 +335,12 @@ class Compactor:
         """The flow for this format, which tells the tokenizer family where no agent is named."""
         flow = self._flows.get(format_.name)
         if flow is None:
+            from unabridged.flow import Flow  # noqa: PLC0415 - see the imports above
+            from unabridged.writers import writers_for  # noqa: PLC0415 - likewise
+
             meter = self._new_meter(family=family_of(self._agent, format_.name))
-            flow = self._flows[format_.name] = self._new_flow(meter=meter)
+            flow = Flow(**self._shared, meter=meter, writers=writers_for(self._asker, self._agent))
+            self._flows[format_.name] = flow
         return flow
 
     def _job(
@@ -340,6 +351,8 @@ class Compactor:
         thread.reread(messages, format_, flow.meter.message)
         views = flow.read(messages, format_, thread.views)
         overhead = self._overhead(thread, flow.meter, *extras)
+        from unabridged.job import Job  # noqa: PLC0415 - see the imports above
+
         return Job(scope, format_, *extras, overhead, messages, messages, views, list(thread.sizes))
 
     def _overhead(self, thread: Thread, meter: Meter, system: Any, tools: Any) -> int:
@@ -366,6 +379,8 @@ class Compactor:
     def _take_back(
         self, messages: list[Message], name: str | None, *, all_of_them: bool
     ) -> tuple[list[Message], Record | None]:
+        from unabridged import history  # noqa: PLC0415 - see the imports above
+
         format_ = self._format or detect(messages)
         scope = self._scope(messages, name)
         record: Record | None = None
@@ -383,22 +398,22 @@ class Compactor:
 
     def _drive(self, steps: Generator[Any, Any, T]) -> T:
         """Run the flow to its end, asking the model where it wants to."""
-        if self._writers.asker is None:
+        if self._asker is None:
             return drive(steps, _nobody)
         from unabridged.asking import run  # noqa: PLC0415 - only callers with a model pay for it
 
-        return run(steps, self._writers.asker)
+        return run(steps, self._asker)
 
     async def _adrive(self, steps: Generator[Any, Any, Compaction]) -> Compaction:
         """`_drive` without blocking the event loop: the flow's own work is done in a worker thread."""
-        if self._writers.asker is None:
-            return await asyncio.to_thread(drive, steps, _nobody)
+        if self._asker is None:
+            return await in_thread(drive, steps, _nobody)
         from unabridged.asking import Exchange  # noqa: PLC0415 - only callers with a model pay for it
 
-        exchange = Exchange(self._writers.asker)
+        exchange = Exchange(self._asker)
         try:
             return await adrive_in_threads(steps, exchange.aask)
-        except asyncio.CancelledError:
+        except BaseException:  # a task that was cancelled, above all: nobody waits for the model any more
             exchange.cancel()
             raise
 
@@ -412,7 +427,7 @@ class Compactor:
             log.exception("on_event raised for %s", type(event).__name__)
 
 
-def _application() -> str:
+def application() -> str:
     """A namespace of its own for each application: its name and where it lies."""
     path = Path(sys.argv[0] if sys.argv and sys.argv[0] else "python").resolve()
     return f"{path.stem}-{hashlib.sha256(str(path).encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
@@ -426,4 +441,6 @@ def _prices(info: ModelInfo | None) -> Prices | None:
     """What the agent's provider charges for cached and for fresh tokens, where that is known."""
     if info is None or not info.input:
         return None
+    from unabridged.clear import Prices  # noqa: PLC0415 - see the imports above
+
     return Prices(info.read_share, info.write_share, 1.0, info.output / info.input, info.cache_seconds or 300.0)

@@ -32,7 +32,11 @@ def gather(views: Sequence[View], *, first_turn: int = 0, answered: bool, turns:
         worked[step.place] = max(worked[step.place], effort(step.action.deed))
     requests, lead = asked(views, turns, worked=worked, answered=answered)
     found = [find_rules(turns[i], view.text) for i, view in enumerate(views) if view.origin == "person"]
-    told = [instructed(r.turn, r.text) for r in requests if not r.worked and r.answer and acknowledges(r.answer)]
+    told = [
+        instructed(request.turn, request.text)
+        for request in requests
+        if request.kind == "new" and not request.worked and request.answer and acknowledges(request.answer)
+    ]
     rules = merged([rule for listed, _ in found for rule in listed], [rule for listed in told for rule in listed])
     rules, lifts = lift(rules, [sentence for _, listed in found for sentence in listed])
     pieces = list(_pieces(views, turns, done))

@@ -136,11 +136,12 @@ def uncleared(
     places = {meaning(views[i]): i for i in wanted}
     hashes: dict[int, str] = {}
     for record in archive.records(scope):
-        if record.kind == "clearing":
-            pairs = [(came, went) for came, went in zip(record.after, record.before, strict=True) if came is not None]
-            marks = cast("list[str]", record.data["marks"])
-            found = zip(marks, pairs, strict=True)
-            hashes |= {places[mark]: str(went) for mark, (_, went) in found if mark in places}
+        if record.kind != "clearing" or len(record.before) != len(record.after):
+            continue  # where something was mended beside it, message does not stand for message
+        pairs = [went for came, went in zip(record.after, record.before, strict=True) if came is not None]
+        marks = cast("list[str]", record.data["marks"])
+        found = zip(marks, pairs, strict=True)
+        hashes |= {places[mark]: went for mark, went in found if mark in places and isinstance(went, str)}
     originals = _fetch(archive, scope, hashes.values())
     return {i: replace(format_.read(originals[hash_]), origin=views[i].origin) for i, hash_ in hashes.items()}
 

@@ -101,7 +101,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file or artifact; `deeds` counts what happened to it."""
+    """A file or artifact; `deeds` counts what happened to it, the last deed last."""
 
     path: str
     turn: int

@@ -21,7 +21,11 @@ WEIGHTS: dict[Voice, float] = {"person": 1.5, "model": 1.0, "call": 1.0, "fault"
 _CROWD = 200
 
 _WORD = re.compile(r"[A-Za-z0-9_]{3,80}+(?![A-Za-z0-9_])")
-_MEASURE = re.compile(r"\d+(?:ms|s|px|kb|mb|gb|x|k|m|th|st|nd|rd|em|rem|pt|d|h|p)|0x[0-9a-f]{9,}", re.IGNORECASE)
+# Sizes, times, addresses in memory and pieces of ids have digits too, but nobody needs to spell them.
+_MEASURE = re.compile(
+    r"\d+(?:ms|s|px|kb|mb|gb|x|k|m|th|st|nd|rd|em|rem|pt|d|h|p)|0x[0-9a-f]{9,}|\d\dT\d\d|(?-i:[0-9a-f]{4})",
+    re.IGNORECASE,
+)
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2}")
 _OPENS = re.compile(r"([\n\t])([A-Za-z_]\w{5,60})(?= ?[^\w ]| ?$)", re.MULTILINE)
 _PATH = re.compile(r"(?<![\w./~+-])[\w.~+-]{0,80}+/[\w./@+-]{2,240}+")
@@ -39,6 +43,11 @@ _SPECIAL = re.compile(
     r"|(?<![\w./@-])[A-Za-z]\w*(?:-[A-Za-z0-9]+){2,6}(?![\w./-])"  # names-with-more-dashes
     r"|(?<![\w.:-])\d{5,20}(?![\w.:-])"  # long numbers
 )
+# What opens doors is no name: it stays in the archive and is not spread over summaries.
+_SECRET = re.compile(
+    r"(?:sk|pk|rk)[-_]\w{16,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{12,}|AIza[\w-]{20,}"
+    r"|eyJ[\w-]{10,}|glpat-[\w-]{10,}|(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z0-9]{32,}"
+)
 _TRIGGER = re.compile(r"[\d@#$€£¥%]|://|--|-\w+-")
 _TRAILING = ".,;:!?)]}'\"`"
 
@@ -55,6 +64,8 @@ class Piece(NamedTuple):
 @lru_cache(maxsize=8192)
 def is_name(word: str) -> bool:
     """Whether a word of letters, digits and underscores has to be spelled exactly: it is no word of a language."""
+    if not word.strip("_"):
+        return False
     if "_" in word.strip("_") or (word.startswith("__") and len(word) > 4):
         return True
     if _CAMEL.search(word):
@@ -79,6 +90,7 @@ def collect_names(pieces: Iterable[Piece]) -> tuple[Name, ...]:
         if piece.voice != "tool" or len(text) < 2_000:
             words.update(_specials(text))
         words -= {word[1:] for word in words if word[0] == "#"}
+        words = {word for word in words if len(word) < 14 or not _SECRET.match(word)}
         if piece.voice == "call":
             for before, word in _OPENS.findall(text):
                 if word in words or word[0].isupper():
@@ -142,14 +154,12 @@ def collect_files(pieces: Iterable[Piece], touched: Iterable[tuple[int, str, Dee
             seen = found.setdefault(path, _Seen())
             seen.add(_weight(piece.voice, 10 * len(paths)), piece.turn)
             if piece.voice == "person":
-                seen.deeds["mention"] = seen.deeds.get("mention", 0) + 1
+                seen.deeds["mention"] = seen.deeds.pop("mention", 0) + 1
     for turn, path, deed in touched:
         seen = found.setdefault(clean(path), _Seen())
         seen.add(0.5, turn)
-        seen.deeds[deed] = seen.deeds.get(deed, 0) + 1
-    return united(
-        File(path, seen.turn, seen.weight, tuple(sorted(seen.deeds.items()))) for path, seen in found.items() if path
-    )
+        seen.deeds[deed] = seen.deeds.pop(deed, 0) + 1  # the last one stands last
+    return united(File(path, seen.turn, seen.weight, tuple(seen.deeds.items())) for path, seen in found.items() if path)
 
 
 def mentioned(text: str, *, by_name: bool) -> set[str]:
@@ -197,9 +207,11 @@ def united(files: Iterable[File]) -> tuple[File, ...]:
 
 
 def _together(one: File, other: File) -> File:
-    deeds = dict(one.deeds)
-    for deed, count in other.deeds:
-        deeds[deed] = deeds.get(deed, 0) + count
+    """Both entries under the first one's path; what was done last stands last."""
+    deeds: dict[Deed, int] = {}
+    for file in sorted((one, other), key=lambda file: file.turn):
+        for deed, number in file.deeds:
+            deeds[deed] = deeds.pop(deed, 0) + number
     turn = max(one.turn, other.turn)
     weight = sum(file.weight * 0.5 ** ((turn - file.turn) / HALF_LIFE) for file in (one, other))
-    return File(one.path, turn, weight, tuple(sorted(deeds.items())))
+    return File(one.path, turn, weight, tuple(deeds.items()))

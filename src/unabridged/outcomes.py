@@ -76,6 +76,8 @@ def _shown(body: str, *, looks: bool) -> str:
     if len(body) <= (80 if looks else LIMIT):
         return one_line(body)
     lines = body.count("\n") + 1
+    if looks and body[0] in "{[" and lines < 3:  # a record from a service: its beginning names it
+        return one_line(body, LIMIT)
     if looks:
         return f"{lines} lines" if lines > 1 else f"{len(body)} characters"
     last = _last_line(body)[0]

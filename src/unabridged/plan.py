@@ -15,7 +15,7 @@ from unabridged.shorten import level
 SMALLEST_SUMMARY = 80
 """Below this a summary says nothing."""
 WORTH_IT = 0.05
-"""The share of the window that a compaction must free, unless the request is over the budget."""
+"""The share of the window, or of a lower trigger, that must be freed, unless the request is over the budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,14 @@ class Situation:
         """What these messages take together."""
         return sum(self.sizes[i] for i in indices)
 
+    def worth(self, gone: int) -> int:
+        """The tokens that must be freed to be worth it; any, when the list comes below a trigger by messages."""
+        counts = [condition["messages"] for condition in self.limits.trigger if "messages" in condition]
+        left = len(self.views) - gone + 2
+        if any(left < count <= len(self.views) for count in counts):
+            return 1
+        return int(WORTH_IT * min(self.limits.window, self.limits.target))
+
     def wont_fit(self, floor: int) -> WontFit:
         """The error that says so, in the provider's tokens with the possible error of the meter in them."""
         scale = self.limits.budget / max(1, self.hard)
@@ -93,7 +101,7 @@ def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
             continue
         plan = _summary_plan(now, cut)
         freed = now.size(cut.gone) - plan.summary - now.frame
-        least = 1 if force or now.total > now.hard else int(WORTH_IT * now.limits.window)
+        least = 1 if force or now.total > now.hard else now.worth(len(cut.gone))
         if freed >= least and now.total - freed <= bound:
             return plan
     if now.total <= now.hard:

@@ -20,9 +20,9 @@ Refer = Callable[[int], str]
 
 # Shares of the whole budget, in the order in which they are served: what a reader must have, then what the next steps
 # will name. Tuned together on recorded coding sessions; small changes hardly matter.
-_OPEN, _RULES, _STATE, _FINISHED, _DONE, _FAULTS = 0.45, 0.2, 0.08, 0.06, 0.12, 0.05
+_OPEN, _RULES, _STATE, _FINISHED, _DONE, _NOTES, _FAULTS = 0.45, 0.2, 0.08, 0.06, 0.12, 0.06, 0.04
 # Names and files need tokens rather than shares: the more there are, the smaller the share that will do.
-_FILES, _NAMES = (0.20, 0.15), (0.42, 0.34)
+_FILES, _NAMES = (0.20, 0.15), (0.48, 0.46)
 _SMALL, _LARGE = 1_000, 3_000
 # What is left is served in small helpings, so that no section starves the others: (share of each, rank of a file or a
 # name that may still be listed). What was hardly met comes last.
@@ -69,13 +69,18 @@ def render(
     for request in ledger.requests:
         if request.turn in kept:
             page.know(request.text)
-    first = (opened, _OPEN), (rules, _RULES), (state, _STATE), (finished, _FINISHED), (done, _DONE), (faults, _FAULTS)
+    for section, share in ((opened, _OPEN), (rules, _RULES)):
+        page.fill(section, share)
+    if lines.talk:  # Where nothing is done, what was said is the story.
+        page.fill(finished, 2 * _NAMES[0])
+    first = ((state, _STATE), (finished, _FINISHED), (done, _DONE), (notes, _NOTES), (faults, _FAULTS))
     for section, share in first:
         page.fill(section, share)
     shelf.files(_between(_FILES, budget), _HELPINGS[0][1])
     shelf.names(_between(_NAMES, budget), _HELPINGS[0][1])
-    rules.extend(lines.lesser_rules())
-    for share, least in _HELPINGS:
+    for place, (share, least) in enumerate(_HELPINGS):
+        if place == 3:  # after the others had theirs: most of these were meant for the moment
+            rules.extend(lines.lesser_rules())
         for section in (notes, done, finished, rules, faults):
             page.fill(section, share, last=share == 1.0)
         shelf.files(share, least)
@@ -107,6 +112,7 @@ class _Lines:
         self.usual = {outcome for outcome, number in repeated.items() if number > 2 and len(outcome) > 30}
         # A person's earlier message is given in full where there is room, and by its beginning where there is not.
         self.width = min(max(budget // 10, 60), 1_500)
+        self.talk = not ledger.actions and len(ledger.requests) > 12
 
     def open_requests(self) -> Iterator[Line]:
         """The newest first: should not all fit, the last word counts most."""
@@ -156,15 +162,18 @@ class _Lines:
 
     def rules(self) -> Iterator[Line]:
         """The strongest first, newer before older. Rules of a message that stays stand there already."""
-        return self._rules(lambda rule: rule.lifted < 0 and rule.strength > 1)
+        asked = {request.turn for request in self.ledger.open}
+        return self._rules(lambda rule: rule.lifted < 0 and rule.strength > (2 if rule.turn in asked else 1))
 
     def lesser_rules(self) -> Iterator[Line]:
         """What may have been meant only for the moment, what was lifted, and what seems to lift something.
 
-        A weak one whose request tools worked on, and that is finished, was part of the task.
+        A weak one whose request tools worked on, and that is finished, was part of the task; in mere talk weak ones
+        are talk.
         """
         over = {request.turn for request in self.ledger.finished if request.worked}
-        yield from self._rules(lambda rule: rule.lifted < 0 and rule.strength == 1 and rule.turn not in over)
+        if not self.talk:
+            yield from self._rules(lambda rule: rule.lifted < 0 and rule.strength == 1 and rule.turn not in over)
         for sentence in reversed(self.ledger.lifts):
             if not sentence.used and sentence.turn not in self.kept:
                 yield Line(sentence.turn, f"- [{self.refer(sentence.turn)}] {sentence.text}")
@@ -200,7 +209,12 @@ class _Lines:
         """The most telling first, newer before older."""
         end = self.ledger.end
         for note in sorted(self.ledger.notes, key=lambda note: (-note.weight + (end - note.turn) / 100, -note.turn)):
-            yield Line(note.turn, f"- [{self.refer(note.turn)}] {quote(note.text)}")
+            head = f"- [{self.refer(note.turn)}] "
+            yield Line(
+                note.turn,
+                head + quote(note.text),
+                shorter=lambda chars, note=note, head=head: head + quote(note.text, max(chars - len(head), 20)),  # type: ignore[misc]
+            )
 
     def state(self) -> Iterator[Line]:
         """The assistant's last words: where a reader picks up the thread."""

@@ -60,7 +60,7 @@ def asks_back(text: str, worked: int) -> Literal["", "question", "offer"]:
     """
     last = folded("".join(sentences(text[-600:])[-1:]))
     if not _QUESTION.search(last):
-        return ""
+        return "question" if worked < 2 and len(text) <= 1_200 and phrases("asks").inside(last) else ""
     if phrases("confirm").inside(last):
         return "question" if worked < 2 else "offer"
     return "offer" if worked == 2 or len(text) > 1_200 or phrases("offer").inside(last) else "question"

@@ -22,6 +22,7 @@ _QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\||\+\s?\d|-\s?\d{1,5}\s|at |File \"|\d+
 _MACHINE = re.compile(
     r"^\w*(?:Error|Exception|Warning|Traceback|INFO|DEBUG|WARN)\b|[{}<>;=\\]|::|->|\w\(\)|^\s*(?:import|from|def|class|const|let|var|return|if)\b.*[:;({]\s*$"
 )
+_SPEAKER = re.compile(r"\A(?:\[[^\]\n]{4,40}\]\s*)?(?:\w{1,20}:\s+)?")
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
 _POINTS_BACK = re.compile(r"\b(?:that|this|it|so|das|dies|es|ça|cela|eso|esto)\b|这样|那样|これ|それ")
 
@@ -50,16 +51,13 @@ def find_rules(turn: int, text: str) -> tuple[list[Rule], list[Lift]]:
 def instructed(turn: int, text: str) -> list[Rule]:
     """The sentences of a message that the assistant only acknowledged: it was told something to keep in mind."""
     said = [bare(sentence) for sentence in sentences(without_fences(text)[:4_000])]
-    return [
-        Rule(turn, sentence, 2)
-        for sentence in said
-        if 6 <= len(sentence) <= LIMIT and not sentence.endswith(("?", "\uff1f"))
-    ][:8]
+    plain = [sentence for sentence in said if not sentence.endswith(("?", "\uff1f")) and 6 <= len(sentence) <= LIMIT]
+    return [Rule(turn, sentence, 2) for sentence in plain if not phrases("lift").inside(folded(sentence))][:8]
 
 
 def acknowledges(answer: str) -> bool:
     """Whether the assistant's words do nothing but take note of what it was told."""
-    return len(answer) <= 300 and phrases("acknowledged").at_start(folded(answer.strip())) > 0
+    return len(answer) <= 160 and "?" not in answer and phrases("acknowledged").at_start(folded(answer.strip())) > 0
 
 
 def merged(older: Sequence[Rule], newer: Sequence[Rule]) -> tuple[Rule, ...]:
@@ -115,18 +113,31 @@ def _strength(core: str, words: str, *, listed: bool) -> int:
     if core.endswith(("?", "\uff1f")):
         return 2 if strong and phrases("polite").at_start(words) else 0
     if strong:
-        return 3
-    if listed or _cued("wish", words, denied) or _forbids(words, denied):
+        return 1 if _tells(words, denied) else 3
+    begins = phrases("begins").at_start(words) > 0 and not any(start == 0 for start, _ in denied)
+    if listed or begins or _cued("wish", words, denied) or _forbids(words, denied):
         return 2
-    weak = _cued("weak", words, denied)
-    return weak + (weak and phrases("scope").inside(words))
+    weak = _cued("weak", words, denied) or phrases("customs").at_start(words) > 0
+    if phrases("scope").inside(words):  # "Make every change …": for all of a kind, so perhaps for good.
+        return 2 if weak else int(not phrases("subjects").at_start(words) and len(words) <= 120)
+    return int(weak)
+
+
+def _tells(words: str, denied: Sequence[tuple[int, int]]) -> bool:
+    """Whether "always" or "never" only tells how things are: "they always cheer me on"."""
+    said = _SPEAKER.sub("", words)
+    if not phrases("subjects").at_start(said) or phrases("addressed").inside(said):
+        return False
+    habits = set(phrases("habit").found(words))
+    return all(span in habits for span in phrases("strong").found(words) if not _within(span, denied))
+
+
+def _within(span: tuple[int, int], denied: Sequence[tuple[int, int]]) -> bool:
+    return any(span[0] < stop and start < span[1] for start, stop in denied)
 
 
 def _cued(kind: str, words: str, denied: Sequence[tuple[int, int]]) -> bool:
-    return any(
-        not any(start < stop_no and start_no < stop for start_no, stop_no in denied)
-        for start, stop in phrases(kind).found(words)
-    )
+    return any(not _within(span, denied) for span in phrases(kind).found(words))
 
 
 def _forbids(words: str, denied: Sequence[tuple[int, int]]) -> bool:

@@ -63,7 +63,7 @@ class Settings:
     reserve: int | None = None
     """Tokens left free for the model's answer; by default min(4,096, window / 8)."""
     summary: int | None = None
-    """The most tokens a summary turn may take; by default min(4,096, window / 8)."""
+    """The most tokens a summary turn may take; by default an eighth of the window or the trigger, at most 4,096."""
     pin: Callable[[Any], bool] | None = None
     """Says of a message whether it must never leave."""
     off: bool = False
@@ -173,8 +173,14 @@ def limits(settings: Settings, window: int) -> Limits:
         trigger=trigger,
         keep_tokens=keep.get("tokens"),
         keep_messages=keep.get("messages"),
-        summary=settings.summary if settings.summary is not None else min(4_096, window // 8),
+        summary=settings.summary if settings.summary is not None else _summary_size(window, trigger),
     )
+
+
+def _summary_size(window: int, trigger: Sequence[Mapping[Measure, int]]) -> int:
+    """An eighth of the window, or of a trigger in tokens that is lower; never more than 4,096."""
+    eighths = [max(256, condition["tokens"] // 8) for condition in trigger if set(condition) == {"tokens"}]
+    return min([4_096, window // 8, *eighths])
 
 
 def triggers(trigger: Any) -> tuple[dict[Measure, float], ...]:

@@ -16,7 +16,11 @@ TIMES = "\u00d7"
 _ALONE, _SEEN = "\x00names", "\x00seen"
 _SYSTEM = frozenset({"/tmp", "/var", "/usr", "/home", "/root", "/opt", "/etc", "/Users", "/private"})  # noqa: S108 - names only
 _MANY, _LAST = 1e7, 1e14
-_TOLD: tuple[Deed, ...] = ("delete", "move", "create", "change", "run", "read", "attach")
+_CHANGES: tuple[Deed, ...] = ("delete", "move", "create", "change")
+_TOLD: tuple[Deed, ...] = ("run", "read", "attach")
+_TOLD_ORDER = {
+    deed: place for place, deed in enumerate(("create", "change", "move", "run", "read", "attach", "delete"))
+}
 """What is said of a file; that it turned up in a search or a listing is not worth the words."""
 
 
@@ -125,8 +129,12 @@ def _told(deed: Deed, number: int, labels: Mapping[str, str]) -> str:
 
 
 def _main(deeds: Sequence[tuple[Deed, int]]) -> list[tuple[Deed, int]]:
-    """The two deeds that tell most."""
-    return sorted((entry for entry in deeds if entry[0] in _TOLD), key=lambda entry: _TOLD.index(entry[0]))[:2]
+    """The two deeds that tell most: the last that changed the file before the others. One made anew is not deleted."""
+    changed = [entry for entry in deeds if entry[0] in _CHANGES]
+    rest = sorted(
+        changed[:-1] + [entry for entry in deeds if entry[0] in _TOLD], key=lambda entry: _TOLD_ORDER[entry[0]]
+    )
+    return [*changed[-1:], *(entry for entry in rest if entry[0] != "delete")][:2]
 
 
 def _shared_folders(paths: Sequence[str]) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unabridged.errors import SummaryFailed
 from unabridged.models import model_info
@@ -60,18 +60,9 @@ class Writers:
             raise
 
 
-def writers_for(model: Any, fallback: Any, agent: str | None, settings: Settings) -> Writers:
-    """The writers for what the caller named; refused at once what could not be asked later."""
-    if model is None:
+def writers_for(asker: Asker | None, agent: str | None) -> Writers:
+    """The writers with this model, which may be the agent's own."""
+    if asker is None:
         return Writers()
-    from unabridged.asking import Asker  # noqa: PLC0415 - only callers with a model pay for it
-
-    asker = Asker(
-        model,
-        fallback=fallback,
-        deadline=settings.deadline,
-        retries=settings.retries,
-        cool_down=settings.cool_down,
-    )
     known, own = model_info(asker.name), model_info(agent)
     return Writers(asker, own=known is not None and own is not None and known.name == own.name)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
 from rich.panel import Panel
 from rich.text import Text
 
+from unabridged.archive.protocol import Archive
 from unabridged.cli import options
+from unabridged.cli.bites import BITE, fit_in_bites
 from unabridged.cli.picture import Fate, Piece, before_and_after, facts
-from unabridged.cli.screen import console, counting, fail, plain, print_json, spans, tell, working
+from unabridged.cli.screen import console, counting, fail, plain, print_json, reading, spans, tell, working
 from unabridged.engine import Compaction, Compactor
 from unabridged.formats import Message, format_named
 from unabridged.legal import check
@@ -22,6 +27,10 @@ from unabridged.rewrite import is_ours
 from unabridged.sessions import Loaded, save
 from unabridged.sessions.match import Match, match
 from unabridged.settings import Settings, limits
+
+_MEMORY = "memory:"
+_LARGE = 2 * BITE
+"""Bytes above which a file is compacted in bites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,8 @@ def compact(
     The file that was read is never changed. With -o the result is written in the layout it was read from, and the
     originals go to the archive; without it this is only a look, unless an archive is named.
     """
+    if out is not None:
+        options.writable(out, file)
     chosen = Settings()
     if trigger:
         chosen = replace(chosen, trigger=options.trigger_of(trigger))
@@ -88,12 +99,14 @@ def compact(
         tokens,
         model or loaded.model,
         None if dry_run else summariser,
-        "memory:" if look else archive,
+        _MEMORY if look else archive,
         namespace,
         thread,
         now,
     )
     done, budget = _compacted(loaded, wanted, file)
+    if look and done.receipt is not None:
+        done = replace(done, receipt=replace(done.receipt, archive=_MEMORY))
     legal = _legal(loaded, done, wanted.agent, file)
     if out is not None and not dry_run:
         save(loaded, done.messages, out, tokens_before=done.tokens_before)
@@ -111,7 +124,7 @@ def compact(
 
 def _compacted(loaded: Loaded, wanted: _Wanted, file: Path) -> tuple[Compaction, int]:
     """The outcome, and the budget it had to meet."""
-    with options.opened(wanted.archive, new=True) as archive:
+    with _archive(wanted, loaded) as archive:
         name = wanted.thread or options.thread_of(archive, wanted.namespace, loaded.messages, loaded.format, file)
         compactor = Compactor(
             wanted.summariser,
@@ -124,11 +137,34 @@ def _compacted(loaded: Loaded, wanted: _Wanted, file: Path) -> tuple[Compaction,
             origin=loaded.origin_of(),
         )
         asked: dict[str, Any] = {"thread": name, "system": loaded.system, "tools": loaded.tools}
-        with compactor, working("compacting"):
-            done = compactor.compact(loaded.messages, **asked) if wanted.now else None
-            if done is None:
-                done = compactor.fit(loaded.messages, **asked)
-        return done, compactor.limits.budget
+        with compactor:
+            return _fitted(compactor, loaded, asked, now=wanted.now), compactor.limits.budget
+
+
+@contextmanager
+def _archive(wanted: _Wanted, loaded: Loaded) -> Iterator[Archive]:
+    """The archive that was named; for a look at a very large file, one on disk that is gone afterwards."""
+    if wanted.archive != _MEMORY or loaded.path.stat().st_size <= _LARGE:
+        with options.opened(wanted.archive, new=True) as archive:
+            yield archive
+        return
+    with (
+        TemporaryDirectory(prefix="unabridged-") as folder,
+        options.opened(f"sqlite:///{folder}/look.db", new=True) as archive,
+    ):
+        yield archive
+
+
+def _fitted(compactor: Compactor, loaded: Loaded, asked: dict[str, Any], *, now: bool) -> Compaction:
+    """As asked for, else only where it does not fit; a very large file bite by bite."""
+    if loaded.path.stat().st_size > _LARGE:
+        with reading(loaded.path, "compacting", "messages") as progress:
+            done = fit_in_bites(compactor, loaded, asked, progress)
+        if done.changed or not now:
+            return done
+    with working("compacting"):
+        at_once = compactor.compact(loaded.messages, **asked) if now else None
+        return at_once if at_once is not None else compactor.fit(loaded.messages, **asked)
 
 
 def _legal(loaded: Loaded, done: Compaction, agent: str | None, file: Path) -> str:
@@ -232,11 +268,12 @@ def _receipt(done: Compaction, legal: str, budget: int, before: int) -> list[tup
     if done.receipt is None:
         return [*rows, ("unchanged", done.why or "below the trigger: nothing to do")]
     receipt = done.receipt
+    where = f"{receipt.archive}, thread {receipt.thread}" if receipt.archive != _MEMORY else "in the file that was read"
     rows += [
         ("why", receipt.reason),
         ("turns compacted", spans(receipt.turns)),
         ("summariser", receipt.summariser),
-        ("originals", f"{receipt.archive}, thread {plain(receipt.thread)}"),
+        ("originals", plain(where)),
         ("id", receipt.id),
     ]
     return rows + [("note", plain(note)) for note in receipt.notes]

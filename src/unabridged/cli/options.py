@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -125,6 +126,19 @@ def loaded_from(file: Path, format_: str | None, which: str | None, max_size: st
     if len(loaded.warnings) > 3:
         tell(f"{file}: {len(loaded.warnings) - 3:,} more lines like that")
     return loaded
+
+
+def writable(out: Path, file: Path) -> None:
+    """Refuse a place that can't be written, before anything is paid for."""
+    folder = out.resolve().parent
+    if not folder.is_dir():
+        raise SettingsError(f"can't write {out}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise SettingsError(f"can't write {out}: no permission to write in {folder}")
+    if out.is_dir():
+        raise SettingsError(f"can't write {out}: it is a folder; name a file in it")
+    if out.exists() and file.exists() and out.samefile(file):
+        raise SettingsError(f"{out} is the file that is read, which is never changed: name another one to write")
 
 
 @contextmanager

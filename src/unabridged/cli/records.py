@@ -38,7 +38,7 @@ def threads(
     if not found:
         screen.print(plain(f"{where} holds no threads of namespace {namespace}."), markup=False)
         return
-    table = Table(title=plain(f"{where}, namespace {namespace}"), title_justify="left", title_style="bold")
+    table = Table(title=Text(plain(f"{where}, namespace {namespace}")), title_justify="left", title_style="bold")
     table.add_column("thread", overflow="fold")
     for name in ("compactions", "messages kept", "newest", "tokens then"):
         table.add_column(name, justify="right")
@@ -72,17 +72,12 @@ def show(
         print_json({"thread": thread, "namespace": namespace, "compactions": receipts, "html": str(html or "") or None})
         return
     screen = console()
-    table = Table(title=plain(f"thread {thread}"), title_justify="left", title_style="bold")
-    for name in ("id", "when", "kind", "tokens"):
-        table.add_column(name, no_wrap=True)
-    for name in ("turns", "why"):
-        table.add_column(name, overflow="fold")
+    screen.print(Text(plain(f"thread {thread}: {len(records):,} compactions"), style="bold"))
     for record in records:
         receipt = receipt_of(record)
-        tokens = f"{receipt.tokens_before:,} → {receipt.tokens_after:,}"
-        cells = (receipt.id, _day(record.created), receipt.kind, tokens, spans(receipt.turns), receipt.reason)
-        table.add_row(*(Text(plain(cell)) for cell in cells))
-    screen.print(table)
+        screen.print(Text(f"{receipt.id}  {_day(record.created)}  {receipt.kind} by {plain(receipt.summariser)}"))
+        screen.print(Text(f"  {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens; {plain(receipt.reason)}"))
+        screen.print(Text(f"  turns {spans(receipt.turns)}", style="dim"))
     if html is not None:
         screen.print(plain(f"Written to {html}."), markup=False)
 

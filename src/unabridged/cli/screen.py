@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 # Escape sequences, and marks that turn text around or hide it: a terminal obeys them, whoever wrote them.
@@ -37,8 +37,10 @@ def one_line(text: str, most: int = 120) -> str:
 
 
 def spans(turns: Iterable[tuple[int, int]]) -> str:
-    """Half-open ranges of turns, counted from 0, as people write them: 0-70, 72, 75-80."""
-    return ", ".join(str(first) if last - first == 1 else f"{first}-{last - 1}" for first, last in turns)
+    """Half-open ranges of turns, counted from 0, as people write them: 0-70, 72, 75-80; not too many."""
+    listed = [str(first) if last - first == 1 else f"{first}-{last - 1}" for first, last in turns]
+    more = [f"… and {len(listed) - 20:,} more"] if len(listed) > 20 else []
+    return ", ".join([*listed[:20], *more])
 
 
 def tell(message: str) -> None:
@@ -68,12 +70,13 @@ def ask(question: str, *, yes: bool) -> None:
 
 
 @contextmanager
-def reading(file: Path) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar for a file that takes a while; gets bytes so far and in all. Silent in a pipe."""
+def reading(file: Path, doing: str = "reading", unit: str = "bytes") -> Iterator[Callable[[int, int], None]]:
+    """A progress bar for a file that takes a while; gets what is done so far and in all. Silent in a pipe."""
     err = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    amount = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task(f"reading {plain(file.name)}", total=None)
+        task = progress.add_task(f"{doing} {plain(file.name)}", total=None)
         yield lambda done, size: progress.update(task, completed=done, total=size)
 
 

@@ -32,6 +32,8 @@ class _Seen:
     loaded: Loaded | None = None
     weight: Weight | None = None
     problem: str = ""
+    seconds: float = 0.0
+    """How long the last look took: a large file is not looked at all the time."""
 
 
 def watch(
@@ -78,11 +80,13 @@ def _follow(
             _tell(seen, live, as_json=as_json)
             if once:
                 return
-            _until_changed(file, interval, seen)
+            _until_changed(file, max(interval, seen.seconds), seen)
+            started = time.monotonic()
             try:
                 _look(seen, load(file, **how), model)
             except (SessionFileError, OSError) as error:
                 seen.problem = str(error)
+            seen.seconds = time.monotonic() - started
     finally:
         if live:
             live.stop()

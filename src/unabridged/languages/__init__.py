@@ -94,7 +94,7 @@ def phrases(*kinds: str) -> Phrases:
             eastern.append(phrase)
             continue
         for first in phrase.split()[0].split("|"):
-            key = first[:2] if first.endswith("'…") else first.rstrip("*,.!…")
+            key = first[:2] if first.endswith("'…") else first.rstrip("*,.!:…")
             by_word.setdefault(key, []).append(phrase)
     return Phrases(by_word, tuple(eastern))
 

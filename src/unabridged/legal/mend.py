@@ -106,6 +106,8 @@ def _cleaned(given: Conversation, target: str) -> list[Message]:
         return [message for index, message in enumerate(messages) if index not in again]
     if target == "openai-chat":
         clean = [openai_chat.cleaned(message) for message in messages]
+    elif target != "anthropic":  # an adapter's own format
+        return _spoken(messages, given, target)
     else:
         last = len(messages) - 1
         clean = [anthropic_mend.cleaned(message, given.model, last=i == last) for i, message in enumerate(messages)]

@@ -1,0 +1,216 @@
+"""The engine as the LangChain parts share it: one archive, one compactor for each model and window."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.messages import BaseMessage, ToolMessage, convert_to_messages
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from unabridged.adapters.langchain.format import FORMAT
+from unabridged.adapters.langchain.legal import NeedsMending, mended
+from unabridged.archive import codec, open_archive
+from unabridged.archive.protocol import Archive
+from unabridged.engine import Compaction, Compactor, application
+from unabridged.errors import ArchiveError, IllegalConversation
+from unabridged.events import Event
+from unabridged.measure import Meter
+from unabridged.overflow import Overflow
+from unabridged.settings import Settings, triggers
+
+log = logging.getLogger("unabridged")
+
+UNKNOWN_WINDOW = 200_000
+"""The window of a model nobody knows: the trigger of 170,000 tokens that its users expect fits below it."""
+_AGENTS = 64
+"""Sets of tools whose schemas are remembered."""
+KNOWN: dict[str, Any] = {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)}
+UNKNOWN: dict[str, Any] = {"trigger": ("tokens", 170_000), "keep": ("messages", 6)}
+
+for _module in ("langchain_core.documents", "langchain_core.load"):
+    codec.allow(_module)  # what tools of LangChain put into a message's artifact
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What a request holds besides its messages."""
+
+    system: Any = None
+    tools: Any = None
+
+
+class Compactors:
+    """Makes a compactor for each model and window when it is first needed; all share one archive.
+
+    `settings` None means the defaults that fit the model: 0.85 and 0.10 of a known window, else 170,000 tokens and 6
+    messages. `window` is the caller's word and beats what the model says.
+    """
+
+    def __init__(
+        self,
+        *,
+        summariser: Callable[[Any], Any] | None,
+        settings: Settings | None,
+        window: int | None,
+        archive: str | Archive | None,
+        namespace: str | None,
+        counter: Callable[..., int] | None,
+        on_event: Callable[[Event], object] | None,
+        options: dict[str, Any],
+    ) -> None:
+        self.settings = settings
+        self.window = window
+        self.archive: Archive = open_archive(archive) if archive is None or isinstance(archive, str) else archive
+        self._owned = archive is None or isinstance(archive, str)
+        self.namespace = namespace if namespace is not None else application()
+        self._shared: dict[str, Any] = {"archive": self.archive, "format": FORMAT, "on_event": on_event, **options}
+        self._shared["namespace"] = self.namespace
+        if summariser is not None:
+            self._shared["model"] = summariser
+        if counter is not None and counter is not count_tokens_approximately:
+            self._shared["counter"] = counter_of(counter)
+        self._lock = threading.Lock()
+        self._made: dict[tuple[str | None, int | None], Compactor] = {}
+        self._learned: dict[str | None, int] = {}
+        self._schemas: dict[tuple[int, ...], tuple[list[Any], list[Any]]] = {}
+
+    def get(self, agent: str | None, window: int | None) -> Compactor:
+        """The compactor for the model of this name, whose window is what the caller said, or else this one."""
+        known = self.window or window
+        learned = self._learned.get(agent)
+        if learned is not None:
+            known = min(known or learned, learned)
+        with self._lock:
+            compactor = self._made.get((agent, known))
+            if compactor is None:
+                compactor = self._made[agent, known] = self._make(agent, known)
+            return compactor
+
+    def _make(self, agent: str | None, window: int | None) -> Compactor:
+        settings = self.settings or Settings(**(UNKNOWN if window is None else KNOWN))
+        return Compactor(agent=agent, window=window or assumed_window(settings), settings=settings, **self._shared)
+
+    def learn(self, agent: str | None, compactor: Compactor, fitted: Compaction, overflow: Overflow) -> None:
+        """The provider said "too long": from now on the window is what it told, or clearly less than what was sent.
+
+        Where it told how many tokens it counted, its limit is taken in our own count.
+        """
+        limit = overflow.limit or compactor.limits.window
+        sent = max(fitted.tokens_after, 1)
+        limit = int(limit * min(1.0, sent / overflow.requested)) if overflow.requested else limit
+        self._learned[agent] = max(512, min(limit, int(sent * 0.8)))
+
+    def schemas(self, tools: Sequence[Any], response_format: Any = None) -> list[Any]:
+        """The tools as a provider is shown them; the same list as long as the tools are the same."""
+        specs = getattr(response_format, "schema_specs", None) or ()
+        given = [*tools, *(spec.json_schema for spec in specs)]
+        key = tuple(map(id, given))
+        known = self._schemas.get(key)
+        if known is None:
+            if len(self._schemas) >= _AGENTS:
+                self._schemas.clear()
+            made = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in given]
+            known = self._schemas[key] = (given, made)  # the tools are kept, so that no other object gets their ids
+        return known[1]
+
+    def close(self) -> None:
+        """Let go of the archive, if it was opened here."""
+        for compactor in self._made.values():
+            compactor.close()
+        if self._owned:
+            self.archive.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One question to a compactor: these messages of this thread, as they should be sent; `force` compacts anyway."""
+
+    compactor: Compactor
+    messages: list[BaseMessage]
+    thread: str | None
+    fixed: Fixed = Fixed()
+    force: bool = False
+
+    def __call__(self) -> Compaction:
+        """The answer, with calls and results that don't pair mended first."""
+        given = archivable(self.messages)
+        try:
+            return self._read(given, self._method("")(given, **self._named))
+        except NeedsMending:
+            repaired = mended(given, model=None, pending=self.force)
+        try:
+            return self._mended(repaired, self._method("")(repaired, **self._named))
+        except NeedsMending as error:
+            raise IllegalConversation(f"calls and results can't be paired: {error}") from None
+
+    async def later(self) -> Compaction:
+        """The same without blocking the event loop."""
+        given = archivable(self.messages)
+        try:
+            return self._read(given, await self._method("a")(given, **self._named))
+        except NeedsMending:
+            repaired = mended(given, model=None, pending=self.force)
+        try:
+            return self._mended(repaired, await self._method("a")(repaired, **self._named))
+        except NeedsMending as error:
+            raise IllegalConversation(f"calls and results can't be paired: {error}") from None
+
+    def _method(self, prefix: str) -> Any:
+        return getattr(self.compactor, f"{prefix}{'compact' if self.force else 'fit'}")
+
+    @property
+    def _named(self) -> dict[str, Any]:
+        return {"thread": self.thread, "system": self.fixed.system, "tools": self.fixed.tools}
+
+    def _read(self, given: list[BaseMessage], done: Compaction | None) -> Compaction:
+        return done or Compaction(given, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
+
+    def _mended(self, repaired: list[BaseMessage], done: Compaction | None) -> Compaction:
+        made = self._read(repaired, done)
+        return made if made.changed else replace(made, messages=repaired, changed=True)
+
+
+def archivable(messages: list[BaseMessage]) -> list[BaseMessage]:
+    """The messages, where needed without artifacts that no archive can restore: the model never sees an artifact."""
+    if not any(isinstance(m, ToolMessage) and m.artifact is not None for m in messages):
+        return messages
+    return [_without_artifact(m) if isinstance(m, ToolMessage) and m.artifact is not None else m for m in messages]
+
+
+def _without_artifact(message: ToolMessage) -> ToolMessage:
+    try:
+        codec.encode(message.artifact)
+    except ArchiveError as error:
+        log.warning("the artifact of tool message %s is not archived with it: %s", message.id, error)
+        return message.model_copy(update={"artifact": None})
+    return message
+
+
+def assumed_window(settings: Settings) -> int:
+    """The window to work with when nobody knows it: large enough for the trigger that was asked for."""
+    asked = [int(value) for condition in triggers(settings.trigger) for m, value in condition.items() if m == "tokens"]
+    fractions = any("fraction" in condition for condition in triggers(settings.trigger))
+    return 32_768 if fractions else max([UNKNOWN_WINDOW, *(int(value / 0.85) for value in asked)])
+
+
+def counter_of(token_counter: Callable[..., int]) -> Callable[[list[Any], Any], int]:
+    """LangChain's kind of token counter, of messages and perhaps tools, as the engine's."""
+    try:
+        takes_tools = "tools" in inspect.signature(token_counter).parameters
+    except (TypeError, ValueError):
+        takes_tools = False
+    own = Meter()
+
+    def count(messages: list[Any], tools: Any) -> int:
+        listed = convert_to_messages(messages)
+        if takes_tools:
+            return token_counter(listed, tools=tools or None)
+        return (token_counter(listed) if listed else 0) + (own.overhead(None, tools) if tools else 0)
+
+    return count

@@ -1,0 +1,223 @@
+"""LangChain messages as a wire format: content blocks of every provider, tool calls, thinking, media.
+
+A chat model translates these messages for its provider, so what a provider refuses of single blocks is that model's
+business; what no provider takes (calls and results that don't pair) is checked here.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+from unabridged.adapters.langchain.blocks import (
+    CALLS,
+    THINKING,
+    is_text,
+    read_block,
+    read_call_block,
+    thinking_of,
+    with_call_text,
+)
+from unabridged.formats.base import Edit, Message, Slot, as_json
+from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
+
+SOURCE = "lc_source"
+SUMMARIZATION = "summarization"
+"""The mark LangChain's own summaries carry in `additional_kwargs`; ours carry it too."""
+
+_CHAT_ROLES: dict[str, tuple[Role, Origin]] = {
+    "system": ("system", "host"),
+    "developer": ("system", "host"),
+    "assistant": ("assistant", "model"),
+    "ai": ("assistant", "model"),
+}
+_KEPT_THINKING = ("reasoning_content", "reasoning")
+"""Where integrations keep a model's thinking beside the content."""
+
+
+class LangChain:
+    """Messages of `langchain_core`. Edited copies keep their id, so that a reducer replaces what they came from."""
+
+    name = "langchain"
+    lone_system = False
+
+    def read(self, message: Message) -> View:
+        """What the message says."""
+        text, media, calls_in_content = _read_content(message.content)
+        if isinstance(message, ToolMessage):
+            answer = Answer(message.tool_call_id, text, message.status == "error")
+            return View("tool", "tool", answers=(answer,), media=media)
+        if isinstance(message, FunctionMessage):
+            return View("tool", "tool", answers=(Answer(f"function:{message.name}", text),), media=media)
+        role, origin = _role(message)
+        if not isinstance(message, AIMessage):
+            return View(role, origin, text, media=media)
+        return View(
+            role,
+            origin,
+            text,
+            calls=_calls(message) or calls_in_content,
+            media=media,
+            reasoning=_reasoning(message),
+        )
+
+    def claims(self, message: Message) -> bool:
+        """Only LangChain has these classes."""
+        return isinstance(message, BaseMessage)
+
+    def text(self, role: Literal["user", "assistant"], text: str) -> Message:
+        """A new message with just this text, marked as LangChain marks its summaries."""
+        marked = {SOURCE: SUMMARIZATION}
+        if role == "user":
+            return HumanMessage(content=text, additional_kwargs=marked)
+        return AIMessage(content=text, additional_kwargs=marked)
+
+    def answer(self, calls: tuple[Call, ...], text: str) -> list[Message]:
+        """One tool message, marked as an error, for each call."""
+        return [ToolMessage(text, tool_call_id=call.id, name=call.name or None, status="error") for call in calls]
+
+    def edit(self, message: Message, edit: Edit) -> Message:
+        """A copy with every piece run through `edit`; the very same object when nothing changed."""
+        slot = Slot("text")
+        if isinstance(message, ToolMessage):
+            slot = Slot("answer", message.tool_call_id)
+        elif isinstance(message, FunctionMessage):
+            slot = Slot("answer", f"function:{message.name}")
+        changed: dict[str, Any] = {}
+        new_texts: dict[str, str] = {}
+        if isinstance(message, AIMessage):
+            for key in ("tool_calls", "invalid_tool_calls"):
+                calls = getattr(message, key)
+                new = [_edit_call(call, edit, new_texts) for call in calls]
+                if any(one is not other for one, other in zip(new, calls, strict=True)):
+                    changed[key] = new
+        content = _edit_content(message.content, edit, slot, new_texts)
+        if content is not message.content:
+            changed["content"] = content
+        if "tool_calls" in changed and "tool_calls" in message.additional_kwargs:
+            # The provider's own copy of the calls: some integrations would send it in place of the edited ones.
+            changed["additional_kwargs"] = {k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"}
+        return message.model_copy(update=changed) if changed else message
+
+    def without_reasoning(self, message: Message) -> Message | None:
+        """A copy without its thinking; the same object when it has none; None when nothing would be left."""
+        if not isinstance(message, AIMessage) or not _reasoning(message):
+            return message
+        content: Any = message.content
+        if not isinstance(content, str):
+            content = [block for block in content if isinstance(block, str) or block.get("type") not in THINKING]
+        if not content and not message.tool_calls and not message.invalid_tool_calls:
+            return None
+        rest = {key: value for key, value in message.additional_kwargs.items() if key not in _KEPT_THINKING}
+        return message.model_copy(update={"content": content or "", "additional_kwargs": rest})
+
+
+FORMAT = LangChain()
+
+
+def _role(message: BaseMessage) -> tuple[Role, Origin]:
+    if isinstance(message, AIMessage):
+        return "assistant", "model"
+    if isinstance(message, SystemMessage):
+        return "system", "host"
+    if isinstance(message, ChatMessage):
+        return _CHAT_ROLES.get(message.role.lower(), ("user", "person"))
+    # A summary another middleware left in the list is not a person's request.
+    return "user", "host" if message.additional_kwargs.get(SOURCE) == SUMMARIZATION else "person"
+
+
+def _read_content(content: Any) -> tuple[str, tuple[Media, ...], tuple[Call, ...]]:
+    if isinstance(content, str):
+        return content, (), ()
+    texts: list[str] = []
+    media: list[Media] = []
+    calls: list[Call] = []
+    for block in content:
+        if isinstance(block, dict) and block.get("type") in CALLS:
+            calls.append(read_call_block(block))
+            continue
+        read = read_block(block)
+        if isinstance(read, Media):
+            media.append(read)
+        elif read:
+            texts.append(read)
+    return "\n".join(texts), tuple(media), tuple(calls)
+
+
+def _calls(message: AIMessage) -> tuple[Call, ...]:
+    """All calls, those with arguments that did not parse included: both are answered by a tool message."""
+    found = [Call(call["id"] or "", call["name"], as_json(call["args"])) for call in message.tool_calls]
+    found += [Call(c["id"] or "", c["name"] or "", c["args"] or "") for c in message.invalid_tool_calls]
+    return tuple(found)
+
+
+def _reasoning(message: AIMessage) -> tuple[Reasoning, ...]:
+    found: list[Reasoning] = []
+    if not isinstance(message.content, str):
+        blocks = [b for b in message.content if isinstance(b, dict) and b.get("type") in THINKING]
+        found += [thinking_of(block) for block in blocks]
+    for key in _KEPT_THINKING:
+        kept = message.additional_kwargs.get(key)
+        if isinstance(kept, str) and kept:
+            found.append(Reasoning(kept))
+        elif isinstance(kept, dict):
+            found.append(thinking_of(kept))
+    return tuple(found)
+
+
+def _edit_call(call: Any, edit: Edit, new_texts: dict[str, str]) -> Any:
+    valid = isinstance(call["args"], dict)
+    old = as_json(call["args"]) if valid else call["args"] or ""
+    new = edit(Slot("call", call["id"] or ""), old)
+    if new == old:
+        return call
+    new_texts[call["id"] or ""] = new
+    return {**call, "args": as_arguments(new) if valid else new}
+
+
+def as_arguments(text: str) -> dict[str, Any]:
+    """Arguments from their JSON; anything but an object is put into one, since calls take nothing else."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def _edit_content(content: Any, edit: Edit, slot: Slot, new_texts: dict[str, str]) -> Any:
+    if isinstance(content, str):
+        new = edit(slot, content) if content else content
+        return content if new == content else new
+    blocks = [_edit_block(block, edit, slot, new_texts) for block in content]
+    same = all(new is old for new, old in zip(blocks, content, strict=True))
+    return content if same else blocks
+
+
+def _edit_block(block: Any, edit: Edit, slot: Slot, new_texts: dict[str, str]) -> Any:
+    if isinstance(block, str):
+        new = edit(slot, block)
+        return block if new == block else new
+    kind = block.get("type")
+    if kind in CALLS:
+        return with_call_text(block, new_texts)
+    if kind in THINKING:
+        return block
+    if is_text(block):
+        old = block.get("text") or ""
+        new = edit(slot, old) if old else old
+        return block if new == old else {**block, "text": new}
+    read = read_block(block)
+    if not isinstance(read, Media):
+        return block
+    new = edit(Slot("media"), read.source)
+    return block if new == read.source else {"type": "text", "text": new}

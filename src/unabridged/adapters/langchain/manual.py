@@ -1,0 +1,143 @@
+"""Compact, undo and replay the stored messages of a thread, on any compiled graph with a checkpointer.
+
+`using` is the middleware or a `Compactor`; in an agent that has our middleware it is found by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage
+
+from unabridged.adapters.langchain.compactors import Call
+from unabridged.adapters.langchain.format import FORMAT
+from unabridged.adapters.langchain.middleware import PENDING, SummarizationMiddleware
+from unabridged.adapters.langchain.state import followed, pending_of, replacing, with_ids
+from unabridged.engine import Compaction, Compactor
+from unabridged.errors import SettingsError
+from unabridged.rewrite import marked_ids
+
+Thread = str | Mapping[str, Any]
+"""A thread's id, or a config (with a `checkpoint_id`, say)."""
+
+
+class Stored(NamedTuple):
+    """The messages of a thread as they are stored, the model's view of them, and who compacts them."""
+
+    compactor: Compactor
+    config: Any
+    raw: list[BaseMessage]
+    messages: list[BaseMessage]
+    kept: bool
+    """Whether the state stays whole, and only the model's view changes."""
+
+    @property
+    def thread(self) -> str | None:
+        """The thread's name in the archive; None where a summary turn names it better (it was made in a sub-graph)."""
+        name = str(self.config["configurable"]["thread_id"])
+        marked = any(marked_ids(FORMAT.read(message)) for message in self.messages)
+        return None if marked else name
+
+    def update(self, after: list[BaseMessage]) -> dict[str, Any]:
+        """What the graph is told, so that these are the messages from now on."""
+        named = with_ids(self.raw, after, self.thread)
+        return {PENDING: pending_of(self.raw, named)} if self.kept else replacing(named)
+
+
+def compact(agent: Any, thread: Thread, *, using: Any = None) -> Compaction | None:
+    """Compact the thread now, whatever its size; None when there is no history or nothing is gained."""
+    stored = _stored(agent, thread, using, agent.get_state(_config(thread)))
+    if not stored.messages:
+        return None
+    done = _ask(stored)()
+    if done.changed:
+        agent.update_state(stored.config, stored.update(done.messages))
+    return done if done.changed else None
+
+
+async def acompact(agent: Any, thread: Thread, *, using: Any = None) -> Compaction | None:
+    """`compact` without blocking the event loop."""
+    stored = _stored(agent, thread, using, await agent.aget_state(_config(thread)))
+    if not stored.messages:
+        return None
+    done = await _ask(stored).later()
+    if done.changed:
+        await agent.aupdate_state(stored.config, stored.update(done.messages))
+    return done if done.changed else None
+
+
+def undo(agent: Any, thread: Thread, *, using: Any = None) -> list[BaseMessage] | None:
+    """Take the thread's newest compaction back; the messages as they are now, or None when there was none."""
+    stored = _stored(agent, thread, using, agent.get_state(_config(thread)))
+    before = stored.compactor.undo(stored.messages, thread=stored.thread) if stored.messages else stored.messages
+    if before is stored.messages:
+        return None
+    agent.update_state(stored.config, stored.update(before))
+    return before
+
+
+async def aundo(agent: Any, thread: Thread, *, using: Any = None) -> list[BaseMessage] | None:
+    """`undo` without blocking the event loop."""
+    stored = _stored(agent, thread, using, await agent.aget_state(_config(thread)))
+    before = await stored.compactor.aundo(stored.messages, thread=stored.thread) if stored.messages else stored.messages
+    if before is stored.messages:
+        return None
+    await agent.aupdate_state(stored.config, stored.update(before))
+    return before
+
+
+def replay(agent: Any, thread: Thread, *, using: Any = None) -> list[BaseMessage]:
+    """The thread's original conversation, exactly; its state is not touched."""
+    stored = _stored(agent, thread, using, agent.get_state(_config(thread)), idle=False)
+    return stored.compactor.replay(stored.messages, thread=stored.thread) if stored.messages else []
+
+
+async def areplay(agent: Any, thread: Thread, *, using: Any = None) -> list[BaseMessage]:
+    """`replay` without blocking the event loop."""
+    stored = _stored(agent, thread, using, await agent.aget_state(_config(thread)), idle=False)
+    return await stored.compactor.areplay(stored.messages, thread=stored.thread) if stored.messages else []
+
+
+def middleware_of(agent: Any) -> SummarizationMiddleware | None:
+    """Our middleware in a compiled agent, found by its node."""
+    for node in agent.nodes.values():
+        for name in ("func", "afunc"):
+            owner = getattr(getattr(getattr(node, "bound", None), name, None), "__self__", None)
+            if isinstance(owner, SummarizationMiddleware):
+                return owner
+    return None
+
+
+def _stored(agent: Any, thread: Thread, using: Any, snapshot: Any, *, idle: bool = True) -> Stored:
+    config = _config(thread)
+    if idle and (snapshot.interrupts or snapshot.next):
+        at = ", ".join(snapshot.next) or "an interrupt"
+        raise SettingsError(
+            f"thread {config['configurable']['thread_id']!r} is in the middle of a run, waiting at {at}: "
+            "changing its messages now would drop what it waits for. Resume it first."
+        )
+    raw: list[BaseMessage] = list(snapshot.values.get("messages") or ())
+    pending = snapshot.values.get(PENDING)
+    own = using if using is not None else middleware_of(agent)
+    kept = isinstance(own, SummarizationMiddleware) and own.state_mode == "kept"
+    return Stored(_compactor(own), config, raw, followed(raw, pending) if pending else raw, kept)
+
+
+def _compactor(own: Any) -> Compactor:
+    if isinstance(own, Compactor):
+        return own
+    if not isinstance(own, SummarizationMiddleware):
+        raise SettingsError(
+            "this graph has no SummarizationMiddleware of ours: pass using=, the middleware or a Compactor that "
+            "was made with format=LangChain()"
+        )
+    return own.compactors.get(*own.last_agent)
+
+
+def _config(thread: Thread) -> Any:
+    return {"configurable": {"thread_id": thread}} if isinstance(thread, str) else dict(thread)
+
+
+def _ask(stored: Stored) -> Call:
+    return Call(stored.compactor, stored.messages, stored.thread, force=True)

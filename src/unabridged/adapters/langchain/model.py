@@ -1,0 +1,135 @@
+"""Any LangChain chat model as the summariser, and what a chat model tells about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
+from langchain.chat_models import init_chat_model
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.base import coerce_to_runnable
+from langgraph.constants import TAG_NOSTREAM
+
+from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
+from unabridged.ask import Ask, Reply, Stop
+from unabridged.calibrate import usage_of
+from unabridged.models import model_info
+
+_STOPS: dict[str, Stop] = {
+    "stop": "end",
+    "end_turn": "end",
+    "stop_sequence": "end",
+    "completed": "end",
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "tool_calls": "tool",
+    "tool_use": "tool",
+    "function_call": "tool",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+    "safety": "refusal",
+}
+_REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
+
+
+class ChatSummariser:
+    """Asks a chat model. Its calls carry LangChain's own marks, so that no stream of the host shows them."""
+
+    live_format = FORMAT.name
+
+    def __init__(self, model: BaseChatModel) -> None:
+        self.model = model
+        self.name = model_name(model) or type(model).__name__
+
+    def __call__(self, ask: Ask) -> Reply:
+        """The model's reply, with why it stopped and what it used where the integration says so."""
+        model: Runnable[Any, AIMessage] = self.model
+        if ask.tools:
+            model = self.model.bind_tools(ask.tools)
+        return reply_of(model.invoke(messages_of(ask), internal_config()), self.name)
+
+
+def summariser_of(model: Any) -> Callable[[Any], Any] | None:
+    """A chat model, its name, a runnable or a function of messages, as a summariser; None for model-free."""
+    if model is None:
+        return None
+    if isinstance(model, str):
+        model = init_chat_model(model)
+    if isinstance(model, BaseChatModel):
+        return ChatSummariser(model)
+    runnable = coerce_to_runnable(model)
+    name = getattr(model, "__name__", type(model).__name__)
+
+    def summarise(ask: Ask) -> Reply:
+        said = _run(runnable, messages_of(ask))
+        return reply_of(said, name) if isinstance(said, BaseMessage) else Reply(_text_of(said), model=name)
+
+    return summarise
+
+
+def _run(runnable: Runnable[Any, Any], messages: list[BaseMessage]) -> Any:
+    """Through `invoke`; a function that is only async has none, and gets an event loop of its own in this thread."""
+    if getattr(runnable, "func", True) is True and hasattr(runnable, "afunc"):
+        import asyncio  # noqa: PLC0415 - for functions without a sync form only
+
+        return asyncio.run(runnable.ainvoke(messages, internal_config()))
+    return runnable.invoke(messages, internal_config())
+
+
+def _text_of(said: Any) -> str:
+    if not isinstance(said, str):
+        raise TypeError(f"a summarizer returns a str or a message; got {type(said).__name__}")
+    return said
+
+
+def internal_config() -> RunnableConfig:
+    """What keeps a call out of `stream`, `astream_events` and `run.messages`, and names its source."""
+    return {"tags": [TAG_NOSTREAM], "metadata": {SOURCE: SUMMARIZATION, **internal_call_metadata()}}
+
+
+def messages_of(ask: Ask) -> list[BaseMessage]:
+    """The ask as messages: in suffix mode the live prompt's own objects, and the instruction last."""
+    system: Sequence[BaseMessage] = ()
+    if isinstance(ask.system, BaseMessage):
+        system = [ask.system]
+    elif ask.system:
+        system = [SystemMessage(content=ask.system)]
+    return [*system, *ask.messages, HumanMessage(content=ask.instruction)]
+
+
+def reply_of(message: BaseMessage, name: str = "") -> Reply:
+    """What a chat model's message says, why it stopped, and what it used."""
+    view = FORMAT.read(message)
+    told = next((message.response_metadata[key] for key in _REASONS if message.response_metadata.get(key)), None)
+    stop: Stop | None = None if told is None else _STOPS.get(str(told).lower(), "other")
+    return Reply(
+        view.text,
+        "tool" if view.calls else stop,
+        usage_of(getattr(message, "usage_metadata", None)),
+        len(view.calls),
+        "\n".join(thought.text for thought in view.reasoning),
+        name,
+    )
+
+
+def model_name(model: Any) -> str | None:
+    """The name a chat model has at its provider."""
+    for field in ("model_name", "model", "model_id", "deployment_name"):
+        value = getattr(model, field, None)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def window_of(model: Any) -> int | None:
+    """The most tokens a chat model takes: by its profile, else by its name; None when neither tells."""
+    profile = getattr(model, "profile", None)
+    told = profile.get("max_input_tokens") if isinstance(profile, dict) else None
+    if isinstance(told, int) and not isinstance(told, bool) and told > 0:
+        return told
+    info = model_info(model_name(model))
+    return info.window if info else None

@@ -1,0 +1,140 @@
+"""Tools for the agent itself: compact now, and search or read what left the context. Bound to the thread of the run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.tools import ToolRuntime
+from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.types import Command
+
+from unabridged.adapters.langchain.compactors import Call
+from unabridged.adapters.langchain.format import FORMAT
+from unabridged.adapters.langchain.middleware import PENDING, SummarizationMiddleware
+from unabridged.adapters.langchain.state import followed, pending_of, thread_of, with_ids
+from unabridged.archive.protocol import Scope
+from unabridged.engine import Compaction
+from unabridged.recall_tools import READ, SEARCH
+from unabridged.recall_tools import tools as recall_tools
+
+COMPACT = "compact_conversation"
+_COMPACT_SAYS = (
+    "Compact this conversation now: older messages are replaced by a summary and stay readable word for word in the "
+    "record. Call it when a piece of work is finished and the next one needs little of what was said, not in the "
+    "middle of a task."
+)
+
+
+class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Gives the agent `compact_conversation`, `search_history` and `read_history`.
+
+    `summarization` is the agent's `SummarizationMiddleware`. `system_prompt` is added to the system message, to tell
+    the model when to use them; the tools' own descriptions do without it.
+    """
+
+    def __init__(
+        self,
+        summarization: SummarizationMiddleware,
+        *,
+        system_prompt: str | None = None,
+        compact: bool = True,
+        recall: bool = True,
+    ) -> None:
+        super().__init__()
+        self.summarization = summarization
+        self.system_prompt = system_prompt
+        self.tools: Sequence[BaseTool] = [
+            *([compaction_tool(summarization)] if compact else []),
+            *(history_tools(summarization) if recall else []),
+        ]
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """The request with the hint, if there is one."""
+        return handler(self._told(request))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """The request with the hint, if there is one."""
+        return await handler(self._told(request))
+
+    def _told(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        if self.system_prompt is None:
+            return request
+        said = request.system_message
+        blocks: list[Any] = [] if said is None else said.content_blocks
+        return request.override(system_message=SystemMessage([*blocks, {"type": "text", "text": self.system_prompt}]))
+
+
+def compaction_tool(summarization: SummarizationMiddleware) -> BaseTool:
+    """`compact_conversation`: compacts the conversation the agent is in, but for the turn that asks for it."""
+
+    def compact_conversation(runtime: ToolRuntime) -> Command[Any]:
+        ask = _ask(summarization, runtime)
+        return _answer(runtime, ask, ask())
+
+    async def acompact_conversation(runtime: ToolRuntime) -> Command[Any]:
+        ask = _ask(summarization, runtime)
+        return _answer(runtime, ask, await ask.later())
+
+    return StructuredTool.from_function(
+        compact_conversation, acompact_conversation, name=COMPACT, description=_COMPACT_SAYS
+    )
+
+
+def history_tools(summarization: SummarizationMiddleware) -> list[BaseTool]:
+    """`search_history` and `read_history`: only what left the context of the run's own thread."""
+
+    def tell(runtime: ToolRuntime, name: str, arguments: dict[str, Any]) -> str:
+        thread = thread_of(runtime.state["messages"])
+        if thread is None:
+            return "[recall] This run has no thread, so nothing of it is kept under a name."
+        scope = Scope(summarization.compactors.namespace, thread)
+        return recall_tools(summarization.compactors.archive, scope, format=FORMAT).call(name, arguments)
+
+    def search_history(query: str, runtime: ToolRuntime, limit: int = 5) -> str:
+        return tell(runtime, SEARCH, {"query": query, "limit": limit})
+
+    async def asearch_history(query: str, runtime: ToolRuntime, limit: int = 5) -> str:
+        return await asyncio.to_thread(tell, runtime, SEARCH, {"query": query, "limit": limit})
+
+    def read_history(ref: str, runtime: ToolRuntime, offset: int = 0) -> str:
+        return tell(runtime, READ, {"ref": ref, "offset": offset})
+
+    async def aread_history(ref: str, runtime: ToolRuntime, offset: int = 0) -> str:
+        return await asyncio.to_thread(tell, runtime, READ, {"ref": ref, "offset": offset})
+
+    says = {
+        schema["function"]["name"]: schema["function"]["description"]
+        for schema in recall_tools(summarization.compactors.archive, Scope("", "")).schemas("openai-chat")
+    }
+    return [
+        StructuredTool.from_function(search_history, asearch_history, name=SEARCH, description=says[SEARCH]),
+        StructuredTool.from_function(read_history, aread_history, name=READ, description=says[READ]),
+    ]
+
+
+def _ask(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> Call:
+    messages: list[BaseMessage] = list(runtime.state["messages"])
+    if pending := runtime.state.get(PENDING):
+        messages = followed(messages, pending)
+    compactor = summarization.compactors.get(*summarization.last_agent)
+    return Call(compactor, messages, thread_of(messages), force=True)
+
+
+def _answer(runtime: ToolRuntime, ask: Call, done: Compaction) -> Command[Any]:
+    """The tool's message, and the compaction: the next request follows it, and so does a state that is replaced."""
+    said = "Nothing to compact: the conversation is short already."
+    update: dict[str, Any] = {}
+    if done.changed:
+        said = f"Compacted: {done.tokens_before:,} tokens of conversation became {done.tokens_after:,}."
+        after = with_ids(ask.messages, done.messages, ask.thread)
+        update[PENDING] = pending_of(list(runtime.state["messages"]), after)
+    answer = ToolMessage(said, tool_call_id=str(runtime.tool_call_id), name=COMPACT)
+    return Command(update={"messages": [answer], **update})

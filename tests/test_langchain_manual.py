@@ -1,0 +1,174 @@
+"""Compact, undo and replay by hand; and the tools by which an agent does it itself."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from langchain_support import (
+    SECRET,
+    START,
+    agent_model,
+    call,
+    create_agent,
+    long_chat,
+    ours,
+    summaries,
+    summariser,
+    thread,
+    work,
+    working,
+)
+from unabridged import Compactor, SettingsError
+from unabridged.adapters.langchain import (
+    LangChain,
+    SummarizationToolMiddleware,
+    acompact,
+    areplay,
+    aundo,
+    compact,
+    replay,
+    undo,
+)
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[SqliteSaver]:
+    connection = sqlite3.connect(tmp_path / "checkpoints.db", check_same_thread=False)
+    yield SqliteSaver(connection)
+    connection.close()
+
+
+# -- by hand -----------------------------------------------------------------------------------------------------------
+
+
+def test_compact_undo_and_replay_by_hand(sqlite: SqliteSaver) -> None:  # R42
+    agent = create_agent(agent_model(0, 50_000), [], middleware=[ours()], checkpointer=sqlite)
+    agent.invoke({"messages": long_chat(30)}, thread())
+    before = agent.get_state(thread()).values["messages"]
+    done = compact(agent, "t")
+    assert done is not None
+    assert done.tokens_after < done.tokens_before
+    assert done.receipt is not None
+    assert done.receipt.archive == "memory:"
+    state = agent.get_state(thread())
+    assert len(state.values["messages"]) == len(done.messages) < 20
+    assert (state.next, state.interrupts) == ((), ())
+    assert replay(agent, "t") == before
+    agent.invoke({"messages": [HumanMessage("Go on.")]}, thread())
+    after = agent.get_state(thread()).values["messages"]
+    assert undo(agent, "t") == [*before, *after[-2:]]
+    assert agent.get_state(thread()).values["messages"] == [*before, *after[-2:]]
+    assert undo(agent, "t") is None
+
+
+def test_nothing_stored_means_nothing_done() -> None:  # R42
+    agent = create_agent(agent_model(0, 50_000), [], middleware=[ours()], checkpointer=InMemorySaver())
+    assert compact(agent, "nobody") is None
+    assert undo(agent, "nobody") is None
+    assert replay(agent, "nobody") == []
+
+
+def test_by_hand_where_the_state_is_kept_whole() -> None:
+    model = agent_model(0, 50_000)
+    agent = create_agent(model, [], middleware=[ours(state="kept")], checkpointer=InMemorySaver())
+    agent.invoke({"messages": long_chat(30)}, thread())
+    before = agent.get_state(thread()).values["messages"]
+    assert compact(agent, "t") is not None
+    agent.invoke({"messages": [HumanMessage("Go on.")]}, thread())
+    assert len(model.log.requests[-1]) < 22
+    assert agent.get_state(thread()).values["messages"][: len(before)] == before
+    assert undo(agent, "t") is not None
+    agent.invoke({"messages": [HumanMessage("And on.")]}, thread())
+    assert len(model.log.requests[-1]) == len(before) + 3
+
+
+def test_a_branch_from_before_the_compaction_is_whole(sqlite: SqliteSaver) -> None:
+    agent = create_agent(agent_model(0, 50_000), [], middleware=[ours()], checkpointer=sqlite)
+    agent.invoke({"messages": long_chat(30)}, thread())
+    past = agent.get_state(thread()).config
+    before = agent.get_state(past).values["messages"]
+    compact(agent, "t")
+    branch = agent.invoke({"messages": [HumanMessage("Another way.")]}, past)
+    assert branch["messages"][: len(before)] == before
+    assert replay(agent, "t") == branch["messages"]
+
+
+def test_the_async_forms() -> None:
+    async def run() -> None:
+        agent = create_agent(agent_model(0, 50_000), [], middleware=[ours(summariser())], checkpointer=InMemorySaver())
+        await agent.ainvoke({"messages": long_chat(30)}, thread())
+        before = (await agent.aget_state(thread())).values["messages"]
+        done = await acompact(agent, "t")
+        assert done is not None
+        assert SECRET in str(done.messages[0].content)
+        assert await areplay(agent, "t") == before
+        assert await aundo(agent, "t") == before
+
+    asyncio.run(run())
+
+
+def test_a_graph_without_our_middleware_is_told_who_compacts() -> None:
+    agent = create_agent(agent_model(0, 50_000), [], checkpointer=InMemorySaver())
+    agent.invoke({"messages": long_chat(30)}, thread())
+    with pytest.raises(SettingsError, match="using="):
+        compact(agent, "t")
+    own = Compactor(window=50_000, archive="memory:", format=LangChain())
+    assert compact(agent, "t", using=own) is not None
+    assert len(replay(agent, "t", using=own)) == 62
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_compacts_and_looks_things_up_itself() -> None:  # R47
+    def script(i: int, _: list[BaseMessage]) -> Any:
+        if i < 25:
+            return call("work", i, number=i)
+        steps: list[Any] = [
+            call("compact_conversation", "c"),
+            call("search_history", "s", query="fact3x7"),
+            call("read_history", "r", ref="8"),
+            "Found.",
+        ]
+        return steps[i - 25]
+
+    model = agent_model(0, 50_000, script)
+    own = ours()
+    tools = SummarizationToolMiddleware(own, system_prompt="Look things up.")
+    agent = create_agent(model, [work], middleware=[own, tools], checkpointer=InMemorySaver())
+    agent.invoke(dict(START), thread())
+    messages = agent.get_state(thread()).values["messages"]
+    told = {m.name: str(m.content) for m in messages if isinstance(m, ToolMessage)}
+    assert told["compact_conversation"].startswith("Compacted: ")
+    assert "fact3x7" in told["search_history"]
+    assert "fact3x7" in told["read_history"]
+    assert len(model.log.requests[26]) < 20  # the very next request is short
+    assert "Look things up." in str(model.log.requests[0][0].content)
+    assert summaries(messages) == 1
+
+
+def test_a_thread_sees_nothing_of_another() -> None:
+    def script(i: int, _: list[BaseMessage]) -> Any:
+        return call("search_history", f"s{i}", query="fact3x7") if i == 26 else working(25)(i, [])
+
+    own = ours(trigger=("messages", 20), keep=("messages", 4), window=20_000)
+    agent = create_agent(
+        agent_model(0, 50_000, script),
+        [work],
+        middleware=[own, SummarizationToolMiddleware(own)],
+        checkpointer=InMemorySaver(),
+    )
+    agent.invoke(dict(START), thread("mine"))
+    agent.invoke(dict(START), thread("yours"))
+    messages = agent.get_state(thread("yours")).values["messages"]
+    told = next(m for m in messages if isinstance(m, ToolMessage))
+    assert "fact3x7 " not in str(told.content)

@@ -1,0 +1,60 @@
+"""Agents on a Postgres checkpointer: the state as promised, and a second process after `kill -9`."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.postgres import PostgresSaver
+
+from archive_support import postgres_url
+from langchain_child import RUN, STEPS, Killer, build
+from langchain_support import refuse_illegal
+from unabridged.adapters.langchain import replay, undo
+
+TESTS = Path(__file__).parent
+
+
+@pytest.fixture
+def database() -> str:
+    """An empty database."""
+    url = postgres_url()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS langchain_test WITH (FORCE)")
+        connection.execute("CREATE DATABASE langchain_test")
+    head, _, tail = url.partition("/postgres?")
+    return f"{head}/langchain_test?{tail}" if tail else url.replace("/postgres", "/langchain_test")
+
+
+def numbers(messages: list[Any]) -> list[int]:
+    """The steps in a conversation, in order."""
+    return [m.tool_calls[0]["args"]["number"] for m in messages if getattr(m, "tool_calls", None)]
+
+
+@pytest.mark.parametrize("point", ["compacting", "compacted", "answering", "following"])
+def test_a_second_process_goes_on_from_the_old_or_the_new_state(database: str, point: str) -> None:
+    command = [sys.executable, str(TESTS / "langchain_child.py"), database, point]
+    killed = subprocess.run(command, check=False, capture_output=True, text=True, cwd=TESTS)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    with PostgresSaver.from_conn_string(database) as saver:
+        agent, model, own = build(database, saver, Killer(""))
+        found = agent.get_state(RUN).values["messages"]
+        summaries = [i for i, m in enumerate(found) if str(m.content).startswith("[unabridged summary")]
+        assert summaries == [0]  # never two, never one in the middle
+        told = replay(agent, RUN)
+        assert numbers(told) == list(range(len(numbers(told))))
+        state = agent.invoke(None, RUN)["messages"]
+        assert state[-1].content == "All done."
+        assert model.log.overflows == 0
+        refuse_illegal([*state, HumanMessage("And?")])
+        assert numbers(replay(agent, RUN)) == list(range(STEPS))
+        before = replay(agent, RUN)
+        assert undo(agent, RUN)
+        assert replay(agent, RUN) == before
+        own.close()
