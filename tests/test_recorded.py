@@ -24,12 +24,11 @@ def test_recorded_conversations_compact_into_any_window(file: Path, window: floa
         messages = conversation["messages"]
         tokens = int(window) if window > 1 else max(64, int(len(json.dumps(messages)) / 4 * window))
         engine = Compactor(window=tokens, archive="memory:", namespace="n")
+        refused: WontFit | None = None
         try:
             fitted = engine.fit(messages, thread="t")
         except WontFit as error:
             refused = error
-        else:
-            refused = None
         if refused is not None:  # only where what can't go (a policy in the system prompt) leaves no room for the rest
             assert refused.overhead > 0.6 * refused.budget, conversation["id"]
             continue
