@@ -94,7 +94,7 @@ MUTANTS = (
     Mutant(
         "fold drops the earlier ledger",
         "src/unabridged/flow.py",
-        "        ledger, prose = self._prior(job, plan)\n",
+        "        ledger, prose = earlier_summary(self.archive, job, plan.gone)\n",
         '        ledger, prose = None, ""\n',
     ),
     Mutant(

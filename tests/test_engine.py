@@ -16,6 +16,7 @@ from conversations import anthropic_round, assistant, chat_round, long_chat, res
 from unabridged import Compactor, Settings, WontFit, check
 from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.protocol import Part, Record, Scope
+from unabridged.archive.secrets import mask
 from unabridged.errors import ArchiveError, SettingsError
 from unabridged.events import Compacted, Compacting, Event, Failed, Unchanged, Undone
 from unabridged.formats import detect
@@ -450,6 +451,17 @@ def test_what_left_is_found_and_read_back_exactly() -> None:
         engine.read(hit.hash, thread="other")
     engine.forget("t")
     assert engine.search("INV-90210-ZX", thread="t") == []
+
+
+def test_redaction_keeps_secrets_out_of_summaries_and_search_and_originals_exact() -> None:
+    secret = "sk-proj-" + "a1B2c3D4" * 5
+    messages = [user(f"Always use the key {secret} for the staging server."), assistant("Noted."), *long_chat(40)]
+    for redact in (None, mask):
+        engine = compactor(redact=redact)
+        fitted = engine.fit(messages, thread="t")
+        shown = secret in str(fitted.messages) or bool(engine.search(secret, thread="t"))
+        assert shown is (redact is None)
+        assert engine.replay(fitted.messages, thread="t") == messages
 
 
 # --- other formats, threads, forks ------------------------------------------------------------------------------------

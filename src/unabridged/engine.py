@@ -81,7 +81,8 @@ class Compactor:
 
     `model` writes the summaries: a callable (`str -> str` or `Ask -> Reply`, sync or async), a `"provider:name"`
     string, or None for model-free; `fallback` is asked when it fails. `agent` names the model that reads the
-    conversation: it gives the window, the tokenizer family, the prices and the rule for thinking blocks.
+    conversation: it gives the window, the tokenizer family, the prices and the rule for thinking blocks. `redact` is
+    run over what a summary turn says and what search sees (`unabridged.archive.secrets.mask` finds keys and tokens).
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Compactor:
         origin: Callable[[Message], Origin | None] | None = None,
         on_event: Callable[[Event], object] | None = None,
         hooks: Hooks | None = None,
+        redact: Callable[[str], str] | None = None,
     ) -> None:
         info = model_info(agent)
         self.settings = settings or Settings()
@@ -136,6 +138,7 @@ class Compactor:
             "emit": self._emit,
             "hooks": hooks or Hooks(),
             "prices": _prices(info),
+            "redact": redact or str,
         }
 
     def fit(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
@@ -17,12 +16,23 @@ from unabridged import clear, history
 from unabridged.archive.protocol import Archive, Record
 from unabridged.calibrate import Calibration
 from unabridged.errors import ArchiveError, IllegalConversation, SummaryFailed
-from unabridged.events import Compacted, Compacting, Event, Failed, Receipt
+from unabridged.events import Compacted, Compacting, Event, Failed
 from unabridged.formats import Format, Message
 from unabridged.history import Change, Standing
 from unabridged.hooks import HookRaised, Hooks
-from unabridged.job import Base, Edits, Job, Made, closing_answer, ranges, receipt_of, turns_in, waiting
-from unabridged.ledger import Ledger, from_json, to_json
+from unabridged.job import (
+    Base,
+    Edits,
+    Job,
+    Made,
+    closing_answer,
+    earlier_summary,
+    receipt_for,
+    receipt_of,
+    turns_in,
+    waiting,
+)
+from unabridged.ledger import to_json
 from unabridged.legal import check_views, repair
 from unabridged.measure import Meter
 from unabridged.messages import Origin, View
@@ -58,6 +68,7 @@ class Flow:
     hooks: Hooks
     writers: Writers
     prices: clear.Prices | None
+    redact: Callable[[str], str]
 
     def tokens(self, estimate: int) -> int:
         """An estimate in the provider's own tokens, as far as its reports have taught us."""
@@ -336,7 +347,7 @@ class Flow:
         if written is not None:
             turns = turns_in(job, base)
             end = max(turns[i] for i in edits.gone) + 1
-            text = summary_text(record_id, written.text, written.ledger.first, end)
+            text = summary_text(record_id, self.redact(written.text), written.ledger.first, end)
         new = rewrite(
             job.messages,
             job.views,
@@ -366,7 +377,7 @@ class Flow:
         views = [whole.get(i, job.views[i]) for i in shown]
         if self.hooks.prepare is not None:
             views = self.read(self.hooks.prepared([job.messages[i] for i in shown]), job.format)
-        ledger, prose = self._prior(job, plan)
+        ledger, prose = earlier_summary(self.archive, job, plan.gone)
         told = Told(
             views=views,
             turns=[turns[i] for i in shown] if self.hooks.prepare is None else list(range(len(views))),
@@ -383,23 +394,13 @@ class Flow:
             return by_rule(told)
         return (yield from self.writers.write(told, asked))
 
-    def _prior(self, job: Job, plan: Plan) -> tuple[Ledger | None, str]:
-        """The ledger and the prose of the summary turn that goes, if one does."""
-        if not any(job.views[i].origin == "summary" for i in plan.gone):
-            return None, ""
-        record = job.standing.record if job.standing else None
-        while record is not None and "ledger" not in record.data:
-            record = self.archive.record(job.scope, record.prior) if record.prior else None
-        if record is None:
-            return None, ""
-        return from_json(cast("dict[str, Any]", record.data["ledger"])), str(record.data.get("prose", ""))
-
     # -- archive first, then let the caller see it --------------------------------------------------------------------
 
     def _record(self, job: Job, made: Made, base: Base, reason: str, *, early: bool = False) -> None:
         """Archive, and only then let the job hold the new list."""
         prior = job.standing.record if job.standing else None
-        receipt = self._receipt(job, made, base, reason)
+        receipt = receipt_for(job, made, base, reason, self.tokens)
+        receipt = replace(receipt, archive=self.where)
         data: dict[str, object] = {"receipt": asdict(receipt), "depth": _depth(prior) + 1, "early": early}
         if made.settles is not None:
             data["settles"] = made.settles
@@ -417,6 +418,7 @@ class Flow:
             old_turns=base.turns,
             new=made.messages,
             ours=job.known,
+            redact=self.redact,
             format=job.format,
             prior=prior.id if prior else None,
             model=receipt.summariser if by_model else None,
@@ -429,26 +431,6 @@ class Flow:
             self._replace(job, messages)
         job.receipt = receipt_of(record)
         self.emit(Compacted(job.scope.thread, job.receipt, job.given, job.messages))
-
-    def _receipt(self, job: Job, made: Made, base: Base, reason: str) -> Receipt:
-        covered = [base.turns[i] for i in made.covers if i < len(base.turns) and base.turns[i] >= 0]
-        written = made.written
-        return Receipt(
-            id=made.record_id,
-            thread=job.scope.thread,
-            kind=made.kind,
-            reason=reason,
-            created=time.time(),
-            turns=ranges(covered),
-            messages_before=len(job.given),
-            messages_after=len(made.messages),
-            tokens_before=self.tokens(job.estimate),
-            tokens_after=self.tokens(job.overhead + sum(made.sizes)),
-            archive=self.where,
-            summariser=written.summariser if written else "model-free",
-            cost=dict(written.cost) if written else {},
-            notes=(*job.notes, *(written.notes if written else ())),
-        )
 
 
 def _depth(record: Record | None) -> int:

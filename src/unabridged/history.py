@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
@@ -43,6 +43,8 @@ class Change:
     new: Sequence[Message]
     ours: frozenset[str]
     """The meanings of what earlier compactions put in: those are no part of the original conversation."""
+    redact: Callable[[str], str]
+    """Run over what search sees; the originals themselves stay exact."""
     format: Format
     prior: str | None
     model: str | None
@@ -163,8 +165,8 @@ def write(archive: Archive, change: Change) -> tuple[Record, list[Message]]:
     diff = difference(change.old, change.new)
     came_views = {j: change.format.read(change.new[j]) for j in diff.came}
     new_turns = _turns_after(change, diff, came_views)
-    went = [_part(change.old[i], change.old_views[i], _original_turn(change, i)) for i in diff.went]
-    came = [_part(change.new[j], came_views[j], -1) for j in diff.came]
+    went = [_part(change, change.old[i], change.old_views[i], _original_turn(change, i)) for i in diff.went]
+    came = [_part(change, change.new[j], came_views[j], -1) for j in diff.came]
     went_hash = dict(zip(diff.went, (part.hash for part in went), strict=True))
     came_hash = dict(zip(diff.came, (part.hash for part in came), strict=True))
     stop_old = diff.start + len(diff.before)
@@ -232,9 +234,9 @@ def _result(views: Sequence[View]) -> str:
     return chain((meaning(view) for view in views), "")[-1]
 
 
-def _part(message: Message, view: View, turn: int) -> Part:
+def _part(change: Change, message: Message, view: View, turn: int) -> Part:
     body = codec.encode(message)
-    return Part(codec.digest(body), body, turn, view.role, view.origin, view.whole_text())
+    return Part(codec.digest(body), body, turn, view.role, view.origin, change.redact(view.whole_text()))
 
 
 def _fetch(archive: Archive, scope: Scope, hashes: Iterable[str]) -> dict[str, Message]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
-from unabridged.archive.protocol import Record, Scope
+from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.cut import safe_indices, whole_rounds
 from unabridged.events import Kind, Receipt
 from unabridged.formats import Format, Message
 from unabridged.history import Standing
+from unabridged.ledger import Ledger, from_json
 from unabridged.messages import View
 from unabridged.requests import kind_of, open_indices
 from unabridged.writing import Written
@@ -115,6 +117,18 @@ def closing_answer(views: Sequence[View], shown: Sequence[int]) -> list[int]:
     return []
 
 
+def earlier_summary(archive: Archive, job: Job, gone: Sequence[int]) -> tuple[Ledger | None, str]:
+    """The ledger and the prose of the summary turn that goes, if one does."""
+    if not any(job.views[i].origin == "summary" for i in gone):
+        return None, ""
+    record = job.standing.record if job.standing else None
+    while record is not None and "ledger" not in record.data:
+        record = archive.record(job.scope, record.prior) if record.prior else None
+    if record is None:
+        return None, ""
+    return from_json(cast("dict[str, Any]", record.data["ledger"])), str(record.data.get("prose", ""))
+
+
 def turns_in(job: Job, base: Base) -> list[int]:
     """The place in the original conversation of each of the job's messages; one that was mended counts as the last."""
     if job.messages is base.messages:
@@ -124,6 +138,28 @@ def turns_in(job: Job, base: Base) -> list[int]:
     for message in job.messages:
         turns.append(known.get(id(message), turns[-1] if turns else 0))
     return turns
+
+
+def receipt_for(job: Job, made: Made, base: Base, reason: str, tokens: Callable[[int], int]) -> Receipt:
+    """What is written down of a compaction; where the originals are is filled in by the one who stores them."""
+    covered = [base.turns[i] for i in made.covers if i < len(base.turns) and base.turns[i] >= 0]
+    written = made.written
+    return Receipt(
+        id=made.record_id,
+        thread=job.scope.thread,
+        kind=made.kind,
+        reason=reason,
+        created=time.time(),
+        turns=ranges(covered),
+        messages_before=len(job.given),
+        messages_after=len(made.messages),
+        tokens_before=tokens(job.estimate),
+        tokens_after=tokens(job.overhead + sum(made.sizes)),
+        archive="",
+        summariser=written.summariser if written else "model-free",
+        cost=dict(written.cost) if written else {},
+        notes=(*job.notes, *(written.notes if written else ())),
+    )
 
 
 def receipt_of(record: Record) -> Receipt:
