@@ -62,7 +62,7 @@ FAULTS: dict[str, Callable[[Ask], Reply]] = {
 
 
 def engine(model: Any, window: int = 6_000, **options: Any) -> Compactor:
-    settings = options.pop("settings", Settings(deadline=0.4, retries=1, cool_down=60))
+    settings = options.pop("settings", Settings(deadline=30, retries=1, cool_down=60))
     return Compactor(model, window=window, archive="memory:", settings=settings, **options)
 
 
@@ -93,7 +93,8 @@ def fingerprint(messages: list[Any]) -> str:
 def test_a_summary_that_failed_never_replaces_history(fault: str, asynchronous: bool) -> None:
     # R33, R34, R36
     events: list[Event] = []
-    with engine(FAULTS[fault], on_event=events.append) as compactor:
+    hasty = Settings(deadline=0.4, retries=1, cool_down=60)
+    with engine(FAULTS[fault], settings=hasty, on_event=events.append) as compactor:
         messages = between_trigger_and_budget(compactor)
         before = fingerprint(messages)
         fitted = (
