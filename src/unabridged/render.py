@@ -20,7 +20,7 @@ Refer = Callable[[int], str]
 
 # Shares of the whole budget, in the order in which they are served: what a reader must have, then what the next steps
 # will name. Tuned together on recorded coding sessions; small changes hardly matter.
-_OPEN, _RULES, _STATE, _FINISHED, _DONE, _NOTES, _FAULTS = 0.45, 0.2, 0.08, 0.06, 0.12, 0.06, 0.04
+_OPEN, _RULES, _STATE, _FINISHED, _DONE, _NOTES, _FAULTS = 0.45, 0.35, 0.08, 0.06, 0.12, 0.06, 0.04
 # Names and files need tokens rather than shares: the more there are, the smaller the share that will do.
 _FILES, _NAMES = (0.20, 0.15), (0.48, 0.46)
 _SMALL, _LARGE = 1_000, 3_000
@@ -81,7 +81,7 @@ def render(
     for place, (share, least) in enumerate(_HELPINGS):
         if place == 3:  # after the others had theirs: most of these were meant for the moment
             rules.extend(lines.lesser_rules())
-        for section in (notes, done, finished, rules, faults):
+        for section in (rules, notes, done, finished, faults):
             page.fill(section, share, last=share == 1.0)
         shelf.files(share, least)
         shelf.names(share, least)

@@ -63,7 +63,7 @@ class Settings:
     reserve: int | None = None
     """Tokens left free for the model's answer; by default min(4,096, window / 8)."""
     summary: int | None = None
-    """The most tokens a summary turn may take; by default an eighth of the window or the trigger, at most 4,096."""
+    """The most tokens a summary turn may take; by default a fifth of the window or the trigger, at most 4,096."""
     pin: Callable[[Any], bool] | None = None
     """Says of a message whether it must never leave."""
     off: bool = False
@@ -178,9 +178,9 @@ def limits(settings: Settings, window: int) -> Limits:
 
 
 def _summary_size(window: int, trigger: Sequence[Mapping[Measure, int]]) -> int:
-    """An eighth of the window, or of a trigger in tokens that is lower; never more than 4,096."""
-    eighths = [max(256, condition["tokens"] // 8) for condition in trigger if set(condition) == {"tokens"}]
-    return min([4_096, window // 8, *eighths])
+    """A fifth of the window, or of a trigger in tokens that is lower; never more than 4,096."""
+    fifths = [max(256, condition["tokens"] // 5) for condition in trigger if set(condition) == {"tokens"}]
+    return min([4_096, window // 5, *fifths])
 
 
 def triggers(trigger: Any) -> tuple[dict[Measure, float], ...]:
