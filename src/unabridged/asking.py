@@ -17,8 +17,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from unabridged.ask import Ask, Reply
+from unabridged.driving import drive
 from unabridged.errors import SettingsError
-from unabridged.exchange import Attempt, Exchange, adrive, drive
+from unabridged.exchange import Attempt, Exchange, adrive
 from unabridged.speaking import Work, close, speaker_of
 
 __all__ = ["Asker", "Attempt", "Exchange", "arun", "run"]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from unabridged.ask import Ask, AskFailed, FailedBecause, Reply
+from unabridged.driving import drive
 from unabridged.overflow import is_overflow
 from unabridged.speaking import Speaker, Work, lasting, start, wait_told
 
@@ -207,24 +208,6 @@ class Exchange:
         done.cancel()
         if work is not None and not work.done():
             self.asker.leave_behind(work)
-
-
-def drive(steps: Generator[Y, S, T], perform: Callable[[Y], S]) -> T:
-    """Run a generator to its end: what it yields is performed, and the result sent, or the error thrown, into it."""
-    try:
-        step = next(steps)
-        while True:
-            try:
-                result = perform(step)
-            except Exception as error:  # noqa: BLE001 - the generator decides what it means
-                step = steps.throw(error)
-            else:
-                step = steps.send(result)
-    except StopIteration as stop:
-        value: T = stop.value
-        return value
-    finally:
-        steps.close()
 
 
 async def adrive(steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]]) -> T:
