@@ -64,3 +64,13 @@ def test_in_recorded_text_protocol_runs_only_the_first_turn_is_a_persons() -> No
         conversation = json.loads(line)
         people = [i for i, origin in enumerate(origins(conversation["messages"])) if origin == "person"]
         assert people == [1], conversation["id"]
+
+
+def test_an_observation_stays_one_when_the_action_before_it_was_edited() -> None:
+    observed = "OBSERVATION:\nline\n(Current directory: /repo)\nbash-$"
+    messages = [user("Fix the bug.")]
+    for i in range(4):
+        messages += [assistant(f"```bash\nsed -n {i}p a.py\n```"), user(observed)]
+    messages[3] = assistant("```bash\nsed -n 1p a.py\n``` edited")
+    assert origins(messages)[2::2] == ["tool"] * 4
+    assert origins([*messages, assistant("Done."), user("Why is the last line bash-$ here?")])[-1] == "person"

@@ -3,14 +3,15 @@
 In a text protocol (no tool calls; the model writes an action into its text and the host answers in a `user` turn) an
 observation is not a person's request. A turn is taken for one only when both sides say so: the model acted right
 before it, and the turn itself looks machine-made, by its wording or because it shares its last line with the others.
-The caller or an adapter that knows better says so with `origin=`.
+One that has both the wording and the last line of the others needs no action before it: the model's text may have been
+edited or shortened since. The caller or an adapter that knows better says so with `origin=`.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from unabridged.messages import View
@@ -47,19 +48,34 @@ def with_origins(views: Sequence[View]) -> list[View]:
     if any(view.calls or view.answers for view in views):
         return found
     after_action = [i for i in turns if found[i].origin == "person" and _answers_action(views, i)]
-    endings = Counter(_last_line(views[i].text) for i in after_action)
-    for i in after_action:
-        ending = _last_line(views[i].text)
-        # A person does not end three messages with the very same line; a prompt or a template does.
-        templated = ending and endings[ending] >= max(3, len(after_action) // 2)
-        if templated or _OBSERVATION.search(views[i].text):
+    template = _template(views[i].text for i in after_action)
+    acted = set(after_action)
+    for i in turns:
+        if found[i].origin != "person" or _answered(views, i) is None:
+            continue
+        templated = _last_line(views[i].text) in template
+        worded = bool(_OBSERVATION.search(views[i].text))
+        if (templated or worded) if i in acted else (templated and worded):
             found[i] = replace(views[i], origin="tool")
     return found
 
 
+def _template(observed: Iterable[str]) -> set[str]:
+    """Last lines that the host puts under what it answers: a person does not end three messages with the very same."""
+    endings = Counter(map(_last_line, observed))
+    often = max(3, endings.total() // 2)
+    return {ending for ending, times in endings.items() if ending and times >= often}
+
+
 def _answers_action(views: Sequence[View], index: int) -> bool:
+    said = _answered(views, index)
+    return said is not None and bool(_ACTION.search(said.text))
+
+
+def _answered(views: Sequence[View], index: int) -> View | None:
+    """The model's turn right before this one, if it is the model's."""
     before = next((views[i] for i in range(index - 1, -1, -1) if views[i].role != "system"), None)
-    return before is not None and before.role == "assistant" and bool(_ACTION.search(before.text))
+    return before if before is not None and before.role == "assistant" else None
 
 
 def _last_line(text: str) -> str:
