@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unabridged.extract import extract
+from unabridged.evaluate.score import Held, Needs, average, cuts, held, needs
 from unabridged.formats import detect
-from unabridged.ledger import Ledger
+from unabridged.ledger.entries import Ledger
+from unabridged.ledger.extract import extract
+from unabridged.ledger.requests import open_indices
 from unabridged.messages import View
 from unabridged.origin import with_origins
-from unabridged.requests import open_indices
-from unabridged.score import Held, Needs, average, cuts, held, needs
 
 Count = Callable[[str], int]
 

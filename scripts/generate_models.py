@@ -1,4 +1,4 @@
-"""Write src/unabridged/models.json anew from the installed `genai-prices`.
+"""Write src/unabridged/measure/models.json anew from the installed `genai-prices`.
 
     pip install --upgrade genai-prices && python scripts/generate_models.py
 
@@ -15,9 +15,9 @@ from typing import Any
 
 from genai_prices.data import providers
 
-from unabridged.models import _spellings
+from unabridged.measure.models import _spellings
 
-TARGET = Path(__file__).parent.parent / "src" / "unabridged" / "models.json"
+TARGET = Path(__file__).parent.parent / "src" / "unabridged" / "measure" / "models.json"
 
 # Who speaks first about a name: its maker, then the resellers.
 MAKERS = ["anthropic", "openai", "google", "x-ai", "deepseek", "mistral", "moonshotai", "zai", "zhipuai", "minimax"]

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from unabridged.extract import Extract, extract
-from unabridged.ledger import Ledger
+from unabridged.ledger.entries import Ledger
+from unabridged.ledger.extract import Extract, extract
 from unabridged.messages import Answer, Call, View
 
 

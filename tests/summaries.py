@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from unabridged.asking import Asker, arun, run
+from unabridged.asking.asker import Asker, arun, run
 from unabridged.messages import Answer, Call, View
-from unabridged.summarise import Ask, Block, Reply, Summary, summarise
+from unabridged.summarise.block import Ask, Block, Reply, Summary, summarise
 
 GOOD = (
     "### Goals and constraints\nThe user wants the importer repaired without touching the public interface.\n"

@@ -10,10 +10,10 @@ import pytest
 
 from summaries import BOTH, GOOD, Ran, block, ends, quick, run_async, summary_of
 from test_overflow import openai_error
-from unabridged.ask import Ask, AskFailed, Reply
-from unabridged.asking import Asker, Attempt, run
+from unabridged.asking.ask import Ask, AskFailed, Reply
+from unabridged.asking.asker import Asker, Attempt, run
 from unabridged.errors import SettingsError, SummaryFailed
-from unabridged.summarise import Summary, summarise
+from unabridged.summarise.block import Summary, summarise
 from unabridged.testing import ScriptedModel
 
 LIMITED = openai_error(429, message="Rate limit reached", code="rate_limit_exceeded")

@@ -12,7 +12,7 @@ from conversations import anthropic_round, assistant, long_chat, user
 from unabridged import Compactor, Settings
 from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.protocol import Scope
-from unabridged.ask import Ask, Reply
+from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
 
 PROSE = "They went through many questions about details, one after another, and settled each of them."

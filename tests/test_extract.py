@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger_case import answers, calls, compacted, count, observation, person, round_of, says
-from unabridged.extract import extract
+from unabridged.ledger.extract import extract
+from unabridged.ledger.phrasing import neutral, quote
 from unabridged.messages import Answer, Call, Media, View
-from unabridged.phrasing import neutral, quote
 
 ANY_TEXT = st.text(max_size=400)
 CALLS = st.builds(Call, st.sampled_from("abc"), st.sampled_from(["bash", "edit", "名前", ""]), ANY_TEXT)

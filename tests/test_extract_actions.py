@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ledger_case import answers, calls, observation, person, says
-from unabridged.actions import read_call, steps, written_action
-from unabridged.gather import gather
+from unabridged.ledger.actions import read_call, steps, written_action
+from unabridged.ledger.gather import gather
+from unabridged.ledger.outcomes import outcome
+from unabridged.ledger.shell import read_command
 from unabridged.messages import View
-from unabridged.outcomes import outcome
-from unabridged.shell import read_command
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from unabridged.adapters.langchain import LangChain, SummarizationMiddleware, su
 from unabridged.adapters.langchain.compactors import archivable
 from unabridged.adapters.langchain.state import followed, pending_of, with_ids
 from unabridged.archive import codec
-from unabridged.ask import Ask, Reply
+from unabridged.asking.ask import Ask, Reply
 from unabridged.formats.base import Slot
 from unabridged.messages import Answer, Call, Media, Reasoning, View
 

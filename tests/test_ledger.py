@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger_case import answers, calls, compacted, count, person, round_of, says
-from unabridged.gather import gather
-from unabridged.ledger import (
+from unabridged.ledger.entries import (
     MAX_ACTIONS,
     MAX_FAULTS,
     MAX_FILES,
@@ -22,9 +21,10 @@ from unabridged.ledger import (
     from_json,
     to_json,
 )
-from unabridged.merge import merge
+from unabridged.ledger.gather import gather
+from unabridged.ledger.merge import merge
+from unabridged.ledger.render import render
 from unabridged.messages import View
-from unabridged.render import render
 
 WORDS = [
     "never push",

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from ledger_case import answers, calls, compacted, observation, person, round_of, says
-from unabridged.gather import gather
-from unabridged.ledger import Ledger
-from unabridged.merge import merge
+from unabridged.ledger.entries import Ledger
+from unabridged.ledger.gather import gather
+from unabridged.ledger.merge import merge
+from unabridged.ledger.requests import kind_of, open_indices
 from unabridged.messages import View
-from unabridged.requests import kind_of, open_indices
 
 WORK = round_of("edit_file", "ok", path="a.py", new_text="x")
 LOOK = round_of("read_file", "some text", path="a.py")

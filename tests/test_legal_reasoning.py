@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from unabridged.formats import format_named
-from unabridged.reasoning import Rule, claude_version, reasoning_rule, strip_from
+from unabridged.legal.reasoning import Rule, claude_version, reasoning_rule, strip_from
 
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 USER = {"role": "user", "content": "Go on."}

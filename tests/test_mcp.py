@@ -18,8 +18,8 @@ from planted import Fact, compacted, facts, look_up
 from unabridged.archive.opening import open_archive
 from unabridged.archive.protocol import Scope
 from unabridged.errors import SettingsError
-from unabridged.mcp_server import http_app, serve, server
-from unabridged.recall_tools import tools
+from unabridged.recall.mcp_server import http_app, serve, server
+from unabridged.recall.tools import tools
 
 mcp = pytest.importorskip("mcp")
 
@@ -39,7 +39,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 def child(url: str, scope: Scope, **options: Any) -> list[str]:
     """The command line of a server for this thread."""
     arguments = ", ".join([repr(url), *map(repr, scope), *(f"{key}={value!r}" for key, value in options.items())])
-    return [sys.executable, "-c", f"from unabridged.mcp_server import serve; serve({arguments})"]
+    return [sys.executable, "-c", f"from unabridged.recall.mcp_server import serve; serve({arguments})"]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from openai.types import CompletionUsage
 from openai.types.completion_usage import PromptTokensDetails
 from openai.types.responses import ResponseUsage
 
-from unabridged.calibrate import Calibration, Usage, usage_of
+from unabridged.measure.calibrate import Calibration, Usage, usage_of
 
 
 def after(*ratios: float) -> float:

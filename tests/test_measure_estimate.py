@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toktok import batch_count  # type: ignore[import-untyped]
 
-from unabridged.estimate import Family, estimate
+from unabridged.measure.estimate import Family, estimate
 
 CORPORA = Path(__file__).parent / "corpora"
 COUNTS: dict[str, dict[str, Any]] = json.loads((CORPORA / "counts.json").read_text(encoding="utf-8"))

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unabridged.estimate import Family
-from unabridged.media import image_size, media_tokens
+from unabridged.measure.estimate import Family
+from unabridged.measure.media import image_size, media_tokens
+from unabridged.measure.models import family_of
 from unabridged.messages import Media
-from unabridged.models import family_of
 
 FILLING = bytes(range(256)) * 2_000
 

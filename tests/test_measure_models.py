@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import unabridged.models
-from unabridged.estimate import Family
-from unabridged.models import FALLBACK_WINDOW, ModelInfo, binds_thinking, family_of, model_info
+import unabridged.measure.models
+from unabridged.measure.estimate import Family
+from unabridged.measure.models import FALLBACK_WINDOW, ModelInfo, binds_thinking, family_of, model_info
 
-TABLE = unabridged.models._table()  # noqa: SLF001 - every row is checked
+TABLE = unabridged.measure.models._table()  # noqa: SLF001 - every row is checked
 
 
 def info(name: str) -> ModelInfo:
@@ -158,7 +158,7 @@ def test_prices_come_with_what_a_cache_is_worth() -> None:
 
 
 def test_the_table_is_small_and_every_row_is_whole() -> None:
-    assert Path(unabridged.models.__file__).with_name("models.json").stat().st_size < 50_000
+    assert Path(unabridged.measure.models.__file__).with_name("models.json").stat().st_size < 50_000
     for name, (provider, window, *prices) in TABLE.items():
         assert provider
         assert 1_000 <= window <= 20_000_000, name

@@ -10,7 +10,7 @@ import pytest
 from google.genai import errors as google_errors
 from pydantic_ai.exceptions import ModelContextWindowExceededError, ModelHTTPError
 
-from unabridged.overflow import Overflow, is_overflow
+from unabridged.asking.overflow import Overflow, is_overflow
 
 CHAT = (
     "This model's maximum context length is 128000 tokens. However, your messages resulted in 130512 tokens. "

@@ -13,13 +13,13 @@ import openai
 import pytest
 
 from summaries import BOTH, GOOD, Ran, block, quick, talk
-from unabridged.ask import Ask, AskFailed
-from unabridged.asking import Asker, run
-from unabridged.calibrate import Usage
+from unabridged.asking.ask import Ask, AskFailed
+from unabridged.asking.asker import Asker, run
+from unabridged.asking.providers import open_model
+from unabridged.asking.replies import reply_of
 from unabridged.errors import SettingsError
-from unabridged.providers import open_model
-from unabridged.replies import reply_of
-from unabridged.summarise import Live, summarise
+from unabridged.measure.calibrate import Usage
+from unabridged.summarise.block import Live, summarise
 from upstream import Upstream, chat, claude, gemini, responses, serving
 
 ASK = Ask(instruction="Summarise.", max_tokens=500, deadline=30)
@@ -306,7 +306,7 @@ def test_without_the_extra_the_error_names_what_to_install() -> None:
     code = (
         "import sys\n"
         "sys.modules['pydantic_ai'] = None\n"
-        "from unabridged.asking import Asker\n"
+        "from unabridged.asking.asker import Asker\n"
         "try:\n    Asker('openai:gpt-5')\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )
@@ -317,7 +317,7 @@ def test_without_the_extra_the_error_names_what_to_install() -> None:
 
 def test_no_sdk_is_imported_before_a_string_is_used() -> None:
     code = (
-        "import sys, unabridged.asking, unabridged.summarise, unabridged.providers, unabridged.replies\n"
+        "import sys, unabridged.asking.asker, unabridged.summarise.block, unabridged.asking.providers\n"
         "print([name for name in ('pydantic_ai', 'pydantic', 'openai', 'anthropic', 'httpx2') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

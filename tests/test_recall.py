@@ -20,9 +20,10 @@ from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.opening import open_archive
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.errors import ArchiveError, SettingsError
-from unabridged.excerpts import find_place, pieces_of
 from unabridged.formats import detect
-from unabridged.recall_tools import Dialect, tools
+from unabridged.recall import lookup
+from unabridged.recall.excerpts import find_place, pieces_of
+from unabridged.recall.tools import Dialect, tools
 
 HERE, THERE, ELSEWHERE = Scope("app", "t"), Scope("app", "other"), Scope("rival", "t")
 HOSTILE = [
@@ -266,7 +267,7 @@ def test_hostile_queries_and_references_are_answered(store: str, tmp_path: Path)
     agent = tools(archive, HERE)
     for text in HOSTILE:
         assert agent.call("search_history", {"query": text}).startswith("[recall] ")
-        assert len(agent.call("search_history", {"query": text, "limit": 20})) <= recall.ROOM + 400
+        assert len(agent.call("search_history", {"query": text, "limit": 20})) <= lookup.ROOM + 400
         assert agent.call("read_history", {"ref": text, "offset": 3}).startswith("[recall] ")
         agent.call("search_history", {"query": text}).encode()
     assert archive.verify() == []

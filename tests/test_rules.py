@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ledger_case import answers, calls, compacted, observation, person, round_of, says
-from unabridged.gather import gather
-from unabridged.languages import phrases, tables
+from unabridged.ledger.gather import gather
+from unabridged.ledger.languages import phrases, tables
+from unabridged.ledger.rules import find_rules
 from unabridged.messages import View
-from unabridged.rules import find_rules
 
 RULES = [
     "Never push to main.",

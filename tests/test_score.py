@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from unabridged.score import Held, Needs, average, cuts, held, needs
+from unabridged.evaluate.score import Held, Needs, average, cuts, held, needs
 
 
 def call(**arguments: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from unabridged.errors import SettingsError, UnabridgedError
-from unabridged.models import FALLBACK_WINDOW
+from unabridged.measure.models import FALLBACK_WINDOW
 from unabridged.settings import Settings, limits
 
 

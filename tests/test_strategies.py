@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 import unabridged.testing
 from test_properties import WINDOWS
 from unabridged.formats import FORMATS
-from unabridged.measure import Meter
+from unabridged.measure.meter import Meter
 from unabridged.testing import (
     Conversation,
     Refused,

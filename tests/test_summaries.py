@@ -12,7 +12,7 @@ import pytest
 from conversations import assistant, chat_round, long_chat, user
 from unabridged import Compactor, Settings, check
 from unabridged.archive.codec import digest, encode
-from unabridged.ask import Ask, Reply
+from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SummaryFailed
 from unabridged.events import Compacted, Event, Failed
 from unabridged.hooks import Hooks

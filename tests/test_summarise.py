@@ -10,14 +10,14 @@ import pytest
 
 from summaries import BOTH, GOOD, Ran, block, count, ends, model, person, quick, summary_of, talk, used
 from test_overflow import openai_error
-from unabridged.ask import AskFailed, Rejected
-from unabridged.asking import run
-from unabridged.calibrate import Usage
+from unabridged.asking.ask import AskFailed, Rejected
+from unabridged.asking.asker import run
 from unabridged.errors import SummaryFailed
-from unabridged.instructions import parts
+from unabridged.measure.calibrate import Usage
 from unabridged.messages import Media, Reasoning, View
-from unabridged.shown import describe, draw_key
-from unabridged.summarise import Ask, Live, Reply, calls_bound, summarise
+from unabridged.summarise.block import Ask, Live, Reply, calls_bound, summarise
+from unabridged.summarise.instructions import parts
+from unabridged.summarise.shown import describe, draw_key
 from unabridged.testing import ScriptedModel
 
 GERMAN = (

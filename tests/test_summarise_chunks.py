@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from summaries import BOTH, GOOD, Ran, block, count, ends, person, quick, summary_of, talk, used
-from unabridged.asking import run
-from unabridged.shown import pieces
-from unabridged.summarise import Ask, Block, Reply, calls_bound, summarise
+from unabridged.asking.asker import run
+from unabridged.summarise.block import Ask, Block, Reply, calls_bound, summarise
+from unabridged.summarise.shown import pieces
 from unabridged.testing import ScriptedModel
 
 WINDOW = 4_000

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from summaries import GOOD, count, ends, model, person, used
-from unabridged.ask import Reply
-from unabridged.language import language_of
-from unabridged.verify import NOT_SAID, Expected, impossible, mended, problems, visible
+from unabridged.asking.ask import Reply
+from unabridged.summarise.language import language_of
+from unabridged.summarise.verify import NOT_SAID, Expected, impossible, mended, problems, visible
 
 SAID = (
     "Please repair the importer so that it reads files with a byte order mark, keep the public interface as it is, and "

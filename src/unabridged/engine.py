@@ -18,23 +18,23 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from unabridged.archive import codec, open_archive
 from unabridged.archive.protocol import Archive, Hit, Record, Scope
-from unabridged.calibrate import Calibration, usage_of
 from unabridged.driving import adrive_in_threads, drive, in_thread
 from unabridged.early import Early
 from unabridged.errors import ArchiveError, SummaryFailed, WontFit
 from unabridged.events import Event, Receipt, Unchanged, Undone
 from unabridged.formats import Format, Message, detect, format_named
 from unabridged.hooks import Hooks
-from unabridged.measure import Meter
+from unabridged.measure.calibrate import Calibration, usage_of
+from unabridged.measure.meter import Meter
+from unabridged.measure.models import FALLBACK_WINDOW, ModelInfo, family_of, model_info
 from unabridged.messages import Origin
-from unabridged.models import FALLBACK_WINDOW, ModelInfo, family_of, model_info
 from unabridged.records import meaning
 from unabridged.rewrite import marked_ids
 from unabridged.settings import Limits, Settings, limits
 from unabridged.threads import Thread, Threads
 
 if TYPE_CHECKING:  # what only a compaction needs is loaded at the first one: importing the package stays cheap
-    from unabridged.asking import Asker
+    from unabridged.asking.asker import Asker
     from unabridged.clear import Prices
     from unabridged.flow import Flow
     from unabridged.job import Job
@@ -113,16 +113,18 @@ class Compactor:
         self._owned = archive is None or isinstance(archive, str)
         self._agent = agent
         self._calibration = Calibration()
+        self._clock: Callable[[], float] = time.monotonic
         self._threads = Threads()
         self._early = Early()
         self._flows: dict[str, Flow] = {}
         self._asker: Asker | None = None
         if model is not None:
-            from unabridged.asking import Asker  # noqa: PLC0415 - only callers with a model pay for it
+            from unabridged.asking.asker import Asker  # noqa: PLC0415 - only callers with a model pay for it
 
             wait = {"deadline": self.settings.deadline, "cool_down": self.settings.cool_down}
             self._asker = Asker(model, fallback=fallback, retries=self.settings.retries, **wait)
-        self._clears = self.settings.clear is not None and self.settings.clear.payback and _prices(info) is not None
+        prices = _prices(self.settings, info)
+        self._clears = prices is not None
         self._new_meter = partial(Meter, model=agent, counter=counter, exact=exact)
         self._new_meter(family=family_of(agent))  # a tokenizer that is not installed is said now, not at the first call
         self._shared: dict[str, Any] = {
@@ -137,7 +139,7 @@ class Compactor:
             "origin": origin,
             "emit": self._emit,
             "hooks": hooks or Hooks(),
-            "prices": _prices(info),
+            "prices": prices,
             "redact": redact or str,
         }
 
@@ -273,7 +275,7 @@ class Compactor:
             estimate += thread.follow(messages, format_, flow.meter.message)
             before = flow.tokens(estimate)
             reason = "asked for" if force else flow.pulled(estimate, len(messages))
-            idle, thread.called = time.monotonic() - thread.called, time.monotonic()
+            idle, thread.called = self._clock() - thread.called, self._clock()
             if reason is None:
                 self._begin_early(scope, flow, messages, (format_, system, tools), estimate)
             if reason is None and not (self._clears and thread.worth_a_look(estimate)):
@@ -339,7 +341,7 @@ class Compactor:
         flow = self._flows.get(format_.name)
         if flow is None:
             from unabridged.flow import Flow  # noqa: PLC0415 - see the imports above
-            from unabridged.writers import writers_for  # noqa: PLC0415 - likewise
+            from unabridged.summarise.writers import writers_for  # noqa: PLC0415 - likewise
 
             meter = self._new_meter(family=family_of(self._agent, format_.name))
             flow = Flow(**self._shared, meter=meter, writers=writers_for(self._asker, self._agent))
@@ -403,7 +405,7 @@ class Compactor:
         """Run the flow to its end, asking the model where it wants to."""
         if self._asker is None:
             return drive(steps, _nobody)
-        from unabridged.asking import run  # noqa: PLC0415 - only callers with a model pay for it
+        from unabridged.asking.asker import run  # noqa: PLC0415 - only callers with a model pay for it
 
         return run(steps, self._asker)
 
@@ -411,7 +413,7 @@ class Compactor:
         """`_drive` without blocking the event loop: the flow's own work is done in a worker thread."""
         if self._asker is None:
             return await in_thread(drive, steps, _nobody)
-        from unabridged.asking import Exchange  # noqa: PLC0415 - only callers with a model pay for it
+        from unabridged.asking.asker import Exchange  # noqa: PLC0415 - only callers with a model pay for it
 
         exchange = Exchange(self._asker)
         try:
@@ -440,8 +442,10 @@ def _nobody(ask: Any) -> Any:
     raise SummaryFailed(f"asked {ask!r}, and there is no model")
 
 
-def _prices(info: ModelInfo | None) -> Prices | None:
-    """What the agent's provider charges for cached and for fresh tokens, where that is known."""
+def _prices(settings: Settings, info: ModelInfo | None) -> Prices | None:
+    """What the agent's provider charges, as told or as known; None where nothing is to be cleared for its price."""
+    if settings.clear is None or not settings.clear.payback or settings.clear.prices is not None:
+        return settings.clear.prices if settings.clear and settings.clear.payback else None
     if info is None or not info.input:
         return None
     from unabridged.clear import Prices  # noqa: PLC0415 - see the imports above

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from unabridged import clear, history
 from unabridged.archive.protocol import Archive, Record
-from unabridged.calibrate import Calibration
 from unabridged.errors import ArchiveError, IllegalConversation, SummaryFailed
 from unabridged.events import Compacted, Compacting, Event, Failed
 from unabridged.formats import Format, Message
@@ -32,19 +31,20 @@ from unabridged.job import (
     turns_in,
     waiting,
 )
-from unabridged.ledger import to_json
+from unabridged.ledger.entries import to_json
 from unabridged.legal import check_views, repair
-from unabridged.measure import Meter
+from unabridged.legal.reasoning import reasoning_rule, strip_from
+from unabridged.measure.calibrate import Calibration
+from unabridged.measure.meter import Meter
 from unabridged.messages import Origin, View
 from unabridged.origin import with_origins
 from unabridged.plan import Plan, Situation, make_plan
-from unabridged.reasoning import reasoning_rule, strip_from
 from unabridged.records import meaning
 from unabridged.rewrite import ACKNOWLEDGMENT, is_ours, rewrite, shortening_note, summary_text
 from unabridged.settings import Limits, Settings
 from unabridged.shorten import shorten
-from unabridged.writers import Writers
-from unabridged.writing import Told, Written, by_rule
+from unabridged.summarise.writers import Writers
+from unabridged.summarise.writing import Told, Written, by_rule
 
 log = logging.getLogger("unabridged")
 

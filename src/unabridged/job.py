@@ -13,10 +13,10 @@ from unabridged.cut import safe_indices, whole_rounds
 from unabridged.events import Kind, Receipt
 from unabridged.formats import Format, Message
 from unabridged.history import Standing
-from unabridged.ledger import Ledger, from_json
+from unabridged.ledger.entries import Ledger, from_json
+from unabridged.ledger.requests import kind_of, open_indices
 from unabridged.messages import View
-from unabridged.requests import kind_of, open_indices
-from unabridged.writing import Written
+from unabridged.summarise.writing import Written
 
 
 @dataclass(slots=True)

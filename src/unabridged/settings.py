@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from unabridged.errors import SettingsError
+
+if TYPE_CHECKING:
+    from unabridged.clear import Prices
 
 Measure = Literal["tokens", "fraction", "messages"]
 Condition = tuple[Measure, float]
@@ -42,6 +45,8 @@ class Clear:
     """Also below the trigger, as soon as it pays for itself; needs an agent whose prices are known."""
     remaining_turns: float | None = None
     """Model calls still to come; by default as many as there were."""
+    prices: Prices | None = None
+    """What the agent's provider charges, where the model table does not know it or a longer cache is paid for."""
 
     def __post_init__(self) -> None:
         for name in ("keep_rounds", "minimum"):

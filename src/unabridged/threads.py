@@ -41,8 +41,8 @@ class Thread:
     """The size at which it was last looked whether clearing pays."""
     early_at: int = 0
     """The size at which a summary was last begun in the background."""
-    called: float = 0.0
-    """When the last call was, by the monotonic clock."""
+    called: float = float("-inf")
+    """When the last call was, by the engine's clock."""
     said: str = ""
     """Why nothing was changed the last time: said once, not at every call."""
 

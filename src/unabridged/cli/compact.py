@@ -21,8 +21,8 @@ from unabridged.cli.screen import console, counting, fail, plain, print_json, re
 from unabridged.engine import Compaction, Compactor
 from unabridged.formats import Message, format_named
 from unabridged.legal import check
-from unabridged.measure import Meter
-from unabridged.models import family_of
+from unabridged.measure.meter import Meter
+from unabridged.measure.models import family_of
 from unabridged.rewrite import is_ours
 from unabridged.sessions import Loaded, save
 from unabridged.sessions.match import Match, match

@@ -12,7 +12,7 @@ from unabridged.cli import options
 from unabridged.cli.picture import facts
 from unabridged.cli.screen import console, counting, one_line, plain, print_json
 from unabridged.cli.weigh import Cost, Weight, cost, weigh
-from unabridged.models import model_info
+from unabridged.measure.models import model_info
 from unabridged.sessions import Loaded
 
 _STYLES = {"system": "cyan", "tools": "cyan", "user": "green", "assistant": "blue", "thinking": "blue"}

@@ -21,10 +21,10 @@ from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.cli.sawtooth import chart
 from unabridged.cli.screen import plain, spans
 from unabridged.errors import ArchiveError
-from unabridged.estimate import estimate
 from unabridged.formats import detect
 from unabridged.job import receipt_of
-from unabridged.recall import reference
+from unabridged.measure.estimate import estimate
+from unabridged.recall.lookup import reference
 
 LONGEST = 20_000
 """Characters of one message on the page; `unabridged read` shows the rest."""

@@ -12,11 +12,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from unabridged import recall
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.cli import options, page
 from unabridged.cli.screen import console, fail, one_line, plain, print_json, spans, working
 from unabridged.job import receipt_of
+from unabridged.recall import lookup
 from unabridged.sessions import write_whole
 
 
@@ -86,7 +86,7 @@ def search(
     query: Annotated[str, typer.Argument(help="Literal words; what stands in double quotes is looked for as it is.")],
     *,
     thread: options.ThreadName = None,
-    limit: Annotated[int, typer.Option(help="The most results for each thread.", min=1, max=recall.MOST)] = 5,
+    limit: Annotated[int, typer.Option(help="The most results for each thread.", min=1, max=lookup.MOST)] = 5,
     archive: options.ArchiveUrl = None,
     namespace: options.Namespace = options.NAMESPACE,
     as_json: options.AsJson = False,
@@ -96,7 +96,7 @@ def search(
         names = [thread] if thread is not None else store.threads(namespace)
         if thread is not None:
             known(store, Scope(namespace, thread))
-        found = {name: recall.search(store, Scope(namespace, name), query, limit).results for name in names}
+        found = {name: lookup.search(store, Scope(namespace, name), query, limit).results for name in names}
     if as_json:
         hits = [{"thread": name, **asdict(result)} for name, results in found.items() for result in results]
         print_json({"query": query, "namespace": namespace, "results": hits})
@@ -123,8 +123,8 @@ def read(
     scope = Scope(namespace, thread)
     with options.opened(archive) as store:
         known(store, scope)
-        reading = recall.read(store, scope, ref, page=1 << 40)
-        message = recall.original(store, scope, ref) if as_json else None
+        reading = lookup.read(store, scope, ref, page=1 << 40)
+        message = lookup.original(store, scope, ref) if as_json else None
     if as_json:
         facts = {"ref": reading.ref, "turn": reading.turn, "role": reading.role, "origin": reading.origin}
         print_json({**facts, "message": message})

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from unabridged import mcp_server
 from unabridged.cli import options
+from unabridged.recall import mcp_server
 
 
 def mcp(

@@ -15,7 +15,7 @@ from rich.text import Text
 from unabridged.cli import options
 from unabridged.cli.screen import console, plain, print_json
 from unabridged.cli.weigh import Weight, weigh
-from unabridged.models import FALLBACK_WINDOW, model_info
+from unabridged.measure.models import FALLBACK_WINDOW, model_info
 from unabridged.sessions import Loaded, SessionFileError, load
 
 _SPARKS = "▁▂▃▄▅▆▇█"

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from heapq import heappush, heappushpop
 from typing import Any
 
-from unabridged.calibrate import usage_of
 from unabridged.formats import format_named
-from unabridged.measure import Meter
+from unabridged.measure.calibrate import usage_of
+from unabridged.measure.meter import Meter
+from unabridged.measure.models import ModelInfo, family_of, model_info
 from unabridged.messages import View
-from unabridged.models import ModelInfo, family_of, model_info
 from unabridged.sessions import Loaded
 
 WINDOWS = (32_000, 128_000, 200_000, 1_000_000)

@@ -11,7 +11,7 @@ from typing import Any
 from unabridged.formats.base import Message, get
 from unabridged.legal.conversation import Conversation, Finding, Rule, says_nothing
 from unabridged.legal.pairing import PAIRING, first_user
-from unabridged.reasoning import claude_version
+from unabridged.legal.reasoning import claude_version
 
 CACHE_MARKS = 4
 THINKING = frozenset({"thinking", "redacted_thinking"})

@@ -19,8 +19,8 @@ from unabridged.legal.anthropic import (
     mark,
     thinks_late,
 )
+from unabridged.legal.reasoning import claude_version
 from unabridged.legal.wires import with_blocks
-from unabridged.reasoning import claude_version
 
 
 def cleaned(message: Message, model: str | None, *, last: bool) -> Message | None:

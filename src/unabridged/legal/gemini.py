@@ -12,8 +12,8 @@ from typing import Any
 from unabridged.formats.base import Message, get, plain
 from unabridged.legal.conversation import Conversation, Finding, Rule, says_nothing
 from unabridged.legal.pairing import PAIRING, first_user
+from unabridged.legal.reasoning import gemini_version
 from unabridged.messages import View
-from unabridged.reasoning import gemini_version
 
 NO_SIGNATURE = "skip_thought_signature_validator"
 """What Gemini takes in place of a signature that is not to be had."""

@@ -10,8 +10,8 @@ from unabridged.formats import FORMATS, Format, Message, detect, format_named
 from unabridged.legal import anthropic, gemini, openai_chat, openai_responses, strict
 from unabridged.legal.conversation import Conversation, Finding, Rule
 from unabridged.legal.mend import Reader, ended, mended
+from unabridged.legal.reasoning import reasoning_rule, strip_from
 from unabridged.messages import View
-from unabridged.reasoning import reasoning_rule, strip_from
 
 RULES: dict[str, tuple[Rule, ...]] = {
     "openai-chat": openai_chat.RULES,

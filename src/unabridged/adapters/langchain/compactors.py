@@ -17,11 +17,11 @@ from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.legal import NeedsMending, mended
 from unabridged.archive import codec, open_archive
 from unabridged.archive.protocol import Archive
+from unabridged.asking.overflow import Overflow
 from unabridged.engine import Compaction, Compactor, application
 from unabridged.errors import ArchiveError, IllegalConversation
 from unabridged.events import Event
-from unabridged.measure import Meter
-from unabridged.overflow import Overflow
+from unabridged.measure.meter import Meter
 from unabridged.settings import Settings, triggers
 
 log = logging.getLogger("unabridged")

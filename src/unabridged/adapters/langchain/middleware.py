@@ -39,10 +39,10 @@ from unabridged.adapters.langchain.state import (
 )
 from unabridged.adapters.langchain.telling import Teller
 from unabridged.archive.protocol import Archive
+from unabridged.asking.overflow import is_overflow
 from unabridged.engine import Compaction, Compactor
 from unabridged.errors import SettingsError
 from unabridged.events import Event
-from unabridged.overflow import is_overflow
 from unabridged.settings import Settings
 
 log = logging.getLogger("unabridged")

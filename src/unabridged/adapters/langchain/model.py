@@ -14,9 +14,9 @@ from langchain_core.runnables.base import coerce_to_runnable
 from langgraph.constants import TAG_NOSTREAM
 
 from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
-from unabridged.ask import Ask, Reply, Stop
-from unabridged.calibrate import usage_of
-from unabridged.models import model_info
+from unabridged.asking.ask import Ask, Reply, Stop
+from unabridged.measure.calibrate import usage_of
+from unabridged.measure.models import model_info
 
 _STOPS: dict[str, Stop] = {
     "stop": "end",

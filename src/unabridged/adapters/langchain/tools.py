@@ -18,8 +18,8 @@ from unabridged.adapters.langchain.middleware import PENDING, SummarizationMiddl
 from unabridged.adapters.langchain.state import followed, pending_of, thread_of, with_ids
 from unabridged.archive.protocol import Scope
 from unabridged.engine import Compaction
-from unabridged.recall_tools import READ, SEARCH
-from unabridged.recall_tools import tools as recall_tools
+from unabridged.recall.tools import READ, SEARCH
+from unabridged.recall.tools import tools as recall_tools
 
 COMPACT = "compact_conversation"
 _COMPACT_SAYS = (

@@ -1,0 +1,12 @@
+"""Talking to models: a question, its reply, and everything that can go wrong between the two.
+
+In reading order: `ask` (the values), `asker` (who is asked, and who next), `exchange` (one compaction's asks with
+retries, deadline and cancel), `speaking` (one call), `providers` (`"provider:name"` strings), `replies` (an SDK's
+response as a `Reply`), `overflow` ("the request is too long", in every provider's shape).
+"""
+
+from __future__ import annotations
+
+from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply
+
+__all__ = ["Ask", "AskFailed", "Rejected", "Reply"]

@@ -1,0 +1,153 @@
+"""Who is asked: a model, another one when that fails, and how long each is left alone after a failure.
+
+A model that never returns costs one idle daemon thread and nobody's time: its call is left behind at the deadline, or
+at once when cancelled, and its late answer is ignored.
+
+Retries are written out (in `exchange`) rather than taken from a library: they stop at a deadline shared by all asks of
+a compaction, wake up at once when cancelled, and serve threads and event loops from one decision.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from unabridged.asking.ask import Ask, Reply
+from unabridged.asking.exchange import Attempt, Exchange, adrive
+from unabridged.asking.speaking import Work, close, speaker_of
+from unabridged.driving import drive
+from unabridged.errors import SettingsError
+
+__all__ = ["Asker", "Attempt", "Exchange", "arun", "run"]
+
+T = TypeVar("T")
+
+
+class Asker:
+    """Asks a model, and another one when that fails. One serves any number of threads at once.
+
+    `model` and `fallback` are callables (`str -> str` or `Ask -> Reply`, sync or async) or `"provider:name"` strings.
+    `deadline` is in seconds, for all asks of one compaction; a model that failed is left alone for `cool_down` seconds.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        fallback: Any = None,
+        deadline: float = 120.0,
+        retries: int = 2,
+        back_off: float = 0.5,
+        cool_down: float = 60.0,
+    ) -> None:
+        for name, value in {"deadline": deadline, "back_off": back_off, "cool_down": cool_down}.items():
+            _number(name, value, 0.001 if name == "deadline" else 0)
+        if not isinstance(retries, int):
+            raise SettingsError(f"retries must be a whole number of at least 0; got {retries!r}")
+        _number("retries", retries, 0)
+        if model is None:
+            raise SettingsError("an Asker needs a model; without one, summaries are model-free")
+        self.speakers = tuple(speaker_of(one) for one in (model, fallback) if one is not None)
+        self.deadline, self.retries, self.back_off, self.cool_down = deadline, retries, back_off, cool_down
+        self._lock = threading.Lock()
+        self._resting: dict[int, float] = {}
+        self._stuck: list[Work] = []
+        self._exchanges: weakref.WeakSet[Exchange] = weakref.WeakSet()
+
+    @property
+    def name(self) -> str:
+        """The model that is asked first."""
+        return self.speakers[0].name
+
+    def takes_live(self, format_name: str) -> bool:
+        """Whether it can be asked as a suffix of a live prompt in this wire format.
+
+        A plain `str -> str` can't; a provider's model can in its own format; a callable of an `Ask` says it can.
+        """
+        first = self.speakers[0]
+        return first.takes_ask and getattr(first.call, "live_format", format_name) == format_name
+
+    @property
+    def rest_left(self) -> float:
+        """Seconds until a model may be asked again; 0 when one may be asked now."""
+        now = time.monotonic()
+        with self._lock:
+            return max(0.0, min(self._resting.get(place, now) for place in range(len(self.speakers))) - now)
+
+    def rest(self, place: int | None = None) -> None:
+        """Leave the model at this place alone for the cool-down; every model when none is named."""
+        until = time.monotonic() + self.cool_down
+        with self._lock:
+            for one in range(len(self.speakers)) if place is None else (place,):
+                self._resting[one] = until
+
+    def ready(self) -> list[int]:
+        """The places of the models that are not resting."""
+        now = time.monotonic()
+        with self._lock:
+            return [place for place in range(len(self.speakers)) if self._resting.get(place, now) <= now]
+
+    def cancel(self) -> None:
+        """End every exchange that is under way, in any thread; each fails at once as cancelled."""
+        with self._lock:
+            exchanges = list(self._exchanges)
+        for exchange in exchanges:
+            exchange.cancel()
+
+    def ask(self, ask: Ask) -> Reply:
+        """One ask by itself, with a deadline of its own."""
+        return Exchange(self).ask(ask)
+
+    async def aask(self, ask: Ask) -> Reply:
+        """`ask` without blocking the event loop."""
+        return await Exchange(self).aask(ask)
+
+    def close(self) -> None:
+        """End what is under way, and let go of the connections that were opened for a provider string."""
+        self.cancel()
+        for speaker in self.speakers:
+            close(speaker)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def enter(self, exchange: Exchange) -> None:
+        """Let `cancel` reach this exchange."""
+        with self._lock:
+            self._exchanges.add(exchange)
+
+    def leave_behind(self, work: Work) -> None:
+        """Remember a call that nobody waits for any more."""
+        work.cancel()
+        with self._lock:
+            self._stuck = [one for one in (*self._stuck, work) if not one.done()]
+
+    def stuck(self) -> int:
+        """How many calls are left that never returned."""
+        with self._lock:
+            self._stuck = [one for one in self._stuck if not one.done()]
+            return len(self._stuck)
+
+
+def run(steps: Generator[Ask, Reply, T], asker: Asker, *, on_attempt: Callable[[Attempt], object] | None = None) -> T:
+    """Drive anything that yields asks to its end. A failed ask is thrown into it as `AskFailed`."""
+    return drive(steps, Exchange(asker, on_attempt).ask)
+
+
+async def arun(
+    steps: Generator[Ask, Reply, T], asker: Asker, *, on_attempt: Callable[[Attempt], object] | None = None
+) -> T:
+    """`run` without blocking the event loop."""
+    return await adrive(steps, Exchange(asker, on_attempt).aask)
+
+
+def _number(name: str, value: object, least: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
+        raise SettingsError(f"{name} must be a number of at least {least:g}; got {value!r}")

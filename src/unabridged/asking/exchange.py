@@ -1,0 +1,271 @@
+"""The asks of one compaction, carried out: what happens when is one generator, and two drivers serve it.
+
+`Exchange._exchange` yields a call to make or a time to wait. Each wait is one future that the model, the clock or a
+cancel ends, whoever is first; what comes later is ignored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Generator
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from unabridged.asking.ask import Ask, AskFailed, FailedBecause, Reply
+from unabridged.asking.overflow import is_overflow
+from unabridged.asking.speaking import Speaker, Work, lasting, start, wait_told
+from unabridged.driving import drive
+
+if TYPE_CHECKING:
+    from unabridged.asking.asker import Asker
+
+log = logging.getLogger("unabridged")
+
+FIRST_SHARE = 0.6
+"""Of the time left, what one call may take while there is another model to turn to."""
+MOST_STUCK = 4
+"""Blocking calls that never returned, after which no more are made."""
+
+Y = TypeVar("Y")
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One call of a model, for those who watch: how long it took, and what came of it."""
+
+    model: str
+    seconds: float
+    reply: Reply | None = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    speaker: Speaker
+    ask: Ask
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Pause:
+    seconds: float
+
+
+_Steps = Generator[_Call | _Pause, Reply | None, Reply]
+
+
+class Exchange:
+    """The asks of one compaction: one deadline, which starts with the first, and one turn to the other model."""
+
+    def __init__(self, asker: Asker, on_attempt: Callable[[Attempt], object] | None = None) -> None:
+        self.asker = asker
+        self._on_attempt = on_attempt
+        self._until: float | None = None
+        self._failed: set[int] = set()
+        self._cancelled = False
+        self._waiting: Future[Reply | None] | None = None
+        asker.enter(self)
+
+    def ask(self, ask: Ask) -> Reply:
+        """The reply; `AskFailed` within the deadline."""
+        return drive(self._exchange(ask), self._perform)
+
+    async def aask(self, ask: Ask) -> Reply:
+        """`ask` without blocking the event loop."""
+        return await adrive(self._exchange(ask), self._aperform)
+
+    def cancel(self) -> None:
+        """End the ask that is under way, and every later one, as cancelled."""
+        self._cancelled = True
+        waiting = self._waiting
+        if waiting is not None:
+            _settle(waiting, error=_cancelled())
+
+    # -- what happens when --------------------------------------------------------------------------------------------
+
+    def _exchange(self, ask: Ask) -> _Steps:
+        if self._until is None:
+            self._until = time.monotonic() + self.asker.deadline
+        error: AskFailed | None = None
+        order = self._order(ask)
+        for number, place in enumerate(order):
+            try:
+                return (yield from self._tries(self.asker.speakers[place], ask, last=number == len(order) - 1))
+            except AskFailed as failed:
+                if failed.why == "cancelled" or failed.overflow is not None:
+                    raise
+                self._failed.add(place)
+                self.asker.rest(place)
+                error = failed
+        if error is not None:
+            raise error
+        rest = self.asker.rest_left
+        raise AskFailed(
+            "cool-down", f"{self.asker.name} failed a moment ago and is left alone for another {rest:.0f} s"
+        )
+
+    def _order(self, ask: Ask) -> list[int]:
+        """The models that are fit. Where a reply was rejected the other model comes first: it may know better."""
+        fit = [place for place in self.asker.ready() if place not in self._failed]
+        return fit[::-1] if ask.again and not ask.messages else fit
+
+    def _tries(self, speaker: Speaker, ask: Ask, *, last: bool) -> _Steps:
+        """Ask one model until it answers, its error is a lasting one, or retries or time are used up."""
+        number = 0
+        while True:
+            seconds = self._left() * (1.0 if last else FIRST_SHARE)
+            self._check(speaker, seconds)
+            try:
+                return (yield from self._attempt(_Call(speaker, replace(ask, deadline=seconds), seconds)))
+            except AskFailed:
+                raise  # cancelled, or out of time: a model that hung once would hang again
+            except Exception as error:
+                overflow = is_overflow(error)
+                pause = self._pause(error, number)
+                if overflow is not None or lasting(error) or number >= self.asker.retries or pause >= self._left():
+                    why = _why(error) if overflow is None else "too-long"
+                    raise AskFailed(why, f"{speaker.name} failed: {_short(error)}", overflow) from error
+            yield _Pause(pause)
+            number += 1
+
+    def _attempt(self, call: _Call) -> _Steps:
+        began = time.monotonic()
+        try:
+            reply = _in_time(call, (yield call))
+        except Exception as error:
+            self._tell(Attempt(call.speaker.name, time.monotonic() - began, error=error))
+            raise
+        self._tell(Attempt(call.speaker.name, time.monotonic() - began, reply=reply))
+        return reply
+
+    def _check(self, speaker: Speaker, seconds: float) -> None:
+        if self._cancelled:
+            raise _cancelled()
+        if seconds <= 0:
+            raise AskFailed(
+                "timeout", f"the deadline of {self.asker.deadline:g} s passed before {speaker.name} was asked"
+            )
+        if (stuck := self.asker.stuck()) >= MOST_STUCK:
+            raise AskFailed("unavailable", f"{stuck} earlier calls of the summariser never returned: no more are made")
+
+    def _pause(self, error: BaseException, number: int) -> float:
+        told = wait_told(error)
+        jitter = 0.5 + random.random()  # noqa: S311 - only spreads the retries of many processes
+        return told if told is not None else float(self.asker.back_off * 2**number * jitter)
+
+    def _left(self) -> float:
+        return (self._until or 0.0) - time.monotonic()
+
+    def _tell(self, attempt: Attempt) -> None:
+        if self._on_attempt is None:
+            return
+        try:
+            self._on_attempt(attempt)
+        except Exception:
+            log.exception("on_attempt raised")
+
+    # -- carrying it out: a step's result, None when its time is over --------------------------------------------------
+
+    def _perform(self, step: _Call | _Pause) -> Reply | None:
+        done, work = self._begin(step, here=False)
+        try:
+            return done.result(timeout=max(0.0, step.seconds))
+        except TimeoutError:
+            if done.done():  # the model's own
+                raise
+            return None
+        finally:
+            self._end(done, work)
+
+    async def _aperform(self, step: _Call | _Pause) -> Reply | None:
+        done, work = self._begin(step, here=True)
+        waiter = asyncio.wrap_future(done)
+        try:
+            await asyncio.wait({waiter}, timeout=max(0.0, step.seconds))
+            return waiter.result() if waiter.done() else None
+        finally:
+            waiter.cancel()
+            self._end(done, work)
+
+    def _begin(self, step: _Call | _Pause, *, here: bool) -> tuple[Future[Reply | None], Work | None]:
+        done: Future[Reply | None] = Future()
+        self._waiting = done
+        if self._cancelled:  # it came between the check and here
+            _settle(done, error=_cancelled())
+        work = start(step.speaker, step.ask, here=here) if isinstance(step, _Call) else None
+        if work is not None:
+            work.add_done_callback(lambda ended: _pass_on(ended, done))
+        return done, work
+
+    def _end(self, done: Future[Reply | None], work: Work | None) -> None:
+        self._waiting = None
+        done.cancel()
+        if work is not None and not work.done():
+            self.asker.leave_behind(work)
+
+
+async def adrive(steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]]) -> T:
+    """`drive`, awaiting what is performed."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = await perform(step)
+            except Exception as error:  # noqa: BLE001 - the generator decides what it means
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    finally:
+        steps.close()
+
+
+def _pass_on(ended: Work, done: Future[Reply | None]) -> None:
+    """Hand a call's outcome to the one who waits, if anybody still does."""
+    if ended.cancelled():
+        _settle(done, error=RuntimeError("the model's call was cancelled from outside"))
+    elif (error := ended.exception()) is not None:
+        _settle(done, error=error)
+    else:
+        _settle(done, reply=ended.result())
+
+
+def _settle(done: Future[Reply | None], *, reply: Reply | None = None, error: BaseException | None = None) -> None:
+    try:
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(reply)
+    except InvalidStateError:  # somebody was faster: too late
+        pass
+
+
+def _in_time(call: _Call, reply: Reply | None) -> Reply:
+    if reply is None:
+        raise AskFailed("timeout", f"{call.speaker.name} did not answer within {call.seconds:.1f} s")
+    return reply
+
+
+def _cancelled() -> AskFailed:
+    return AskFailed("cancelled", "the summary was cancelled")
+
+
+def _why(error: BaseException) -> FailedBecause:
+    if lasting(error):
+        return "refused"
+    timeout = isinstance(error, TimeoutError) or "timeout" in type(error).__name__.lower()
+    return "timeout" if timeout else "unavailable"
+
+
+def _short(error: BaseException) -> str:
+    """Its kind and the beginning of what it says; the whole is its cause."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

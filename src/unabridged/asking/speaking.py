@@ -1,0 +1,185 @@
+"""A model as we call it: what it takes, how a call is started without waiting for it, and what its errors mean.
+
+A blocking model runs in a daemon thread of its own, an async one as a task: either can be left to itself. Coroutines
+asked for from plain threads, and those of provider strings, live on one event loop kept for them, so that a client's
+connections are never used from two loops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from unabridged.asking.ask import Ask, Reply
+from unabridged.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """A model and how to call it."""
+
+    name: str
+    call: Callable[[Any], Any]
+    takes_ask: bool
+    """Else it takes a text, and returns one."""
+    is_async: bool
+    at_home: bool = False
+    """Whether its coroutines belong on our own event loop, wherever they are asked for."""
+
+
+class Work(Protocol):
+    """A call under way: a future of a thread, or a task."""
+
+    def done(self) -> bool: ...  # noqa: D102
+    def cancel(self) -> bool: ...  # noqa: D102
+    def cancelled(self) -> bool: ...  # noqa: D102
+    def exception(self) -> BaseException | None: ...  # noqa: D102
+    def result(self) -> Any: ...  # noqa: D102
+    def add_done_callback(self, fn: Callable[[Any], object], /) -> None: ...  # noqa: D102
+
+
+def speaker_of(model: Any) -> Speaker:
+    """The model, wrapped; refused when it is neither a callable nor a `"provider:name"`."""
+    if isinstance(model, Speaker):
+        return model
+    if isinstance(model, str):
+        from unabridged.asking.providers import open_model  # noqa: PLC0415 - an SDK is imported only when one is used
+
+        model = open_model(model)
+    if not callable(model):
+        raise SettingsError(f'model must be a callable, "provider:name" or None; got {type(model).__name__}')
+    call = getattr(model, "__call__", None)  # noqa: B004 - its signature is wanted, not whether it has one
+    is_async = inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(call)
+    name = getattr(model, "name", None) or getattr(model, "__qualname__", None) or type(model).__name__
+    return Speaker(str(name), model, _takes_ask(model), is_async, getattr(model, "at_home", False))
+
+
+def close(speaker: Speaker) -> None:
+    """Let go of the connections a provider's model holds; other models are their owners' to close."""
+    if speaker.at_home:
+        asyncio.run_coroutine_threadsafe(speaker.call.aclose(), _home()).result(10)  # type: ignore[attr-defined] # Provided
+
+
+def _takes_ask(model: Callable[..., Any]) -> bool:
+    """By the annotation of its first parameter; without one, by its name: `ask` is an `Ask`, all else a text."""
+    try:
+        parameters = list(inspect.signature(model).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    if not parameters:
+        raise SettingsError("a summariser takes one argument, the prompt as a str or an Ask; this one takes none")
+    first = parameters[0]
+    if first.annotation in {Ask, "Ask"} or str(first.annotation).endswith(".Ask"):
+        return True
+    return first.name == "ask" and first.annotation not in {str, "str"}
+
+
+def start(speaker: Speaker, ask: Ask, *, here: bool) -> Work:
+    """Begin the call and return at once. `here`: a running event loop may carry an async model."""
+    if not speaker.is_async:
+        return _in_thread(speaker, ask)
+    coroutine = _call(speaker, ask)
+    if here and not speaker.at_home:
+        return asyncio.ensure_future(coroutine)
+    return asyncio.run_coroutine_threadsafe(coroutine, _home())
+
+
+async def _call(speaker: Speaker, ask: Ask) -> Reply:
+    return _reply(speaker, await speaker.call(_argument(speaker, ask)))
+
+
+def _in_thread(speaker: Speaker, ask: Ask) -> Future[Reply]:
+    work: Future[Reply] = Future()
+    work.set_running_or_notify_cancel()  # from now on it ends only when the call returns
+
+    def body() -> None:
+        try:
+            result = speaker.call(_argument(speaker, ask))
+            if inspect.isawaitable(result):
+                result = asyncio.run_coroutine_threadsafe(_awaited(result), _home()).result()
+            work.set_result(_reply(speaker, result))
+        except BaseException as error:  # noqa: BLE001 - it is handed to the one who waits
+            work.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(body,), name="unabridged-ask", daemon=True).start()
+    return work
+
+
+async def _awaited(value: Awaitable[Any]) -> Any:
+    return await value
+
+
+def _argument(speaker: Speaker, ask: Ask) -> Ask | str:
+    if speaker.takes_ask:
+        return ask
+    if ask.messages:
+        raise SettingsError(f"{speaker.name} takes a text, so it can't be asked as a suffix of the live prompt")
+    return ask.instruction
+
+
+def _reply(speaker: Speaker, result: Any) -> Reply:
+    if isinstance(result, str):
+        return Reply(result, model=speaker.name)
+    if not isinstance(result, Reply):
+        raise TypeError(f"{speaker.name} returned {type(result).__name__}: return a str or a Reply")
+    return result if result.model else replace(result, model=speaker.name)
+
+
+# -- our own event loop -----------------------------------------------------------------------------------------------
+
+_home_lock = threading.Lock()
+_homes: dict[int, asyncio.AbstractEventLoop] = {}
+
+
+def _home() -> asyncio.AbstractEventLoop:
+    """The loop of this process, started when first needed. A forked child gets its own: no thread survives a fork."""
+    with _home_lock:
+        loop = _homes.get(os.getpid())
+        if loop is None:
+            loop = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="unabridged-home", daemon=True).start()
+            _homes[os.getpid()] = loop
+        return loop
+
+
+# -- what an error means ----------------------------------------------------------------------------------------------
+
+_OUR_FAULT = (TypeError, AttributeError, NameError, ImportError, NotImplementedError, AssertionError, SettingsError)
+
+
+def lasting(error: BaseException) -> bool:
+    """Whether the same call would fail the same way again."""
+    if isinstance(error, _OUR_FAULT) or type(error).__name__ == "UserError":
+        return True
+    status = status_of(error)
+    return status is not None and 400 <= status < 500 and status not in {408, 409, 425, 429}
+
+
+def status_of(error: BaseException) -> int | None:
+    """The HTTP status an SDK's exception carries."""
+    for holder in (error, getattr(error, "response", None)):
+        for key in ("status_code", "status", "code"):
+            value = getattr(holder, key, None)
+            if isinstance(value, int) and not isinstance(value, bool) and 100 <= value < 600:
+                return value
+    return None
+
+
+def wait_told(error: BaseException) -> float | None:
+    """The seconds after which the provider wants to be asked again."""
+    for headers in (getattr(getattr(error, "response", None), "headers", None), getattr(error, "headers", None)):
+        try:
+            seconds = float(headers.get("retry-after")) if headers is not None else -1.0
+        except (AttributeError, TypeError, ValueError):
+            continue
+        if seconds >= 0:
+            return seconds
+    return None

@@ -1,0 +1,291 @@
+"""What was done, read off tool calls and their answers: the deed, what it went to, and how it ended.
+
+Any agent's tools are understood by the words in their names and the keys of their arguments; shell commands are read;
+in text protocols, where the model writes its action into its text, the action is found there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from unabridged.ledger.entries import Action, Deed
+from unabridged.ledger.outcomes import outcome
+from unabridged.ledger.phrasing import one_line
+from unabridged.ledger.shell import looks_like_path, read_command
+from unabridged.messages import View
+
+TARGET, GIST = 300, 200
+"""Characters of a command or target, and of what was written, that an action carries."""
+
+_DEEDS: tuple[tuple[Deed, frozenset[str]], ...] = tuple(
+    (deed, frozenset(words.split()))  # type: ignore[misc]
+    for deed, words in (
+        ("delete", "delete remove rm unlink cancel drop destroy"),
+        ("change", "edit replace patch update modify insert append change set apply rename str undo rewrite send pay"),
+        ("create", "write create save new add make touch mkdir book put upload"),
+        ("move", "move mv copy"),
+        ("search", "search grep find glob query lookup list_matches rg ripgrep"),
+        ("list", "list ls tree dir"),
+        ("fetch", "fetch browse url http web download navigate crawl"),
+        ("read", "read view open cat get show load inspect describe check status"),
+        ("run", "bash shell exec execute run terminal command python test ipython sh cmd powershell process"),
+    )
+)
+_SHELLS = frozenset("bash shell sh exec execute terminal command cmd powershell run process".split())  # noqa: SIM905 - a list of words reads best as a line
+_COMMAND_KEYS = ("command", "cmd", "commands", "script", "bash_command")
+_PATH_KEYS = (
+    "path", "file_path", "filepath", "file", "filename", "file_name", "target_file", "relative_workspace_path",
+    "notebook_path", "target", "destination", "dest", "source", "absolute_path", "uri", "paths", "files",
+)  # fmt: skip
+_PATCHED = re.compile(r"^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S+)", re.MULTILINE)
+_NEW_KEY = re.compile(r"new|content|text(?<!oldText)$|replac|insert|patch|diff|body|code|message", re.IGNORECASE)
+_NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+_TAGGED = re.compile(
+    r"<(command|execute\w*|bash|shell|action|run|tool_call|tool_use|tool_code)\b[^>\n]*>\s*(.*?)\s*(?:</\1>|\Z)",
+    re.DOTALL,
+)
+_FUNCTION = re.compile(r"<(?:function=|invoke name=\"?)([\w.-]+)\"?>(.*?)(?:</(?:function|invoke)>|\Z)", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter(?:=| name=\"?)([\w.-]+)\"?>([^<]*+(?:<(?!/?parameter)[^<]*+)*+)</parameter>")
+_REACT = re.compile(
+    r"^[ \t]*Action[ \t]*:[ \t]*([\w.-][\w .-]{0,60}?)(?:\[([^\n]*)\]|[ \t]*\n[ \t]*Action Input[ \t]*:(.*))?\Z",
+    re.MULTILINE | re.DOTALL,
+)
+_OPEN_FILE = re.compile(r"\(Open file: (?!n/a)([^)\n]+)\)|^\[File: (\S+) \(", re.MULTILINE)
+
+
+class Step(NamedTuple):
+    """One action, with the text it was asked with and the text that came back."""
+
+    place: int
+    call_id: str
+    action: Action
+    touched: tuple[tuple[str, Deed], ...]
+    wrote: str
+
+
+def steps(views: Sequence[View], turns: Sequence[int]) -> Iterator[Step]:
+    """Every action in these views, in order; a call without an answer has no outcome."""
+    answers = _answers(views)
+    current = ""
+    for i, view in enumerate(views):
+        for call in view.calls:
+            read = read_call(call.name, call.arguments)
+            yield _step((i, turns[i], call.id), call.name, read, answers.get((call.id, i)))
+        if not view.calls and view.origin == "model" and _observed(views, i):
+            found = written_action(view.text)
+            if found is None:
+                continue
+            read = read_call(found[0], found[1])
+            got = views[i + 1].text if i + 1 < len(views) else None
+            shown = _OPEN_FILE.search(got) if got else None
+            current = (shown[1] or shown[2]) if shown else current
+            if not read.touched and current and read.deed in {"read", "change"}:
+                read = read._replace(touched=((current, read.deed),))
+            yield _step((i, turns[i], ""), found[0], read, None if got is None else (got, False))
+
+
+def efforts(views: Sequence[View]) -> list[int]:
+    """For each message what its calls come to: 0 none, 1 they looked or ran something, 2 they changed something."""
+    found = []
+    for i, view in enumerate(views):
+        calls = [(call.name, call.arguments) for call in view.calls]
+        if not calls and view.origin == "model" and _observed(views, i) and (action := written_action(view.text)):
+            calls = [action[:2]]
+        found.append(max((effort(read_call(*call).deed) for call in calls), default=0))
+    return found
+
+
+def effort(deed: Deed) -> int:
+    """1 for a deed that leaves things as they are, as far as one can tell; 2 for one that changes something."""
+    return 2 if deed in {"create", "change", "delete", "move"} else 1
+
+
+def _step(where: tuple[int, int, str], tool: str, read: Asked, answer: tuple[str, bool] | None) -> Step:
+    place, turn, call_id = where
+    ended, failed = outcome(answer[0], read.deed, error=answer[1]) if answer else ("", False)
+    if (
+        not failed
+        and read.deed in {"create", "change", "delete", "move"}
+        and any(path in ended for path, _ in read.touched)
+    ):
+        ended = ""  # "Successfully wrote theme.ts" says nothing that the deed and the target don't.
+    paths = tuple(path for path, _ in read.touched)[:6]
+    gist = read.gist.strip()[:GIST]
+    action = Action(
+        turn, read.deed, tool, one_line(read.target, TARGET), ended, failed, paths, gist, answer is not None
+    )
+    return Step(place, call_id, action, read.touched, read.wrote)
+
+
+def _answers(views: Sequence[View]) -> dict[tuple[str, int], tuple[str, bool]]:
+    """By call id and place of the call, since ids may be reused: the answer, and whether it is marked as an error."""
+    asked: dict[str, int] = {}
+    found: dict[tuple[str, int], tuple[str, bool]] = {}
+    for i, view in enumerate(views):
+        for answer in view.answers:
+            if answer.call_id in asked:
+                found[answer.call_id, asked[answer.call_id]] = (answer.text, answer.error)
+        for call in view.calls:
+            asked[call.id] = i
+    return found
+
+
+def _observed(views: Sequence[View], index: int) -> bool:
+    """Whether an action written into this message was carried out: an observation follows, or is about to."""
+    if index + 1 < len(views):
+        return _observes(views[index + 1])
+    return any(_observes(view) for view in views)
+
+
+def _observes(view: View) -> bool:
+    """Whether this is what a tool says in a text protocol."""
+    return view.origin == "tool" and view.role == "user" and not view.answers
+
+
+class Asked(NamedTuple):
+    """What a call asked for: its deed, what a reader wants to see of it, the files it touched, its arguments."""
+
+    deed: Deed
+    target: str
+    touched: tuple[tuple[str, Deed], ...]
+    wrote: str
+    gist: str = ""
+
+
+def read_call(tool: str, arguments: str) -> Asked:
+    """What a call asks for, whatever the agent's tools are called."""
+    values = _values(arguments)
+    parts = {part.lower() for part in _NAME_PARTS.findall(tool)}
+    if not isinstance(values, dict):
+        text = values if isinstance(values, str) else arguments
+        if parts & _SHELLS or not parts:
+            command = read_command(text)
+            return Asked(command.deed, command.line, command.touched, text, command.fed)
+        values = {"input": values}
+    wrote = "\x1f".join(_strings(values))  # A mark that is no line break: a value does not begin a line.
+    command_text = next((values[key] for key in _COMMAND_KEYS if key in values), None)
+    if isinstance(command_text, list):
+        command_text = " ".join(map(str, command_text[2:] if command_text[1:2] in (["-lc"], ["-c"]) else command_text))
+    if isinstance(command_text, str) and (parts & _SHELLS or "path" not in values):
+        command = read_command(command_text)
+        return Asked(command.deed, command.line, command.touched, wrote, command.fed)
+    deed = _deed_of_tool(tool, parts, values)
+    touched = _touched(values, deed, wrote)
+    return Asked(deed, _target(values, touched), touched, wrote, _gist(values) if effort(deed) == 2 else "")
+
+
+def written_action(text: str) -> tuple[str, str, str] | None:
+    """The action a model wrote into its text, as tool, arguments and the words around it; None when there is none."""
+    if found := _FUNCTION.search(text):
+        arguments = {key: value.strip("\n") for key, value in _PARAMETER.findall(found[2])}
+        return found[1], json.dumps(arguments, ensure_ascii=False), text[: found.start()]
+    if found := _TAGGED.search(text):
+        tool = "shell" if found[1] in {"command", "bash", "shell", "action", "run"} else found[1]
+        named = _values(found[2]) if found[2].startswith("{") else None
+        if isinstance(named, dict) and isinstance(named.get("name"), str):
+            return (
+                named["name"],
+                json.dumps(named.get("arguments") or named.get("parameters") or {}),
+                text[: found.start()],
+            )
+        return tool, found[2], text[: found.start()]
+    if fenced := _last_fence(text):
+        return fenced
+    if found := _REACT.search(text):
+        return found[1].strip(), (found[2] or found[3] or "").strip(), text[: found.start()]
+    return None
+
+
+def _last_fence(text: str) -> tuple[str, str, str] | None:
+    """The fenced block that the text ends with."""
+    body = text.rstrip()
+    stop = len(body) - 3
+    start = body.rfind("```", 0, stop) if body.endswith("```") else -1
+    if start < 0:
+        return None
+    language, newline, block = body[start + 3 : stop].partition("\n")
+    if not newline:
+        return None
+    return language if language in {"python", "json"} else "shell", block.strip(), text[:start]
+
+
+def _values(arguments: str) -> Any:
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments.replace("\\n", "\n").replace("\\t", "\t")
+
+
+def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+    """Every text and number in the arguments."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict) and depth < 12:
+        for key, item in value.items():
+            yield str(key)
+            yield from _strings(item, depth + 1)
+    elif isinstance(value, list) and depth < 12:
+        for item in value:
+            yield from _strings(item, depth + 1)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
+
+
+def _deed_of_tool(tool: str, parts: set[str], values: dict[str, Any]) -> Deed:
+    """By the verb in the arguments (one editor tool for all), else by the first word of the name, else by any."""
+    verb = values.get("command") or values.get("action") or values.get("operation")
+    spoken = _NAME_PARTS.findall(verb) if isinstance(verb, str) and len(verb) < 30 else []
+    for word in [*spoken, *_NAME_PARTS.findall(tool)[:1]]:
+        for deed, words in _DEEDS:
+            if word.lower() in words and deed != "run":
+                return deed
+    for deed, words in _DEEDS:
+        if parts & words:
+            return deed
+    return "call"
+
+
+def _touched(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str, Deed], ...]:
+    found: dict[str, Deed] = {}
+    for key in _PATH_KEYS:
+        value = values.get(key)
+        for path in value if isinstance(value, list) else [value]:
+            if isinstance(path, str) and _names_file(key, path.strip()):
+                found[path.strip().removeprefix("file://")] = deed
+    kinds: dict[str, Deed] = {"Add": "create", "Update": "change", "Delete": "delete"}
+    for kind, path in _PATCHED.findall(wrote) if "File: " in wrote or "+++ " in wrote else ():
+        if path != "/dev/null":
+            found[path] = kinds.get(kind, "change")
+    if not found:
+        for value in values.values():
+            if isinstance(value, str) and len(value) < 260 and looks_like_path(value):
+                found[value] = deed
+    return tuple(found.items())
+
+
+def _gist(values: dict[str, Any]) -> str:
+    """What was written: the new text rather than the old."""
+    texts = {key: value for key, value in values.items() if isinstance(value, str) and len(value) > 30}
+    new = [value for key, value in texts.items() if _NEW_KEY.search(key)]
+    return new[0] if new else ""
+
+
+def _names_file(key: str, path: str) -> bool:
+    return 0 < len(path) < 300 and "\n" not in path and ("/" in path or "." in path or key.startswith("file"))
+
+
+def _target(values: dict[str, Any], touched: tuple[tuple[str, Deed], ...]) -> str:
+    """What a reader wants to see of the arguments: the files, else each short value with its key."""
+    shown = [path for path, _ in touched]
+    for key, value in values.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if text in shown or not text or (shown and (len(text) > 40 or not isinstance(value, str))):
+            continue
+        shown.append(
+            f"{key}={one_line(text, 120)}" if len(values) > 1 or not isinstance(value, str) else one_line(text, 160)
+        )
+    return " ".join(shown)

@@ -1,0 +1,138 @@
+"""One pass over a block of messages: everything it leaves to the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from unabridged.ledger.actions import Step, effort, steps, written_action
+from unabridged.ledger.entries import Action, Ledger, Note, bounded
+from unabridged.ledger.languages import detect
+from unabridged.ledger.names import Piece, clean, collect_files, collect_names
+from unabridged.ledger.notes import distinct, notes_in
+from unabridged.ledger.phrasing import head_and_tail
+from unabridged.ledger.requests import asked, settle
+from unabridged.ledger.rules import acknowledges, find_rules, instructed, lift, merged
+from unabridged.messages import View
+
+SAID_LIMIT = 1_200
+"""Characters of the assistant's last words that a ledger carries."""
+
+
+def gather(views: Sequence[View], *, first_turn: int = 0, answered: bool, turns: Sequence[int] | None = None) -> Ledger:
+    """What these messages contribute.
+
+    `answered`: the block ends where a person speaks next, so the assistant's last words closed its turn. Otherwise the
+    last request is still being worked on. `turns` gives each message its place in the original conversation where they
+    don't simply count on from `first_turn`.
+    """
+    turns = list(turns) if turns is not None else list(range(first_turn, first_turn + len(views)))
+    done = list(steps(views, turns))
+    worked = [0] * len(views)
+    for step in done:
+        worked[step.place] = max(worked[step.place], effort(step.action.deed))
+    requests, lead = asked(views, turns, worked=worked, answered=answered)
+    found = [find_rules(turns[i], view.text) for i, view in enumerate(views) if view.origin == "person"]
+    told = [
+        instructed(request.turn, request.text)
+        for request in requests
+        if request.kind == "new" and not request.worked and request.answer and acknowledges(request.answer)
+    ]
+    rules = merged([rule for listed, _ in found for rule in listed], [rule for listed in told for rule in listed])
+    rules, lifts = lift(rules, [sentence for _, listed in found for sentence in listed])
+    pieces = list(_pieces(views, turns, done))
+    closing = {request.answer_turn for request in requests} | {lead.answer_turn}
+    said_turn, said = next(
+        ((p.turn, p.text) for p in reversed(pieces) if p.voice == "model" and p.text.strip()), (-1, "")
+    )
+    touched = [(step.action.turn, path, deed) for step in done for path, deed in step.touched]
+    touched += [(turns[i], media.name, "attach") for i, view in enumerate(views) for media in view.media if media.name]
+    return bounded(
+        Ledger(
+            first=turns[0] if turns else first_turn,
+            end=turns[-1] + 1 if turns else first_turn,
+            language=_language(views),
+            lead=lead,
+            requests=settle(requests, tools=bool(done)),
+            rules=rules,
+            lifts=lifts,
+            actions=tuple(step.action for step in done),
+            faults=unresolved((), [step.action for step in done]),
+            notes=_notes(pieces, closing),
+            files=collect_files(pieces, touched),
+            names=collect_names(pieces),
+            said=head_and_tail(said.strip(), SAID_LIMIT),
+            said_turn=said_turn,
+        )
+    )
+
+
+def unresolved(faults: Sequence[Action], actions: Sequence[Action]) -> tuple[Action, ...]:
+    """What failed and was not seen to work since. Looking for what is not there is no fault."""
+    left: dict[str, Action] = {_key(fault): fault for fault in faults}
+    for action in actions:
+        if not action.answered:
+            continue
+        key = _key(action)
+        left.pop(key, None)
+        if action.failed and action.deed not in {"read", "search", "list"}:
+            left[key] = action
+        elif action.deed == "delete":
+            left = {other: fault for other, fault in left.items() if not set(fault.paths) & set(action.paths)}
+    return tuple(left.values())
+
+
+def _key(action: Action) -> str:
+    """What has to work for a failure to be over: the same deed on the same file, or the same beginning of a command."""
+    if action.paths:
+        return f"{'change' if action.deed == 'change' else 'run'} {action.paths[0].rpartition('/')[2]}"
+    return f"{action.tool} {' '.join(action.target.split()[:3])}"
+
+
+def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -> Iterator[Piece]:
+    """Every stretch of text, in order, with whose it is and which file it is about."""
+    homes = {step.call_id: _home(step) for step in done if step.call_id}
+    by_place: dict[int, list[Step]] = {}
+    for step in done:
+        by_place.setdefault(step.place, []).append(step)
+    home = ""
+    for i, view in enumerate(views):
+        if view.role == "system" or view.origin == "summary":
+            continue
+        here = by_place.get(i, [])
+        yield _spoken(view, turns[i], home, acts=bool(here))
+        for step in here:
+            home = _home(step)
+            yield Piece(turns[i], "call", step.wrote, home)
+            if step.action.failed:
+                yield Piece(turns[i], "fault", step.action.outcome, home)
+        for answer in view.answers:
+            yield Piece(turns[i], "tool", answer.text, homes.get(answer.call_id, ""))
+
+
+def _spoken(view: View, turn: int, home: str, *, acts: bool) -> Piece:
+    """A message's own text. An action that the model wrote into it is told apart: it is a call."""
+    if view.origin == "person":
+        return Piece(turn, "person", view.text)
+    if view.origin == "model":
+        found = written_action(view.text) if acts and not view.calls else None
+        return Piece(turn, "model", found[2] if found else view.text)
+    return Piece(turn, "tool", view.text, home)
+
+
+def _home(step: Step) -> str:
+    return clean(step.touched[0][0]) if step.touched else ""
+
+
+def _notes(pieces: Sequence[Piece], closing: set[int]) -> tuple[Note, ...]:
+    return distinct(
+        note
+        for piece in pieces
+        if piece.voice == "model"
+        for note in notes_in(piece.turn, piece.text, closing=piece.turn in closing)
+    )
+
+
+def _language(views: Sequence[View]) -> str:
+    return detect(view.text for view in views if view.origin == "person") or detect(
+        view.text for view in views if view.origin == "model"
+    )

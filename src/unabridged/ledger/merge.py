@@ -1,0 +1,71 @@
+"""Two ledgers as one: the older folded into the newer, by rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unabridged.ledger.entries import Lead, Ledger, Name, bounded, faded
+from unabridged.ledger.gather import unresolved
+from unabridged.ledger.names import united
+from unabridged.ledger.notes import distinct
+from unabridged.ledger.requests import joined
+from unabridged.ledger.rules import lift, merged
+
+
+def merge(older: Ledger, newer: Ledger) -> Ledger:
+    """What both hold, each thing once, within the bounds; what the newer one answers of the older is finished.
+
+    A ledger that is already part of the older one changes nothing, so folding the same block twice is harmless.
+    """
+    if older == Ledger():
+        return newer
+    if newer.end <= older.end and newer.first >= older.first:
+        return older
+    rules, lifts = lift(merged(older.rules, newer.rules), (*older.lifts, *newer.lifts))
+    dropped = dict(older.dropped)
+    for key, count in newer.dropped:
+        dropped[key] = dropped.get(key, 0) + count
+    return bounded(
+        Ledger(
+            first=min(older.first, newer.first),
+            end=max(older.end, newer.end),
+            language=newer.language or older.language,
+            lead=_lead(older, newer),
+            requests=joined(older.requests, newer.lead, newer.requests, tools=bool(older.actions or newer.actions)),
+            rules=rules,
+            lifts=lifts,
+            actions=(*older.actions, *newer.actions),
+            faults=unresolved(older.faults, [*newer.actions, *newer.faults]),
+            notes=distinct((*older.notes, *newer.notes)),
+            files=united((*older.files, *newer.files)),
+            names=_names(older, newer),
+            said=newer.said or older.said,
+            said_turn=newer.said_turn if newer.said else older.said_turn,
+            dropped=tuple(sorted(dropped.items())),
+        )
+    )
+
+
+def _lead(older: Ledger, newer: Ledger) -> Lead:
+    """What happened before the first person spoke: when none did in the older one, the newer one's comes after it."""
+    if older.requests or not (newer.lead.worked or newer.lead.answer):
+        return older.lead
+    return replace(newer.lead, worked=max(older.lead.worked, newer.lead.worked))
+
+
+def _names(older: Ledger, newer: Ledger) -> tuple[Name, ...]:
+    found = {name.text: name for name in older.names}
+    for name in newer.names:
+        known = found.get(name.text)
+        if known is not None:
+            name = Name(  # noqa: PLW2901 - the entry with what was known of it
+                name.text,
+                max(name.turn, known.turn),
+                name.weight + faded(known.weight, name.turn - known.turn),
+                name.uses + known.uses,
+                name.home or known.home,
+                name.asked or known.asked,
+                name.opens or known.opens,
+            )
+        found[name.text] = name
+    return tuple(sorted(found.values(), key=lambda name: (name.turn, name.text)))

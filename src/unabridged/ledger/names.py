@@ -1,0 +1,217 @@
+"""Which identifiers and files stand in a text, and how much each occurrence weighs.
+
+What a person or a call names weighs more than what merely stands in a tool's output. A name is what a program, a system
+or a person would have to spell exactly: code names, ids, hashes, URLs, versions, amounts, flags, error codes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from unabridged.ledger.entries import HALF_LIFE, Deed, File, Name
+from unabridged.ledger.shell import has_extension
+
+Voice = Literal["person", "model", "call", "tool", "fault"]
+WEIGHTS: dict[Voice, float] = {"person": 1.5, "model": 1.0, "call": 1.0, "fault": 0.5, "tool": 0.1}
+
+_CROWD = 200
+
+_WORD = re.compile(r"[A-Za-z0-9_]{3,80}+(?![A-Za-z0-9_])")
+# Sizes, times, addresses in memory and pieces of ids have digits too, but nobody needs to spell them.
+_MEASURE = re.compile(
+    r"\d+(?:ms|s|px|kb|mb|gb|x|k|m|th|st|nd|rd|em|rem|pt|d|h|p)|0x[0-9a-f]{9,}|\d\dT\d\d|(?-i:[0-9a-f]{4})",
+    re.IGNORECASE,
+)
+_CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2}")
+_OPENS = re.compile(r"([\n\t])([A-Za-z_]\w{5,60})(?= ?[^\w ]| ?$)", re.MULTILINE)
+_PATH = re.compile(r"(?<![\w./~+-])[\w.~+-]{0,80}+/[\w./@+-]{2,240}+")
+_FILE_NAME = re.compile(r"(?<![\w./@~+-])[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,6}(?![\w/(])")
+_SPECIAL = re.compile(
+    r"https?://[^\s<>\"'`)\]}]{4,200}"  # URLs
+    r"|[\w.+-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,30}){1,4}"  # mail addresses
+    r"|\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"  # UUIDs
+    r"|#[0-9a-fA-F]{6}\b|#\d{2,7}\b"  # colours, issue numbers
+    r"|(?<![\w-])--[a-z][\w-]{2,40}"  # long flags
+    r"|[$€£¥]\d[\d,.]*|\b\d[\d,.]*(?:USD|EUR|GBP|JPY|CHF|%|€)"  # amounts
+    r"|(?<![\w@.-])v?\d+\.\d+(?:\.\d+)+(?:[-+.]\w+)*"  # versions, addresses
+    r"|\b\d{4}-\d{2}-\d{2}(?:T[\d:.]+Z?)?\b"  # dates
+    r"|(?<![\w./-])[A-Z]{1,6}-\d{1,8}(?![\w/-])"  # ticket numbers
+    r"|(?<![\w./@-])[A-Za-z]\w*(?:-[A-Za-z0-9]+){2,6}(?![\w./-])"  # names-with-more-dashes
+    r"|(?<![\w.:-])\d{5,20}(?![\w.:-])"  # long numbers
+)
+# What opens doors is no name: it stays in the archive and is not spread over summaries.
+_SECRET = re.compile(
+    r"(?:sk|pk|rk)[-_]\w{16,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{12,}|AIza[\w-]{20,}"
+    r"|eyJ[\w-]{10,}|glpat-[\w-]{10,}|(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z0-9]{32,}"
+)
+_TRIGGER = re.compile(r"[\d@#$€£¥%]|://|--|-\w+-")
+_TRAILING = ".,;:!?)]}'\"`"
+
+
+class Piece(NamedTuple):
+    """A stretch of text: whose it is, when it was said, and which file it is about."""
+
+    turn: int
+    voice: Voice
+    text: str
+    home: str = ""
+
+
+@lru_cache(maxsize=8192)
+def is_name(word: str) -> bool:
+    """Whether a word of letters, digits and underscores has to be spelled exactly: it is no word of a language."""
+    if not word.strip("_"):
+        return False
+    if "_" in word.strip("_") or (word.startswith("__") and len(word) > 4):
+        return True
+    if _CAMEL.search(word):
+        return True
+    digits = sum(char.isdigit() for char in word)
+    if digits == len(word):
+        return False
+    if digits:
+        return len(word) >= 4 and not _MEASURE.fullmatch(word)
+    return len(word) >= 5 and word.isupper()
+
+
+def collect_names(pieces: Iterable[Piece]) -> tuple[Name, ...]:
+    """Every name in the pieces, with its weight as of its last use."""
+    found: dict[str, _Seen] = {}
+    opens: dict[str, str] = {}
+    for piece in pieces:
+        text = piece.text
+        if "\\" in text:  # Code in a string: what follows an escape is a word of its own.
+            text = text.replace("\\n", "\n").replace("\\t", "\t")
+        words = {word for word in set(_WORD.findall(text)) if is_name(word)}
+        if piece.voice != "tool" or len(text) < 2_000:
+            words.update(_specials(text))
+        words -= {word[1:] for word in words if word[0] == "#"}
+        words = {word for word in words if len(word) < 14 or not _SECRET.match(word)}
+        if piece.voice == "call":
+            for before, word in _OPENS.findall(text):
+                if word in words or word[0].isupper():
+                    opens[word] = "\\n" if before == "\n" else "\\t"
+                    words.add(word)
+        weight = _weight(piece.voice, len(words))
+        for word in words:
+            seen = found.get(word)
+            if seen is None:
+                found[word] = seen = _Seen()
+            seen.add(weight, piece.turn, piece.home)
+            seen.asked |= piece.voice == "person"
+    names = [
+        Name(word, seen.turn, seen.weight, seen.uses, seen.home, seen.asked, opens.get(word, ""))
+        for word, seen in found.items()
+    ]
+    return tuple(sorted(names, key=lambda name: (name.turn, name.text)))
+
+
+def _weight(voice: Voice, number: int) -> float:
+    """What one of so many names in a piece weighs: an output that lists thousands tells little about each."""
+    return WEIGHTS[voice] * min(1.0, _CROWD / number) if voice == "tool" and number else WEIGHTS[voice]
+
+
+def _specials(text: str) -> set[str]:
+    """Everything that is spelled with more than letters, digits and underscores. Looked for in each word once."""
+    words = " ".join(word for word in set(text.split()) if len(word) <= 400 and _TRIGGER.search(word))
+    return {found.rstrip(_TRAILING) for found in _SPECIAL.findall(words) if 3 <= len(found) <= 200}
+
+
+class _Seen:
+    """How a name or a file was met so far: a weight that fades with every message, a sum that does not."""
+
+    __slots__ = ("asked", "deeds", "home", "home_weight", "turn", "uses", "weight")
+
+    def __init__(self) -> None:
+        self.weight = self.uses = self.home_weight = 0.0
+        self.turn = 0
+        self.home = ""
+        self.asked = False
+        self.deeds: dict[Deed, int] = {}
+
+    def add(self, weight: float, turn: int, home: str = "") -> None:
+        if turn > self.turn:
+            fade = 0.5 ** ((turn - self.turn) / HALF_LIFE) if self.weight else 1.0
+            self.weight *= fade
+            self.home_weight *= fade
+            self.turn = turn
+        self.weight += weight
+        self.uses += weight
+        if home and weight >= self.home_weight:
+            self.home, self.home_weight = home, weight
+
+
+def collect_files(pieces: Iterable[Piece], touched: Iterable[tuple[int, str, Deed]]) -> tuple[File, ...]:
+    """Every file that was touched or named, with what happened to it; one entry however its path was written."""
+    found: dict[str, _Seen] = {}
+    for piece in pieces:
+        paths = mentioned(piece.text, by_name=piece.voice != "tool")
+        for path in paths:
+            seen = found.setdefault(path, _Seen())
+            seen.add(_weight(piece.voice, 10 * len(paths)), piece.turn)
+            if piece.voice == "person":
+                seen.deeds["mention"] = seen.deeds.pop("mention", 0) + 1
+    for turn, path, deed in touched:
+        seen = found.setdefault(clean(path), _Seen())
+        seen.add(0.5, turn)
+        seen.deeds[deed] = seen.deeds.pop(deed, 0) + 1  # the last one stands last
+    return united(File(path, seen.turn, seen.weight, tuple(seen.deeds.items())) for path, seen in found.items() if path)
+
+
+def mentioned(text: str, *, by_name: bool) -> set[str]:
+    """The paths in a text; with `by_name` also file names without a folder."""
+    paths = {clean(path) for path in set(_PATH.findall(text))}
+    found = {path for path in paths if path and "//" not in path and has_extension(path) and path.count("/") < 20}
+    if by_name:
+        found |= {name for name in set(_FILE_NAME.findall(text)) if has_extension(name)}
+    return found
+
+
+def clean(path: str) -> str:
+    """A path without the marks of the sentence around it."""
+    path = path.strip("'\"`,;:()[]<> ").rstrip(".")
+    while path.startswith(("./", "../")):
+        path = path.partition("/")[2]
+    return path if len(path) <= 260 else ""
+
+
+def united(files: Iterable[File]) -> tuple[File, ...]:
+    """One entry a file: `theme.ts` and `/home/me/src/theme.ts` are the same when nothing speaks against it."""
+    by_base: dict[str, list[File]] = {}
+    files = list(files)
+    known = {file.path for file in files}
+    for file in files:
+        if file.path[:2] in {"a/", "b/"} and file.path[2:] in known:  # the two sides of a diff
+            file = replace(file, path=file.path[2:])  # noqa: PLW2901 - the same file by its own name
+        by_base.setdefault(file.path.rstrip("/").rpartition("/")[2], []).append(file)
+    kept: list[File] = []
+    for group in by_base.values():
+        longest_first = sorted(group, key=lambda file: (-len(file.path), file.path))
+        heads: list[File] = []
+        for file in longest_first:
+            owners = [
+                i for i, head in enumerate(heads) if head.path == file.path or head.path.endswith("/" + file.path)
+            ]
+            owners.sort(key=lambda i: (-heads[i].weight, heads[i].path))
+            # With several candidates, one that is far more in use than the others is meant.
+            if owners and (len(owners) == 1 or heads[owners[0]].weight > 3 * heads[owners[1]].weight):
+                heads[owners[0]] = _together(heads[owners[0]], file)
+            else:
+                heads.append(file)
+        kept += heads
+    return tuple(sorted(kept, key=lambda file: (file.turn, file.path)))
+
+
+def _together(one: File, other: File) -> File:
+    """Both entries under the first one's path; what was done last stands last."""
+    deeds: dict[Deed, int] = {}
+    for file in sorted((one, other), key=lambda file: file.turn):
+        for deed, number in file.deeds:
+            deeds[deed] = deeds.pop(deed, 0) + number
+    turn = max(one.turn, other.turn)
+    weight = sum(file.weight * 0.5 ** ((turn - file.turn) / HALF_LIFE) for file in (one, other))
+    return File(one.path, turn, weight, tuple(deeds.items()))

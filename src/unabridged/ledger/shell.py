@@ -1,0 +1,168 @@
+"""What a shell command does to which files. A reader of commands, not a shell: it runs nothing and never fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from unabridged.ledger.entries import Deed
+
+LIMIT = 20_000
+"""Characters of a command that are read; what comes after is what it feeds to a program."""
+
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(?P<rest>[^\n]*)\n.*?(?:^\s*\2\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_EDITED = re.compile(r"\A(\s*(?:edit|insert|append|str_replace)\b[^\n]*)\n.*\Z", re.DOTALL)
+_QUOTED = re.compile(r"'[^']*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)", re.DOTALL)
+_SPLIT = re.compile(r"&&|\|\||[;|\n]|&(?!\d|>)")
+_REDIRECT = re.compile(r"(?:^|[^<>&\d])\d?(>>?)\s*([^\s&|;<>()]+)")
+_WRITES = re.compile(
+    r"open\(\s*[rbuf]*(['\"])([^'\"\n]+)\1\s*,\s*(?:mode\s*=\s*)?['\"][wax]|Path\(['\"]([^'\"\n]+)['\"]\)\.write_"
+)
+_WORD = re.compile(r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"])+")
+_PATHLIKE = re.compile(r"\A(?!-)(?!\w+://)(?:[~.\w@+-][\w.@+~-]*/|\.{0,2}/|~/)*[\w.@+-]*[\w@+-](?:\.\w{1,9})?/?\Z")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_EXTENSIONS = _words(
+    "bak bash bat c cc cfg cpp cs css csv diff doc docx exs gif go gradle h hpp html ico ini ipynb java jpeg jpg js "
+    "json jsonl jsx kt less log lua md mdx mjs pdf php png pptx proto ps1 py pyi pyx rb rs rst sass scala scss sh sql "
+    "sqlite svelte svg swift tar tex tf toml ts tsv tsx txt vue wasm webp xls xlsx xml yaml yml zig zip"
+)
+"""Of a file named without its folder. What often is something else, such as `django.conf`, is not among them."""
+_ANY_EXTENSION = re.compile(r"/[^/]*\w\.[A-Za-z]\w{0,6}\Z")
+_ASSIGNMENT = re.compile(r"\A\w+=\S*\Z")
+
+_PROGRAMS: dict[Deed, frozenset[str]] = {
+    "read": _words("cat head tail less more bat nl view open goto scroll_down scroll_up od xxd strings jq wc diff"),
+    "search": _words("grep rg ag ack egrep fgrep zgrep search_file search_dir search find_string"),
+    "list": _words("ls tree find fd find_file stat du file locate which"),
+    "create": _words("touch mkdir create"),
+    "change": _words("edit insert append str_replace patch ed chmod chown ln sponge"),
+    "delete": _words("rm rmdir unlink shred"),
+    "move": _words("mv cp rsync"),
+    "fetch": _words("curl wget http https"),
+}
+_DEEDS: dict[str, Deed] = {program: deed for deed, programs in _PROGRAMS.items() for program in programs}
+_WRAPPERS = _words("sudo time timeout nice nohup env exec command xargs stdbuf watch then do else if while")
+_QUIET = _words("cd pushd popd echo printf export set source . true sleep pwd exit : for done fi unset alias")
+_PATTERNS = frozenset({"sed", "perl", "awk", "grep", "egrep", "rg", "ag", "ack", "find", "search_file", "search_dir"})
+"""Programs whose quoted words are patterns, not files."""
+_STRENGTH: dict[Deed, int] = {
+    "delete": 9, "create": 8, "change": 7, "move": 6, "run": 5, "fetch": 4, "search": 3, "read": 2, "list": 1,
+}  # fmt: skip
+
+
+class Command(NamedTuple):
+    """What a command line comes to: its strongest deed, and each path with what was done to it."""
+
+    deed: Deed
+    touched: tuple[tuple[str, Deed], ...]
+    line: str
+    """The command itself, without what it fed to a program and without changes of directory."""
+    fed: str
+    """What it fed to a program: the text between the marks of a here-document, the lines of an edit."""
+
+
+def read_command(text: str) -> Command:
+    """The deeds of a command line, the files they went to, and the line a reader wants to see."""
+    text = text[:LIMIT].strip()
+    body = text
+    line = _HEREDOC.sub(lambda found: f"<<{found[2]}{found['rest']}", text)
+    line = _EDITED.sub(r"\1", line)
+    masked = _QUOTED.sub(lambda found: "\x00" * len(found[0]), line)
+    touched: dict[str, Deed] = {}
+    deeds: list[Deed] = []
+    pieces: list[str] = []
+    start = 0
+    for stop, resume in [*((found.start(), found.end()) for found in _SPLIT.finditer(masked)), (len(line), len(line))]:
+        deed = _read_piece(line[start:stop], masked[start:stop], touched)
+        if deed:
+            deeds.append(deed)
+        if line[start:stop].strip() and not line[start:stop].lstrip().startswith(("cd ", "source ", "export ", "#")):
+            pieces.append(line[start:stop].strip() + (line[stop:resume].strip() or ";"))
+        start = resume
+    for found in _WRITES.finditer(body):
+        touched[found[2] or found[3]] = "change"
+        deeds.append("change")
+    strongest: Deed = max(deeds, key=lambda one: _STRENGTH.get(one, 0), default="run")
+    return Command(strongest, tuple(touched.items()), " ".join(pieces).strip("&|; ") or line, _fed(text))
+
+
+def _fed(text: str) -> str:
+    found = _HEREDOC.search(text)
+    if found:
+        return found[0].partition("\n")[2].rpartition("\n")[0]
+    return text.partition("\n")[2] if _EDITED.match(text) else ""
+
+
+def _read_piece(piece: str, masked: str, touched: dict[str, Deed]) -> Deed | None:
+    """The deed of one simple command; the files it went to are added to `touched`."""
+    words = [word for word in _WORD.findall(piece[:4_000]) if word]
+    while words and (words[0] in _WRAPPERS or _ASSIGNMENT.match(words[0]) or words[0].lstrip("-").isdigit()):
+        words.pop(0)
+    program = words[0].rpartition("/")[2].strip("'\"(") if words else ""
+    deed = _deed_of(program, words)
+    written = list(_redirected(piece, masked))
+    if program == "tee":
+        written += [(word, "change" if "-a" in words else "create") for word in words[1:] if looks_like_path(word)]
+    elif deed:
+        targets = {path for path, _ in written}
+        for path in _arguments(program, words, deed):
+            if path not in targets:
+                touched[path] = _stronger(touched.get(path), deed)
+    for path, done in written:
+        touched[path] = _stronger(touched.get(path), done)
+    return written[0][1] if written and (deed is None or program in {"cat", "tee"}) else deed
+
+
+def _redirected(piece: str, masked: str) -> Iterator[tuple[str, Deed]]:
+    """The files that output is redirected to. Quoted text is masked: a `>` in it redirects nothing."""
+    for found in _REDIRECT.finditer(masked):
+        path = piece[found.start(2) : found.end(2)].strip("'\"")
+        if path and not path.startswith(("/dev/", "&", "\x00")):
+            yield path, "create" if found[1] == ">" else "change"
+
+
+def _arguments(program: str, words: list[str], deed: Deed) -> Iterator[str]:
+    """The words that name files; a script that is run by its path is one of them."""
+    for word in words if deed == "run" else words[1:]:
+        path = word.strip("'\"(),:")
+        if looks_like_path(path) and not (program in _PATTERNS and word[0] in "'\""):
+            yield path
+
+
+def _deed_of(program: str, words: list[str]) -> Deed | None:
+    if not program or program in _QUIET or program.startswith("#"):
+        return None
+    if program in {"sed", "perl"}:
+        return "change" if any(word.startswith("-") and "i" in word[:4] for word in words[1:3]) else "read"
+    if program == "git" and len(words) > 1:
+        verbs: dict[str, Deed] = {
+            "diff": "read", "show": "read", "log": "read", "status": "read", "blame": "read", "grep": "search",
+            "rm": "delete", "mv": "move", "checkout": "change", "restore": "change", "apply": "change",
+        }  # fmt: skip
+        return verbs.get(words[1], "run")
+    return _DEEDS.get(program, "run")
+
+
+def _stronger(one: Deed | None, other: Deed) -> Deed:
+    return other if one is None or _STRENGTH.get(other, 0) >= _STRENGTH.get(one, 0) else one
+
+
+def looks_like_path(word: str) -> bool:
+    """Whether a word names a file or a folder by its form: it has a folder, or a name with an extension."""
+    if len(word) < 3 or len(word) > 260 or not _PATHLIKE.match(word):
+        return False
+    return "/" in word.strip("/") or word.startswith(("/", "~/", "./")) or has_extension(word)
+
+
+def has_extension(word: str) -> bool:
+    """Whether the word ends like the name of a file; without a folder, like one of a common kind."""
+    if _ANY_EXTENSION.search(word):
+        return True
+    stem, dot, extension = word.rpartition(".")
+    return bool(dot and stem) and extension.lower() in _EXTENSIONS

@@ -1,0 +1,165 @@
+"""Tokens of the whole request: every message with its calls, answers and media, the system prompt, the tool schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from operator import index
+from typing import Any
+
+from unabridged.errors import SettingsError
+from unabridged.formats.base import Message, as_json, get, plain
+from unabridged.measure.estimate import Family, estimate
+from unabridged.measure.media import media_tokens
+from unabridged.measure.models import family_of
+from unabridged.messages import Reasoning, View
+
+Counter = Callable[[list[Message], Any], int]
+"""Counts messages and tool schemas, either of which may be missing: `([message], None)`, `([], tools)`."""
+
+# What stands around the texts, in tokens: role marks, names of fields, ids.
+_MESSAGE = 6
+_CALL = 14
+_ANSWER = 10
+_TOOL = 12
+_TOOLS: Mapping[Family, int] = {"openai": 20, "claude": 550, "claude-3": 550, "other": 60, "unknown": 550}
+"""What a provider puts into the prompt itself as soon as there are tools. Anthropic states 159 to 530."""
+
+_SEALED = 5
+"""Characters of encrypted content a token takes, at most."""
+_OWN = frozenset({"compaction", "container_upload", "mid_conversation_system", "fallback"})
+"""Kinds of content parts that only the provider reads."""
+
+
+class Meter:
+    """Counts one message, or the fixed part of a request. Keeps nothing: who asks twice should remember.
+
+    `counter` replaces the estimate and is given each new message alone, so that a request costs what is new in it.
+    `exact` uses OpenAI's own tokenizers; `family` says how text is cut where the model's name does not.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        counter: Counter | None = None,
+        exact: bool = False,
+        family: Family | None = None,
+    ) -> None:
+        self.model = (model or "").lower()
+        self.family: Family = family or family_of(model)
+        self.error = 0.0 if counter or exact else 0.05
+        """How far below the truth it may be, as a share of the truth."""
+        self._counter = counter
+        self._exact = _exact_tokenizer(model, self.family) if exact and counter is None else None
+
+    def message(self, view: View, raw: Message = None) -> int:
+        """Everything in one message, and what stands around it. `raw` is the caller's own object, if there is one."""
+        if self._counter is not None and raw is not None:
+            return _ask(self._counter, [raw], None)
+        tokens = _MESSAGE + self._count(view.text)
+        for call in view.calls:
+            tokens += _CALL + self._count(call.name) + self._count(call.arguments)
+        for answer in view.answers:
+            tokens += _ANSWER + self._count(answer.text)
+        for media in view.media:
+            tokens += media_tokens(media, self.model, self.family) + self._count(media.name)
+        tokens += sum(map(self._thinking, view.reasoning))
+        return tokens + (self._opaque(raw) if view.opaque and raw is not None else 0)
+
+    def text(self, text: str) -> int:
+        """A text alone; given to a `counter` as the one message of a user."""
+        if self._counter is not None:
+            return _ask(self._counter, [{"role": "user", "content": text}], None) if text else 0
+        return self._count(text)
+
+    def overhead(self, system: Any, tools: Any) -> int:
+        """The system prompt (a text, or blocks of it) and the tool schemas (anything that JSON can show)."""
+        listed = _listed(tools)
+        if self._counter is not None:
+            prompt = [{"role": "system", "content": system}] if system else []
+            return _ask(self._counter, prompt, tools) if prompt or listed else 0
+        tokens = sum(_MESSAGE + self._count(_prompt_text(block)) for block in _listed(system))
+        if listed:
+            tokens += _TOOLS[self.family] + sum(_TOOL + self._count(_schema_text(tool)) for tool in listed)
+        return tokens
+
+    def _count(self, text: str) -> int:
+        if not text:
+            return 0
+        return self._exact(text) if self._exact is not None else estimate(text, self.family)
+
+    def _thinking(self, reasoning: Reasoning) -> int:
+        """What is shown may be only a summary of what is sealed: the larger counts."""
+        return max(self._count(reasoning.text), len(reasoning.signature) // _SEALED)
+
+    def _opaque(self, raw: Message) -> int:
+        """A provider's own item, or the parts of a message that are: what it sealed, or what it says."""
+        content = get(raw, "content")
+        parts = [part for part in content if _OWN & {get(part, "type")}] if isinstance(content, list) else [raw]
+        sealed = [get(part, "encrypted_content") for part in parts]
+        return sum(
+            len(seal) // _SEALED if isinstance(seal, str) else self._count(_schema_text(part))
+            for part, seal in zip(parts, sealed, strict=True)
+        )
+
+
+def _ask(counter: Counter, messages: list[Message], tools: Any) -> int:
+    """The caller's count, checked: a wrong number here would surface far away."""
+    told: Any = counter(messages, tools)
+    try:
+        tokens = index(told)
+    except TypeError:
+        tokens = -1
+    if tokens < 0:
+        raise SettingsError(f"counter must return a whole number of tokens, 0 or more; got {told!r}")
+    return tokens
+
+
+def _exact_tokenizer(model: str | None, family: Family) -> Callable[[str], int]:
+    """OpenAI's own count; refused at once where it would not be exact."""
+    old = family == "other" and (model or "").rpartition(":")[2].rpartition("/")[2].startswith(("gpt-4", "gpt-3.5"))
+    if family != "openai" and not old:
+        raise SettingsError(
+            f"exact=True knows the tokenizers of OpenAI's models only, and the model is {model!r}: "
+            "leave it out to estimate, or give a counter"
+        )
+    try:
+        batch_count = import_module("toktok").batch_count
+    except ImportError:
+        raise SettingsError(
+            "exact=True needs a tokenizer that is not installed: pip install 'unabridged[exact]', or leave it out"
+        ) from None
+    vocabulary = "cl100k_base" if old else "o200k_base"
+
+    def count(text: str) -> int:
+        try:
+            return int(batch_count([text], vocabulary, threads=1)[0])
+        except UnicodeEncodeError:  # half a surrogate pair: the provider sees a replacement character
+            whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            return int(batch_count([whole], vocabulary, threads=1)[0])
+
+    return count
+
+
+def _listed(value: Any) -> list[Any]:
+    """Several, one or none, as a list."""
+    if value is None or value == "":
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _prompt_text(block: Any) -> str:
+    """The text of one block of a system prompt; a block of another kind as JSON."""
+    if isinstance(block, str):
+        return block
+    text = get(block, "text") or get(block, "content")
+    return text if isinstance(text, str) else _schema_text(block)
+
+
+def _schema_text(value: Any) -> str:
+    """Anything as the JSON a provider is shown, or the nearest to it."""
+    try:
+        return as_json(plain(value))
+    except (TypeError, ValueError, RecursionError):
+        return str(value)

@@ -1,0 +1,169 @@
+"""What is known about a model by its name: window, prices, tokenizer family, how it binds its thinking.
+
+The table `models.json` is made by `scripts/generate_models.py`; it is read at the first look-up. What follows from a
+name alone (family, binding) is decided by rule, so that tomorrow's models are not strangers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from unabridged.measure.estimate import Family
+
+FALLBACK_WINDOW = 32_768
+"""The window of a model that is not known and does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """One known model. Prices are US dollars per million tokens, as of when the table was made; 0 where not known."""
+
+    name: str
+    """As the table has it, without provider, date or region."""
+    provider: str
+    window: int
+    """The most tokens it takes as input."""
+    family: Family
+    binds_thinking: bool
+    """Each thinking block is bound to all that stood before it: after a rewrite the later ones are refused."""
+    input: float
+    cache_read: float
+    cache_write: float
+    output: float
+
+    @property
+    def read_share(self) -> float:
+        """What a token read from the cache costs, relative to an uncached one; 1 when there is no cache."""
+        return self.cache_read / self.input if self.cache_read and self.input else 1.0
+
+    @property
+    def write_share(self) -> float:
+        """What a token written to the cache costs, relative to an uncached one."""
+        return self.cache_write / self.input if self.cache_write and self.input else 1.0
+
+    @property
+    def cache_seconds(self) -> int:
+        """How long a cached prefix surely lives after its last use; 0 when there is no cache.
+
+        Every provider in the table keeps one for five minutes at least; some for longer, when asked.
+        """
+        return 300 if self.cache_read else 0
+
+
+def model_info(name: str | None) -> ModelInfo | None:
+    """What the table knows about a model, however it is spelled; None when it is not there.
+
+    Takes `openai:gpt-5-mini`, `anthropic/claude-sonnet-4.5`, `us.anthropic.claude-opus-4-6-v1:0`, dated names,
+    `models/gemini-3.8-flash`, fine-tunes, and names with a suffix that the table does not list.
+    """
+    known = _known(name or "")
+    if known is None:
+        return None
+    provider, window, *prices = _table()[known]
+    return ModelInfo(known, provider, window, family_of(name), binds_thinking(name), *prices)
+
+
+def family_of(model: str | None, format_name: str | None = None) -> Family:
+    """How the model cuts text into tokens; a guess from the wire format when the name tells nothing.
+
+    Only Claude speaks the Anthropic format and only OpenAI the Responses one, or nearly so; Chat Completions is
+    everybody's.
+    """
+    for spelling in _spellings(model or ""):
+        if "claude" in spelling:
+            return "claude" if _claude_version(spelling) >= (4, 7) else "claude-3"
+        if _OPENAI.match(spelling):
+            return "openai"
+        if _OTHERS.match(spelling):
+            return "other"
+    if _known(model or ""):
+        return "other"
+    by_format: dict[str, Family] = {"anthropic": "claude", "openai-responses": "openai", "openai-chat": "other"}
+    return by_format.get(format_name or "", "unknown")
+
+
+def binds_thinking(model: str | None) -> bool:
+    """Whether the model refuses a thinking block whose prefix has changed: Claude 5.5 and Fable 5.1, and later ones."""
+    claude = next((spelling for spelling in _spellings(model or "") if "claude" in spelling), "mythos")
+    return "mythos" not in claude and _claude_version(claude) >= ((5, 1) if "fable" in claude else (5, 5))
+
+
+# o200k: GPT-4o, GPT-4.1, GPT-4.5, GPT-5 and later, o1 and later, gpt-oss. GPT-4 and GPT-3.5 cut text more finely.
+_OPENAI = re.compile(r"gpt-4o|gpt-4\.[1-9]|gpt-[5-9]|gpt-[1-9]\d|gpt-oss|chatgpt|codex|computer-use|o[1-9]\b")
+_OTHERS = re.compile(
+    r"gpt-|gemini|gemma|llama|qwen|qwq|[a-z]*stral|mixtral|deepseek|kimi|moonshot|glm|grok|command|nova|phi|minimax|"
+    r"sonar|jamba|granite|hermes|nemotron|ernie|doubao|step|yi-|olmo|mimo"
+)
+_CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:-(\d{1,2}))?(?:[-@]|$)")
+_NEWEST = (99, 99)
+"""Stands for a Claude without a version in its name, such as an alias for the latest."""
+
+_VENDOR = re.compile(
+    r"^(?:(?:us|eu|apac|jp|au|ca|global|regional|us-gov)\.)?"
+    r"(?:anthropic|openai|amazon|meta|mistral|cohere|deepseek|qwen|google|nvidia|writer|moonshot|minimax|zai|ai21)\."
+)
+_VERSION = re.compile(
+    r"(?:-v\d+|@.*|-20\d{6}|-20\d\d-\d\d-\d\d|-latest|-preview(?:-\d\d-\d\d(?:-20\d\d)?|-\d\d-20\d\d)?)$"
+)
+_CLAUDE_TURNED = re.compile(r"^claude-([4-9]|\d\d)(?:-(\d{1,2}))?-([a-z]+)$")
+
+
+def _known(name: str) -> str | None:
+    """The table's name for a model: one of its spellings, else the longest known name that it begins with."""
+    table, spellings = _table(), list(_spellings(name))
+    beginnings = (spelling[:end] for spelling in spellings for end in _ends(spelling))
+    return next((name for name in (*spellings, *beginnings) if name in table), None)
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """The ways a name may stand in the table, likeliest first: as given, then without what says where and when."""
+    bare = name.strip().lower().rsplit("/", 1)[-1].removeprefix("~")
+    bare = bare.removeprefix("ft:")
+    head, colon, tail = bare.partition(":")
+    # `openai:gpt-5` names the provider first, `claude-…-v1:0` and `glm-5.3:free` put a variant last.
+    for part in (tail, head) if colon else (bare,):
+        plain = _VENDOR.sub("", part)
+        if plain.startswith("claude"):
+            plain = plain.replace(".", "-")
+        while plain:
+            yield plain
+            yield from _claude_spellings(plain)
+            shorter = _VERSION.sub("", plain)
+            plain = shorter if shorter != plain else ""
+
+
+def _claude_spellings(plain: str) -> Iterator[str]:
+    """What else a Claude is called: `claude-4-5-opus`, `claude-sonnet-4` for 4.0; Mythos has the numbers of Fable."""
+    if turned := _CLAUDE_TURNED.match(plain):
+        plain = "-".join(filter(None, ("claude", turned[3], turned[1], turned[2])))
+        yield plain
+    if re.fullmatch(r"claude-[a-z]+-\d", plain):
+        yield f"{plain}-0"
+    if "claude-mythos" in plain:
+        yield plain.replace("mythos", "fable")
+
+
+def _ends(spelling: str) -> Iterator[int]:
+    """Where a known name may end inside a longer one, longest first."""
+    return (i for i in range(len(spelling) - 1, 3, -1) if spelling[i] in "-:@")
+
+
+def _claude_version(spelling: str) -> tuple[int, int]:
+    """(4, 7) for `claude-opus-4-7`; the newest when there is none to read."""
+    if "claude-v" in spelling or "instant" in spelling:
+        return (2, 0)
+    found = _CLAUDE.search(spelling)
+    return (int(found[1]), int(found[2] or 0)) if found else _NEWEST
+
+
+@cache
+def _table() -> dict[str, tuple[str, int, float, float, float, float]]:
+    """The table, read once: name -> provider, window, and the four prices."""
+    text = Path(__file__).with_name("models.json").read_text(encoding="utf-8")
+    table: dict[str, tuple[str, int, float, float, float, float]] = json.loads(text)
+    return table

@@ -1,0 +1,166 @@
+"""Search and read as two tools that an agent calls: their schemas for each provider, and what they answer.
+
+recall = tools(archive, Scope("my-app", "t1"))
+client.chat.completions.create(tools=recall.schemas("openai-chat"), …)
+answer = recall.call(name, arguments)          # a text, whatever the arguments are
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from unabridged.archive.protocol import Archive, Scope
+from unabridged.errors import SettingsError, UnabridgedError
+from unabridged.formats import Format
+from unabridged.ledger.phrasing import quote
+from unabridged.recall import lookup
+
+Dialect = Literal["openai-chat", "openai-responses", "anthropic", "mcp"]
+SEARCH: Final = "search_history"
+READ: Final = "read_history"
+
+_DESCRIPTIONS: Final = {
+    SEARCH: (
+        "Search the part of this conversation that left the context when it was compacted: every message and tool "
+        "output is kept there word for word. Use it when the summary names something without the detail you need "
+        "(an exact id, path, number, command, error or wording), before asking the user again or redoing work. Search "
+        "is literal: words, file names, identifiers or parts of them, and phrases in double quotes. Each result has "
+        "its turn, whose words it is, what stood around it, and a ref for read_history."
+    ),
+    READ: (
+        "Read one message that left the context, exactly as it was. Takes a ref from search_history, or the number of "
+        "a turn as it stands in brackets in the summary, for example 12 for [12]."
+    ),
+}
+_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
+    SEARCH: {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What to look for: the most telling words or names."},
+            "limit": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": lookup.MOST,
+                "description": "Results; 5 if left out.",
+            },
+        },
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+    READ: {
+        "type": "object",
+        "properties": {
+            "ref": {"type": "string", "description": "A ref that search_history gave, or a turn's number."},
+            "offset": {"type": "integer", "minimum": 0, "description": "The character to begin at; 0 if left out."},
+        },
+        "required": ["ref"],
+        "additionalProperties": False,
+    },
+}
+
+
+class Told(NamedTuple):
+    """What a tool answers, and whether that is an error the agent can mend."""
+
+    text: str
+    error: bool = False
+
+
+class _Wrong(Exception):  # noqa: N818 - never leaves this module
+    """Arguments that can't be used; says what would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The two tools, bound to one thread. Nothing an agent passes can reach another one."""
+
+    archive: Archive
+    scope: Scope
+    format: Format | None = None
+
+    def schemas(self, dialect: Dialect) -> list[dict[str, Any]]:
+        """Both tools as this provider takes them."""
+        if dialect not in get_args(Dialect):
+            raise SettingsError(f"no tool schemas for {dialect!r}: choose one of {', '.join(get_args(Dialect))}")
+        return [_schema(name, dialect) for name in (SEARCH, READ)]
+
+    def call(self, name: str, arguments: Mapping[str, Any] | str | None) -> str:
+        """The tool's answer as text. Never raises: what is wrong with the call, or with the archive, is the answer."""
+        return self.tell(name, arguments).text
+
+    def tell(self, name: str, arguments: Mapping[str, Any] | str | None) -> Told:
+        """`call`, and whether the answer is an error: for hosts that mark it."""
+        answers = {SEARCH: self._search, READ: self._read}
+        if name not in answers:
+            return Told(f"{lookup.MARK} there is no tool {quote(str(name), 60)}: call {SEARCH} or {READ}.", error=True)
+        try:
+            return Told(answers[name](_given(arguments, _PARAMETERS[name])))
+        except (_Wrong, UnabridgedError) as error:
+            return Told(f"{lookup.MARK} {error}", error=True)
+
+    def _search(self, given: Mapping[str, Any]) -> str:
+        query = given.get("query")
+        if not isinstance(query, str) or not query.strip():
+            raise _Wrong(f'{SEARCH} needs `query`, the words to look for: {{"query": "invoice 4711"}}.')
+        limit = _whole(given, "limit", 5, (1, lookup.MOST))
+        return lookup.search(self.archive, self.scope, query, limit, format=self.format).text()
+
+    def _read(self, given: Mapping[str, Any]) -> str:
+        ref = given.get("ref")
+        if isinstance(ref, int) and not isinstance(ref, bool):
+            ref = str(ref) if abs(ref) < 10**9 else "too large"
+        if not isinstance(ref, str) or not ref.strip():
+            raise _Wrong(f'{READ} needs `ref`, one that {SEARCH} gave, or a turn\'s number: {{"ref": "12"}}.')
+        offset = _whole(given, "offset", 0, (0, 10**12))
+        return lookup.read(self.archive, self.scope, ref, offset, format=self.format).text()
+
+
+def tools(archive: Archive, scope: Scope, *, format: Format | None = None) -> Tools:  # noqa: A002 - the word every part uses for it
+    """Search and read for the agent of this thread; `format` reads messages that no built-in format does."""
+    return Tools(archive, Scope(*scope), format)
+
+
+def _schema(name: str, dialect: Dialect) -> dict[str, Any]:
+    description, parameters = _DESCRIPTIONS[name], deepcopy(_PARAMETERS[name])
+    function: dict[str, Any] = {"name": name, "description": description, "parameters": parameters}
+    if dialect == "openai-chat":
+        return {"type": "function", "function": function}
+    if dialect == "openai-responses":  # strict unless told otherwise, and strict knows no optional arguments
+        return {"type": "function", **function, "strict": False}
+    key = "input_schema" if dialect == "anthropic" else "inputSchema"
+    return {"name": name, "description": description, key: parameters}
+
+
+def _given(arguments: Mapping[str, Any] | str | None, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments as an object with nothing unknown in it."""
+    known = ", ".join(schema["properties"])
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments or "{}")
+        except (ValueError, RecursionError):
+            raise _Wrong(f"the arguments are not JSON: pass an object with {known}.") from None
+    if not isinstance(arguments, Mapping):
+        raise _Wrong(f"the arguments must be an object with {known}.")
+    unknown = [str(name) for name in arguments if name not in schema["properties"]]
+    if unknown:
+        raise _Wrong(f"there is no argument {quote(unknown[0], 60)}: pass {known}.")
+    return arguments
+
+
+def _whole(given: Mapping[str, Any], name: str, default: int, bounds: tuple[int, int]) -> int:
+    """A whole number within bounds; as text, which models like to write, too."""
+    value = given.get(name)
+    if value is None:
+        return default
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 15:
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    low, high = bounds
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise _Wrong(f"`{name}` must be a whole number from {low:,} to {high:,}, not {quote(str(value)[:60])}.")
+    return value

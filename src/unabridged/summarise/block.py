@@ -1,0 +1,220 @@
+"""A block of conversation in, its summary out, by way of asks. No I/O; nothing is trusted before it is verified.
+
+    what goes ── fits the summariser's window ──> one ask
+             └── is larger ──> one ask a chunk (map), then asks that put the notes together (fold)
+
+Everything that goes is shown exactly once; an earlier summary is brought up to date, never stacked. A reply with a
+fault is asked for once more, with the fault named; then the summary has failed. So the number of calls is at most
+`calls_bound`: two for each chunk and for each fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
+
+from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, added
+from unabridged.measure.calibrate import Usage
+from unabridged.messages import View
+from unabridged.summarise.chunking import Block, Chunks, Live, calls_bound, make_chunks
+from unabridged.summarise.instructions import Question
+from unabridged.summarise.language import NAMES
+from unabridged.summarise.shown import marks
+from unabridged.summarise.verify import Expected, Problem, impossible, mended, problems, visible
+
+__all__ = ["Ask", "AskFailed", "Block", "Live", "Rejected", "Reply", "Summary", "calls_bound", "summarise"]
+
+SHRINKS = 2
+"""How often a summariser may say that an ask was too long for it before it is given up."""
+
+_TOO_LONG = frozenset({"over-budget", "not-smaller"})
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Prose that passed every check, what it cost, and what could not be checked."""
+
+    text: str
+    calls: int
+    usage: Usage | None
+    checks_impossible: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    """Who wrote it."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Tally:
+    calls: int = 0
+    usage: Usage | None = None
+    impossible: dict[str, None] = field(default_factory=dict)
+    models: dict[str, None] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def add(self, reply: Reply) -> None:
+        self.calls += 1
+        self.usage = added(self.usage, reply.usage)
+        self.impossible.update(dict.fromkeys(impossible(reply)))
+        self.models.update(dict.fromkeys([reply.model] if reply.model else []))
+
+
+def summarise(block: Block) -> Generator[Ask, Reply, Summary]:
+    """Yields asks, is sent replies, and ends with the summary; `SummaryFailed` when none was good enough.
+
+    A driver that could not get a reply throws `AskFailed`. One that says the ask was too long is answered with smaller
+    asks, twice at most; any other ends the summary.
+    """
+    tally = _Tally()
+    for _ in range(SHRINKS + 1):
+        work = _Work(block, make_chunks(block), tally)
+        try:
+            text = yield from work.steps()
+        except AskFailed as failed:
+            if failed.overflow is None:
+                raise
+            refused = failed
+            block = _smaller(block, failed.overflow.limit, tally)
+            continue
+        text, false = mended(text, block.views, block.prior)
+        if false:
+            tally.notes[f"{false} quotations that nobody said were taken out of the summary"] = None
+        return Summary(text, tally.calls, tally.usage, tuple(tally.impossible), tuple(tally.models), tuple(tally.notes))
+    raise refused
+
+
+def _smaller(block: Block, limit: int | None, tally: _Tally) -> Block:
+    """The same block for a summariser that takes less than was thought."""
+    if block.mode == "suffix":
+        return replace(block, mode="standalone", window=min(block.window, limit or block.window))
+    window = limit if limit is not None and limit < block.window else block.window * 3 // 5
+    tally.notes[f"the summariser takes {window:,} tokens, not {block.window:,}"] = None
+    return replace(block, window=window)
+
+
+# -- asking -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Work:
+    """One summary under way."""
+
+    block: Block
+    plan: Chunks
+    tally: _Tally
+
+    def steps(self) -> Generator[Ask, Reply, str]:
+        """The prose, as accepted."""
+        block, plan = self.block, self.plan
+        final = self._expected(block.budget, self._replaced(), _said(block.views))
+        if plan.suffix:
+            return (yield from self._accepted(self._suffix, final))
+        self._note_limits()
+        if plan.single:
+            return (yield from self._accepted(self._single, final))
+        notes = [plan.prior_note] if plan.prior_note else []
+        for chunk in plan.chunks:
+            shown = [piece.text for piece in chunk]
+            expected = self._expected(plan.note, None, shown)
+            notes.append((yield from self._accepted(self._chunk(shown), expected)))
+        while len(runs := plan.folds([block.count(note) for note in notes])) > 1:
+            notes = yield from self._folded(notes, runs)
+        return (yield from self._accepted(self._fold(notes, final=True), replace(final, shown=())))
+
+    def _folded(self, notes: Sequence[str], runs: Sequence[Sequence[int]]) -> Generator[Ask, Reply, list[str]]:
+        """Fewer notes: each run of them as one."""
+        folded: list[str] = []
+        for run in runs:
+            group = [notes[i] for i in run]
+            if len(group) > 1:
+                expected = self._expected(self.plan.note, None, ())
+                group = [(yield from self._accepted(self._fold(group), expected))]
+            folded += group
+        return folded
+
+    def _accepted(self, question: _Asking, expected: Expected) -> Generator[Ask, Reply, str]:
+        """The reply to the question, once it has no fault; a faulty one is asked for again, once."""
+        first, key = question("")
+        reply = yield first
+        self.tally.add(reply)
+        found = problems(reply, replace(expected, marks=marks(key)))
+        if not found:
+            return visible(reply.text)
+        second, key = self._again(question, found, visible(reply.text), expected)
+        reply = yield replace(second, again=1)
+        self.tally.add(reply)
+        found = problems(reply, replace(expected, marks=marks(key)))
+        if not found:
+            return visible(reply.text)
+        raise Rejected(
+            f"the summary was not usable after {self.tally.calls} calls: {'; '.join(p.message for p in found)}",
+            problems=tuple(problem.name for problem in found),
+            calls=self.tally.calls,
+            usage=self.tally.usage,
+        )
+
+    def _again(self, question: _Asking, found: Sequence[Problem], draft: str, expected: Expected) -> tuple[Ask, str]:
+        """A draft that is only too long, or in the wrong language, is cheaper to mend than to write anew."""
+        names = {problem.name for problem in found}
+        fault = "; ".join(problem.message for problem in found)
+        wording = self.plan.wording
+        if self.block.count(draft) <= self.plan.fold_room:
+            tokens = min(self.plan.goal, expected.budget * 4 // 5)
+            if names <= _TOO_LONG:
+                return self._ask(wording.shorten(draft, tokens=tokens, fault=fault))
+            if names == {"wrong-language"} and wording.language in NAMES:
+                return self._ask(wording.translate(draft, tokens=tokens, fault=fault))
+        second, key = question(fault)
+        if "cut-off" in names and not second.messages:  # it may have thought at length: give it what is left
+            left = self.block.window * 19 // 20 - self.block.count(second.instruction)
+            second = replace(second, max_tokens=max(second.max_tokens, min(2 * self.plan.reserve, left)))
+        return second, key
+
+    def _suffix(self, fault: str) -> tuple[Ask, str]:
+        live = self.block.live
+        if live is None:
+            raise ValueError("a suffix needs the live prompt: set live")
+        question = self.plan.wording.suffix(tokens=self.plan.goal, kept=live.kept, ledger=self.plan.ledger, fault=fault)
+        return Ask(live.system, live.messages, live.tools, question.text, self.plan.reserve), ""
+
+    def _single(self, fault: str) -> tuple[Ask, str]:
+        shown = [piece.text for piece in self.plan.chunks[0]]
+        return self._ask(
+            self.plan.wording.record(
+                shown, tokens=self.plan.goal, prior=self.block.prior, ledger=self.plan.ledger, fault=fault
+            )
+        )
+
+    def _chunk(self, shown: Sequence[str]) -> _Asking:
+        tokens = self.plan.note * 2 // 3
+        return lambda fault: self._ask(self.plan.wording.record(shown, tokens=tokens, part=True, fault=fault))
+
+    def _fold(self, notes: Sequence[str], *, final: bool = False) -> _Asking:
+        tokens = self.plan.goal if final else self.plan.note * 2 // 3
+        ledger = self.plan.ledger if final else ""
+        return lambda fault: self._ask(self.plan.wording.fold(notes, tokens=tokens, ledger=ledger, fault=fault))
+
+    def _ask(self, question: Question) -> tuple[Ask, str]:
+        return Ask(instruction=question.text, max_tokens=self.plan.reserve), question.key
+
+    def _expected(self, budget: int, replaced: int | None, shown: Sequence[str]) -> Expected:
+        most = replaced if replaced is not None else 1 << 60
+        return Expected(budget, most, self.block.count, shown, self.plan.wording.language)
+
+    def _replaced(self) -> int:
+        count = self.block.count
+        return sum(count(text) for text in _said(self.block.views)) + count(self.block.prior)
+
+    def _note_limits(self) -> None:
+        live, most = self.block.live, self.block.max_input
+        if self.block.mode == "suffix" and live is not None:
+            self.tally.notes[f"asked apart: no room behind the live prompt of {live.tokens:,} tokens"] = None
+        if most is not None and (whole := self._replaced()) > most:
+            self.tally.notes[f"the summariser was shown the newest {most:,} of {whole:,} tokens (max_input)"] = None
+
+
+_Asking = Callable[[str], tuple[Ask, str]]
+"""Makes the ask, and tells its key, given the fault of the attempt before ("" the first time)."""
+
+
+def _said(views: Sequence[View]) -> list[str]:
+    return [text for view in views if (text := view.whole_text())]

@@ -1,0 +1,254 @@
+"""What is wrong with a reply that should become a summary. An empty list is acceptance.
+
+Each check is a small function with a name; none of them asks a model. `mended` takes care of what can be put right
+without asking again: quotations that nobody said, and words that could pose as structure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from unabridged.asking.ask import Reply
+from unabridged.ledger.phrasing import neutral
+from unabridged.messages import View
+from unabridged.summarise.language import NAMES, language_of
+
+SHINGLE = 12
+"""Words in a row that nobody repeats by chance."""
+RESTATED = 0.5
+"""The share of a reply that may be found word for word in what it should summarise."""
+
+_THINKING = re.compile(r"<(think|thinking|reasoning|analysis)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_WRAPPED = re.compile(r"\A```(?:markdown|md|text)?\n(.*)\n```\Z", re.DOTALL)
+_TAGGED = re.compile(r"\A<summary>\s*(.*?)\s*(?:</summary>)?\Z", re.DOTALL | re.IGNORECASE)
+_WORD = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W\u2e80-\u9fff\uac00-\ud7af]+")
+
+_REFUSAL = re.compile(
+    r"\A\W*(?:i(?:'|\u2019)?m (?:really |very )?sorry|i am (?:really |very )?sorry|sorry|i apologi[sz]e|unfortunately)?"
+    r"\W*(?:but )?(?:i|we) ?(?:can(?:'|\u2019)?t|cannot|can not|won(?:'|\u2019)?t|will not|am (?:not able|unable)|"
+    r"(?:'|\u2019)m (?:not able|unable)|must decline|decline) "
+    r"(?:to )?(?:help|assist|do|comply|fulfil|continue|process|provide|summari|create|write|produce)"
+    r"|\A\W*as an ai\b.{0,80}\b(?:can(?:'|\u2019)?t|cannot|unable)"
+    r"|\A\W*(?:es tut mir leid|tut mir leid|leider)\W.{0,40}\b(?:kann|darf|werde) ich .{0,40}\bnicht"
+    r"|\A\W*(?:désolé|je suis désolé|je regrette)\W.{0,40}\bje ne (?:peux|puis)"
+    r"|\A\W*(?:lo siento|perdona)\W.{0,40}\bno puedo"
+    r"|\A\W*(?:抱歉|对不起|很抱歉).{0,20}(?:无法|不能)|\A\W*(?:申し訳|すみません).{0,30}(?:できません|いたしかねます)",
+    re.IGNORECASE | re.DOTALL,
+)
+_ERROR = re.compile(
+    r"\A\W*(?:error(?: code| message)?\s*[:(\d]|error (?:generating|creating|calling|while|during)\b"
+    r"|an error (?:occurred|has occurred)|internal server error|service unavailable|bad gateway|gateway time-?out"
+    r"|(?:http )?(?:4\d\d|5\d\d)\b[^\n]{0,30}(?:error|too many|unavailable|bad|forbidden|unauthori[sz]ed)"
+    r"|(?:the )?(?:request|connection|operation) (?:timed out|was reset|reset|refused|error)"
+    r"|rate limit (?:exceeded|reached|error)|too many requests|(?:failed|unable) to (?:generate|summari)"
+    r"|(?:could|can) ?not (?:generate|summari)|traceback \(most recent call|<!doctype html|<html"
+    r"|\{\s*[\"'](?:error|detail|type)[\"']\s*:|\w*(?:Error|Exception): )",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(
+    r"\A\W*(?:(?:previous |earlier )?conversation (?:was )?too long to summari[sz]e|"
+    r"(?:no|nothing|there (?:is|was) (?:no|nothing))[^.\n]{0,40}(?:to summari[sz]e|conversation|provided|available)|"
+    r"(?:insert |your )?summary(?: goes)? here|summary (?:unavailable|not available|pending|failed)|"
+    r"(?:the )?summary|todo|tbd|n/?a|none|null|undefined|lorem ipsum|placeholder|ok(?:ay)?|done|understood|sure)\W*\Z"
+    r"|\A\W*(?:previous |earlier )?conversation (?:was )?too long to summari[sz]e"
+    r"|\A\W*(?:please|could you|can you) (?:provide|share|paste|send)[^.\n]{0,60}"
+    r"(?:conversation|text|messages|transcript)"
+    r"|\A\W*lorem ipsum",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, by name and in words that a model can act on."""
+
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a reply is held against."""
+
+    budget: int
+    """The most tokens it may take."""
+    replaced: int
+    """The tokens of all that it stands for."""
+    count: Callable[[str], int]
+    shown: Sequence[str] = ()
+    """The texts it should summarise; earlier summaries and notes, which it may well repeat, are not among them."""
+    language: str = ""
+    """The language it must be in, as `language_of` names it; "" when any will do."""
+    marks: Sequence[str] = ()
+    """What sets the data off: a reply that carries it repeats its input."""
+
+
+def visible(text: str) -> str:
+    """The reply as it is meant: without thinking in tags, and without a fence or tag around the whole of it."""
+    text = _THINKING.sub("", text).strip()
+    for around in (_WRAPPED, _TAGGED):
+        if (inside := around.match(text)) is not None:
+            text = inside[1].strip()
+    return text
+
+
+def problems(reply: Reply, expected: Expected) -> list[Problem]:
+    """Everything that is wrong with the reply; the first is the gravest."""
+    text = visible(reply.text)
+    for check in (_not_an_answer, _says_nothing, _cut_off):
+        if (problem := check(reply, text)) is not None:
+            return [problem]
+    return [problem for check in _CONTENT if (problem := check(text, expected)) is not None]
+
+
+def impossible(reply: Reply) -> tuple[str, ...]:
+    """The checks that this reply can't be put to, because it does not say why the model stopped."""
+    return ("cut-off", "tool-call", "reasoning-only") if reply.stop is None else ()
+
+
+def _not_an_answer(reply: Reply, text: str) -> Problem | None:
+    if reply.calls or reply.stop == "tool":
+        return Problem("tool-call", "the reply called a tool; write the summary as plain text and call nothing")
+    if reply.stop == "refusal" or (len(text) < 600 and _REFUSAL.search(text)):
+        return Problem("refusal", "the reply refused; only a factual record of the conversation is asked for")
+    return None
+
+
+def _says_nothing(reply: Reply, text: str) -> Problem | None:
+    if text:
+        return None
+    if reply.reasoning.strip() or reply.text.strip():
+        return Problem("reasoning-only", "the reply was thinking only; write the summary itself")
+    return Problem("empty", "the reply was empty")
+
+
+def _cut_off(reply: Reply, _text: str) -> Problem | None:
+    if reply.stop == "length":
+        return Problem("cut-off", "the reply was cut off at its token limit; be much shorter")
+    if reply.stop == "other":
+        return Problem("cut-off", "the reply ended for a reason the provider did not name")
+    return None
+
+
+def _error_text(text: str, expected: Expected) -> Problem | None:
+    if len(text) < 1_500 and _ERROR.match(text):
+        return Problem("error-text", "the reply is an error message, not a summary")
+    few = len(text) < 12 and expected.replaced > 200
+    if few or (len(text) < 300 and _PLACEHOLDER.search(text)):
+        return Problem("placeholder", "the reply says nothing about the conversation")
+    return None
+
+
+def _restated(text: str, expected: Expected) -> Problem | None:
+    if any(mark in text for mark in expected.marks):
+        return Problem(
+            "restated-input", "the reply repeats the data it was given; put it in your own words, far shorter"
+        )
+    words = _words(text)
+    if len(words) < SHINGLE + 4:
+        plain = " ".join(words)
+        again = len(words) >= 4 and any(plain in " ".join(_words(shown)) for shown in expected.shown)
+    else:
+        mine = set(_shingles(words))
+        known = {shingle for shown in expected.shown for shingle in _shingles(_words(shown)) if shingle in mine}
+        again = len(known) > RESTATED * len(mine)
+    if again:
+        return Problem("restated-input", "the reply repeats the conversation; put it in your own words, far shorter")
+    return None
+
+
+def _repetitive(text: str, _expected: Expected) -> Problem | None:
+    words = _words(text)
+    if len(words) < 80:
+        return None
+    shingles = [tuple(words[i : i + 5]) for i in range(len(words) - 4)]
+    if len(set(shingles)) * 2 < len(shingles):
+        return Problem("repetitive", "the reply says the same thing over and over")
+    return None
+
+
+def _not_smaller(text: str, expected: Expected) -> Problem | None:
+    size = expected.count(text)
+    if size >= expected.replaced:
+        return Problem("not-smaller", f"the reply takes {size:,} tokens and replaces {expected.replaced:,}")
+    return None
+
+
+def _over_budget(text: str, expected: Expected) -> Problem | None:
+    size = expected.count(text)
+    if size > expected.budget:
+        return Problem("over-budget", f"the reply takes {size:,} tokens and may take {expected.budget:,}")
+    return None
+
+
+def _wrong_language(text: str, expected: Expected) -> Problem | None:
+    found = language_of([text]) if expected.language else ""
+    if found and found != expected.language:
+        wanted, have = (NAMES.get(code, f"{code} script") for code in (expected.language, found))
+        return Problem("wrong-language", f"the reply is in {have}; the conversation is in {wanted}")
+    return None
+
+
+_CONTENT = (_error_text, _restated, _repetitive, _not_smaller, _over_budget, _wrong_language)
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def _shingles(words: Sequence[str]) -> Iterator[int]:
+    return (hash(tuple(words[i : i + SHINGLE])) for i in range(max(0, len(words) - SHINGLE + 1)))
+
+
+# -- what can be mended -----------------------------------------------------------------------------------------------
+
+_QUOTED = re.compile(r"`[^`\n]*`|“([^“”\n]{1,2000})”|\"([^\"\n]{1,2000})\"|«([^«»\n]{1,2000})»|「([^「」\n]{1,2000})」")
+_BY_PERSON = re.compile(
+    r"\b(?:user|person|human|customer|client|they|he|she|benutzer|nutzer|anwender|kunde|utilisateur|usuario|cliente|utente|"
+    r"usuário)\w*\b|用户|ユーザー|사용자|пользовател",
+    re.IGNORECASE,
+)
+_CLOSING = re.compile(r"\[(?=\s*end of summary\b)", re.IGNORECASE)
+NOT_SAID = "[a quotation that was not found in what was said]"
+
+
+def mended(text: str, views: Iterable[View], prior: str = "") -> tuple[str, int]:
+    """The prose with every quotation checked and nothing in it that poses as structure; how many quotations were false.
+
+    Words put into a person's mouth must be a person's, else the quotation goes. Other words that nobody said lose only
+    their quotation marks: then they are the summariser's own.
+    """
+    shown = list(views)
+    people = _squeezed("\n".join(view.text for view in shown if view.is_request))
+    everybody = _squeezed("\n".join(view.whole_text() for view in shown) + "\n" + prior)
+    earlier = _squeezed(prior)
+    false = 0
+
+    def check(found: re.Match[str]) -> str:
+        nonlocal false
+        said = next((group for group in found.groups() if group is not None), "")
+        key = _squeezed(said).strip(".,;:!?… ")
+        if len(_words(said)) < 3:  # a name or a value is no quotation, and code is not one either
+            return found[0]
+        before = re.split(r"[.!?\n]\s", text[max(0, found.start() - 160) : found.start()])[-1]
+        by_person = _BY_PERSON.search(before) is not None
+        if key in people or key in earlier or (key in everybody and not by_person):
+            return found[0]
+        false += 1
+        return NOT_SAID if by_person else said
+
+    checked = _QUOTED.sub(check, text)
+    return "\n".join(_harmless(line) for line in checked.split("\n")), false
+
+
+def _harmless(line: str) -> str:
+    """The line as `neutral` leaves it, but with its own heading."""
+    heading = re.match(r"\s*#{1,6}\s+", line)
+    start = heading.end() if heading else 0
+    return line[:start] + _CLOSING.sub("(", neutral(line[start:]))
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.replace("\u2019", "'").replace("\u2018", "'").lower().split())

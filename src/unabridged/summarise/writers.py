@@ -1,0 +1,68 @@
+"""Who writes the prose of summary turns: a model, asked rarely and never trusted blindly; or nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from unabridged.errors import SummaryFailed
+from unabridged.measure.models import model_info
+from unabridged.summarise.writing import Asked, Told, Written, with_model
+
+if TYPE_CHECKING:
+    from unabridged.asking.ask import Ask, Reply
+    from unabridged.asking.asker import Asker
+    from unabridged.job import Job
+    from unabridged.settings import Limits, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """The model that is asked, if any; `own` says that it is the agent's own, so that its cached prompt can be used."""
+
+    asker: Asker | None = None
+    own: bool = False
+
+    def asked(self, job: Job, settings: Settings, limits: Limits, kept: int) -> Asked | None:
+        """How to ask now; None without a model. `SummaryFailed` while a model that failed is left alone."""
+        if self.asker is None:
+            return None
+        if (seconds := self.asker.rest_left) > 0:
+            raise SummaryFailed(f"the summariser failed and is left alone for another {seconds:.0f} s")
+        info = model_info(self.asker.name)
+        suffix = self.own if settings.suffix is None else settings.suffix
+        live = None
+        if suffix and self.asker.takes_live(job.format.name):
+            from unabridged.summarise.chunking import Live  # noqa: PLC0415 - only callers with a model pay for it
+
+            live = Live(job.messages, job.estimate, job.system, job.tools, kept)
+        return Asked(
+            window=info.window if info else limits.window,
+            name=self.asker.name,
+            instruction=settings.instruction,
+            max_input=settings.max_input,
+            live=live,
+            price=(lambda i, o: (i * info.input + o * info.output) / 1e6)
+            if info and info.input
+            else lambda _i, _o: None,
+        )
+
+    def write(self, told: Told, asked: Asked) -> Generator[Ask, Reply, Written]:
+        """The body with a model's prose; a model whose replies were no good is left alone for a while."""
+        from unabridged.asking.ask import Rejected  # noqa: PLC0415 - only callers with a model pay for it
+
+        try:
+            return (yield from with_model(told, asked))
+        except Rejected:
+            if self.asker is not None:
+                self.asker.rest()
+            raise
+
+
+def writers_for(asker: Asker | None, agent: str | None) -> Writers:
+    """The writers with this model, which may be the agent's own."""
+    if asker is None:
+        return Writers()
+    known, own = model_info(asker.name), model_info(agent)
+    return Writers(asker, own=known is not None and own is not None and known.name == own.name)
