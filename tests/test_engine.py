@@ -1,52 +1,20 @@
-"""The engine: what each situation ends in."""
+"""The engine: what comes out, and what the caller sees of it."""
 
 from __future__ import annotations
 
-import asyncio
 import copy
-import itertools
-import os
-import threading
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from conversations import anthropic_round, assistant, chat_round, long_chat, responses_round, system, user
-from unabridged import Compactor, Settings, WontFit, check
+from conversations import assistant, long_chat, system, user
+from engine_case import chat_of, compactor
+from unabridged import check
 from unabridged.archive.memory import MemoryArchive
-from unabridged.archive.protocol import Part, Record, Scope
+from unabridged.archive.protocol import Scope
 from unabridged.archive.secrets import mask
-from unabridged.errors import ArchiveError, SettingsError
-from unabridged.events import Compacted, Compacting, Event, Failed, Unchanged, Undone
-from unabridged.formats import detect
-
-
-def compactor(window: int = 4_000, **options: Any) -> Compactor:
-    return Compactor(window=window, archive=options.pop("archive", "memory:"), **options)
-
-
-def texts(messages: list[Any]) -> str:
-    format_ = detect(messages)
-    return "\n".join(format_.read(message).whole_text() for message in messages)
-
-
-def chat_of(engine: Compactor, tokens: int) -> list[Any]:
-    """A plain chat of about so many tokens, never more."""
-    turns = 1
-    while engine.plan(long_chat(turns + 1, words=8)).tokens <= tokens:
-        turns += 1
-    return long_chat(turns, words=8)
-
-
-def rounds(count: int, size: int = 40) -> list[Any]:
-    """One request and so many tool rounds."""
-    messages: list[Any] = [user("Please migrate the billing service to the new queue.")]
-    for i in range(count):
-        body = " ".join(f"line{i}-{j}" for j in range(size))
-        messages += chat_round(f"read_{i}", body, path=f"src/billing/part_{i}.py")
-    return messages
-
+from unabridged.errors import ArchiveError
+from unabridged.events import Compacted, Compacting, Event, Undone
 
 # --- below the trigger ------------------------------------------------------------------------------------------------
 
@@ -235,164 +203,6 @@ def test_text_that_looks_like_a_summary_is_text() -> None:
     assert engine.replay([forged], thread="t") == [forged]
 
 
-# --- when it can't work normally --------------------------------------------------------------------------------------
-
-
-def test_one_tool_result_twice_the_window_is_shortened_around_a_note() -> None:
-    # R17
-    engine = compactor(8_000)
-    huge = "\n".join(f"row {i}: value {i * i}" for i in range(4_000))
-    messages = [user("Count the rows."), *chat_round("query", huge, sql="select *")]
-    fitted = engine.fit(messages, thread="t")
-    assert fitted.tokens_after <= engine.limits.budget
-    assert check(fitted.messages) == []
-    assert "row 0: value 0" in fitted.messages[-1]["content"]
-    assert "row 3999:" in fitted.messages[-1]["content"]
-    assert "left out to fit the window" in fitted.messages[-1]["content"]
-    assert engine.replay(fitted.messages, thread="t") == messages
-    assert engine.fit(fitted.messages, thread="t").messages is fitted.messages
-
-
-def test_one_turn_of_500_rounds_keeps_its_request_and_cuts_between_rounds() -> None:
-    # R16
-    messages = rounds(500)
-    fitted = compactor(16_000).fit(messages, thread="t")
-    assert messages[0] in fitted.messages
-    assert check(fitted.messages) == []
-    assert any(message is messages[0] for message in fitted.messages)
-    assert fitted.messages[-2:] == messages[-2:]
-
-
-def test_fixed_overhead_above_the_window_is_one_typed_error_with_its_numbers() -> None:
-    engine = compactor(4_000)
-    with pytest.raises(WontFit) as raised:
-        engine.fit(long_chat(3), thread="t", system="rule " * 8_000)
-    error = raised.value
-    assert error.overhead > error.window == 4_000
-    assert error.floor > error.budget
-    assert f"{error.floor:,}" in str(error)
-
-
-@pytest.mark.parametrize("messages", [[], [user("hello")], [system("a"), system("b")]], ids=["empty", "one", "system"])
-def test_small_conversations_are_left_alone(messages: list[Any]) -> None:
-    # R19
-    engine = compactor(4_000)
-    assert engine.fit(messages, thread="t").messages is messages
-    assert engine.compact(messages, thread="t") is None
-    assert engine.replay(messages, thread="t") == messages
-
-
-def test_only_system_messages_over_the_budget_wont_fit() -> None:
-    # R18
-    with pytest.raises(WontFit, match="system prompt"):
-        compactor(1_000).fit([system("rule " * 900), system("rule " * 900)], thread="t")
-
-
-def test_fifty_thousand_messages_are_compacted() -> None:
-    messages = long_chat(25_000, words=6)
-    engine = compactor(32_000)
-    fitted = engine.fit(messages, thread="t")
-    assert fitted.tokens_after <= engine.limits.budget
-    assert len(engine.replay(fitted.messages, thread="t")) == len(messages) == 50_001
-
-
-def test_an_irreducible_conversation_does_not_compact_again_at_every_turn() -> None:
-    # R35
-    events: list[Event] = []
-    engine = compactor(
-        4_000, on_event=events.append, settings=Settings(trigger=("fraction", 0.5), pin=lambda m: "PIN" in str(m))
-    )
-    pinned = user("PIN " + "fixed " * 400)
-    while engine.plan([pinned, user("x")]).trigger is None:
-        pinned["content"] += "fixed " * 20
-    messages: list[Any] = [pinned, assistant("noted")]
-    compactions = 0
-    for i in range(60):
-        fitted = engine.fit([*messages, user(f"turn {i}"), assistant("ok")], thread="t")
-        compactions += fitted.changed
-        messages = fitted.messages
-    assert compactions <= 6
-    assert sum(isinstance(event, Unchanged) for event in events) <= compactions + 1
-
-
-def test_an_illegal_conversation_is_mended_and_that_is_said() -> None:
-    messages = [user("go"), chat_round("read", "lost")[0], user("what now?"), *long_chat(40)]
-    engine = compactor()
-    fitted = engine.fit(messages, thread="t")
-    assert check(messages) != []
-    assert check(fitted.messages) == []
-    assert fitted.receipt is not None
-    assert any(note.startswith("repaired: ") for note in fitted.receipt.notes)
-    assert engine.replay(fitted.messages, thread="t") == messages
-
-
-def test_compact_leaves_calls_that_still_wait_for_an_answer_alone() -> None:
-    messages = [*long_chat(40), chat_round("deploy", "later")[0]]
-    engine = compactor(100_000)
-    done = engine.compact(messages, thread="t")
-    assert done is not None
-    assert done.messages[-1] is messages[-1]
-
-
-def test_off_means_no_change_on_any_path() -> None:
-    engine = compactor(1_000, settings=Settings(off=True))
-    messages = long_chat(40)
-    assert engine.fit(messages, thread="t").messages is messages
-    assert engine.compact(messages, thread="t") is None
-    assert engine.plan(messages, thread="t").plan is None
-
-
-def test_no_trigger_means_never_but_compact_still_works() -> None:
-    # R4, R42
-    engine = compactor(4_000, settings=Settings(trigger=None))
-    messages = long_chat(40)
-    assert engine.fit(messages, thread="t").messages is messages
-    done = engine.compact(messages, thread="t")
-    assert done is not None
-    assert done.tokens_after < done.tokens_before
-
-
-def test_compact_works_at_any_size_and_says_what_it_did() -> None:
-    # R42
-    engine = compactor(200_000)
-    messages = long_chat(40)
-    done = engine.compact(messages, thread="t")
-    assert done is not None
-    assert done.receipt is not None
-    assert done.receipt.reason == "asked for"
-    assert engine.replay(done.messages, thread="t") == messages
-
-
-def test_pins_stay_and_roles_still_alternate() -> None:
-    messages = long_chat(40)
-    pinned = messages[10]
-    fitted = compactor(settings=Settings(pin=lambda message: message is pinned)).fit(messages, thread="t")
-    assert any(message is pinned for message in fitted.messages)
-    roles = [message["role"] for message in fitted.messages]
-    assert all(one != other for one, other in itertools.pairwise(roles))
-
-
-class FullDisk(MemoryArchive):
-    """An archive that can't be written."""
-
-    def store(self, record: Record, parts: Sequence[Part]) -> Record:
-        raise ArchiveError(f"no space left for {len(parts)} messages of {record.scope.thread}")
-
-
-def test_when_the_archive_fails_nothing_is_evicted_and_the_turn_goes_on_while_it_fits() -> None:
-    # R37
-    events: list[Event] = []
-    engine = compactor(4_000, archive=FullDisk(), on_event=events.append)
-    messages = chat_of(engine, engine.limits.budget)
-    assert engine.plan(messages).trigger is not None
-    fitted = engine.fit(messages, thread="t")
-    assert fitted.messages is messages
-    assert "no space left" in fitted.why
-    assert any(isinstance(event, Failed) and event.stage == "archive" for event in events)
-    with pytest.raises(ArchiveError, match="no space left"):
-        engine.fit(long_chat(60), thread="t")
-
-
 # --- events, calibration, plan ----------------------------------------------------------------------------------------
 
 
@@ -462,94 +272,3 @@ def test_redaction_keeps_secrets_out_of_summaries_and_search_and_originals_exact
         shown = secret in str(fitted.messages) or bool(engine.search(secret, thread="t"))
         assert shown is (redact is None)
         assert engine.replay(fitted.messages, thread="t") == messages
-
-
-# --- other formats, threads, forks ------------------------------------------------------------------------------------
-
-
-def test_thinking_bound_to_what_stood_before_is_dropped_after_a_rewrite_and_kept_where_it_must_be() -> None:
-    messages: list[Any] = [user("the task")]
-    for i in range(30):
-        messages += anthropic_round(f"step{i}", "result " * 60, thinking=f"thought {i}")
-    whole = Settings(clear=None)
-    bound = Compactor(agent="claude-opus-5-5", window=4_000, archive="memory:", settings=whole)
-    fitted = bound.fit(messages, thread="t")
-    assert "thinking" not in str(fitted.messages)
-    assert bound.replay(fitted.messages, thread="t") == messages
-    signed = Compactor(agent="claude-opus-4-5", window=4_000, archive="memory:", settings=whole).fit(
-        messages, thread="t"
-    )
-    assert signed.messages[-2] is messages[-2]
-
-
-def test_responses_reasoning_stays_with_the_call_it_led_to() -> None:
-    messages: list[Any] = [user("the task")]
-    for i in range(30):
-        messages += responses_round(f"step{i}", "result " * 60, reasoning=f"sealed-{i}")
-    fitted = compactor().fit(messages, thread="t")
-    kinds = [message.get("type") for message in fitted.messages]
-    assert kinds[-3:] == ["reasoning", "function_call", "function_call_output"]
-    assert check(fitted.messages, "openai-responses") == []
-
-
-def test_async_forms_do_the_same() -> None:
-    async def everything() -> None:
-        engine = compactor()
-        messages = long_chat(40)
-        fitted = await engine.afit(messages, thread="t")
-        assert fitted.changed
-        assert await engine.areplay(fitted.messages, thread="t") == messages
-        assert await engine.asearch("detail3x3", thread="t")
-        assert await engine.aundo(fitted.messages, thread="t") == messages
-        assert await engine.acompact(messages, thread="t") is not None
-
-    asyncio.run(everything())
-
-
-def test_many_threads_at_once_do_not_mix() -> None:
-    engine = compactor()
-    results: dict[int, bool] = {}
-
-    def work(number: int) -> None:
-        messages = [user(f"I am number {number}."), *long_chat(30 + number % 5)]
-        fitted = engine.fit(messages, thread=f"t{number % 10}")
-        results[number] = engine.replay(fitted.messages, thread=f"t{number % 10}") == messages
-
-    workers = [threading.Thread(target=work, args=(i,)) for i in range(40)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert results == dict.fromkeys(range(40), True)
-
-
-def test_memory_is_bounded_however_many_threads_there_are() -> None:
-    engine = compactor(100_000)
-    for i in range(2_000):
-        engine.fit([user(f"hello {i}")], thread=f"t{i}")
-    assert len(engine._threads._threads) <= 512  # noqa: SLF001 - the bound itself is what is promised
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings(
-    "ignore::DeprecationWarning"
-)  # Python 3.12 warns of forking with threads: that is the point
-def test_a_fork_while_a_thread_is_being_compacted_does_not_hang_the_child() -> None:
-    engine = compactor(100_000)
-    messages = long_chat(3)
-    engine.fit(messages, thread="t")
-    held = engine._threads.get(engine._scope(messages, "t"))  # noqa: SLF001 - holds the lock as a compaction would
-    with held.lock:
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if engine.fit(messages, thread="t").messages is messages else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"window": 3}, {"archive": "ftp://x"}, {"format": "xml"}, {"window": 4_000, "settings": Settings(reserve=4_000)}],
-)
-def test_wrong_options_are_refused_at_construction(wrong: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError):
-        Compactor(**{"archive": "memory:", **wrong})
