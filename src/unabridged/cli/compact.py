@@ -84,11 +84,7 @@ def compact(
     """
     if out is not None:
         options.writable(out, file)
-    chosen = Settings()
-    if trigger:
-        chosen = replace(chosen, trigger=options.trigger_of(trigger))
-    if keep:
-        chosen = replace(chosen, keep=options.keep_of(keep))
+    chosen = _settings(trigger, keep)
     tokens = options.number(window, "a window") if window else None
     if tokens is not None:
         limits(chosen, tokens)  # what contradicts itself is said before a large file is read
@@ -112,14 +108,21 @@ def compact(
         save(loaded, done.messages, out, tokens_before=done.tokens_before)
     if as_json:
         print_json(_outcome(loaded, done, legal, None if dry_run else out))
-    else:
-        _show(loaded, done, legal, budget, wanted.agent)
-        if out is not None:
-            console().print(
-                plain(f"Written to {out}." if not dry_run else "Nothing was written: --dry-run."), markup=False
-            )
-        elif look and done.changed and not dry_run:
-            tell("this was only a look: name -o OUT to keep the result")
+        return
+    _show(loaded, done, legal, budget, wanted.agent)
+    if out is not None:
+        console().print(plain(f"Written to {out}." if not dry_run else "Nothing was written: --dry-run."), markup=False)
+    elif look and done.changed and not dry_run:
+        tell("this was only a look: name -o OUT to keep the result")
+
+
+def _settings(trigger: list[str] | None, keep: list[str] | None) -> Settings:
+    chosen = Settings()
+    if trigger:
+        chosen = replace(chosen, trigger=options.trigger_of(trigger))
+    if keep:
+        chosen = replace(chosen, keep=options.keep_of(keep))
+    return chosen
 
 
 def _compacted(loaded: Loaded, wanted: _Wanted, file: Path) -> tuple[Compaction, int]:
