@@ -7,8 +7,9 @@ put-in messages have exactly the meaning of what stands in the list. Everything 
 from __future__ import annotations
 
 import hashlib
+import heapq
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
@@ -19,6 +20,11 @@ from unabridged.formats.base import Format, Message
 from unabridged.messages import View
 from unabridged.records import Difference, backward, chain, difference, forward, locate, meaning
 from unabridged.rewrite import is_ours, marked_ids
+
+_KEYS = 1_000
+"""So many keys are asked for at once, the longest prefixes first."""
+_CLEARED = "cleared: "
+"""Stands in every stub."""
 
 
 class Standing(NamedTuple):
@@ -72,8 +78,12 @@ def free_id(archive: Archive, scope: Scope, key: str) -> str:
 
 def find_recorded(archive: Archive, scope: Scope, keys: Sequence[str]) -> Record | None:
     """The live record that covers the longest prefix of the list with these keys."""
-    fitting = [r for r in archive.records(scope) if r.length < len(keys) and keys[r.length] == r.key]
-    return max(fitting, key=lambda record: record.length, default=None)
+    for stop in range(len(keys), 0, -_KEYS):
+        places = {keys[i]: i for i in range(max(0, stop - _KEYS), stop)}
+        fitting = [r for r in archive.keyed(scope, list(places)) if places.get(r.key) == r.length]
+        if fitting:
+            return max(fitting, key=lambda record: record.length)
+    return None
 
 
 def apply(archive: Archive, record: Record, messages: Sequence[Message]) -> list[Message]:
@@ -81,36 +91,87 @@ def apply(archive: Archive, record: Record, messages: Sequence[Message]) -> list
     return forward(record, messages, _fetch(archive, record.scope, (h for h in record.after if h is not None)))
 
 
+class Recorded:
+    """The records of one thread, newest first, each read at most once, and only as far as somebody looks."""
+
+    def __init__(self, archive: Archive, scope: Scope) -> None:
+        self._archive, self._scope = archive, scope
+        self._rest = archive.newest(scope)
+        self._live: list[Record] = []
+        self._named: dict[str, Record | None] = {}
+
+    def newest(self, named: Iterable[str]) -> Iterator[Record]:
+        """The live ones, and those with these ids whether live or retired."""
+        for record_id in named:
+            if record_id not in self._named:
+                self._named[record_id] = self._archive.record(self._scope, record_id)
+        known = (self._named[record_id] for record_id in named)
+        others = sorted((record for record in known if record is not None), key=_age, reverse=True)
+        seen: set[str] = set()
+        for record in heapq.merge(self._every(), others, key=_age, reverse=True):
+            if record.id not in seen:
+                seen.add(record.id)
+                yield record
+
+    def _every(self) -> Iterator[Record]:
+        yield from list(self._live)
+        for record in self._rest:
+            self._live.append(record)
+            yield record
+
+
 def newest_standing(
-    archive: Archive, scope: Scope, views: Sequence[View], taken_back: Collection[str] = ()
+    archive: Archive, scope: Scope, views: Sequence[View], done: Collection[str] = ()
 ) -> Standing | None:
-    """The newest compaction whose result stands in the list, whatever ids the texts claim.
+    """The newest compaction whose result stands in the list, whatever ids the texts claim; none of those `done`.
 
     One that only took something out left nothing to be recognised by: it stands where all before it is the same.
     """
-    named = {record_id for view in views for record_id in marked_ids(view)}
-    candidates = {r.id: r for r in archive.records(scope)}
-    for record_id in named - set(candidates):
-        if (record := archive.record(scope, record_id)) is not None:
-            candidates[record_id] = record
-    if not candidates:
-        return None
-    seen = [meaning(view) for view in views]
+    named = sorted({record_id for view in views for record_id in marked_ids(view)})
+    return _newest_standing(Recorded(archive, scope).newest(named), [meaning(view) for view in views], done)
+
+
+def _newest_standing(records: Iterable[Record], seen: Sequence[str], done: Collection[str] = ()) -> Standing | None:
     places: dict[str, list[int]] = {}
     for i, item in enumerate(seen):
         places.setdefault(item, []).append(i)
-    for record in sorted(candidates.values(), key=lambda r: (r.created, _depth(r)), reverse=True):
-        if record.id in taken_back:
+    for record in records:
+        if record.id in done:
             continue
         marks = cast("list[str]", record.data.get("marks", []))
         stop = record.start + len(record.after)
-        if not marks and len(views) >= stop and _result(views[:stop]) == record.data.get("result"):
+        if not marks and len(seen) >= stop and chain(seen[:stop], "")[-1] == record.data.get("result"):
             return Standing(record, record.start)
         for near in places.get(marks[0], []) if marks else []:
             at = locate(record, marks, seen, near)
             if at is not None:
                 return Standing(record, at)
     return None
+
+
+def taken_back(
+    archive: Archive, scope: Scope, messages: list[Message], format_: Format, *, every: bool
+) -> tuple[list[Message], Record | None]:
+    """The list without its newest compaction, or without any, and the last record that was taken back."""
+    recorded = Recorded(archive, scope)
+    known: dict[int, tuple[Message, str, list[str]]] = {}  # with its message: an id is good only while that lives
+    done: set[str] = set()
+    last: Record | None = None
+    while True:
+        for message in messages:
+            if id(message) not in known:
+                view = format_.read(message)
+                known[id(message)] = (message, meaning(view), marked_ids(view))
+        told = [known[id(message)] for message in messages]
+        named = sorted({record_id for _, _, ids in told for record_id in ids})
+        standing = _newest_standing(recorded.newest(named), [item for _, item, _ in told], done)
+        if standing is None:
+            return messages, last
+        last = standing.record
+        done.add(last.id)
+        messages = take_back(archive, standing, messages)
+        if not every:
+            return messages, last
 
 
 def vouched_for(archive: Archive, standing: Standing | None) -> set[str]:
@@ -135,15 +196,21 @@ def uncleared(
     archive: Archive, scope: Scope, views: Sequence[View], format_: Format, wanted: Iterable[int]
 ) -> dict[int, View]:
     """Of those of these messages that were cleared before, what they said in full: a summary is made from that."""
-    places = {meaning(views[i]): i for i in wanted}
+    places: dict[str, list[int]] = {}
+    for i in sorted(wanted):
+        if _CLEARED in views[i].whole_text():
+            places.setdefault(meaning(views[i]), []).append(i)
     hashes: dict[int, str] = {}
-    for record in archive.records(scope):
-        if record.kind != "clearing" or len(record.before) != len(record.after):
-            continue  # where something was mended beside it, message does not stand for message
-        pairs = [went for came, went in zip(record.after, record.before, strict=True) if came is not None]
-        marks = cast("list[str]", record.data["marks"])
-        found = zip(marks, pairs, strict=True)
-        hashes |= {places[mark]: went for mark, went in found if mark in places and isinstance(went, str)}
+    for record in archive.newest(scope) if places else ():
+        if record.kind == "clearing" and len(record.before) == len(record.after):
+            # Where something was mended beside it, message does not stand for message.
+            pairs = [went for came, went in zip(record.after, record.before, strict=True) if came is not None]
+            marks = cast("list[str]", record.data["marks"])
+            for mark, went in reversed(list(zip(marks, pairs, strict=True))):  # two may have left the same stub
+                if places.get(mark) and isinstance(went, str):
+                    hashes[places[mark].pop()] = went
+        if not any(places.values()):
+            break
     originals = _fetch(archive, scope, hashes.values())
     return {i: replace(format_.read(originals[hash_]), origin=views[i].origin) for i, hash_ in hashes.items()}
 
@@ -251,5 +318,5 @@ def _fetch(archive: Archive, scope: Scope, hashes: Iterable[str]) -> dict[str, M
     return {item: codec.decode(body) for item, body in bodies.items()}
 
 
-def _depth(record: Record) -> int:
-    return cast("int", record.data.get("depth", 0))
+def _age(record: Record) -> tuple[float, int]:
+    return record.created, cast("int", record.data.get("depth", 0))

@@ -12,14 +12,16 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from unabridged.formats import FORMATS, detect
 from unabridged.formats.base import Format, Message, get
 from unabridged.messages import View
 
-_content = itemgetter("content")
+_READERS: tuple[Callable[[Any], Any], ...] = (itemgetter("content"), attrgetter("content"))
+"""The content of a dict, and of an object: whole lists of either are read in one go."""
+_MISSING = object()
 
 
 @dataclass(slots=True)
@@ -80,10 +82,13 @@ class Thread:
             return True
         return contents_of(self.messages) == self.contents
 
-    def worth_a_look(self, estimate: int, step: int = 2_000) -> bool:
-        """Whether so much is new since the last look that clearing may pay now; looking costs a pass over the list."""
+    def worth_a_look(self, estimate: int, idle: float, lifetime: float | None, step: int = 1_000) -> bool:
+        """Whether clearing may pay now: so much is new since the last look, or a provider's cache has expired.
+
+        Looking costs a pass over the list. Without a `lifetime` nobody knows what it would pay.
+        """
         self.looked_at = min(self.looked_at, estimate)
-        if estimate - self.looked_at < step:
+        if lifetime is None or (estimate - self.looked_at < step and idle < lifetime):
             return False
         self.looked_at = estimate
         return True
@@ -161,10 +166,18 @@ class Threads:
 
 def contents_of(messages: Sequence[Message]) -> list[Any]:
     """What each message holds, by reference: a message whose text was replaced shows here."""
-    try:
-        return list(map(_content, messages))
-    except (KeyError, TypeError):
-        return [get(m, "content") or get(m, "output") or get(m, "arguments") for m in messages]
+    for read in _READERS:
+        try:
+            return list(map(read, messages))
+        except (KeyError, TypeError, AttributeError):
+            continue
+    return [_content_of(message) for message in messages]
+
+
+def _content_of(message: Message) -> Any:
+    """The same as from a whole list, for lists of both and for items that hold something else."""
+    content = get(message, "content", _MISSING)
+    return content if content is not _MISSING else get(message, "output") or get(message, "arguments")
 
 
 _alive: weakref.WeakSet[Threads] = weakref.WeakSet()

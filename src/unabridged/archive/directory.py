@@ -143,6 +143,16 @@ class DirectoryArchive:
         with self._reading(scope) as thread:
             return thread.live_records()
 
+    def newest(self, scope: Scope) -> Iterator[Record]:
+        """The live records of the thread, newest first."""
+        with self._reading(scope) as thread:
+            return iter(thread.newest())
+
+    def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
+        """The live records that hold one of these keys, in no order."""
+        with self._reading(scope) as thread:
+            return thread.keyed(keys)
+
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The stored messages with these hashes, those that the thread holds; others are absent."""
         with self._reading(scope) as thread:

@@ -13,7 +13,7 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -66,6 +66,15 @@ class EncryptedArchive:
     def records(self, scope: Scope) -> Sequence[Record]:
         """Every live record of the thread, oldest first."""
         return [self._open_record(found) for found in self._archive.records(scope)]
+
+    def newest(self, scope: Scope) -> Iterator[Record]:
+        """The live records of the thread, newest first, opened as they are asked for."""
+        return map(self._open_record, self._archive.newest(scope))
+
+    def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
+        """The live records that hold one of these keys, in no order; no other record is opened."""
+        found = self._archive.keyed(scope, [self._name(scope, key) for key in keys])
+        return [self._open_record(record) for record in found]
 
     def locate(self, namespace: str, record_id: str) -> Scope | None:
         """The thread of this namespace that has the record, retired or not; None when none has."""

@@ -8,7 +8,9 @@ then blocks, each deflated by itself, so that a term costs one small block and o
     0:40 1:21               each message's turn and number of terms
     app.py<TAB>0:3 1        terms: in which messages, and how often if not once; a term's block is told by its checksum
 
-Ranking is BM25 over the thread; of equals the later turn comes first.
+Ranking is BM25 over the thread, with rare words counting more than usual; of equals the later turn comes first. Only
+what has a word of the query is found. Words that begin alike (`paint`, `painted`) then count for the order, in any
+language that bends its words at the end, without a list of any language's endings.
 """
 
 from __future__ import annotations
@@ -26,7 +28,11 @@ from unabridged.errors import ArchiveError
 VERSION: Final = 1
 _SATURATION: Final = 1.2  # BM25's k1: how soon another occurrence stops to matter
 _LENGTH: Final = 0.5  # BM25's b: tool output is long by nature, so half the usual punishment for length
+_RARE: Final = 1.5  # the power of a word's rarity: a question is mostly words that stand everywhere
 _BY_PARTS: Final = 0.25  # what all the parts of a name are worth beside the name itself
+_ALIKE: Final = 0.8  # what a word is worth that begins like the one looked for
+_BEGINNING: Final = 4  # characters that words which begin alike share at least
+_MOST_BYTES: Final = 8_000_000  # of an index that is gone through for such words: beyond, it would take too long
 _BLOCK: Final = 256  # terms in a block, about
 
 
@@ -64,6 +70,18 @@ class _Segment(NamedTuple):
                 end = raw.find(b"\t", at)
                 if end > 0 and raw.find(b"\n", at + 1, end) < 0:  # in a term, not among the postings before the next
                     found.update(self._read(raw, end + 1))
+        return found
+
+    def alike(self, words: Sequence[str]) -> dict[str, dict[int, int]]:
+        """How often other words that begin like these stand in each message, by word and by the message's number."""
+        found: dict[str, dict[int, int]] = {word: {} for word in words}
+        for raw in map(_inflated, self.blocks[1:]):
+            for word, counted in found.items():
+                for at in _places(raw, b"\n" + _encoded(word[:_BEGINNING])):
+                    end = raw.index(b"\t", at)
+                    if _begin_alike(raw[at + 1 : end].decode("utf-8", "surrogatepass"), word):
+                        for number, times in self._read(raw, end + 1).items():
+                            counted[number] = counted.get(number, 0) + times
         return found
 
     def _read(self, raw: bytes, start: int) -> dict[int, int]:
@@ -175,18 +193,52 @@ def _rank(query: Query, segments: list[_Segment]) -> list[Ranked]:
     average = (sum(segment.length for segment in segments) / total or 1.0) if total else 1.0
     terms = query.terms()
     found = [{term: segment.postings(term) for term in terms} for segment in segments]
+    others = _others(query, segments, found)
     spread = {term: sum(len(postings[term]) for postings in found) for term in terms}
-    weight = {term: log(1 + (total - df + 0.5) / (df + 0.5)) * (_SATURATION + 1) for term, df in spread.items()}
+    for beside in others:
+        for term, counted in beside.items():
+            spread[term] += len(counted)
+    weight = {
+        term: log(1 + (total - df + 0.5) / (df + 0.5)) ** _RARE * (_SATURATION + 1) for term, df in spread.items()
+    }
     ranked: list[Ranked] = []
-    for segment, postings in zip(segments, found, strict=True):
+    for segment, postings, beside in zip(segments, found, others, strict=True):
         if not query.phrases and not any(postings.values()):
             continue
         messages = segment.messages()
-        scores = _scores(query, postings, weight, {n: _damp(length / average) for n, (_, length) in messages.items()})
+        damp = {n: _damp(length / average) for n, (_, length) in messages.items()}
+        scores = _scores(query, postings, weight, damp)
+        for term, counted in beside.items():
+            for number in scores.keys() & counted.keys():
+                scores[number] += _ALIKE * weight[term] * counted[number] / (counted[number] + damp[number])
         if query.phrases:
             scores = {number: scores.get(number, 0.0) for number in _with_words(segment, query)}
         ranked += [Ranked(number, messages[number][0], score) for number, score in scores.items()]
     return ranked
+
+
+def _others(
+    query: Query, segments: Sequence[_Segment], found: Sequence[Mapping[str, Mapping[int, int]]]
+) -> list[dict[str, dict[int, int]]]:
+    """For each segment the messages with words that begin like one of the query's and do not have that one itself."""
+    words = [name.whole for name in query.names if len(name.whole) > _BEGINNING and name.whole.isalpha()]
+    if not words or sum(len(block) for segment in segments for block in segment.blocks) > _MOST_BYTES:
+        return [{} for _ in segments]
+    return [
+        {
+            word: {number: times for number, times in counted.items() if number not in postings[word]}
+            for word, counted in segment.alike(words).items()
+        }
+        for segment, postings in zip(segments, found, strict=True)
+    ]
+
+
+def _begin_alike(one: str, other: str) -> bool:
+    """Whether two words differ only in a short ending."""
+    if one == other or not one.isalpha() or abs(len(one) - len(other)) > _BEGINNING:
+        return False
+    shared = max(_BEGINNING, min(len(one), len(other)) - 3)
+    return one[:shared] == other[:shared]
 
 
 def _damp(relative: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from unabridged.archive import forks, rules
@@ -60,6 +60,16 @@ class MemoryArchive:
         """Every live record of the thread, oldest first."""
         with self._lock:
             return self._thread(scope).live_records()
+
+    def newest(self, scope: Scope) -> Iterator[Record]:
+        """The live records of the thread, newest first."""
+        with self._lock:
+            return iter(self._thread(scope).newest())
+
+    def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
+        """The live records that hold one of these keys, in no order."""
+        with self._lock:
+            return self._thread(scope).keyed(keys)
 
     def retire(self, scope: Scope, record_id: str) -> None:
         """Take the record out of look-ups (undo). Its parts stay."""

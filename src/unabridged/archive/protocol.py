@@ -7,7 +7,7 @@ transaction: after it, and only after it, does the caller see the shorter list.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -102,7 +102,15 @@ class Archive(Protocol):
         ...
 
     def records(self, scope: Scope) -> Sequence[Record]:
-        """Every live record of the thread, oldest first."""
+        """Every live record of the thread, oldest first. All of them are read: a compaction asks the next two."""
+        ...
+
+    def newest(self, scope: Scope) -> Iterator[Record]:
+        """The live records of the thread, newest first, read as they are asked for: the first costs one, not all."""
+        ...
+
+    def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
+        """The live records that hold one of these keys, in no order; no other record is read."""
         ...
 
     def locate(self, namespace: str, record_id: str) -> Scope | None:

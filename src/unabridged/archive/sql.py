@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
@@ -15,6 +15,7 @@ from unabridged.archive.sql_rows import HELD, PARTS, THREAD, Prepared, Transacti
 
 STEPS: Final = ("begun", "bodies", "parts", "index", "record", "committed")
 """The moments of a `store` at which a crash is tried: all but the last leave the old state."""
+_LONGEST_PAGE: Final = 64
 
 
 class Database(Protocol):
@@ -154,6 +155,35 @@ class SqlArchive:
                 f"SELECT data FROM records WHERE thread = {THREAD} AND live = 1 ORDER BY number", names(scope)
             )
         return [sql_rows.unpack_record(scope, data) for (data,) in rows]
+
+    def newest(self, scope: Scope) -> Iterator[Record]:
+        """The live records of the thread, newest first, read as they are asked for."""
+        below, page = sql_rows.FAR, 2  # most often the first is the one
+        while True:
+            with self._database.read() as read:
+                rows = read.execute(
+                    f"SELECT number, data FROM records WHERE thread = {THREAD} AND live = 1 AND number < ? "
+                    "ORDER BY number DESC LIMIT ?",
+                    [*names(scope), below, page],
+                )
+            for number, data in rows:
+                below = number
+                yield sql_rows.unpack_record(scope, data)
+            if len(rows) < page:
+                return
+            page = min(2 * page, _LONGEST_PAGE)
+
+    def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
+        """The live records that hold one of these keys, in no order; no other record is read."""
+        found: list[Record] = []
+        with self._database.read() as read:
+            for batch, marks in batches(to_bytes(key) for key in dict.fromkeys(keys)):
+                rows = read.execute(
+                    f"SELECT data FROM records WHERE thread = {THREAD} AND live = 1 AND key IN ({marks})",
+                    [*names(scope), *batch],
+                )
+                found += [sql_rows.unpack_record(scope, data) for (data,) in rows]
+        return found
 
     def retire(self, scope: Scope, record_id: str) -> None:
         """Take the record out of look-ups (undo). Its parts stay."""

@@ -53,6 +53,14 @@ class Thread:
         live = set(self.live.values())
         return [record for record in self.records.values() if record.id in live]
 
+    def newest(self) -> list[Record]:
+        """Every live record, newest first."""
+        return [record for record in reversed(self.records.values()) if self.live.get(record.key) == record.id]
+
+    def keyed(self, keys: Sequence[str]) -> list[Record]:
+        """The live records that hold one of these keys."""
+        return [self.records[self.live[key]] for key in dict.fromkeys(keys) if key in self.live]
+
     def retire(self, record_id: str) -> bool:
         """Take the record out of look-ups; whether it was in them."""
         record = self.records.get(record_id)
