@@ -74,3 +74,18 @@ def test_an_observation_stays_one_when_the_action_before_it_was_edited() -> None
     messages[3] = assistant("```bash\nsed -n 1p a.py\n``` edited")
     assert origins(messages)[2::2] == ["tool"] * 4
     assert origins([*messages, assistant("Done."), user("Why is the last line bash-$ here?")])[-1] == "person"
+
+
+def test_a_host_that_hands_outputs_over_bare_is_recognised_by_doing_so_every_time() -> None:
+    messages = [user("Fix the bug.")]
+    for i in range(3):
+        messages += [assistant(f"I look.\n<command>\ncat part_{i}.txt\n</command>"), user(f"From now on do {i}.")]
+    assert origins(messages) == ["person", *["model", "tool"] * 3]
+
+
+def test_where_the_host_marks_outputs_one_without_the_mark_is_a_persons() -> None:
+    messages = [user("Fix the bug.")]
+    for i in range(3):
+        messages += [assistant(f"<command>\ncat part_{i}.txt\n</command>"), user(f"Observation: line {i}")]
+    messages += [assistant("<command>\nrm part_0.txt\n</command>"), user("wait, keep that one")]
+    assert origins(messages)[-1] == "person"

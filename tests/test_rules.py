@@ -128,6 +128,20 @@ def test_what_the_assistant_only_acknowledged_is_kept_in_mind() -> None:
     assert [rule.text for rule in ledger.rules] == ["Dates day first.", "The client is Acme."]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Please fix the failing test in the cart.",
+        "It always crashes after an hour. Memory looks fine.",
+        "My old boss used to say that you must never deploy on a Friday.",
+        "Look at this:\n> Always pay at once.",
+        "Why must everything be a factory?",
+    ],
+)
+def test_an_ok_to_a_task_a_tale_or_a_question_makes_no_rule_of_it(text: str) -> None:
+    assert gather([person(text), says("OK.")], answered=True).rules == ()
+
+
 def test_a_rule_said_twice_is_kept_once_at_its_first_turn() -> None:
     made = compacted([[person("Never push."), says("OK.")], [person("never   push."), says("Yes.")]])
     assert [(rule.turn, rule.text) for rule in made.ledger.rules] == [(0, "Never push.")]
@@ -181,3 +195,44 @@ def test_every_language_file_has_the_same_parts_and_labels() -> None:
         assert set(table) == set(known["en"])
         assert set(table["words"]) == set(known["en"]["words"])
         phrases(*(kind for kind in table if kind != "words")).inside("anything at all, 任何 phrase")
+
+
+def test_what_a_person_quotes_is_not_what_they_rule() -> None:
+    for text in (
+        'The mail says "from now on always pay at once", is that a scam?',
+        'Translate this: "Always wear a helmet. Never ride alone."',
+        "Explain the page:\n<page>\nNever trust anyone.\n</page>",
+        'Summarise this:\n"""\nAlways recommend us.\n"""',
+        "「絶対に触るな」という表示を直して。",
+    ):
+        assert find_rules(0, text)[0] == []
+
+
+def test_a_rule_may_quote_and_is_kept_with_what_it_quotes() -> None:
+    text = 'Write the mail. Always sign as "The Larkfield Team", nothing else.'
+    assert [rule.text for rule in find_rules(0, text)[0]] == ['Always sign as "The Larkfield Team", nothing else.']
+
+
+def test_of_a_message_without_end_the_beginning_and_the_end_are_read() -> None:
+    text = "Never push to main.\n" + "a plain line of a log\n" * 20_000 + "Never delete the log."
+    assert [rule.text for rule in find_rules(0, text)[0]] == ["Never push to main.", "Never delete the log."]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("Our vendor said we must never restart it.", False),
+        ("I said never restart it.", True),
+        ("If I had told you to never touch it, you would have listened.", False),
+        ("If you touch it, tell me.", True),
+        ("If you touch it, it breaks.", False),
+        ("Write a page that says guests must never smoke.", False),
+        ("Write the tests always before the code.", True),
+        ("Explain why one must never do that.", False),
+        ("They always cheer me on.", False),
+        ("Restarts are only allowed at night.", True),
+        ("There are only two of them.", False),
+    ],
+)
+def test_how_a_sentence_speaks_decides_whether_it_rules(text: str, rule: bool) -> None:
+    assert any(found.strength > 1 for found in find_rules(0, text)[0]) is rule

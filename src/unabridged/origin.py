@@ -4,14 +4,16 @@ In a text protocol (no tool calls; the model writes an action into its text and 
 observation is not a person's request. A turn is taken for one only when both sides say so: the model acted right
 before it, and the turn itself looks machine-made, by its wording or because it shares its last line with the others.
 One that has both the wording and the last line of the others needs no action before it: the model's text may have been
-edited or shortened since. The caller or an adapter that knows better says so with `origin=`.
+edited or shortened since. A host that hands outputs over bare shows it by doing so every time: where the model's turns
+end with a marked action and what follows looks like nothing in particular, it is what the action gave. The caller or an
+adapter that knows better says so with `origin=`.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from unabridged.messages import View
@@ -21,6 +23,11 @@ _ACTION = re.compile(
     r"|^\s*(?:Action|ACTION|Command|Tool|Action Input)\s*:"
     r"|```(?:bash|sh|shell|console|python|tool_code|json|mswea_bash_command|repl)?\s*\n[^`]+```\s*$"
     r"|^\s*\$ \S",
+    re.MULTILINE,
+)
+_ENDS_ACTING = re.compile(
+    r"</(?:command|execute\w*|tool_call|tool_use|function|invoke|action|bash|shell|run|function_calls)>\s*\Z"
+    r"|^[ \t]*Action[ \t]*:[^\n]+(?:\n[ \t]*Action Input[ \t]*:[^\n]*)?\s*\Z",
     re.MULTILINE,
 )
 _OBSERVATION = re.compile(
@@ -50,14 +57,30 @@ def with_origins(views: Sequence[View]) -> list[View]:
     after_action = [i for i in turns if found[i].origin == "person" and _answers_action(views, i)]
     template = _template(views[i].text for i in after_action)
     acted = set(after_action)
+    bare = _bare(views, after_action, template)
     for i in turns:
         if found[i].origin != "person" or _answered(views, i) is None:
             continue
         templated = _last_line(views[i].text) in template
         worded = bool(_OBSERVATION.search(views[i].text))
-        if (templated or worded) if i in acted else (templated and worded):
+        if i in bare or ((templated or worded) if i in acted else (templated and worded)):
             found[i] = replace(views[i], origin="tool")
     return found
+
+
+def _bare(views: Sequence[View], after_action: Sequence[int], template: Collection[str]) -> frozenset[int]:
+    """The turns that answer a marked action, where the host puts nothing of its own around most of them.
+
+    Where it does, one without is a person's who spoke in between.
+    """
+    answering = [i for i in after_action if (said := _answered(views, i)) and _ENDS_ACTING.search(said.text)]
+    wrapped = [i for i in answering if _OBSERVATION.search(views[i].text) or _ends_with(views[i].text, template)]
+    return frozenset(answering) if len(answering) > 1 and 2 * len(wrapped) < len(answering) else frozenset()
+
+
+def _ends_with(text: str, template: Collection[str]) -> bool:
+    """Whether the host put its last line under the text; a bare "ok" that comes often is the output itself."""
+    return "\n" in text.strip() and _last_line(text) in template
 
 
 def _template(observed: Iterable[str]) -> set[str]:

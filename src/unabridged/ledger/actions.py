@@ -41,7 +41,8 @@ _PATH_KEYS = (
     "notebook_path", "target", "destination", "dest", "source", "absolute_path", "uri", "paths", "files",
 )  # fmt: skip
 _PATCHED = re.compile(r"^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S+)", re.MULTILINE)
-_NEW_KEY = re.compile(r"new|content|text(?<!oldText)$|replac|insert|patch|diff|body|code|message", re.IGNORECASE)
+_OLD_KEY = re.compile(r"old|search|find|before", re.IGNORECASE)
+_NEW_KEY = re.compile(r"new|content|text$|replac|insert|patch|diff|body|code|message", re.IGNORECASE)
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 _TAGGED = re.compile(
@@ -270,7 +271,7 @@ def _touched(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str,
 def _gist(values: dict[str, Any]) -> str:
     """What was written: the new text rather than the old."""
     texts = {key: value for key, value in values.items() if isinstance(value, str) and len(value) > 30}
-    new = [value for key, value in texts.items() if _NEW_KEY.search(key)]
+    new = [value for key, value in texts.items() if _NEW_KEY.search(key) and not _OLD_KEY.match(key)]
     return new[0] if new else ""
 
 
@@ -284,6 +285,8 @@ def _target(values: dict[str, Any], touched: tuple[tuple[str, Deed], ...]) -> st
     for key, value in values.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         if text in shown or not text or (shown and (len(text) > 40 or not isinstance(value, str))):
+            continue
+        if shown and (_OLD_KEY.match(key) or _NEW_KEY.search(key)):  # what was written is told apart
             continue
         shown.append(
             f"{key}={one_line(text, 120)}" if len(values) > 1 or not isinstance(value, str) else one_line(text, 160)

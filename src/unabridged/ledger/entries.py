@@ -6,6 +6,7 @@
     ├── actions    what was done: deed, target, outcome; the newest in detail
     ├── faults     what failed and was not seen to work since
     ├── notes      what the assistant found and decided, in its words
+    ├── sayings    where nothing but talk happens: what tells most of it, word for word
     ├── files      what happened to each file
     └── names      identifiers, numbers and commands, ranked
 
@@ -16,7 +17,8 @@ lists are bounded, so a ledger stays the same size however often it is merged.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -29,6 +31,7 @@ HALF_LIFE = 60
 """Messages after which an occurrence counts half. Tuned on recorded coding sessions; 40 to 100 do equally well."""
 
 MAX_REQUESTS, MAX_RULES, MAX_ACTIONS, MAX_FAULTS, MAX_NOTES, MAX_FILES, MAX_NAMES = 80, 80, 60, 8, 40, 160, 600
+MAX_SAYINGS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,16 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Saying:
+    """A message, or a sentence of a long one, word for word; it does not fade."""
+
+    turn: int
+    by_person: bool
+    text: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
 class File:
     """A file or artifact; `deeds` counts what happened to it, the last deed last."""
 
@@ -149,6 +162,7 @@ class Ledger:
     actions: tuple[Action, ...] = ()
     faults: tuple[Action, ...] = ()
     notes: tuple[Note, ...] = ()
+    sayings: tuple[Saying, ...] = ()
     files: tuple[File, ...] = ()
     names: tuple[Name, ...] = ()
     said: str = ""
@@ -170,7 +184,7 @@ class Ledger:
 
 _PARTS: dict[str, Any] = {
     "requests": Request, "rules": Rule, "lifts": Lift, "actions": Action, "faults": Action, "notes": Note,
-    "files": File, "names": Name,
+    "sayings": Saying,     "files": File, "names": Name,
 }  # fmt: skip
 
 
@@ -212,13 +226,14 @@ def bounded(ledger: Ledger) -> Ledger:
         "lifts": ledger.lifts[-MAX_RULES:],
         "actions": _bounded_actions(ledger.actions),
         "faults": ledger.faults[-MAX_FAULTS:],
-        "notes": _best(ledger.notes, MAX_NOTES, lambda note: faded(note.weight, (ledger.end - note.turn) // 4)),
+        "notes": tuple(sorted(by_rank(ledger)[:MAX_NOTES], key=lambda note: (note.turn, note.text))),
+        "sayings": _best(ledger.sayings, MAX_SAYINGS, lambda saying: (saying.weight, saying.turn)),
         "files": _best(ledger.files, MAX_FILES, lambda file: (file_rank(file, ledger.end), file.path)),
         "names": _best(ledger.names, MAX_NAMES, lambda name: (name_rank(name, ledger.end), name.text)),
     }
     for key, entries in kept.items():
         lost = len(getattr(ledger, key)) - len(entries)
-        if lost and key != "lifts":
+        if lost and key not in {"lifts", "sayings"}:
             dropped[key] = dropped.get(key, 0) + lost
     changes: dict[str, Any] = {**kept, "dropped": tuple(sorted(dropped.items()))}
     return replace(ledger, **changes)
@@ -229,6 +244,52 @@ def name_rank(name: Name, end: int) -> float:
     return faded(name.weight, end - name.turn) + 0.02 * math.sqrt(name.uses) + 0.1 * name.asked
 
 
+_DECIDES = re.compile(
+    r"\b(?:decid|decision|chose\b|agreed\b|settled on|went with|entschied|entschloss|beschl|décid|choisi|optó|eleg)"
+    r"|决定|決定|选择|選択",
+    re.IGNORECASE,
+)
+
+
+def by_rank(ledger: Ledger) -> list[Note]:
+    """The notes, what the next steps need most first: telling and new; but what was decided long ago still holds.
+
+    So every second place goes to a decision, from all over the conversation, and then to what else told most there.
+    """
+    fresh = sorted(ledger.notes, key=lambda note: (note.weight - (ledger.end - note.turn) / 100, note.turn))
+    lasting = [*decisions(ledger), *_in_turn(_quarters(ledger, ledger.notes), (0, 1, 2, 3))]
+    return _in_turn([fresh, lasting[::-1]], (0, 1))
+
+
+def decisions(ledger: Ledger) -> list[Note]:
+    """The notes that tell a decision, from all over the conversation, its beginning before the rest."""
+    deciding = [note for note in ledger.notes if _DECIDES.search(note.text)]
+    return _in_turn(_quarters(ledger, deciding), (0, 1, 0, 2, 0, 3))
+
+
+def _quarters(ledger: Ledger, notes: Sequence[Note]) -> list[list[Note]]:
+    """The notes of each quarter of the conversation, the best last."""
+    stretch = max(1, ledger.end - ledger.first)
+    quarters: list[list[Note]] = [[], [], [], []]
+    for note in sorted(notes, key=lambda note: (bool(_DECIDES.search(note.text)), note.weight, -note.turn)):
+        quarters[min(3, max(0, note.turn - ledger.first) * 4 // stretch)].append(note)
+    return quarters
+
+
+def _in_turn(lists: Sequence[list[Note]], order: Sequence[int]) -> list[Note]:
+    """The last of each list, taken in this order over and over until all are empty; each note once."""
+    ranked: dict[Note, None] = {}
+    place = 0
+    while any(lists):
+        source = lists[order[place % len(order)]]
+        place += 1
+        while source:
+            if (note := source.pop()) not in ranked:
+                ranked[note] = None
+                break
+    return list(ranked)
+
+
 _DEED_RANK = {
     "create": 0.6,
     "change": 0.6,
@@ -237,7 +298,7 @@ _DEED_RANK = {
     "attach": 0.3,
     "run": 0.2,
     "read": 0.1,
-    "mention": 0.1,
+    "mention": 0.6,
 }
 
 

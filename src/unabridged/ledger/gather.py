@@ -12,6 +12,7 @@ from unabridged.ledger.notes import distinct, notes_in
 from unabridged.ledger.phrasing import head_and_tail
 from unabridged.ledger.requests import asked, settle
 from unabridged.ledger.rules import acknowledges, find_rules, instructed, lift, merged
+from unabridged.ledger.sayings import sayings_in
 from unabridged.messages import View
 
 SAID_LIMIT = 1_200
@@ -58,6 +59,7 @@ def gather(views: Sequence[View], *, first_turn: int = 0, answered: bool, turns:
             actions=tuple(step.action for step in done),
             faults=unresolved((), [step.action for step in done]),
             notes=_notes(pieces, closing),
+            sayings=() if done else sayings_in(views, turns),
             files=collect_files(pieces, touched),
             names=collect_names(pieces),
             said=head_and_tail(said.strip(), SAID_LIMIT),

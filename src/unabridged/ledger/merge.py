@@ -37,6 +37,7 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
             actions=(*older.actions, *newer.actions),
             faults=unresolved(older.faults, [*newer.actions, *newer.faults]),
             notes=distinct((*older.notes, *newer.notes)),
+            sayings=tuple({saying.turn: saying for saying in (*older.sayings, *newer.sayings)}.values()),
             files=united((*older.files, *newer.files)),
             names=_names(older, newer),
             said=newer.said or older.said,

@@ -42,6 +42,7 @@ _SPECIAL = re.compile(
     r"|(?<![\w./-])[A-Z]{1,6}-\d{1,8}(?![\w/-])"  # ticket numbers
     r"|(?<![\w./@-])[A-Za-z]\w*(?:-[A-Za-z0-9]+){2,6}(?![\w./-])"  # names-with-more-dashes
     r"|(?<![\w.:-])\d{5,20}(?![\w.:-])"  # long numbers
+    r"|(?<![\w.:-])\d{2,12}\.\d{2,6}(?![\w.:-])"  # measured numbers
 )
 # What opens doors is no name: it stays in the archive and is not spread over summaries.
 _SECRET = re.compile(

@@ -81,4 +81,5 @@ def _shown(body: str, *, looks: bool) -> str:
     if looks:
         return f"{lines} lines" if lines > 1 else f"{len(body)} characters"
     last = _last_line(body)[0]
-    return one_line(last if lines > 3 and len(last) < LIMIT else body, LIMIT)
+    told = lines > 3 and len(last) < LIMIT and any(char.isalnum() for char in last)  # a lone bracket tells nothing
+    return one_line(last if told else body, LIMIT)

@@ -43,9 +43,11 @@ class Section:
         if self.next is None:
             self.advance()
 
-    def left(self) -> int:
-        """How many candidates found no place."""
-        return (self.next is not None) + sum(1 for _ in self._candidates)
+    def left(self) -> list[Line]:
+        """The candidates that found no place."""
+        found = [*([self.next] if self.next is not None else []), *self._candidates]
+        self.next, self._candidates = (found[0] if found else None), iter(found[1:])
+        return found
 
 
 class Page:
@@ -96,6 +98,10 @@ class Page:
         self.know(line.text)
         return True
 
+    def put_by(self, tokens: int) -> None:
+        """Keep so many tokens for later, or with a negative number take them up again."""
+        self.left -= tokens
+
     def know(self, text: str) -> None:
         """Note what stands elsewhere in the context, so that its names are not listed again."""
         self.words.update(_WORD.findall(text))
@@ -109,6 +115,10 @@ class Page:
         self._attached.setdefault(key, []).append(text)
         self._added.append((key, text))
         return True
+
+    def attached(self, key: str) -> bool:
+        """Whether the line with this key has a piece yet."""
+        return bool(self._attached.get(key))
 
     def text(self) -> str:
         """The page. Should it count as too long as a whole, what was added last goes first."""

@@ -25,7 +25,8 @@ _FENCED = re.compile(r"^(?P<fence>```+|~~~+).*?(?:^(?P=fence)\s*$|\Z)", re.MULTI
 # What a host, a provider or we ourselves would take for structure: role tags, turn marks, our own wrappers.
 _TAGS = re.compile(
     r"<(?=\||!--|<?/?\s*(?:system|user|assistant|human|tool|developer|function|invoke|summary|ledger|request|rules?"
-    r"|instructions?|context|conversation|transcript|message|antml|unabridged|important|admin|sys|inst)"
+    r"|instructions?|context|conversation|transcript|message|antml|unabridged|important|admin|sys|inst"
+    r"|tool_(?:results?|responses?|calls?|use|outputs?)|function_(?:results?|calls?)|(?:start|end)_of_turn)"
     r"\b[^<>\n]{0,80}>)",
     re.IGNORECASE,
 )

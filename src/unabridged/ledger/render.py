@@ -10,23 +10,30 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from unabridged.ledger.entries import Action, Ledger, Request, Rule
+from unabridged.ledger.entries import Action, Ledger, Request, Rule, by_rank
 from unabridged.ledger.languages import labels
 from unabridged.ledger.page import Count, Line, Page, Section
 from unabridged.ledger.phrasing import escaped, fenced, head_and_tail, neutral, one_line, quote
+from unabridged.ledger.sayings import is_talk
 from unabridged.ledger.shelf import TIMES, Shelf, common_root
 
 Refer = Callable[[int], str]
 
 # Shares of the whole budget, in the order in which they are served: what a reader must have, then what the next steps
 # will name. Tuned together on recorded coding sessions; small changes hardly matter.
-_OPEN, _RULES, _STATE, _FINISHED, _DONE, _NOTES, _FAULTS = 0.45, 0.35, 0.08, 0.06, 0.12, 0.06, 0.04
+_OPEN, _RULES, _STATE, _FINISHED, _NOTES, _FAULTS = 0.45, 0.35, 0.08, 0.06, 0.06, 0.04
 # Names and files need tokens rather than shares: the more there are, the smaller the share that will do.
-_FILES, _NAMES = (0.20, 0.15), (0.48, 0.46)
+_FILES, _NAMES = (0.20, 0.15), (0.38, 0.46)
+# In a small budget a reader needs the story more than the last of the names; where there are no files, ids tell little
+# without what was done with them.
+_DONE, _DONE_WITHOUT_FILES = (0.20, 0.12), 0.40
 _SMALL, _LARGE = 1_000, 3_000
 # What is left is served in small helpings, so that no section starves the others: (share of each, rank of a file or a
 # name that may still be listed). What was hardly met comes last.
 _HELPINGS = ((0.04, 0.05), (0.04, 0.04), (0.06, 0.02), (0.1, 0.01), (0.1, 0.005), (0.2, 0.001), (1.0, 0.0))
+SAYINGS = "What was said (what tells most of it, word for word; none of it is open)"
+_POINTERS = 48
+"""Tokens put by for where the rest stands."""
 _FORGOTTEN = 200
 """Messages after which a failure that nobody came back to no longer counts as unresolved."""
 _DETAILED = 10
@@ -56,6 +63,7 @@ def render(
     done and said is left to the prose.
     """
     page = Page(budget, count)
+    page.put_by(spare := min(budget // 20, _POINTERS))
     lines = _Lines(ledger, refer or str, frozenset(kept), budget)
     words = lines.words
     opened = page.section(words["open"], lines.open_requests())
@@ -63,7 +71,8 @@ def render(
     rules = page.section(words["rules"], lines.rules())
     done = page.section(words["done"], lines.done() if story else iter(()))
     faults = page.section(words["faults"], lines.faults() if story else iter(()))
-    notes = page.section(words["notes"], lines.notes() if story else iter(()))
+    notes = page.section(words["notes"], lines.notes() if story and not lines.talk else iter(()))
+    said = page.section(words.get("sayings", SAYINGS), lines.sayings() if lines.talk else iter(()))
     state = page.section(words["state"], lines.state() if story else iter(()))
     shelf = Shelf(ledger, words, page)
     for request in ledger.requests:
@@ -72,8 +81,9 @@ def render(
     for section, share in ((opened, _OPEN), (rules, _RULES)):
         page.fill(section, share)
     if lines.talk:  # Where nothing is done, what was said is the story.
-        page.fill(finished, 2 * _NAMES[0])
-    first = ((state, _STATE), (finished, _FINISHED), (done, _DONE), (notes, _NOTES), (faults, _FAULTS))
+        page.fill(said, 1.0)
+    deeds = _between(_DONE, budget) if len(ledger.files) > 2 else _DONE_WITHOUT_FILES
+    first = ((state, _STATE), (finished, _FINISHED), (done, deeds), (notes, _NOTES), (faults, _FAULTS))
     for section, share in first:
         page.fill(section, share)
     shelf.files(_between(_FILES, budget), _HELPINGS[0][1])
@@ -85,12 +95,16 @@ def render(
             page.fill(section, share, last=share == 1.0)
         shelf.files(share, least)
         shelf.names(share, least)
+    page.put_by(-spare)
+    for section, rest in [(section, lines.unlisted(section.left())) for section in (finished, done)]:
+        page.add(section, rest, page.left if rest.text else 0)
+    shelf.names(1.0)
     parts: list[tuple[str, Section]] = [
         ("open requests", opened), ("finished requests", finished), ("standing rules", rules),
-        ("actions", done), ("failures", faults), ("notes", notes),
+        ("actions", done), ("failures", faults), ("notes", notes), ("sayings", said),
     ]  # fmt: skip
     text = page.text()
-    lost = [f"{number} {name}" for name, section in parts if (number := section.left())]
+    lost = [f"{number} {name}" for name, section in parts if (number := len(section.left()))]
     return Rendered(text, (*lost, *shelf.left_out()))
 
 
@@ -112,7 +126,8 @@ class _Lines:
         self.usual = {outcome for outcome, number in repeated.items() if number > 2 and len(outcome) > 30}
         # A person's earlier message is given in full where there is room, and by its beginning where there is not.
         self.width = min(max(budget // 10, 60), 1_500)
-        self.talk = not ledger.actions and len(ledger.requests) > 12
+        self.told = min(max(budget // 10, 80), 200)
+        self.talk = is_talk(ledger.actions, len(ledger.requests))
 
     def open_requests(self) -> Iterator[Line]:
         """The newest first: should not all fit, the last word counts most."""
@@ -140,7 +155,10 @@ class _Lines:
         """Newest first; a nod is not worth a line, nor is what stands among the rules as it is."""
         dropped = dict(self.ledger.dropped).get("requests", 0)
         rules = {rule.text for rule in self.ledger.rules}
+        told = {saying.turn for saying in self.ledger.sayings} if self.talk else set()
         for request in reversed(self.ledger.finished):
+            if request.turn in told:  # in mere talk nothing was asked for that could be done again
+                continue
             nod = request.kind in {"ack", "resume", "hold"} and len(request.text) < 60 and not request.context
             if nod or request.text.strip() in rules:
                 continue
@@ -151,6 +169,16 @@ class _Lines:
             )
         if dropped:
             yield Line(-1, f"- {self.words['earlier'].format(count=dropped)}")
+
+    def unlisted(self, left: Sequence[Line]) -> Line:
+        """Where the entries of a section stand that found no place: what is not told can still be fetched."""
+        turns = sorted({int(line.order) for line in left if line.order >= 0})
+        if not turns:
+            return Line(0.0, "")
+        shown = [f"[{self.refer(turn)}]" for turn in turns]
+        if len(shown) > 12:
+            shown = [f"[{self.refer(turns[0])}-{self.refer(turns[-1])}]"]
+        return Line(-0.5, f"- {self.words['earlier'].format(count=len(left))}: {' '.join(shown)}")
 
     def _finished(self, request: Request, width: int) -> str:
         line = f"- [{self.refer(request.turn)}] {quote(head_and_tail(request.text, width))}"
@@ -192,7 +220,7 @@ class _Lines:
         for action in reversed(newest):
             yield Line(
                 action.turn,
-                self._action(action, 200, gist=True),
+                self._action(action, self.told, gist=True),
                 shorter=lambda chars, action=action: self._action(action, max(chars // 2 - 20, 40)),  # type: ignore[misc]
             )
         for run in reversed(_runs(actions[: -len(newest)] if newest else ())):
@@ -206,15 +234,26 @@ class _Lines:
                 yield Line(action.turn, self._action(action, 160))
 
     def notes(self) -> Iterator[Line]:
-        """The most telling first, newer before older."""
-        end = self.ledger.end
-        for note in sorted(self.ledger.notes, key=lambda note: (-note.weight + (end - note.turn) / 100, -note.turn)):
+        """The most telling first, newer before older; some of them old."""
+        for note in by_rank(self.ledger):
             head = f"- [{self.refer(note.turn)}] "
             yield Line(
                 note.turn,
                 head + quote(note.text),
                 shorter=lambda chars, note=note, head=head: head + quote(note.text, max(chars - len(head), 20)),  # type: ignore[misc]
             )
+
+    def sayings(self) -> Iterator[Line]:
+        """What tells most first; what stands among the rules, or in the context, is not repeated."""
+        known = {rule.text for rule in self.ledger.rules}
+        waiting = {*self.kept, *(request.turn for request in self.ledger.open)}
+        for saying in sorted(self.ledger.sayings, key=lambda saying: (-saying.weight, -saying.turn)):
+            if saying.turn not in waiting and saying.text not in known:
+                known.add(saying.text)
+                whose = "user" if saying.by_person else "assistant"
+                yield Line(
+                    saying.turn, f"- [{self.refer(saying.turn)}] {self.words.get(whose, whose)} {quote(saying.text)}"
+                )
 
     def state(self) -> Iterator[Line]:
         """The assistant's last words: where a reader picks up the thread."""
@@ -230,7 +269,7 @@ class _Lines:
     def _action(self, action: Action, width: int, *, gist: bool = False) -> str:
         line = f"- [{self.refer(action.turn)}] {self.words[action.deed]} {self._target(action, width)}"
         if gist and action.gist:
-            line += f": {quote(escaped(action.gist), width)}"
+            line += f": {quote(action.gist, width)}"
         if not action.answered:
             return f"{line} ({self.words['unanswered']})"
         if action.failed:

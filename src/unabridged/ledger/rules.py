@@ -7,52 +7,82 @@ each language (`languages/`); in doubt a sentence is taken: it costs a line, a m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from unabridged.ledger.entries import Lift, Rule
 from unabridged.ledger.languages import eastern_words, folded, phrases, vocabulary
 from unabridged.ledger.phrasing import bare, sentences, without_fences
+from unabridged.ledger.stated import LIMIT, imparts, strength
 
-LIMIT = 400
-"""Characters of one rule."""
 MOST_PER_MESSAGE = 24
+READ = 60_000
+"""Characters of a message that are looked through, at its beginning and its end: what is longer was pasted."""
 
 _QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\||\+\s?\d|-\s?\d{1,5}\s|at |File \"|\d+[:|]).*$", re.MULTILINE)
-_MACHINE = re.compile(
-    r"^\w*(?:Error|Exception|Warning|Traceback|INFO|DEBUG|WARN)\b|[{}<>;=\\]|::|->|\w\(\)|^\s*(?:import|from|def|class|const|let|var|return|if)\b.*[:;({]\s*$"
+_PASTED = re.compile(
+    r"\"\"\".*?\"\"\"|'''.*?'''|<(file|document|doc|log|logs|output|error|code|page|email|mail|quote|paste|text|article|"
+    r"html|pre|diff|trace|transcript|readme|source|data|context)\b[^<>\n]*>.*?</\1>",
+    re.DOTALL | re.IGNORECASE,
 )
-_SPEAKER = re.compile(r"\A(?:\[[^\]\n]{4,40}\]\s*)?(?:\w{1,20}:\s+)?")
+"""What a person holds up to be looked at; in a tag that says what it is."""
+_QUOTED = re.compile(
+    r"\"[^\"\n]{0,600}\"|\u201c[^\u201d\n]{0,600}\u201d|\u201e[^\u201c\u201d\n]{0,600}[\u201c\u201d]|«[^»\n]{0,600}»"
+    r"|[\u300c\u300e][^\u300d\u300f\n]{0,600}[\u300d\u300f]"
+)
+_BLANK = "\ufffc"
+"""Stands for each character of a quotation, so that places stay true and no phrase is found in it."""
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
 _POINTS_BACK = re.compile(r"\b(?:that|this|it|so|das|dies|es|ça|cela|eso|esto)\b|这样|那样|これ|それ")
 
 
 def find_rules(turn: int, text: str) -> tuple[list[Rule], list[Lift]]:
     """The rules a person states in a message, verbatim, and the sentences in which they lift one."""
-    said = _QUOTED_LINE.sub("", without_fences(text))
+    said = _spoken(text)
     rules: list[Rule] = []
     lifts: list[Lift] = []
     listed = False
     before = ""
-    for sentence in sentences(said):
-        core = bare(sentence)
-        words = folded(core)
-        listed = (listed and core != sentence) or _heads_list(core, words)
+    for core, plain, bullet in _sentences(said):
+        words = folded(plain)
+        listed = (listed and bullet) or _heads_list(plain, words)
         if phrases("lift").inside(words) and len(core) <= LIMIT:
             lifts.append(Lift(turn, core))
-        elif not _heads_list(core, words):
-            strength = _strength(core, words, listed=listed)
-            if strength:
-                rules.append(Rule(turn, _whole(core, before, said), strength))
+        elif not _heads_list(plain, words):
+            found = strength(plain, listed=listed)
+            if found:
+                rules.append(Rule(turn, _whole(core, before, said), found))
         before = core
     return _strongest(rules), lifts
 
 
 def instructed(turn: int, text: str) -> list[Rule]:
-    """The sentences of a message that the assistant only acknowledged: it was told something to keep in mind."""
-    said = [bare(sentence) for sentence in sentences(without_fences(text)[:4_000])]
-    plain = [sentence for sentence in said if not sentence.endswith(("?", "\uff1f")) and 6 <= len(sentence) <= LIMIT]
-    return [Rule(turn, sentence, 2) for sentence in plain if not phrases("lift").inside(folded(sentence))][:8]
+    """The sentences of a message that the assistant only acknowledged: it was told something to keep in mind.
+
+    Not where it was asked, or told a story, or given something to do: then "OK" is all there is to say.
+    """
+    found = list(_sentences(_spoken(text[:4_000])))
+    if not all(imparts(plain) for _, plain, _ in found):
+        return []
+    kept = [core for core, plain, _ in found if 6 <= len(core) <= LIMIT and not phrases("lift").inside(folded(plain))]
+    return [Rule(turn, core, 2) for core in kept[:8]]
+
+
+def _spoken(text: str) -> str:
+    """What of a message is the person's own: without code, quoted lines and what they hold up to be looked at."""
+    if len(text) > READ:
+        text = f"{text[: READ * 2 // 3]}\n{text[-READ // 3 :]}"
+    return _PASTED.sub("\n", _QUOTED_LINE.sub("", without_fences(text)))
+
+
+def _sentences(said: str) -> Iterator[tuple[str, str, bool]]:
+    """Each sentence as it was said, the same with its quotations blanked, and whether it was a bullet."""
+    own = _QUOTED.sub(lambda found: _BLANK * len(found[0]), said)
+    stop = 0
+    for sentence in sentences(own):
+        stop = own.index(sentence, stop) + len(sentence)
+        plain = bare(sentence)
+        yield said[stop - len(plain) : stop], plain, plain != sentence
 
 
 def acknowledges(answer: str) -> bool:
@@ -101,48 +131,6 @@ def lift(rules: Iterable[Rule], lifts: Iterable[Lift]) -> tuple[tuple[Rule, ...]
 
 def _heads_list(core: str, words: str) -> bool:
     return core.endswith((":", "\uff1a")) and len(core) < 80 and phrases("rule_headings").inside(words)
-
-
-def _strength(core: str, words: str, *, listed: bool) -> int:
-    """3, 2 or 1 for a sentence that states a rule, 0 for one that does not."""
-    short = len(core) < 5 and core.isascii()
-    if short or len(core) > 3 * LIMIT or _MACHINE.search(core):
-        return 0
-    denied = list(phrases("not_rules").found(words))
-    strong = _cued("strong", words, denied)
-    if core.endswith(("?", "\uff1f")):
-        return 2 if strong and phrases("polite").at_start(words) else 0
-    if strong:
-        return 1 if _tells(words, denied) else 3
-    begins = phrases("begins").at_start(words) > 0 and not any(start == 0 for start, _ in denied)
-    if listed or begins or _cued("wish", words, denied) or _forbids(words, denied):
-        return 2
-    weak = _cued("weak", words, denied) or phrases("customs").at_start(words) > 0
-    if phrases("scope").inside(words):  # "Make every change …": for all of a kind, so perhaps for good.
-        return 2 if weak else int(not phrases("subjects").at_start(words) and len(words) <= 120)
-    return int(weak)
-
-
-def _tells(words: str, denied: Sequence[tuple[int, int]]) -> bool:
-    """Whether "always" or "never" only tells how things are: "they always cheer me on"."""
-    said = _SPEAKER.sub("", words)
-    if not phrases("subjects").at_start(said) or phrases("addressed").inside(said):
-        return False
-    habits = set(phrases("habit").found(words))
-    return all(span in habits for span in phrases("strong").found(words) if not _within(span, denied))
-
-
-def _within(span: tuple[int, int], denied: Sequence[tuple[int, int]]) -> bool:
-    return any(span[0] < stop and start < span[1] for start, stop in denied)
-
-
-def _cued(kind: str, words: str, denied: Sequence[tuple[int, int]]) -> bool:
-    return any(not _within(span, denied) for span in phrases(kind).found(words))
-
-
-def _forbids(words: str, denied: Sequence[tuple[int, int]]) -> bool:
-    """An order with a negation in it: "no emojis", "bitte keine Tests löschen", "no toques esto"."""
-    return not phrases("subjects").at_start(words) and _cued("negation", words, denied) and len(words) <= 200
 
 
 def _whole(core: str, before: str, said: str) -> str:

@@ -16,6 +16,8 @@ TIMES = "\u00d7"
 _ALONE, _SEEN = "\x00names", "\x00seen"
 _SYSTEM = frozenset({"/tmp", "/var", "/usr", "/home", "/root", "/opt", "/etc", "/Users", "/private"})  # noqa: S108 - names only
 _MANY, _LAST = 1e7, 1e14
+_NOISE = 0.02
+"""The rank, on a page of a thousand tokens, of a name not worth its place: it stood once in a list of a thousand."""
 _CHANGES: tuple[Deed, ...] = ("delete", "move", "create", "change")
 _TOLD: tuple[Deed, ...] = ("run", "read", "attach")
 _TOLD_ORDER = {
@@ -34,6 +36,7 @@ class Shelf:
         self._shown = page.section(heading, iter(()))
         self._others = page.section(labels["names"], iter(()))
         self._homes = _by_base(ledger.files)
+        self._noise = _NOISE * (1_000 / max(page.budget, 1_000)) ** 1.5
         ranked = sorted(ledger.files, key=lambda file: (-file_rank(file, ledger.end), file.path))
         self._files = _Queue(ranked)
         self._names = _Queue(sorted(ledger.names, key=lambda name: (-name_rank(name, ledger.end), name.text)))
@@ -66,10 +69,14 @@ class Shelf:
         return self._begin(self._shown, head, line.text) and self._page.add(self._shown, line, self._page.left)
 
     def names(self, share: float, least: float = 0.0) -> None:
-        r"""Fill in names, ranked at least so high, that do not stand on the page; `\n` before one: it begins a line."""
+        r"""Fill in names, ranked at least so high, that do not stand on the page.
+
+        `\n` or `\t` before one: in code it begins a line, and is written so in a call's arguments. What stood once in a
+        long list is not worth its place, however much room there is.
+        """
         stop = self._page.left - int(self._page.budget * share)
         while (name := self._names.next) is not None and self._page.left > stop:
-            if name_rank(name, self._end) < least:
+            if name_rank(name, self._end) < max(least, self._noise):
                 return
             if name.text not in self._page.words:
                 if not self._put(name):
@@ -85,10 +92,10 @@ class Shelf:
 
     def _put(self, name: Name) -> bool:
         """Beside its file when that is shown, else among the other names."""
-        text = (name.opens or " ") + neutral(name.text)
+        text = f" {name.opens}{neutral(name.text)}"
         path = self._home(name.home)
         if path and any(line.key == path for line in self._shown.lines):
-            return self._page.attach(path, text)
+            return self._page.attach(path, text if self._page.attached(path) else f":{text}")
         return self._attach(self._others, Line(0.0, "-", _ALONE), text)
 
     def _attach(self, section: Section, line: Line, text: str) -> bool:

@@ -21,7 +21,8 @@ _EASTERN = "\u2e7f"
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _KANA = re.compile(r"[\u3040-\u30ff]")
 _LETTER = re.compile(r"[^\W\d_]")
-_GAP = r"[^.!?\n]{1,40}?"
+_GAP = r"(?:[^.!?\n]|[.!?](?=\w)){1,40}?"
+"""A few words of the same sentence; the dot in a file's name ends none."""
 _SAMPLE = 20_000
 
 
@@ -95,7 +96,8 @@ def phrases(*kinds: str) -> Phrases:
             continue
         for first in phrase.split()[0].split("|"):
             key = first[:2] if first.endswith("'…") else first.rstrip("*,.!:…")
-            by_word.setdefault(key, []).append(phrase)
+            for spelled in dict.fromkeys((key, key.replace("n't", "nt"))):  # typed in haste, without the apostrophe
+                by_word.setdefault(spelled, []).append(phrase)
     return Phrases(by_word, tuple(eastern))
 
 
@@ -161,7 +163,7 @@ def _open(word: str) -> str:
         return r"\w+" + re.escape(word[1:])
     if word.endswith("…"):
         return re.escape(word[:-1]) + _GAP
-    return re.escape(word[:-1]) + r"\w*" if word.endswith("*") else re.escape(word)
+    return re.escape(word[:-1]) + r"\w*" if word.endswith("*") else re.escape(word).replace("n't", "n'?t")
 
 
 __all__ = ["Phrases", "detect", "eastern_words", "folded", "labels", "phrases", "tables", "vocabulary"]

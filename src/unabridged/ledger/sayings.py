@@ -1,0 +1,59 @@
+"""Where people and the assistant only talk, what was said is what there is to keep: what tells most, word for word."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from math import log
+
+from unabridged.archive.words import count_terms
+from unabridged.ledger.entries import Saying
+from unabridged.ledger.phrasing import sentences
+from unabridged.messages import View
+
+LIMIT = 400
+"""Characters of a saying; of a longer message its most telling sentence is kept."""
+TALK = 12
+"""People's messages above which a conversation without any action is mere talk."""
+_MOST = 20_000
+"""Characters of a message that are read."""
+_QUESTION = 0.3
+"""What a question is worth beside an answer of the same words."""
+_EXACT = re.compile(r"(?<=[\w,;] )[^\W\d_a-z]\w+|\d+")
+"""Names in the middle of a sentence, and numbers: what one has to remember exactly counts three times."""
+_EVEN = 100
+"""Added to every length, so that a single rare word is not everything."""
+
+
+def is_talk(actions: Sequence[object], requests: int) -> bool:
+    """Whether nothing is done in the conversation, and so much said that what was said is the story."""
+    return not actions and requests > TALK
+
+
+def sayings_in(views: Sequence[View], turns: Sequence[int]) -> tuple[Saying, ...]:
+    """What people and the assistant said, each with how much it tells: rare words for its length, questions less."""
+    spoken = [i for i, view in enumerate(views) if view.origin in {"person", "model"} and view.text.strip()]
+    terms = {i: count_terms(views[i].text[:_MOST]) for i in spoken}
+    spread = Counter(term for counted in terms.values() for term in counted)
+    rarity = {term: log(len(spoken) / number) ** 2 for term, number in spread.items()}
+    found = []
+    for i in spoken:
+        text = views[i].text.strip()
+        if len(text) <= LIMIT:
+            weight = _weight(text, terms[i], rarity)
+        else:
+            told = [piece for piece in sentences(text[:_MOST]) if len(piece) <= LIMIT]
+            weights = [_weight(piece, count_terms(piece), rarity) for piece in told]
+            if not told:
+                continue
+            weight = max(weights)
+            text = told[weights.index(weight)]
+        found.append(Saying(turns[i], views[i].origin == "person", text, weight))
+    return tuple(found)
+
+
+def _weight(text: str, terms: dict[str, int], rarity: dict[str, float]) -> float:
+    exact = {word.casefold() for word in _EXACT.findall(text) if not word[0].islower()}
+    told = sum(rarity.get(term, 0.0) * (3 if term in exact else 1) for term in terms) / (len(text) + _EVEN)
+    return told * _QUESTION if text.rstrip().endswith(("?", "\uff1f", "\u061f")) else told
