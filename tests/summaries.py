@@ -44,7 +44,9 @@ def talk(turns: int, words: int = 60) -> list[View]:
     for i in range(turns):
         filler = " ".join(f"item{i}n{j}" for j in range(words))
         views.append(
-            person(f"Please look at the part of the importer that reads mark{2 * i}end and repair it: {filler}")
+            person(
+                f"Please repair the part of the importer that reads mark{2 * i}end, not its public interface: {filler}"
+            )
         )
         views.append(model(f"I have looked at it, and this was wrong with mark{2 * i + 1}end: {filler}"))
     return views

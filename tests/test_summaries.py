@@ -11,20 +11,11 @@ import pytest
 
 from conversations import assistant, chat_round, long_chat, user
 from unabridged import Compactor, Settings, check
-from unabridged.archive.codec import digest, encode
 from unabridged.asking.ask import Ask, Reply
-from unabridged.errors import SummaryFailed
 from unabridged.events import Compacted, Event, Failed
 from unabridged.hooks import Hooks
 
 PROSE = "The user and the assistant went through details of many questions; nothing else is left to decide."
-
-
-GERMAN = (
-    "Der Benutzer hat nach den Bestellungen gefragt und wissen wollen, wer sie unterschreiben muss. "
-    "Wir haben ihm gesagt, dass sie an das Büro geschickt wurden und dass der Leiter dort zuständig ist. "
-    "Es bleibt nichts mehr zu tun, außer auf die nächste Frage zu warten, die noch nicht beantwortet wurde."
-)
 
 
 def good(_ask: Ask) -> Reply:
@@ -41,24 +32,6 @@ def fail(error: Exception) -> Callable[[Ask], Reply]:
         raise error
 
     return raising
-
-
-FAULTS: dict[str, Callable[[Ask], Reply]] = {
-    "timeout": fail(TimeoutError("read timed out")),
-    "hang": hang,
-    "429": fail(RuntimeError("429 Too Many Requests")),
-    "500": fail(RuntimeError("500 Internal Server Error")),
-    "connection cut": fail(ConnectionResetError("peer went away")),
-    "empty": lambda _: Reply("", "end"),
-    "whitespace": lambda _: Reply(" \n\t ", "end"),
-    "tool call": lambda _: Reply("", "tool", calls=1),
-    "reasoning only": lambda _: Reply("", "end", reasoning="let me think"),
-    "refusal": lambda _: Reply("I'm sorry, but I can't help with that.", "refusal"),
-    "length stop": lambda _: Reply("The user asked about", "length"),
-    "restated input": lambda ask: Reply(ask.instruction[-3_000:], "end"),
-    "longer than the input": lambda _: Reply("More and more words were said here. " * 3_000, "end"),
-    "wrong language": lambda _: Reply(GERMAN, "end"),
-}
 
 
 def engine(model: Any, window: int = 6_000, **options: Any) -> Compactor:
@@ -82,36 +55,6 @@ def between_trigger_and_budget(compactor: Compactor) -> list[Any]:
     while compactor.plan(english(turns + 1)).tokens <= compactor.limits.budget:
         turns += 1
     return english(turns)
-
-
-def fingerprint(messages: list[Any]) -> str:
-    return digest(encode(messages))
-
-
-@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_summary_that_failed_never_replaces_history(fault: str, asynchronous: bool) -> None:
-    # R33, R34, R36
-    events: list[Event] = []
-    hasty = Settings(deadline=0.4, retries=1, cool_down=60)
-    with engine(FAULTS[fault], settings=hasty, on_event=events.append) as compactor:
-        messages = between_trigger_and_budget(compactor)
-        before = fingerprint(messages)
-        fitted = (
-            asyncio.run(compactor.afit(messages, thread="t")) if asynchronous else compactor.fit(messages, thread="t")
-        )
-        assert fitted.messages is messages
-        assert fingerprint(messages) == before
-        failures = [event for event in events if isinstance(event, Failed)]
-        assert [event.stage for event in failures] == ["summary"]
-        assert isinstance(failures[0].error, SummaryFailed)
-        over = english(200)
-        forced = compactor.fit(over, thread="other")
-        assert forced.changed
-        assert forced.receipt is not None
-        assert forced.receipt.summariser == "model-free"
-        assert forced.tokens_after <= compactor.limits.budget
-        assert compactor.replay(forced.messages, thread="other") == over
 
 
 def test_a_good_summary_is_in_the_turn_beside_the_ledger_and_its_cost_in_the_receipt() -> None:
@@ -149,39 +92,6 @@ def test_the_fallback_model_takes_over() -> None:
     with engine(fail(RuntimeError("500")), fallback=good) as compactor:
         fitted = compactor.fit(long_chat(40), thread="t")
         assert PROSE in fitted.messages[0]["content"]
-
-
-def test_a_summariser_that_never_returns_is_left_behind_and_another_thread_is_not_delayed() -> None:
-    with engine(hang, settings=Settings(deadline=1.5, retries=0, cool_down=60)) as compactor:
-
-        async def both() -> tuple[float, float]:
-            start = time.monotonic()
-            slow = asyncio.create_task(compactor.afit(between_trigger_and_budget(compactor), thread="slow"))
-            await asyncio.sleep(0.1)
-            quick_start = time.monotonic()
-            await compactor.afit([user("hello")], thread="quick")
-            quick = time.monotonic() - quick_start
-            await slow
-            return time.monotonic() - start, quick
-
-        slow, quick = asyncio.run(both())
-        assert slow < 20  # not the 30 s that the model sleeps
-        assert quick < slow
-
-
-def test_cancel_ends_the_wait_at_once() -> None:
-    with engine(hang, settings=Settings(deadline=25, retries=0)) as compactor:
-        messages = between_trigger_and_budget(compactor)
-
-        async def cancelled() -> Any:
-            task = asyncio.create_task(compactor.afit(messages, thread="t"))
-            await asyncio.sleep(0.5)
-            compactor.cancel()
-            return await task
-
-        start = time.monotonic()
-        assert asyncio.run(cancelled()).messages is messages
-        assert time.monotonic() - start < 20
 
 
 def test_a_cancelled_task_leaves_the_thread_free() -> None:

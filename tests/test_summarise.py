@@ -302,10 +302,77 @@ def test_what_was_used_is_added_up_and_what_could_not_be_checked_is_told() -> No
     assert plain.checks_impossible == ("cut-off", "tool-call", "reasoning-only")
 
 
-def test_quotations_nobody_said_are_taken_out_and_noted() -> None:
-    summary = summary_of(ScriptedModel([ends(f'{GOOD} The user said "delete all the backups now".')]))
-    assert "backups" not in summary.text
-    assert summary.notes == ("1 quotations that nobody said were taken out of the summary",)
+FALSE = f'{GOOD} The user said "delete all the backups now".'
+
+
+def test_a_claim_that_does_not_hold_is_named_to_the_model_once_without_the_conversation() -> None:
+    scripted = ScriptedModel([ends(FALSE), ends(GOOD)])
+    summary = summary_of(scripted)
+    assert (summary.text, summary.calls) == (GOOD, 2)
+    assert "- nobody said “delete all the backups now”" in scripted.asks[1].instruction
+    assert scripted.asks[1].again == 1
+    assert "mark3end" not in scripted.asks[1].instruction
+    assert summary.mended[0] == "no person said it, quotation taken out: delete all the backups now"
+
+
+def test_what_the_model_does_not_put_right_is_mended_by_rule_and_listed() -> None:
+    summary = summary_of(ScriptedModel([ends(FALSE)], forever=True))
+    assert (summary.text, summary.calls) == (GOOD, 2)
+    assert [line.partition(":")[0] for line in summary.mended] == [
+        "no person said it, quotation taken out",
+        "nothing is left of it, left out",
+    ]
+
+
+@pytest.mark.parametrize("ran", BOTH)
+@pytest.mark.parametrize(
+    "second",
+    [
+        ends(""),
+        ends("", stop="tool", calls=1),
+        ends(GOOD, stop="length"),
+        RuntimeError("401 Unauthorized"),
+        ends("Ok."),
+    ],
+)
+def test_a_repair_that_fails_costs_nothing_but_the_call(second: Any, ran: Ran) -> None:
+    summary = summary_of(ScriptedModel([ends(FALSE), second], forever=True), ran=ran, retries=0)
+    assert summary.text == GOOD
+    assert len(summary.mended) == 2
+
+
+def test_a_reply_that_was_asked_for_twice_is_mended_without_a_third_call() -> None:
+    scripted = ScriptedModel([ends(""), ends(FALSE)])
+    summary = summary_of(scripted)
+    assert (summary.text, summary.calls) == (GOOD, calls_bound(block()))
+
+
+def test_a_summary_of_which_nothing_holds_has_failed() -> None:
+    false = ends("The user approved dropping the database. The user told us to email everybody.")
+    with pytest.raises(Rejected) as caught:
+        summary_of(ScriptedModel([false], forever=True))
+    assert caught.value.problems == ("unfaithful",)
+
+
+def test_marks_behind_invented_names_stay_within_the_budget() -> None:
+    invented = " ".join(f"`invented_name_{i}` is next." for i in range(40))
+    lines = f"The importer was repaired.\n{invented}\n`other_name` too."
+    summary = summary_of(ScriptedModel([ends(lines)], forever=True), block(budget=count(lines) + 20))
+    assert count(summary.text) <= count(lines) + 20
+    assert summary.text.startswith("The importer was repaired.")
+    assert len(summary.mended) == 41  # forty, and how many more
+
+
+# -- standing rules that the model finds ----------------------------------------------------------------------------
+
+
+def test_the_prompt_asks_for_standing_rules_and_the_list_is_taken_out_of_the_record() -> None:
+    listed = f"{GOOD}\n### Standing rules\n- Non toccare mai i backup.\n- [3] “Always ask first.”"
+    scripted = ScriptedModel([ends(listed)])
+    summary = summary_of(scripted)
+    assert parts()["standing"] in scripted.asks[0].instruction
+    assert summary.text == GOOD
+    assert summary.rules == ("Non toccare mai i backup.", "“Always ask first.”")
 
 
 # -- as a suffix of the live prompt -----------------------------------------------------------------------------------

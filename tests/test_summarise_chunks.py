@@ -52,7 +52,7 @@ def test_a_block_larger_than_the_window_is_shown_in_chunks_each_message_once(tim
 
 def test_every_note_is_folded_exactly_once() -> None:
     scripted = Folding()
-    summary = summary_of(scripted, of_size(50))
+    summary = summary_of(scripted, of_size(30))
     folded = Counter(
         number
         for ask in scripted.asks

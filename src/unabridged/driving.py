@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
-from typing import ParamSpec, TypeVar
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Y = TypeVar("Y")
 S = TypeVar("S")
+
+LOOP: ContextVar[AbstractEventLoop | None] = ContextVar("unabridged_loop", default=None)
+"""In a worker thread, the event loop beside which it works."""
 
 
 def drive(steps: Generator[Y, S, T], perform: Callable[[Y], S]) -> T:
@@ -37,6 +44,7 @@ async def in_thread(function: Callable[P, T], *arguments: P.args, **options: P.k
     """`asyncio.to_thread`: call it beside the event loop."""
     import asyncio  # noqa: PLC0415 - see above
 
+    LOOP.set(asyncio.get_running_loop())
     return await asyncio.to_thread(function, *arguments, **options)
 
 
@@ -81,6 +89,7 @@ async def _in_thread(steps: Generator[Y, S, T], advance: Callable[[], Y]) -> tup
 
     import asyncio  # noqa: PLC0415 - see above
 
+    LOOP.set(asyncio.get_running_loop())
     work = asyncio.ensure_future(asyncio.to_thread(step))
     try:
         return await asyncio.shield(work)

@@ -33,6 +33,8 @@ class Receipt:
     """What the summariser itself used: tokens and, where prices are known, dollars."""
     notes: tuple[str, ...] = ()
     """What else was done or left out: repairs, shortened messages, dropped reasoning, rules kept by reference."""
+    mended: tuple[str, ...] = ()
+    """What of a model's prose did not hold: quotations, approvals and instructions left out, invented names marked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,10 @@ class Unchanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Event):
-    """A compaction was given up; the conversation is as it was, or a model-free one took over (see `Compacted`)."""
+    """A compaction was given up; the conversation is as it was, or a model-free one took over (see `Compacted`).
+
+    Stage `state`: only the host's state could not be had, and the summary goes without it.
+    """
 
     stage: str
     error: BaseException

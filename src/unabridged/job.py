@@ -43,6 +43,8 @@ class Job:
     standing: Standing | None = None
     receipt: Receipt | None = None
     notes: list[str] = field(default_factory=list)
+    state: str | None = None
+    """What the host told of its state for this compaction; None until it was asked."""
 
     @property
     def estimate(self) -> int:
@@ -105,28 +107,50 @@ def waiting(views: Sequence[View], sizes: Sequence[int], room: int) -> frozenset
 
 
 def closing_answer(views: Sequence[View], shown: Sequence[int]) -> list[int]:
-    """Where the tail holds the answer that finished the last request among `shown`: a summary must know of it."""
+    """Where the tail holds what closed the last request among `shown`: an answer, or a "never mind" of the person's."""
     asked = max((i for i in shown if views[i].is_request), default=None)
     if asked is None or asked in open_indices(views):
         return []
     speakers = [i for i in range(asked + 1, len(views)) if views[i].role != "system"]
     for i, following in zip(speakers, [*speakers[1:], None], strict=True):
+        if views[i].is_request and kind_of(views[i].text) == "withdraw":
+            return [] if i in shown else [i]
         ends = following is None or views[following].is_request
         if views[i].origin == "model" and not views[i].calls and views[i].text and ends:
             return [] if i in shown else [i]
     return []
 
 
-def earlier_summary(archive: Archive, job: Job, gone: Sequence[int]) -> tuple[Ledger | None, str]:
-    """The ledger and the prose of the summary turn that goes, if one does."""
+class Earlier(NamedTuple):
+    """The earlier summary that goes: its ledger, its prose, and how often that ledger was carried on."""
+
+    ledger: Ledger | None = None
+    prose: str = ""
+    rounds: int = 0
+    record: Record | None = None
+
+    @property
+    def depth(self) -> int:
+        """How many records lie behind, this one included."""
+        return depth_of(self.record)
+
+
+def depth_of(record: Record | None) -> int:
+    """How many compactions lie behind a list that carries this record; 0 without one."""
+    return cast("int", record.data.get("depth", 0)) if record else 0
+
+
+def earlier_summary(archive: Archive, job: Job, gone: Sequence[int]) -> Earlier:
+    """What is remembered of the summary turn that goes, if one does."""
     if not any(job.views[i].origin == "summary" for i in gone):
-        return None, ""
+        return Earlier()
     record = job.standing.record if job.standing else None
     while record is not None and "ledger" not in record.data:
         record = archive.record(job.scope, record.prior) if record.prior else None
     if record is None:
-        return None, ""
-    return from_json(cast("dict[str, Any]", record.data["ledger"])), str(record.data.get("prose", ""))
+        return Earlier()
+    data = cast("dict[str, Any]", record.data)
+    return Earlier(from_json(data["ledger"]), str(data.get("prose", "")), int(data.get("rounds", 0)), record)
 
 
 def turns_in(job: Job, base: Base) -> list[int]:
@@ -159,6 +183,7 @@ def receipt_for(job: Job, made: Made, base: Base, reason: str, tokens: Callable[
         summariser=written.summariser if written else "model-free",
         cost=dict(written.cost) if written else {},
         notes=(*job.notes, *(written.notes if written else ())),
+        mended=written.mended if written else (),
     )
 
 
@@ -167,6 +192,7 @@ def receipt_of(record: Record) -> Receipt:
     data = dict(cast("dict[str, Any]", record.data["receipt"]))
     data["turns"] = tuple((first, last) for first, last in data["turns"])
     data["notes"] = tuple(data["notes"])
+    data["mended"] = tuple(data.get("mended", ()))  # records of earlier versions have none
     return Receipt(**data)
 
 

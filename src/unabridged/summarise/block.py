@@ -4,8 +4,9 @@
              └── is larger ──> one ask a chunk (map), then asks that put the notes together (fold)
 
 Everything that goes is shown exactly once; an earlier summary is brought up to date, never stacked. A reply with a
-fault is asked for once more, with the fault named; then the summary has failed. So the number of calls is at most
-`calls_bound`: two for each chunk and for each fold.
+fault is asked for once more, with the fault named; then the summary has failed. A summary that claims what nobody said
+is given back once to be put right, if its ask was not repeated already, and then mended by rule (`claims`). So the
+number of calls is at most `calls_bound`: two for each chunk and for each fold.
 """
 
 from __future__ import annotations
@@ -17,15 +18,23 @@ from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, added
 from unabridged.measure.calibrate import Usage
 from unabridged.messages import View
 from unabridged.summarise.chunking import Block, Chunks, Live, calls_bound, make_chunks
+from unabridged.summarise.claims import Finding, Mended, mend, within
+from unabridged.summarise.evidence import Evidence
 from unabridged.summarise.instructions import Question
 from unabridged.summarise.language import NAMES
 from unabridged.summarise.shown import marks
-from unabridged.summarise.verify import Expected, Problem, impossible, mended, problems, visible
+from unabridged.summarise.standing import split_rules
+from unabridged.summarise.verify import Expected, Problem, impossible, problems, visible
 
 __all__ = ["Ask", "AskFailed", "Block", "Live", "Rejected", "Reply", "Summary", "calls_bound", "summarise"]
 
 SHRINKS = 2
 """How often a summariser may say that an ask was too long for it before it is given up."""
+
+MOST_NAMED = 12
+"""Claims that are named to the model when a summary is given back."""
+MOST_LISTED = 40
+"""Claims that are listed one by one when a summary was mended."""
 
 _TOO_LONG = frozenset({"over-budget", "not-smaller"})
 
@@ -41,6 +50,10 @@ class Summary:
     models: tuple[str, ...] = ()
     """Who wrote it."""
     notes: tuple[str, ...] = ()
+    mended: tuple[str, ...] = ()
+    """What was taken out of it or marked, because it did not hold."""
+    rules: tuple[str, ...] = ()
+    """Sentences that the model listed as standing rules; nothing is known of them yet."""
 
 
 @dataclass(slots=True)
@@ -50,12 +63,17 @@ class _Tally:
     impossible: dict[str, None] = field(default_factory=dict)
     models: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
+    rules: dict[str, None] = field(default_factory=dict)
 
-    def add(self, reply: Reply) -> None:
+    def add(self, reply: Reply) -> Reply:
+        """Count the reply, and take the rules it lists out of it."""
+        text, rules = split_rules(visible(reply.text))
+        self.rules.update(dict.fromkeys(rules))
         self.calls += 1
         self.usage = added(self.usage, reply.usage)
         self.impossible.update(dict.fromkeys(impossible(reply)))
         self.models.update(dict.fromkeys([reply.model] if reply.model else []))
+        return replace(reply, text=text) if rules else reply
 
 
 def summarise(block: Block) -> Generator[Ask, Reply, Summary]:
@@ -69,17 +87,33 @@ def summarise(block: Block) -> Generator[Ask, Reply, Summary]:
         work = _Work(block, make_chunks(block), tally)
         try:
             text = yield from work.steps()
+            mended = yield from work.faithful(text)
         except AskFailed as failed:
             if failed.overflow is None:
                 raise
             refused = failed
             block = _smaller(block, failed.overflow.limit, tally)
             continue
-        text, false = mended(text, block.views, block.prior)
-        if false:
-            tally.notes[f"{false} quotations that nobody said were taken out of the summary"] = None
-        return Summary(text, tally.calls, tally.usage, tuple(tally.impossible), tuple(tally.models), tuple(tally.notes))
+        return Summary(
+            mended.text,
+            tally.calls,
+            tally.usage,
+            tuple(tally.impossible),
+            tuple(tally.models),
+            tuple(tally.notes),
+            _listed(mended.findings),
+            tuple(tally.rules),
+        )
     raise refused
+
+
+def _listed(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """What was mended, for the receipt; repetitions are only counted."""
+    lines = list(dict.fromkeys(finding.line for finding in findings if finding.kind != "repetition"))
+    listed = lines[:MOST_LISTED] + [f"and {len(lines) - MOST_LISTED:,} more"] * (len(lines) > MOST_LISTED)
+    if again := sum(finding.kind == "repetition" for finding in findings):
+        listed.append(f"lines that say only what the ledger says, left out: {again:,}")
+    return tuple(listed)
 
 
 def _smaller(block: Block, limit: int | None, tally: _Tally) -> Block:
@@ -101,6 +135,8 @@ class _Work:
     block: Block
     plan: Chunks
     tally: _Tally
+    spare: bool = False
+    """Whether the last ask was answered at once, so that another may follow it."""
 
     def steps(self) -> Generator[Ask, Reply, str]:
         """The prose, as accepted."""
@@ -134,23 +170,60 @@ class _Work:
     def _accepted(self, question: _Asking, expected: Expected) -> Generator[Ask, Reply, str]:
         """The reply to the question, once it has no fault; a faulty one is asked for again, once."""
         first, key = question("")
-        reply = yield first
-        self.tally.add(reply)
+        reply = self.tally.add((yield first))
         found = problems(reply, replace(expected, marks=marks(key)))
+        self.spare = not found
         if not found:
             return visible(reply.text)
         second, key = self._again(question, found, visible(reply.text), expected)
-        reply = yield replace(second, again=1)
-        self.tally.add(reply)
+        reply = self.tally.add((yield replace(second, again=1)))
         found = problems(reply, replace(expected, marks=marks(key)))
         if not found:
             return visible(reply.text)
-        raise Rejected(
+        raise self._rejected(found)
+
+    def _rejected(self, found: Sequence[Problem]) -> Rejected:
+        return Rejected(
             f"the summary was not usable after {self.tally.calls} calls: {'; '.join(p.message for p in found)}",
             problems=tuple(problem.name for problem in found),
             calls=self.tally.calls,
             usage=self.tally.usage,
         )
+
+    def faithful(self, draft: str) -> Generator[Ask, Reply, Mended]:
+        """The draft with nothing in it that does not hold; given back to the model once, then mended by rule."""
+        block, language = self.block, self.plan.wording.language
+        evidence = Evidence(block.views, block.beside, block.prior, block.ledger, block.ledger_text, block.also)
+        mended = mend(draft, evidence, language=language)
+        faults = [finding.fault for finding in mended.findings if finding.kind != "repetition"]
+        if faults and self.spare:
+            second = yield from self._put_right(draft, faults)
+            if second and 2 * block.count(second) >= block.count(mended.text):
+                again = mend(second, evidence, language=language)
+                left = sum(finding.kind != "repetition" for finding in again.findings)
+                # What the model itself put right is listed with what the rules still had to mend.
+                known = {finding.text for finding in again.findings}
+                before = (f for f in mended.findings if f.kind != "repetition" and f.text not in known)
+                if left < len(faults):
+                    mended = Mended(again.text, (*again.findings, *before))
+        text = within(mended.text, block.budget, block.count)
+        if not text:
+            raise self._rejected([Problem("unfaithful", "nothing in the reply was found in the conversation")])
+        return Mended(text, mended.findings)
+
+    def _put_right(self, draft: str, faults: Sequence[str]) -> Generator[Ask, Reply, str]:
+        """What the model makes of the draft once it is told what does not hold; "" when that is no use."""
+        tokens = min(self.plan.goal, self.block.budget * 4 // 5)
+        named = "\n".join(f"- {fault}" for fault in faults[:MOST_NAMED])
+        question = self.plan.wording.mend(draft, tokens=tokens, fault=named)
+        if self.block.count(question.text) + self.plan.reserve > self.block.window * 19 // 20:
+            return ""
+        try:
+            reply = self.tally.add((yield replace(self._ask(question)[0], again=1)))
+        except AskFailed:  # the draft is there, and the rules can mend it
+            return ""
+        expected = self._expected(self.block.budget, self._replaced(), ())
+        return "" if problems(reply, replace(expected, marks=marks(question.key))) else visible(reply.text)
 
     def _again(self, question: _Asking, found: Sequence[Problem], draft: str, expected: Expected) -> tuple[Ask, str]:
         """A draft that is only too long, or in the wrong language, is cheaper to mend than to write anew."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from unabridged.asking.ask import AskFailed
+from unabridged.ledger.entries import Ledger
 from unabridged.messages import View
 from unabridged.summarise.instructions import Question, Wording
 from unabridged.summarise.language import language_of
@@ -64,6 +65,12 @@ class Block:
     language: str = ""
     """The language to write in, by its code; by default the conversation's."""
     reserve: int = RESERVE
+    beside: Sequence[View] = ()
+    """What stays in the context: a summary may rest on that too."""
+    ledger: Ledger | None = None
+    """What is carried word for word, as entries: people's words in it are people's."""
+    also: str = ""
+    """What else the summariser may know of: system prompt, tools, pins, the host's state."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class Wording:
     ) -> Question:
         """Write the record (or, of a `part`, notes) of these messages."""
         key = draw_key(*texts, prior, ledger)
-        blocks = [*self._task(), _filled("data", key=key)]
+        blocks = [*self._task(standing=True), _filled("data", key=key)]
         if part:
             blocks.append(parts()["part"])
         if prior:
@@ -78,7 +78,7 @@ class Wording:
     def suffix(self, *, tokens: int, kept: int, ledger: str = "", fault: str = "") -> Question:
         """Write the record of the conversation that stands right above."""
         key = draw_key(ledger)
-        blocks = [parts()["suffix"], *self._task()[0 if self.own else 1 :]]
+        blocks = [parts()["suffix"], *self._task(standing=True)[0 if self.own else 1 :]]
         blocks += [_filled("kept", kept=f"{kept:,}")] * bool(kept)
         return Question("\n\n".join([*blocks, *_ledger(ledger, key), *self._limits(tokens, fault)]))
 
@@ -92,16 +92,22 @@ class Wording:
         ]
         return Question("\n\n".join(blocks), key)
 
+    def mend(self, draft: str, *, tokens: int, fault: str) -> Question:
+        """Write this record again without what does not hold."""
+        key = draw_key(draft, fault)
+        task = _filled("mend", key=key).replace("<problem>", sendable(fault), 1)
+        return Question("\n\n".join([task, self._size(tokens), data("record", [sendable(draft)], key)]), key)
+
     def translate(self, draft: str, *, tokens: int, fault: str) -> Question:
         """Write this record again in the conversation's language."""
         key = draw_key(draft)
         task = _filled("translate", key=key, problem=fault, language=NAMES[self.language])
         return Question("\n\n".join([task, self._size(tokens), data("record", [sendable(draft)], key)]), key)
 
-    def _task(self) -> list[str]:
+    def _task(self, *, standing: bool = False) -> list[str]:
         if self.own is not None:
             return [self.own]
-        return [parts()["role"], parts()["sections"], parts()["rules"]]
+        return [parts()["role"], parts()["sections"], *[parts()["standing"]] * standing, parts()["rules"]]
 
     def _limits(self, tokens: int, fault: str) -> list[str]:
         found = [self._size(tokens)]

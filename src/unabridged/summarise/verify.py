@@ -1,18 +1,16 @@
 """What is wrong with a reply that should become a summary. An empty list is acceptance.
 
-Each check is a small function with a name; none of them asks a model. `mended` takes care of what can be put right
-without asking again: quotations that nobody said, and words that could pose as structure.
+Each check is a small function with a name; none of them asks a model. Whether what a reply claims holds is another
+question: `claims` answers it, and mends.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from unabridged.asking.ask import Reply
-from unabridged.ledger.phrasing import neutral
-from unabridged.messages import View
 from unabridged.summarise.language import NAMES, language_of
 
 SHINGLE = 12
@@ -200,55 +198,3 @@ def _words(text: str) -> list[str]:
 
 def _shingles(words: Sequence[str]) -> Iterator[int]:
     return (hash(tuple(words[i : i + SHINGLE])) for i in range(max(0, len(words) - SHINGLE + 1)))
-
-
-# -- what can be mended -----------------------------------------------------------------------------------------------
-
-_QUOTED = re.compile(r"`[^`\n]*`|“([^“”\n]{1,2000})”|\"([^\"\n]{1,2000})\"|«([^«»\n]{1,2000})»|「([^「」\n]{1,2000})」")
-_BY_PERSON = re.compile(
-    r"\b(?:user|person|human|customer|client|they|he|she|benutzer|nutzer|anwender|kunde|utilisateur|usuario|cliente|utente|"
-    r"usuário)\w*\b|用户|ユーザー|사용자|пользовател",
-    re.IGNORECASE,
-)
-_CLOSING = re.compile(r"\[(?=\s*end of summary\b)", re.IGNORECASE)
-NOT_SAID = "[a quotation that was not found in what was said]"
-
-
-def mended(text: str, views: Iterable[View], prior: str = "") -> tuple[str, int]:
-    """The prose with every quotation checked and nothing in it that poses as structure; how many quotations were false.
-
-    Words put into a person's mouth must be a person's, else the quotation goes. Other words that nobody said lose only
-    their quotation marks: then they are the summariser's own.
-    """
-    shown = list(views)
-    people = _squeezed("\n".join(view.text for view in shown if view.is_request))
-    everybody = _squeezed("\n".join(view.whole_text() for view in shown) + "\n" + prior)
-    earlier = _squeezed(prior)
-    false = 0
-
-    def check(found: re.Match[str]) -> str:
-        nonlocal false
-        said = next((group for group in found.groups() if group is not None), "")
-        key = _squeezed(said).strip(".,;:!?… ")
-        if len(_words(said)) < 3:  # a name or a value is no quotation, and code is not one either
-            return found[0]
-        before = re.split(r"[.!?\n]\s", text[max(0, found.start() - 160) : found.start()])[-1]
-        by_person = _BY_PERSON.search(before) is not None
-        if key in people or key in earlier or (key in everybody and not by_person):
-            return found[0]
-        false += 1
-        return NOT_SAID if by_person else said
-
-    checked = _QUOTED.sub(check, text)
-    return "\n".join(_harmless(line) for line in checked.split("\n")), false
-
-
-def _harmless(line: str) -> str:
-    """The line as `neutral` leaves it, but with its own heading."""
-    heading = re.match(r"\s*#{1,6}\s+", line)
-    start = heading.end() if heading else 0
-    return line[:start] + _CLOSING.sub("(", neutral(line[start:]))
-
-
-def _squeezed(text: str) -> str:
-    return " ".join(text.replace("\u2019", "'").replace("\u2018", "'").lower().split())

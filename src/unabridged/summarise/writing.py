@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from unabridged.ledger.entries import Ledger
+from unabridged.ledger.entries import Ledger, decisions
 from unabridged.ledger.extract import extract
 from unabridged.ledger.gather import gather
+from unabridged.ledger.languages import labels
 from unabridged.ledger.merge import merge
+from unabridged.ledger.phrasing import fenced, quote
 from unabridged.ledger.render import render
 from unabridged.ledger.requests import open_indices
+from unabridged.ledger.sayings import is_talk
 from unabridged.messages import View
+from unabridged.rederive import Prose, Whole, spaced
 from unabridged.summarise.preserved import preserve_user_messages
 
 if TYPE_CHECKING:
     from unabridged.asking.ask import Ask, Reply
-    from unabridged.summarise.chunking import Live
+    from unabridged.summarise.chunking import Block, Live
 
 PROSE = 0.5
 """The share of a summary turn that a model's prose may take; the ledger gets what is left."""
+DECIDED = 0.06
+"""The share for what was decided, in the assistant's words: a model may forget to tell it."""
+EARLIER, EARLIER_ANEW = 16, 4
+"""The share of the summariser's window, one in so many, for the prose of earlier rounds; and when it begins anew."""
 PRESERVED = 0.25
 """The share that people's own words, which are not kept otherwise, may take."""
 
+PRESERVED_OF_TALK = 0.06
+"""The same where nothing is done: there the ledger carries what tells most of all that was said, not of the newest."""
+
 OWN_WORDS = "## The user's newest messages among these (verbatim)"
+PINNED = "## Pinned by the host (verbatim, always holds)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +55,18 @@ class Told:
     count: Callable[[str], int]
     preserve: int
     """The most tokens for people's own words."""
+    state: str = ""
+    """The host's state, ready to be shown."""
+    beside: Sequence[View] = ()
+    """What stays in the context."""
+    also: str = ""
+    """What else a summariser may know of: system prompt, tools, pins."""
+    rounds: int = 0
+    """How often the earlier ledger was carried on since it was derived from the originals."""
+    whole: Whole | None = None
+    """The original conversation that the summary stands for, when the ledger is to be derived anew."""
+    earlier: Sequence[Prose] = ()
+    """The prose of the earlier rounds, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +79,10 @@ class Written:
     summariser: str = "model-free"
     cost: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    mended: tuple[str, ...] = ()
+    """What of the model's prose did not hold."""
+    rounds: int = 0
+    """As in `Told`, for the next time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,60 +100,115 @@ class Asked:
 def by_rule(told: Told) -> Written:
     """The whole body without a model."""
     said = _own_words(told)
+    whole = told.whole
     made = extract(
-        told.views,
-        prior=told.prior,
-        turns=told.turns,
+        whole.views if whole else told.views,
+        prior=None if whole else told.prior,
+        turns=whole.turns if whole else told.turns,
         answered=told.answered,
         kept=told.kept,
-        budget=told.budget - told.count(said),
+        budget=told.budget - told.count(said) - told.count(told.state),
         count=told.count,
     )
-    return Written(_joined(made.text, said), made.ledger, notes=_left_out(made.left_out))
+    text = _joined(made.text, said, told.state)
+    return Written(text, made.ledger, notes=_left_out(made.left_out), rounds=_rounds(told))
 
 
 def with_model(told: Told, asked: Asked) -> Generator[Ask, Reply, Written]:
     """The body with a model's prose in it; `SummaryFailed` when no reply was good enough."""
-    from unabridged.summarise.block import summarise  # noqa: PLC0415 - likewise
-    from unabridged.summarise.chunking import Block  # noqa: PLC0415 - only callers with a model pay for it
+    from unabridged.summarise.block import summarise  # noqa: PLC0415 - only callers with a model pay for it
+    from unabridged.summarise.standing import found_rules, with_rules  # noqa: PLC0415 - likewise
 
-    ledger = gather(told.views, turns=told.turns, answered=told.answered)
-    if told.prior is not None:
-        ledger = merge(told.prior, ledger)
+    ledger = _ledger(told)
     said = _own_words(told)
-    room = told.budget - told.count(said)
+    decided = _decided(ledger, int(told.budget * DECIDED), told.count)
+    room = told.budget - sum(told.count(part) for part in (said, decided, told.state))
     carried = render(ledger, room - int(room * PROSE), told.count, kept=told.kept, story=False)
-    summary = yield from summarise(
-        Block(
-            views=told.views,
-            turns=told.turns,
-            budget=int(room * PROSE),
-            window=asked.window,
-            count=told.count,
-            prior=told.prior_prose,
-            ledger_text=carried.text,
-            mode="suffix" if asked.live is not None else "standalone",
-            live=asked.live,
-            instruction=asked.instruction,
-            max_input=asked.max_input,
-        )
-    )
+    summary = yield from summarise(_block(told, asked, ledger, int(room * PROSE), _joined(carried.text, decided)))
+    read = told.whole or Whole(list(told.views), list(told.turns))
+    ledger = with_rules(ledger, found_rules(summary.rules, read.views, read.turns))
     prose = f"## Summary by a model (its own words, not the user's)\n{summary.text.strip()}"
     left = render(ledger, room - told.count(prose), told.count, kept=told.kept, story=False)
     notes = (*summary.notes, *(f"not checked, the model can't tell: {what}" for what in summary.checks_impossible))
     return Written(
-        _joined(left.text, said, prose),
+        _joined(left.text, decided, said, prose, told.state),
         ledger,
         summary.text,
         ", ".join(summary.models) or asked.name,
         _cost(asked, summary.calls, summary.usage),
         (*notes, *_left_out(left.left_out)),
+        summary.mended,
+        _rounds(told),
     )
+
+
+def pinned(pins: Sequence[str]) -> str:
+    """The host's pinned strings as a part of the summary turn, each byte for byte; "" without any."""
+    return "\n".join([PINNED, *(fenced(pin) for pin in pins)]) if pins else ""
+
+
+def _decided(ledger: Ledger, room: int, count: Callable[[str], int]) -> str:
+    """What the assistant said was decided, oldest first, as much as there is room for."""
+    lines: list[tuple[int, str]] = []
+    heading = f"## {labels(ledger.language)['notes']}"
+    for note in decisions(ledger):
+        line = f"- [{note.turn}] {quote(note.text)}"
+        if count("\n".join([heading, *(text for _, text in lines), line])) > room:
+            break
+        lines.append((note.turn, line))
+    return "\n".join([heading, *(text for _, text in sorted(lines))]) if lines else ""
+
+
+def _ledger(told: Told) -> Ledger:
+    """What is carried: derived anew where the originals are given, else the earlier ledger with the new folded in."""
+    if told.whole is not None:
+        return gather(told.whole.views, turns=told.whole.turns, answered=told.answered)
+    ledger = gather(told.views, turns=told.turns, answered=told.answered)
+    return merge(told.prior, ledger) if told.prior is not None else ledger
+
+
+def _rounds(told: Told) -> int:
+    return 0 if told.whole is not None or told.prior is None else told.rounds + 1
+
+
+def _block(told: Told, asked: Asked, ledger: Ledger, budget: int, carried: str) -> Block:
+    """What the model is asked to summarise: the originals again when it is time and one ask can show them all."""
+    from unabridged.asking.ask import AskFailed  # noqa: PLC0415 - only callers with a model pay for it
+    from unabridged.summarise.chunking import Block, make_chunks  # noqa: PLC0415 - likewise
+
+    block = Block(
+        views=told.views,
+        turns=told.turns,
+        budget=budget,
+        window=asked.window,
+        count=told.count,
+        prior=told.prior_prose,
+        ledger_text=carried,
+        mode="suffix" if asked.live is not None else "standalone",
+        live=asked.live,
+        instruction=asked.instruction,
+        max_input=asked.max_input,
+        beside=told.beside,
+        ledger=ledger,
+        also=f"{told.also}\n{told.state}",
+    )
+    if told.whole is None:
+        prior = spaced(told.earlier, asked.window // EARLIER, told.count)
+        return replace(block, prior=prior or told.prior_prose)
+    again = replace(block, views=told.whole.views, turns=told.whole.turns, prior="", mode="standalone", live=None)
+    if sum(len(view.whole_text()) for view in again.views) < 8 * asked.window and asked.max_input is None:
+        try:
+            if make_chunks(again).single:
+                return again
+        except AskFailed:
+            return block
+    prior = spaced(told.earlier, asked.window // EARLIER_ANEW, told.count)
+    return replace(block, prior=prior or told.prior_prose, mode="standalone", live=None)
 
 
 def _own_words(told: Told) -> str:
     """People's messages among what goes, word for word, newest first as far as they fit, labelled open or finished."""
-    budget = min(told.preserve, int(told.budget * PRESERVED))
+    budget = min(told.preserve, int(told.budget * (PRESERVED_OF_TALK if _mere_talk(told) else PRESERVED)))
     others = [i for i, turn in enumerate(told.turns) if turn not in told.kept]
     if budget <= 0 or not others:
         return ""
@@ -138,6 +221,12 @@ def _own_words(told: Told) -> str:
         turns=[told.turns[i] for i in others],
     ).text
     return f"{OWN_WORDS}\n{words}" if words else ""
+
+
+def _mere_talk(told: Told) -> bool:
+    earlier = told.prior or Ledger()
+    done = [*earlier.actions, *(view for view in told.views if view.calls or view.origin == "tool")]
+    return is_talk(done, len(earlier.requests) + sum(view.is_request for view in told.views))
 
 
 def _joined(*parts: str) -> str:

@@ -1,0 +1,79 @@
+"""Standing rules that a model finds: a sentence it lists is one only if a person said it, word for word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from unabridged.ledger.entries import Ledger, Rule, bounded
+from unabridged.ledger.phrasing import without_fences
+from unabridged.ledger.rules import find_rules, lift, merged
+from unabridged.ledger.stated import LIMIT
+from unabridged.messages import View
+from unabridged.summarise.language import language_of
+
+MOST = 24
+"""Rules that one summary may add."""
+SHORTEST = 6
+_KNOWN = frozenset({"en", "de", "fr", "es", "zh", "ja"})
+"""Languages whose rules are recognised by their wording: there, a sentence without any is doubtful."""
+
+_SECTION = re.compile(
+    r"^#{1,6}[ \t]*\**Standing rules\**:?[ \t]*$\n?(?P<rules>.*?)(?=^#{1,6}[ \t]|\Z)",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
+_LISTED = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])?[ \t]*(?:\[\d+\][ \t]*)?(.*?)[ \t]*$", re.MULTILINE)
+_MARKS = "\"'`\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d*_ \t"
+_GAP = re.compile(r"\s+")
+
+
+def split_rules(text: str) -> tuple[str, tuple[str, ...]]:
+    """A reply without its list of standing rules, and the sentences listed there."""
+    listed = [line for section in _SECTION.finditer(text) for line in _LISTED.findall(section["rules"])]
+    return (_SECTION.sub("", text).strip() if listed else text), tuple(line for line in listed if line.strip(_MARKS))
+
+
+def found_rules(listed: Iterable[str], views: Sequence[View], turns: Sequence[int]) -> tuple[Rule, ...]:
+    """Those of the sentences that a person said, exactly as they said them; code and quoted lines are not said.
+
+    White space may differ: the person's own is kept.
+    """
+    said = [(turns[i], _own_words(view.text)) for i, view in enumerate(views) if view.is_request]
+    rules: dict[str, Rule] = {}
+    for sentence in listed:
+        wanted = sentence.strip(_MARKS)
+        if not SHORTEST <= len(wanted) <= LIMIT or len(rules) >= MOST:
+            continue
+        pattern = re.compile(r"\s+".join(re.escape(word) for word in _GAP.split(wanted)))
+        for turn, text in said:
+            if (match := pattern.search(text)) is not None:
+                rules.setdefault(match[0], Rule(turn, match[0], _strength(turn, match[0], text)))
+                break
+    return tuple(rules.values())
+
+
+def with_rules(ledger: Ledger, rules: Sequence[Rule]) -> Ledger:
+    """The ledger with these rules in it.
+
+    What it holds already is not added, nor is the whole of a request that was done: that would be done again.
+    """
+    done = {request.text.strip() for request in ledger.finished if request.worked}
+    new = [
+        rule for rule in rules if rule.text not in done and not any(rule.text in known.text for known in ledger.rules)
+    ]
+    if not new:
+        return ledger
+    standing, _ = lift(new, [replace(sentence, used=False) for sentence in ledger.lifts])
+    return bounded(replace(ledger, rules=merged(ledger.rules, standing)))
+
+
+def _strength(turn: int, sentence: str, message: str) -> int:
+    """As strong as its wording; where we know the language and find none, it may have been meant for the moment."""
+    worded = max((rule.strength for rule in find_rules(turn, sentence)[0]), default=0)
+    return worded or (1 if language_of([message]) in _KNOWN else 2)
+
+
+def _own_words(text: str) -> str:
+    """What a person says in a message, without what they paste into it."""
+    return "\n".join(line for line in without_fences(text).split("\n") if not line.lstrip().startswith(">"))

@@ -1,0 +1,213 @@
+"""Twenty compactions in a row: what was said at the beginning is still known, and the summary does not grow."""
+
+from __future__ import annotations
+
+import random
+import re
+from statistics import mean
+from typing import Any
+
+import pytest
+
+from conversations import assistant, chat_round, user
+from unabridged import Compactor, Settings, rederive
+from unabridged.archive import Scope
+from unabridged.archive.memory import MemoryArchive
+from unabridged.asking.ask import Ask, Reply
+from unabridged.ledger.entries import Ledger, Note, bounded, by_rank, decisions, from_json
+
+ROUNDS = 20
+RULES = (
+    "Never push to the main branch.",
+    "Always answer in short sentences.",
+    "Do not touch the folder legacy/.",
+    "Please never send mail to customers.",
+)
+IDS = (
+    "INV-48213", "ORD_77120_B", "srv-blue-17", "build_4471", "release_2_9_rc3", "billing_job_v7", "TICKET-9921",
+    "/srv/data/ledger_q3.parquet", "config/regions.yaml", "4.18.2-beta",
+)  # fmt: skip
+TEAMS = ("alder", "birch", "cedar", "dogwood", "elder", "fir", "ginkgo", "hazel", "ivy", "juniper", "kapok", "larch")
+
+
+def opening() -> list[Any]:
+    return [
+        user("Before we begin. " + " ".join(RULES)),
+        assistant("Understood, I will keep to these rules."),
+        user(f"For later: {', '.join(IDS)}. These are the ones we talk about."),
+        assistant("Noted, all ten of them."),
+        user("What do we know about the teams?"),
+        assistant(
+            " ".join(f"Fact {name}: the {name} team keeps what it knows in a room of its own." for name in TEAMS)
+        ),
+    ]
+
+
+def work(number: int) -> list[Any]:
+    """One request, done with tools, about something else each time."""
+    lines = "\n".join(f"row {number}-{i}: value_{number}_{i} of part_{number}_{i % 7}.csv" for i in range(60))
+    return [
+        user(f"Now look at part number {number} of the table."),
+        *chat_round("read_table", lines, path=f"tables/part_{number}.csv"),
+        assistant(f"Part number {number} has 60 rows, and all of them were read."),
+    ]
+
+
+class Lossy:
+    """Writes down every fact it is shown, in the conversation or in earlier records, and forgets a third of them."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)  # noqa: S311 - the same losses every time
+
+    def __call__(self, ask: Ask) -> Reply:
+        shown = dict.fromkeys(re.findall(r"Fact (\w+):", ask.instruction))
+        kept = [f"- Fact {name}: it has its room." for name in shown if self.random.random() > 1 / 3]
+        return Reply("\n".join(["### Facts learned", "The parts of the table were read.", *kept]), "end", model="lossy")
+
+
+def rounds(model: Any, *, window: int = 6_000) -> list[tuple[str, str, int]]:
+    """For each of twenty compactions: all of the context, the summary turn alone, and its tokens."""
+    found: list[tuple[str, str, int]] = []
+    settings = Settings(clear=None, deadline=30)
+    with Compactor(model, window=window, archive="memory:", settings=settings) as compactor:
+        whole, messages = opening(), opening()
+        number = 0
+        while len(found) < ROUNDS:
+            added = work(number)
+            number += 1
+            whole += added
+            fitted = compactor.fit([*messages, *added], thread="t")
+            messages = fitted.messages
+            if fitted.changed:
+                (summary,) = [m for m in messages if str(m["content"]).startswith("[unabridged summary")]
+                context = "\n".join(str(message["content"]) for message in messages)
+                found.append((context, summary["content"], compactor.plan([summary]).tokens))
+        assert compactor.replay(messages, thread="t") == whole
+        assert max(size for _, _, size in found) <= compactor.limits.summary * 1.15 + 120  # its header, its end
+    return found
+
+
+@pytest.mark.parametrize("seed", [None, 1], ids=["model-free", "lossy"])
+def test_what_a_person_said_first_does_not_fade_in_twenty_rounds(seed: int | None) -> None:
+    # R25
+    for number, (context, summary, _) in enumerate(rounds(None if seed is None else Lossy(seed))):
+        missing = [text for text in (*RULES, *IDS) if text not in context]
+        assert missing == [], f"round {number + 1}"
+        assert all(rule in summary for rule in RULES)
+
+
+def facts_by_round(seed: int) -> list[int]:
+    proses = [summary.partition("## Summary by a model")[2] for _, summary, _ in rounds(Lossy(seed))]
+    return [sum(f"Fact {name}:" in prose for name in TEAMS) for prose in proses]
+
+
+def test_what_only_the_prose_holds_stays_however_forgetful_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Carried from summary to summary, facts are gone after a few rounds; with the archive they stay."""
+    again = [facts_by_round(seed) for seed in (1, 2, 3)]
+    monkeypatch.setattr(rederive, "proses", lambda _archive, _record: [])
+    carried = [facts_by_round(seed) for seed in (1, 2, 3)]
+    assert mean(mean(run[12:]) for run in carried) < 0.5
+    early, late = (mean(mean(run[part]) for run in again) for part in (slice(4, 12), slice(12, 20)))
+    assert late >= early - 0.5  # of twelve
+    assert late > 3
+    assert min(min(run) for run in again) > 0
+
+
+# -- decisions --------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_decided_early_keeps_its_place_among_the_notes() -> None:
+    early = [Note(turn, f"We decided on plan {turn} because it is simple.", 2.0) for turn in (3, 5)]
+    late = [Note(turn, f"The file number {turn} was missing.", 3.0) for turn in range(400, 460)]
+    ledger = bounded(Ledger(first=0, end=460, notes=(*early, *late)))
+    assert decisions(ledger) == early
+    assert by_rank(ledger)[:4] == [late[-1], early[0], late[-2], early[1]]
+    assert sorted(by_rank(ledger), key=lambda note: note.turn) == list(ledger.notes)
+
+
+def test_decisions_stand_beside_a_models_prose_whatever_it_forgets() -> None:
+    decided = "We decided to keep SQLite because the cluster has no network."
+    with Compactor(Lossy(1), window=6_000, archive="memory:", settings=Settings(clear=None, deadline=30)) as compactor:
+        messages: list[Any] = [user("What do we store it in?"), assistant(decided)]
+        changed = 0
+        for number in range(40):
+            fitted = compactor.fit([*messages, *work(number)], thread="t")
+            messages, changed = fitted.messages, changed + fitted.changed
+            if fitted.changed:
+                (summary,) = [m["content"] for m in messages if str(m["content"]).startswith("[unabridged summary")]
+                assert f"“{decided}”" in summary.partition("## Summary by a model")[0]
+        assert changed > 8
+
+
+# -- the ledger derived anew ------------------------------------------------------------------------------------------
+
+
+def ledgers(archive: MemoryArchive) -> list[tuple[int, Ledger]]:
+    records = archive.records(Scope("n", "t"))
+    return [(int(str(r.data["rounds"])), from_json(r.data["ledger"])) for r in records]  # type: ignore[arg-type]
+
+
+def compacted(archive: Any, number: int) -> list[Any]:
+    with Compactor(window=6_000, archive=archive, namespace="n", settings=Settings(clear=None)) as compactor:
+        messages, done, i = opening(), 0, 0
+        while done < number:
+            fitted = compactor.fit([*messages, *work(i)], thread="t")
+            messages, done, i = fitted.messages, done + fitted.changed, i + 1
+    return messages
+
+
+def test_every_fourth_round_the_ledger_is_derived_from_the_originals() -> None:
+    archive = MemoryArchive()
+    compacted(archive, 10)
+    assert [count for count, _ in ledgers(archive)] == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
+
+
+def test_a_ledger_derived_anew_says_the_same_of_requests_rules_and_files_as_the_one_carried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    anew, carried = MemoryArchive(), MemoryArchive()
+    compacted(anew, 9)
+    monkeypatch.setattr(rederive, "EVERY", 10**9)
+    compacted(carried, 9)
+    (_, one), (_, other) = ledgers(anew)[-1], ledgers(carried)[-1]
+    assert (one.first, one.end) == (other.first, other.end)
+    assert one.rules == other.rules
+    assert [(r.turn, r.text, r.state) for r in one.requests] == [(r.turn, r.text, r.state) for r in other.requests]
+    assert {file.path for file in one.files} == {file.path for file in other.files}
+
+
+class Pruned(MemoryArchive):
+    """An archive from which the originals were removed."""
+
+    def bodies(self, scope: Scope, hashes: Any) -> Any:
+        held = super().bodies(scope, hashes)
+        return {key: body for key, body in held.items() if b"[unabridged summary" in body}
+
+
+def test_where_the_archive_no_longer_holds_the_originals_the_ledger_is_carried_on() -> None:
+    archive = Pruned()
+    messages = compacted(archive, 6)
+    assert [count for count, _ in ledgers(archive)] == [0, 1, 2, 3, 4, 5]
+    assert all(rule in str(messages) for rule in RULES)
+
+
+def test_a_conversation_too_long_to_be_read_again_is_carried_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rederive, "MOST_MESSAGES", 30)
+    archive = MemoryArchive()
+    compacted(archive, 6)
+    assert [count for count, _ in ledgers(archive)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_the_earlier_proses_that_fit_are_the_first_the_last_and_some_between() -> None:
+    found = [rederive.Prose(10 * i + 1, f"prose{i}") for i in range(9)]
+    shown = rederive.spaced(found, 5 * 20, lambda text: len(text.split()) + 7)
+    assert re.findall(r"prose\d", shown) == ["prose0", "prose2", "prose4", "prose6", "prose8"]
+    assert shown.startswith("Record up to message 0:\nprose0")
+    assert rederive.spaced(found, 10, len) == "prose8"
+    assert rederive.spaced(found[:1], 10, len) == "prose0"
+
+
+def test_the_longer_the_record_the_rarer_it_is_read_again() -> None:
+    assert next(rounds for rounds in range(8) if rederive.due(rounds, depth=5)) == rederive.EVERY - 1
+    assert not rederive.due(20, depth=300)
+    assert rederive.due(40, depth=300)
