@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from unabridged.errors import WontFit
 from unabridged.messages import View
-from unabridged.plan import Plan, Situation, make_plan
+from unabridged.plan import MOST_KEPT, Plan, Situation, make_plan
 from unabridged.settings import Settings, limits
 from unabridged.shorten import head_and_tail, level
 
@@ -38,6 +38,36 @@ def test_a_plan_leaves_room_for_a_full_summary_below_the_trigger() -> None:
     assert isinstance(plan, Plan)
     assert plan.gone
     assert after(now, plan) <= now.soft
+
+
+def test_the_tail_takes_at_most_half_of_the_room_whatever_keep_says() -> None:
+    bounds = limits(Settings(trigger=("tokens", 4_000), keep=("tokens", 3_900)), 10_000)
+    views = [person() if i % 2 == 0 else model() for i in range(90)]
+    now = Situation(views, [50] * 90, 200, bounds.target, bounds.budget, bounds, 100, 60)
+    plan = make_plan(now)
+    assert isinstance(plan, Plan)
+    room = now.soft - now.overhead - now.frame - bounds.summary
+    assert 0.4 * room < sum(now.sizes[plan.tail :]) <= MOST_KEPT * room
+
+
+def test_where_the_trigger_cant_be_met_nothing_is_done_before_half_of_it_can_go() -> None:
+    bounds = limits(Settings(trigger=("tokens", 4_000), keep=("tokens", 400)), 100_000)
+
+    def plan_of(count: int) -> Plan | str:
+        views = [person() if i % 2 == 0 else model() for i in range(count)]
+        return make_plan(Situation(views, [50] * count, 5_000, bounds.target, bounds.budget, bounds, 100, 60))
+
+    assert [isinstance(plan_of(count), Plan) for count in (40, 60, 100)] == [False, False, True]
+
+
+def test_a_trigger_by_messages_lets_a_third_of_it_go_at_once() -> None:
+    bounds = limits(Settings(trigger=("messages", 24), keep=("messages", 20)), 100_000)
+
+    def plan_of(count: int) -> Plan | str:
+        views = [person() if i % 2 == 0 else model() for i in range(count)]
+        return make_plan(Situation(views, [50] * count, 0, bounds.target, bounds.budget, bounds, 100, 60))
+
+    assert [isinstance(plan_of(count), Plan) for count in (24, 26, 28)] == [False, False, True]
 
 
 def test_overhead_above_the_trigger_is_said_not_looped_on() -> None:

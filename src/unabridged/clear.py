@@ -12,12 +12,16 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Edit, Slot
 from unabridged.messages import Call, Media, View
 from unabridged.stubs import is_shortened, is_stub, media_stub, names_of, shorten_arguments, stub, words_of
+
+if TYPE_CHECKING:
+    from unabridged.measure.models import ModelInfo
+    from unabridged.settings import Clear
 
 STUB_TOKENS = 60
 """What a stub is taken to cost until it is made: only the stubs of what goes are made and counted."""
@@ -58,6 +62,15 @@ class Prices:
     def rewriting(self, idle: float = 0.0) -> float:
         """What a token behind a change costs on top: nothing without a cache, or when it has expired anyway."""
         return max(0.0, self.write - self.read) if self.caches and idle < self.lifetime else 0.0
+
+
+def prices_for(wanted: Clear | None, info: ModelInfo | None) -> Prices | None:
+    """What the agent's provider charges, as told or as known; None where nothing is to be cleared for its price."""
+    if wanted is None or not wanted.payback:
+        return None
+    if wanted.prices is not None or info is None or not info.input:
+        return wanted.prices
+    return Prices(info.read_share, info.write_share, 1.0, info.output / info.input, info.cache_seconds or 300.0)
 
 
 @dataclass(frozen=True, slots=True)

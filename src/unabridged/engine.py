@@ -10,7 +10,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -21,13 +21,14 @@ from unabridged.archive.protocol import Archive, Hit, Record, Scope
 from unabridged.driving import adrive_in_threads, drive, in_thread
 from unabridged.early import Early
 from unabridged.errors import ArchiveError, SummaryFailed, WontFit
-from unabridged.events import Event, Receipt, Unchanged, Undone
+from unabridged.events import Event, Unchanged, Undone
 from unabridged.formats import Format, Message, detect, format_named
 from unabridged.hooks import Hooks
-from unabridged.measure.calibrate import Calibration, usage_of
+from unabridged.measure.calibrate import Calibration, Usage, usage_of
 from unabridged.measure.meter import Meter
-from unabridged.measure.models import FALLBACK_WINDOW, ModelInfo, family_of, model_info
+from unabridged.measure.models import FALLBACK_WINDOW, family_of, model_info
 from unabridged.messages import Origin
+from unabridged.outcome import Compaction, Outlook
 from unabridged.records import meaning
 from unabridged.rewrite import marked_ids
 from unabridged.settings import Limits, Settings, limits
@@ -35,45 +36,19 @@ from unabridged.threads import Thread, Threads
 
 if TYPE_CHECKING:  # what only a compaction needs is loaded at the first one: importing the package stays cheap
     from unabridged.asking.asker import Asker
-    from unabridged.clear import Prices
     from unabridged.flow import Flow
     from unabridged.job import Job
-    from unabridged.plan import Plan
+
+__all__ = ["Compaction", "Compactor", "Outlook", "application"]
 
 log = logging.getLogger("unabridged")
 
 T = TypeVar("T")
 EARLY = "a summary made early"
+ASKED = "asked for"
 MAKING = "a summary is being made in the background, and the request still fits"
 FAILED_GROWTH = 1.05
 """After a compaction that came to nothing, the conversation grows by this much before the next try, while it fits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """What `fit` or `compact` made of a conversation. Below the trigger, `messages` is the very list that was given."""
-
-    messages: list[Message]
-    changed: bool
-    tokens_before: int
-    tokens_after: int
-    thread: str
-    receipt: Receipt | None = None
-    why: str = ""
-    """When the trigger was pulled and nothing changed: why not."""
-    estimate: int = field(default=0, repr=False)
-    """Tokens as counted, before calibration: what `observe` compares with the provider's report."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """What `fit` would do: the size, what pulls the trigger (None: nothing does), and the plan or why there is none."""
-
-    tokens: int
-    budget: int
-    trigger: str | None
-    plan: Plan | None = None
-    why: str = ""
 
 
 class Compactor:
@@ -83,6 +58,7 @@ class Compactor:
     string, or None for model-free; `fallback` is asked when it fails. `agent` names the model that reads the
     conversation: it gives the window, the tokenizer family, the prices and the rule for thinking blocks. `redact` is
     run over what a summary turn says and what search sees (`unabridged.archive.secrets.mask` finds keys and tokens).
+    `state` is asked at each compaction, with the thread's name, for the host's own state: a text, or an awaitable.
     """
 
     def __init__(
@@ -102,6 +78,7 @@ class Compactor:
         on_event: Callable[[Event], object] | None = None,
         hooks: Hooks | None = None,
         redact: Callable[[str], str] | None = None,
+        state: Callable[[str], Any] | None = None,
     ) -> None:
         info = model_info(agent)
         self.settings = settings or Settings()
@@ -123,13 +100,16 @@ class Compactor:
 
             wait = {"deadline": self.settings.deadline, "cool_down": self.settings.cool_down}
             self._asker = Asker(model, fallback=fallback, retries=self.settings.retries, **wait)
-        prices = _prices(self.settings, info)
-        self._clears = prices is not None
+        from unabridged.clear import prices_for  # noqa: PLC0415 - see the imports above
+
+        prices = prices_for(self.settings.clear, info)
+        self._clears_after = prices.lifetime if prices is not None else None
         self._new_meter = partial(Meter, model=agent, counter=counter, exact=exact)
         self._new_meter(family=family_of(agent))  # a tokenizer that is not installed is said now, not at the first call
         self._shared: dict[str, Any] = {
             "settings": self.settings,
             "limits": self.limits,
+            "named": self.limits,
             "agent": agent,
             "calibration": self._calibration,
             "archive": self._archive,
@@ -141,6 +121,7 @@ class Compactor:
             "hooks": hooks or Hooks(),
             "prices": prices,
             "redact": redact or str,
+            "state": state,
         }
 
     def fit(
@@ -159,15 +140,26 @@ class Compactor:
         self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
     ) -> Compaction | None:
         """Compact now, whatever the size; None when nothing is gained."""
-        done = self._drive(self._run(messages, thread, system, tools, force=True))
+        done = self._drive(self._run(messages, thread, system, tools, force=True, why=ASKED))
         return done if done.changed else None
 
     async def acompact(
         self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
     ) -> Compaction | None:
         """`compact` without blocking the event loop."""
-        done = await self._adrive(self._run(messages, thread, system, tools, force=True))
+        done = await self._adrive(self._run(messages, thread, system, tools, force=True, why=ASKED))
         return done if done.changed else None
+
+    def overflowed(self, fitted: Compaction, error: object) -> Compaction:
+        """The provider said "too long" all the same: its limit is learned, and this is to be sent instead, once.
+
+        What says something else is raised as it is; a second refusal is `WontFit`, with the provider's as its cause.
+        """
+        return self._drive(self._refused(fitted, error))
+
+    async def aoverflowed(self, fitted: Compaction, error: object) -> Compaction:
+        """`overflowed` without blocking the event loop."""
+        return await self._adrive(self._refused(fitted, error))
 
     def cancel(self) -> None:
         """Stop waiting for the summariser, in every thread, at once; late answers are ignored."""
@@ -261,9 +253,9 @@ class Compactor:
         self.close()
 
     def _run(
-        self, messages: list[Message], name: str | None, system: Any, tools: Any, *, force: bool = False
+        self, messages: list[Message], name: str | None, system: Any, tools: Any, *, force: bool = False, why: str = ""
     ) -> Generator[Any, Any, Compaction]:
-        """Measure what is new; below the trigger that is all."""
+        """Measure what is new; below the trigger that is all, unless it is compacted for another reason."""
         if self.settings.off or not messages:
             return Compaction(messages, changed=False, tokens_before=0, tokens_after=0, thread=name or "")
         scope = self._scope(messages, name)
@@ -274,24 +266,50 @@ class Compactor:
             estimate = self._overhead(thread, flow.meter, system, tools)
             estimate += thread.follow(messages, format_, flow.meter.message)
             before = flow.tokens(estimate)
-            reason = "asked for" if force else flow.pulled(estimate, len(messages))
+            same = partial(Compaction, messages, False, before, before, scope.thread, estimate=estimate)
+            reason = why or flow.pulled(estimate, len(messages))
             idle, thread.called = self._clock() - thread.called, self._clock()
             if reason is None:
                 self._begin_early(scope, flow, messages, (format_, system, tools), estimate)
-            if reason is None and not (self._clears and thread.worth_a_look(estimate)):
-                return Compaction(messages, False, before, before, scope.thread, estimate=estimate)
+            if reason is None and not thread.worth_a_look(estimate, idle, self._clears_after):
+                return same(fixed=(system, tools))
             if reason is not None and not force and thread.failed_at * FAILED_GROWTH > estimate and flow.fits(estimate):
-                return Compaction(messages, False, before, before, scope.thread, why=thread.said, estimate=estimate)
+                return same(why=thread.said, fixed=(system, tools))
             if not force and self._still_made(scope, flow, estimate, reason):
-                return Compaction(messages, False, before, before, scope.thread, why=MAKING, estimate=estimate)
+                return same(why=MAKING, fixed=(system, tools))
             job = self._job(thread, scope, messages, format_, (system, tools))
             job.pending, job.idle = force, idle
-            why = ""
+            unchanged = ""
             if reason is None:
                 flow.clearing(job, f"clearing pays for itself at {before:,} tokens")
             else:
-                why = yield from flow.steps(job, reason, force=force)
-            return self._finish(thread, flow, job, before, why)
+                unchanged = yield from flow.steps(job, reason, force=force)
+            return self._finish(thread, flow, job, before, unchanged)
+
+    def _refused(self, fitted: Compaction, error: object) -> Generator[Any, Any, Compaction]:
+        """Lower the limits to what the provider takes, and compact for them."""
+        from unabridged.asking.refused import lowered, overflow_in  # noqa: PLC0415 - seldom needed
+
+        overflow = overflow_in(error)
+        flow = self._flow(self._format or detect(fitted.messages))
+        if overflow.requested is not None:
+            self._calibration.observe(fitted.estimate, Usage(overflow.requested))
+        sent, cause = flow.tokens(fitted.estimate), error if isinstance(error, BaseException) else None
+        if self.settings.off and cause is not None:
+            raise cause
+        limits = lowered(overflow, sent, self.settings, self.limits)
+        if limits is not None:
+            self.limits = self._shared["limits"] = limits
+            self._flows.clear()
+        if limits is None or fitted.refused:
+            overhead = flow.tokens(flow.meter.overhead(*fitted.fixed))
+            raise WontFit(
+                overhead=overhead, floor=sent, budget=self.limits.budget, window=self.limits.window
+            ) from cause
+        log.warning("the provider refused %s tokens as too long: the window is now %s", sent, limits.window)
+        why, force = f"the provider refused {sent:,} tokens as too long", not limits.trigger
+        done = yield from self._run(fitted.messages, fitted.thread, *fitted.fixed, force=force, why=why)
+        return replace(done, refused=True)
 
     def _begin_early(
         self, scope: Scope, flow: Flow, messages: list[Message], extras: tuple[Format, Any, Any], estimate: int
@@ -333,8 +351,8 @@ class Compactor:
         thread.said, thread.failed_at = why, job.estimate if why else 0
         if changed:
             thread.adopt(job.messages, job.format, job.views, job.sizes)
-        after = flow.tokens(job.estimate)
-        return Compaction(job.messages, changed, before, after, job.scope.thread, job.receipt, why, job.estimate)
+        after, fixed = flow.tokens(job.estimate), (job.system, job.tools)
+        return Compaction(job.messages, changed, before, after, job.scope.thread, job.receipt, why, job.estimate, fixed)
 
     def _flow(self, format_: Format) -> Flow:
         """The flow for this format, which tells the tokenizer family where no agent is named."""
@@ -388,18 +406,7 @@ class Compactor:
 
         format_ = self._format or detect(messages)
         scope = self._scope(messages, name)
-        record: Record | None = None
-        done: set[str] = set()
-        while True:
-            views = self._flow(format_).read(messages, format_)
-            standing = history.newest_standing(self._archive, scope, views, done)
-            if standing is None:
-                return messages, record
-            record = standing.record
-            done.add(record.id)
-            messages = history.take_back(self._archive, standing, messages)
-            if not all_of_them:
-                return messages, record
+        return history.taken_back(self._archive, scope, messages, format_, every=all_of_them)
 
     def _drive(self, steps: Generator[Any, Any, T]) -> T:
         """Run the flow to its end, asking the model where it wants to."""
@@ -440,14 +447,3 @@ def application() -> str:
 
 def _nobody(ask: Any) -> Any:
     raise SummaryFailed(f"asked {ask!r}, and there is no model")
-
-
-def _prices(settings: Settings, info: ModelInfo | None) -> Prices | None:
-    """What the agent's provider charges, as told or as known; None where nothing is to be cleared for its price."""
-    if settings.clear is None or not settings.clear.payback or settings.clear.prices is not None:
-        return settings.clear.prices if settings.clear and settings.clear.payback else None
-    if info is None or not info.input:
-        return None
-    from unabridged.clear import Prices  # noqa: PLC0415 - see the imports above
-
-    return Prices(info.read_share, info.write_share, 1.0, info.output / info.input, info.cache_seconds or 300.0)

@@ -10,10 +10,11 @@ import json
 import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from unabridged import clear, history
 from unabridged.archive.protocol import Archive, Record
+from unabridged.briefing import brief
 from unabridged.errors import ArchiveError, IllegalConversation, SummaryFailed
 from unabridged.events import Compacted, Compacting, Event, Failed
 from unabridged.formats import Format, Message
@@ -24,8 +25,7 @@ from unabridged.job import (
     Edits,
     Job,
     Made,
-    closing_answer,
-    earlier_summary,
+    depth_of,
     receipt_for,
     receipt_of,
     turns_in,
@@ -43,11 +43,13 @@ from unabridged.records import meaning
 from unabridged.rewrite import ACKNOWLEDGMENT, is_ours, rewrite, shortening_note, summary_text
 from unabridged.settings import Limits, Settings
 from unabridged.shorten import shorten
+from unabridged.state import Provider
 from unabridged.summarise.writers import Writers
-from unabridged.summarise.writing import Told, Written, by_rule
+from unabridged.summarise.writing import Written, by_rule, pinned
 
 log = logging.getLogger("unabridged")
 
+RECALL = "Each of them can still be read in full: read_history takes its number, search_history finds it."
 Steps = Generator[Any, Any, str]
 """Ends with why nothing changed, in words; with an empty string when something did."""
 
@@ -58,6 +60,8 @@ class Flow:
 
     settings: Settings
     limits: Limits
+    named: Limits
+    """The limits as the settings have them, whatever a provider has taught since: records are found by these."""
     agent: str | None
     meter: Meter
     calibration: Calibration
@@ -69,10 +73,17 @@ class Flow:
     writers: Writers
     prices: clear.Prices | None
     redact: Callable[[str], str]
+    state: Provider | None = None
 
     def tokens(self, estimate: int) -> int:
         """An estimate in the provider's own tokens, as far as its reports have taught us."""
         return round(estimate * self.calibration.factor)
+
+    @property
+    def _front(self) -> str:
+        """What stands before the summary itself: how to read what went, where the agent can, and the host's pins."""
+        hint = RECALL if self.settings.recall else ""
+        return "\n\n".join(part for part in (hint, pinned(self.settings.pins)) if part)
 
     @property
     def hard(self) -> int:
@@ -129,10 +140,14 @@ class Flow:
         try:
             self._as_recorded(job)
             base = self._base(job)
+            self._mend(job)
             made = self._cleared(job, base, over=0)
             if made is not None:
                 self.emit(Compacting(job.scope.thread, reason, self.tokens(job.estimate), job.given))
                 self._record(job, made, base, reason)
+            elif job.mended:  # below the trigger, a conversation that came in illegal is the caller's
+                self._replace(job, base.messages)
+                job.mended, job.notes = False, []
         except ArchiveError as error:
             self.emit(Failed(job.scope.thread, "archive", error))
             self._restore(job)
@@ -172,8 +187,11 @@ class Flow:
     def situation(self, job: Job, slack: int = 0) -> Situation:
         """The job in the terms of a plan; limits are scaled to the meter's tokens, less `slack`."""
         factor, pin, text = self.calibration.factor, self.settings.pin, job.format.text
-        frame = [text("user", summary_text("0" * 12, "", 9_999, 99_999)), text("assistant", ACKNOWLEDGMENT)]
-        pinned = [i for i, m in enumerate(job.messages) if pin and job.views[i].origin != "summary" and pin(m)]
+        frame = [
+            text("user", summary_text("0" * 12, self._front, 9_999, 99_999)),
+            text("assistant", ACKNOWLEDGMENT),
+        ]
+        stay = [i for i, m in enumerate(job.messages) if pin and job.views[i].origin != "summary" and pin(m)]
         return Situation(
             views=job.views,
             sizes=job.sizes,
@@ -183,7 +201,7 @@ class Flow:
             limits=self.limits,
             frame=sum(self._size(job.format, message) for message in frame),
             piece=self.meter.text(shortening_note("0" * 12)) + 30,
-            pinned=frozenset(pinned),
+            pinned=frozenset(stay),
             open_requests=waiting(job.views, job.sizes, self.hard * 2 // 3),
         )
 
@@ -247,7 +265,7 @@ class Flow:
 
     def _mend(self, job: Job) -> None:
         """Make it legal with as little change as possible."""
-        mended = repair(job.messages, job.format.name, model=self.agent, format=job.format, pending=job.pending)
+        mended = repair(job.messages, job.format.provider, model=self.agent, format=job.format, pending=job.pending)
         if mended.findings:
             job.mended = True
             job.notes += [f"repaired: {finding.message}" for finding in mended.findings]
@@ -271,8 +289,10 @@ class Flow:
 
     def _seed(self, job: Job) -> str:
         """What besides the messages shapes the result: another window or keep must not pick up this record."""
-        shape = [*job.scope, job.format.name, self.agent or "", self.limits.window, self.limits.budget]
-        shape += [str(self.limits.keep_tokens), str(self.limits.keep_messages), self.limits.summary]
+        shape = [*job.scope, job.format.name, self.agent or "", self.named.window, self.named.budget]
+        shape += [str(self.named.keep_tokens), str(self.named.keep_messages), self.named.summary]
+        shape += [list(self.settings.pins)] * bool(self.settings.pins)
+        shape += ["recall"] * self.settings.recall
         return json.dumps(shape)
 
     # -- making the new list ------------------------------------------------------------------------------------------
@@ -299,7 +319,8 @@ class Flow:
         )
         if found is None:
             return None
-        changes = clear.edits(job.views, found)
+        turns = turns_in(job, base) if self.settings.recall else []
+        changes = clear.edits(job.views, found, lambda i: f"[{turns[i]}]" if turns else None)
         edited = {i: job.format.edit(job.messages[i], change) for i, change in changes.items()}
         made = self._rewritten(job, Edits("clearing", edited=edited), base)
         total = job.overhead + sum(made.sizes)
@@ -347,7 +368,8 @@ class Flow:
         if written is not None:
             turns = turns_in(job, base)
             end = max(turns[i] for i in edits.gone) + 1
-            text = summary_text(record_id, self.redact(written.text), written.ledger.first, end)
+            body = f"{self._front}\n\n{self.redact(written.text)}"
+            text = summary_text(record_id, body, written.ledger.first, end)
         new = rewrite(
             job.messages,
             job.views,
@@ -363,32 +385,14 @@ class Flow:
         new = self.hooks.finalized(job.messages, new)
         views = self.read(new, job.format)
         sizes = [self.meter.message(view, message) for view, message in zip(views, new, strict=True)]
-        if findings := check_views(views, job.format.name, self.agent, format=job.format, pending=job.pending):
+        if findings := check_views(views, job.format.provider, self.agent, format=job.format, pending=job.pending):
             raise IllegalConversation(f"compacting would make it illegal: {findings[0].message}")
         covers = tuple(sorted({*edits.gone, *edits.edited}))
         return Made(record_id, key, reach, edits.kind, new, views, sizes, covers, written)
 
     def _write(self, job: Job, plan: Plan, base: Base) -> Generator[Any, Any, Written]:
         """What the summary turn says, within the plan's tokens: with a model where there is one, else by rule."""
-        shown = [i for i in sorted({*plan.gone, *plan.kept_requests}) if job.views[i].origin != "summary"]
-        shown += closing_answer(job.views, shown)
-        turns = turns_in(job, base)
-        whole = history.uncleared(self.archive, job.scope, job.views, job.format, shown)
-        views = [whole.get(i, job.views[i]) for i in shown]
-        if self.hooks.prepare is not None:
-            views = self.read(self.hooks.prepared([job.messages[i] for i in shown]), job.format)
-        ledger, prose = earlier_summary(self.archive, job, plan.gone)
-        told = Told(
-            views=views,
-            turns=[turns[i] for i in shown] if self.hooks.prepare is None else list(range(len(views))),
-            prior=ledger,
-            prior_prose=prose,
-            answered=not plan.kept_requests,
-            kept=frozenset(turns[i] for i in plan.kept_requests),
-            budget=plan.summary,
-            count=self.meter.text,
-            preserve=self.limits.third if self.settings.preserve is None else self.settings.preserve,
-        )
+        told = brief(self, job, plan, base)
         asked = self.writers.asked(job, self.settings, self.limits, len(job.messages) - plan.tail)
         if asked is None:
             return by_rule(told)
@@ -400,12 +404,13 @@ class Flow:
         """Archive, and only then let the job hold the new list."""
         prior = job.standing.record if job.standing else None
         receipt = receipt_for(job, made, base, reason, self.tokens)
-        receipt = replace(receipt, archive=self.where)
-        data: dict[str, object] = {"receipt": asdict(receipt), "depth": _depth(prior) + 1, "early": early}
+        receipt = replace(receipt, archive=self.where, mended=tuple(map(self.redact, receipt.mended)))
+        data: dict[str, object] = {"receipt": asdict(receipt), "depth": depth_of(prior) + 1, "early": early}
         if made.settles is not None:
             data["settles"] = made.settles
         if made.written is not None:
-            data |= {"ledger": to_json(made.written.ledger), "prose": made.written.prose}
+            told = made.written
+            data |= {"ledger": to_json(told.ledger), "prose": told.prose, "rounds": told.rounds}
         by_model = made.written is not None and made.written.summariser != "model-free"
         change = Change(
             scope=job.scope,
@@ -431,7 +436,3 @@ class Flow:
             self._replace(job, messages)
         job.receipt = receipt_of(record)
         self.emit(Compacted(job.scope.thread, job.receipt, job.given, job.messages))
-
-
-def _depth(record: Record | None) -> int:
-    return cast("int", record.data.get("depth", 0)) if record else 0

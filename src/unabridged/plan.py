@@ -16,6 +16,9 @@ SMALLEST_SUMMARY = 80
 """Below this a summary says nothing."""
 WORTH_IT = 0.05
 """The share of the window, or of a lower trigger, that must be freed, unless the request is over the budget."""
+MOST_KEPT = 0.5
+"""Of the room below the trigger, beside what can't go and a full summary, the share that the tail may take: the rest is
+for what comes next, or every other round would be summarised again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +69,16 @@ class Situation:
         """What these messages take together."""
         return sum(self.sizes[i] for i in indices)
 
-    def worth(self, gone: int) -> int:
-        """The tokens that must be freed to be worth it; any, when the list comes below a trigger by messages."""
+    def worth(self, gone: int, bound: int) -> int:
+        """The tokens that must be freed to be worth it: any, when a third of a trigger by messages goes.
+
+        Where the trigger can't be met whatever goes, half of it: it would only be pulled again at once.
+        """
         counts = [condition["messages"] for condition in self.limits.trigger if "messages" in condition]
-        left = len(self.views) - gone + 2
-        if any(left < count <= len(self.views) for count in counts):
+        if any(count <= len(self.views) and gone >= count // 3 for count in counts):
             return 1
-        return int(WORTH_IT * min(self.limits.window, self.limits.target))
+        share = WORTH_IT if bound == self.soft else MOST_KEPT
+        return int(share * min(self.limits.window, self.limits.target))
 
     def wont_fit(self, floor: int) -> WontFit:
         """The error that says so, in the provider's tokens with the possible error of the meter in them."""
@@ -101,7 +107,7 @@ def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
             continue
         plan = _summary_plan(now, cut)
         freed = now.size(cut.gone) - plan.summary - now.frame
-        least = 1 if force or now.total > now.hard else now.worth(len(cut.gone))
+        least = 1 if force or now.total > now.hard else now.worth(len(cut.gone), bound)
         if freed >= least and now.total - freed <= bound:
             return plan
     if now.total <= now.hard:
@@ -110,9 +116,9 @@ def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
 
 
 def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
-    """The cut whose tail leaves room below `bound` for everything that stays and a full summary."""
+    """The cut whose tail leaves room below `bound` for everything that stays, a full summary, and what comes next."""
     stays = now.overhead + now.frame + now.limits.summary + now.size(now.fixed() | now.open_requests)
-    ceilings = [max(0, bound - stays)]
+    ceilings = [max(0, int((bound - stays) * MOST_KEPT))]
     if now.limits.keep_tokens is not None:
         ceilings.append(now.limits.keep_tokens)
     if force:  # someone asked for it: a conversation shorter than the tail is still worth a summary

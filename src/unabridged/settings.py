@@ -65,12 +65,15 @@ class Settings:
 
     trigger: Trigger = ("fraction", 0.85)
     keep: Keep = ("fraction", 0.10)
+    """How much recent conversation stays verbatim, at most; never more than half of the room below the trigger."""
     reserve: int | None = None
     """Tokens left free for the model's answer; by default min(4,096, window / 8)."""
     summary: int | None = None
-    """The most tokens a summary turn may take; by default a fifth of the window or the trigger, at most 4,096."""
+    """The most tokens a summary turn may take; by default a third of the window or the trigger, at most 4,096."""
     pin: Callable[[Any], bool] | None = None
     """Says of a message whether it must never leave."""
+    pins: tuple[str, ...] = ()
+    """Texts that stand in every summary turn, byte for byte."""
     off: bool = False
     """Zero changes on every path; an overflow is the caller's."""
     clear: Clear | None = field(default_factory=Clear)
@@ -89,6 +92,9 @@ class Settings:
     background: float | None = None
     """The share of the trigger at which a summary by a model is begun in the background, so that no turn waits for it
     before the budget is reached; None for never."""
+    recall: bool = False
+    """The agent has `search_history` and `read_history`: summaries and stubs say where the whole text is. Without the
+    tools a reference leads nowhere."""
     deadline: float = 120.0
     """Seconds a compaction may wait for its summariser."""
     retries: int = 2
@@ -113,8 +119,12 @@ class Settings:
                 raise SettingsError(f"{name} must be a whole number of at least 1, or None; got {value!r}")
         if self.pin is not None and not callable(self.pin):
             raise SettingsError(f"pin must be a function of a message, or None; got {self.pin!r}")
-        if not isinstance(self.off, bool):
-            raise SettingsError(f"off must be True or False; got {self.off!r}")
+        pins: Any = self.pins
+        if not isinstance(pins, tuple) or not all(isinstance(text, str) and text.strip() for text in pins):
+            raise SettingsError(f'pins must be a tuple of texts such as ("never use tabs",); got {pins!r}')
+        flags: tuple[Any, ...] = (self.off, self.recall)
+        if not all(isinstance(flag, bool) for flag in flags):
+            raise SettingsError(f"off and recall must be True or False; got {self.off!r} and {self.recall!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +193,9 @@ def limits(settings: Settings, window: int) -> Limits:
 
 
 def _summary_size(window: int, trigger: Sequence[Mapping[Measure, int]]) -> int:
-    """A fifth of the window, or of a trigger in tokens that is lower; never more than 4,096."""
-    fifths = [max(256, condition["tokens"] // 5) for condition in trigger if set(condition) == {"tokens"}]
-    return min([4_096, window // 5, *fifths])
+    """A third of the window, or of a trigger in tokens that is lower; never more than 4,096."""
+    thirds = [max(256, condition["tokens"] // 3) for condition in trigger if set(condition) == {"tokens"}]
+    return min([4_096, window // 3, *thirds])
 
 
 def triggers(trigger: Any) -> tuple[dict[Measure, float], ...]:

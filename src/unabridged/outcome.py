@@ -1,0 +1,43 @@
+"""What `Compactor` gives back: a conversation as it should be sent, or what would be made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from unabridged.events import Receipt
+from unabridged.formats import Message
+
+if TYPE_CHECKING:
+    from unabridged.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What `fit` or `compact` made of a conversation. Below the trigger, `messages` is the very list that was given."""
+
+    messages: list[Message]
+    changed: bool
+    tokens_before: int
+    tokens_after: int
+    thread: str
+    receipt: Receipt | None = None
+    why: str = ""
+    """When the trigger was pulled and nothing changed: why not."""
+    estimate: int = field(default=0, repr=False)
+    """Tokens as counted, before calibration: what `observe` compares with the provider's report."""
+    fixed: tuple[Any, Any] = field(default=(None, None), repr=False)
+    """The system prompt and the tools it was measured with."""
+    refused: bool = False
+    """Whether the provider refused it once, when it was longer: what `overflowed` gave back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What `fit` would do: the size, what pulls the trigger (None: nothing does), and the plan or why there is none."""
+
+    tokens: int
+    budget: int
+    trigger: str | None
+    plan: Plan | None = None
+    why: str = ""
