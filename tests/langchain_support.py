@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import langchain.agents
+import psycopg
+import psycopg.sql
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
@@ -15,6 +18,7 @@ from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
+from archive_support import postgres_url
 from unabridged.adapters.langchain import SummarizationMiddleware
 
 
@@ -141,6 +145,15 @@ def rounds(count: int, words: int = 40, *, first: str = "Please work through all
         text = " ".join(f"fact{i}x{j}" for j in range(words))
         messages.append(ToolMessage(text, tool_call_id=f"call-{i}", id=f"t{i}"))
     return messages
+
+
+def fresh_database() -> str:
+    """The URL of an empty Postgres database."""
+    url, name = postgres_url(), f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(psycopg.sql.SQL("CREATE DATABASE {}").format(psycopg.sql.Identifier(name)))
+    head, _, tail = url.partition("/postgres?")
+    return f"{head}/{name}?{tail}" if tail else url.replace("/postgres", f"/{name}")
 
 
 # -- agents ---------------------------------------------------------------------------------------------------------

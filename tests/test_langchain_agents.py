@@ -1,10 +1,10 @@
-"""Real agents driven by scripted chat models through hundreds of steps over small windows."""
+"""Real agents driven by scripted chat models: streams and events, other middleware, failures, factories."""
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from collections.abc import Callable, Iterator
+import base64
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,9 @@ from langchain.agents.middleware import (
     TodoListMiddleware,
 )
 from langchain.agents.structured_output import ToolStrategy
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.types import Command
 from pydantic import BaseModel
 
 from langchain_support import (
@@ -27,8 +26,8 @@ from langchain_support import (
     START,
     ScriptedChat,
     agent_model,
-    bare,
     call,
+    characters,
     create_agent,
     ours,
     summaries,
@@ -38,62 +37,8 @@ from langchain_support import (
     working,
 )
 from unabridged import Settings, SettingsError
-from unabridged.adapters.langchain import (
-    compact,
-    create_deep_agent,
-    replay,
-    undo,
-)
+from unabridged.adapters.langchain import create_deep_agent, replay
 from unabridged.adapters.langchain.factories import placed
-
-
-@pytest.fixture
-def sqlite(tmp_path: Path) -> Iterator[SqliteSaver]:
-    connection = sqlite3.connect(tmp_path / "checkpoints.db", check_same_thread=False)
-    yield SqliteSaver(connection)
-    connection.close()
-
-
-@pytest.fixture(scope="module")
-def uncompacted() -> list[Any]:
-    """The same 300 steps in a window that never fills."""
-    agent = create_agent(ScriptedChat(script=working(300)), [work])
-    return bare(agent.invoke(dict(START), thread())["messages"])
-
-
-def test_three_hundred_steps_through_invoke_with_sqlite(  # R8, R46
-    sqlite: SqliteSaver, uncompacted: list[Any]
-) -> None:
-    model = agent_model(300, 12_000)
-    own = ours(summariser())
-    agent = create_agent(model, [work], middleware=[own], checkpointer=sqlite, system_prompt="Be exact.")
-    agent.invoke(dict(START), thread())
-    assert model.log.calls == 301
-    assert model.log.overflows == 0
-    state = agent.get_state(thread()).values["messages"]
-    assert summaries(state) == 1
-    assert len(state) < 150
-    assert bare(replay(agent, "t")) == uncompacted
-    originals = replay(agent, "t")
-    before = undo(agent, "t")
-    assert before is not None
-    assert bare(agent.get_state(thread()).values["messages"]) == bare(before)
-    assert replay(agent, "t") == originals
-    own.close()
-
-
-def test_three_hundred_steps_through_astream_with_the_state_kept_whole(uncompacted: list[Any]) -> None:
-    async def run() -> tuple[Any, list[Any]]:
-        model = agent_model(300, 12_000)
-        agent = create_agent(model, [work], middleware=[ours(summariser(), state="kept")], checkpointer=InMemorySaver())
-        seen = [chunk async for chunk in agent.astream(dict(START), thread(), stream_mode="messages")]
-        assert model.log.overflows == 0
-        assert max(len(request) for request in model.log.requests) < 150
-        return agent, seen
-
-    agent, seen = asyncio.run(run())
-    assert bare(agent.get_state(thread()).values["messages"]) == uncompacted
-    assert not any(SECRET in str(chunk.content) for chunk, _ in seen)
 
 
 @pytest.mark.parametrize("mode", ["messages", "updates", "values", "custom"])
@@ -124,6 +69,44 @@ def test_compactions_are_told_to_the_custom_stream_when_asked_for() -> None:  # 
     told = list(agent.stream(dict(START), thread(), stream_mode="custom"))
     assert {event["event"] for event in told} >= {"compacting", "compacted"}
     assert all("fact3x1" not in str(event) for event in told)
+
+
+class Listening(BaseCallbackHandler):
+    """Notes the custom events of a run."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, Any]] = []
+
+    def on_custom_event(self, name: str, data: Any, **_: Any) -> None:
+        self.heard.append((name, data))
+
+
+def test_compactions_are_told_to_callbacks_when_asked_for() -> None:  # R31
+    agent = create_agent(agent_model(40, 4_000), [work], middleware=[ours(stream_events=True)])
+    agent.invoke(dict(START), {**thread(), "callbacks": [listening := Listening()]})
+    told = dict(listening.heard)
+    assert (
+        told["unabridged.compacted"]["receipt"]["tokens_after"]
+        < told["unabridged.compacted"]["receipt"]["tokens_before"]
+    )
+    agent = create_agent(agent_model(40, 4_000), [work], middleware=[ours()])
+    agent.invoke(dict(START), {**thread(), "callbacks": [silent := Listening()]})
+    assert silent.heard == []
+
+
+def test_what_the_provider_reports_pulls_the_trigger_earlier() -> None:  # R6, R11
+    def longest(times: float) -> int:
+        def script(i: int, messages: list[BaseMessage]) -> Any:
+            used = int(sum(map(characters, messages)) * times)
+            said = call("work", i, f"Step {i}.", number=i) if i < 60 else AIMessage("All done.")
+            usage = {"input_tokens": used, "output_tokens": 9, "total_tokens": used + 9}
+            return said.model_copy(update={"usage_metadata": usage if times else None})
+
+        model = agent_model(0, 8_000, script)
+        create_agent(model, [work], middleware=[ours()], checkpointer=InMemorySaver()).invoke(dict(START), thread())
+        return max(model.log.sizes)
+
+    assert longest(1.2) < longest(0) * 0.8
 
 
 def test_defaults_follow_the_models_profile() -> None:  # R45
@@ -218,20 +201,20 @@ def test_structured_output_comes_through() -> None:
     assert summaries(state["messages"]) == 1
 
 
-def test_an_interrupt_stays_pending_across_a_compaction(sqlite: SqliteSaver) -> None:
-    asking = HumanInTheLoopMiddleware(interrupt_on={"work": {"allowed_decisions": ["approve"]}})
-    model = agent_model(30, 4_000)
-    agent = create_agent(model, [work], middleware=[ours(), asking], checkpointer=sqlite)
-    agent.invoke(dict(START), thread())
-    for _ in range(30):
-        assert agent.get_state(thread()).interrupts
-        with pytest.raises(SettingsError, match="Resume it first"):
-            compact(agent, "t")
-        agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread())
-    state = agent.get_state(thread())
-    assert not state.next
-    assert state.values["messages"][-1].content == "All done."
-    assert (summaries(state.values["messages"]), model.log.overflows) == (1, 0)
+def test_a_conversation_with_images_and_a_pdf_compacts_and_the_bytes_come_back() -> None:  # R12, R29
+    pdf = base64.b64encode(b"%PDF-1.7\n" + b"/Type /Page\n" * 2 + b"x" * 90_000).decode()
+    file = {"type": "file", "base64": pdf, "mime_type": "application/pdf", "filename": "contract.pdf"}
+    photo = {"type": "image", "base64": "iVBORw0KGgo" + "A" * 80_000, "mime_type": "image/png"}
+    said = [HumanMessage([{"type": "text", "text": f"Look at {i}."}, block]) for i, block in enumerate((file, photo))]
+    model = ScriptedChat(script=working(60), profile={"max_input_tokens": 24_000})
+    agent = create_agent(model, [work], middleware=[ours(summariser())], checkpointer=InMemorySaver())
+    for message in said:
+        agent.invoke({"messages": [message]}, thread())
+    state = agent.get_state(thread()).values["messages"]
+    assert summaries(state) == 1
+    assert model.log.calls > 60  # the base64 alone would be five times the window
+    shown: list[Any] = [block for m in replay(agent, "t") if isinstance(m.content, list) for block in m.content]
+    assert [block for block in shown if block["type"] != "text"] == [file, photo]
 
 
 def test_the_place_in_the_stack() -> None:  # R43
@@ -244,61 +227,6 @@ def test_the_place_in_the_stack() -> None:  # R43
 
 
 # -- deep agents -------------------------------------------------------------------------------------------------------
-
-
-def deep_script() -> Callable[[int, list[BaseMessage]], Any]:
-    """To-dos, files, work, and two sub-agents at once, until 300 requests were made."""
-
-    def script(i: int, messages: list[BaseMessage]) -> Any:
-        if any(m.type == "human" and str(m.content).startswith("SUBTASK") for m in messages):
-            return "Sub-task finished." if i % 17 == 0 else call("work", f"s{i}", number=i, size=80)
-        if i >= 300:
-            return "All done."
-        if i % 40 == 10:
-            calls = [
-                {
-                    "id": f"task-{i}-{n}",
-                    "name": "task",
-                    "args": {"description": f"SUBTASK {i} {n}", "subagent_type": kind},
-                }
-                for n, kind in enumerate(("general-purpose", "reader"))
-            ]
-            return AIMessage("", tool_calls=calls)
-        if i % 11 == 0:
-            return call("write_todos", i, todos=[{"content": f"item {i}", "status": "pending"}])
-        if i % 7 == 0:
-            return call("write_file", i, file_path=f"/notes/{i}.txt", content=f"note {i} " * 40)
-        return call("work", i, number=i, size=80)
-
-    return script
-
-
-def test_three_hundred_steps_of_a_deep_agent(sqlite: SqliteSaver) -> None:  # R43, R44
-    model = agent_model(0, 14_000, deep_script())
-    told: list[Any] = []
-    own = ours(on_event=told.append)
-    agent = create_deep_agent(
-        model,
-        [work],
-        summarization=own,
-        middleware=[TodoListMiddleware()],
-        subagents=[{"name": "reader", "description": "Reads.", "system_prompt": "You read."}],
-        checkpointer=sqlite,
-    )
-    agent.invoke(dict(START), thread())
-    assert model.log.calls > 300
-    assert model.log.overflows == 0
-    state = agent.get_state(thread()).values
-    assert state["messages"][-1].content == "All done."
-    assert summaries(state["messages"]) == 1
-    assert state["todos"]
-    threads = {event.thread for event in told}
-    assert "t" in threads
-    assert len(threads) > 3  # sub-agents have conversations of their own
-    originals = replay(agent, "t")
-    assert originals[0].content == START["messages"][0].content
-    assert len(originals) > 3 * len(state["messages"])
-    own.close()
 
 
 def test_a_deep_agent_without_summarization_has_none() -> None:  # R44

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from deepagents import create_deep_agent
-from deepagents.backends import StateBackend
+from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.middleware.summarization import SummarizationMiddleware as DeepAgentsOwn
+from deepagents.middleware.summarization import SummarizationToolMiddleware as TheirTool
 from langchain.agents.middleware import SummarizationMiddleware as LangChainsOwn
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langchain_support import ScriptedChat, call, characters, create_agent, long_chat, rounds, work, working
+from langchain_support import (
+    ScriptedChat,
+    call,
+    characters,
+    create_agent,
+    long_chat,
+    refuse_illegal,
+    rounds,
+    work,
+    working,
+)
 from unabridged.adapters.langchain import SummarizationMiddleware as Ours
+from unabridged.adapters.langchain import SummarizationToolMiddleware, replay
 
 RUN: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 300}
 GOOD = "Goals: answer the person's questions. Facts: every detail was told and noted, nothing is left open."
@@ -196,6 +209,27 @@ def test_a_pdf_is_counted_as_text() -> None:  # R12
     assert Compactor(window=100_000, archive="memory:", format=LangChain()).plan(pdf()).tokens < counted / 2
 
 
+def test_a_pdf_is_refused_without_a_model_call() -> None:  # R12
+    def asked(middleware: Any) -> ScriptedChat:
+        model = ScriptedChat(script=lambda _i, _m: "A year.", profile={"max_input_tokens": 130_000})
+        agent: Any = create_deep_agent(model, middleware=[middleware])
+        agent.invoke({"messages": pdf()[:1]}, RUN)
+        return model
+
+    with pytest.raises(ContextOverflowError):
+        asked(DeepAgentsOwn(chat(), backend=StateBackend(), trigger=("fraction", 0.85)))
+    assert asked(ours(window=130_000)).log.calls == 1
+
+
+def test_a_request_that_is_too_long_all_the_same_ends_the_run() -> None:
+    def run(middleware: Any) -> list[BaseMessage]:
+        return ask(agent_with(middleware, ScriptedChat(script=working(30), window=2_000)))
+
+    with pytest.raises(ContextOverflowError):
+        run(LangChainsOwn(chat(), trigger=("tokens", 6_000), keep=("messages", 4)))
+    assert run(ours(trigger=("tokens", 6_000), keep=("messages", 4)))[-1].content == "All done."
+
+
 # -- where it is cut ---------------------------------------------------------------------------------------------------
 
 
@@ -207,7 +241,7 @@ def test_keep_near_the_trigger_summarises_at_every_call() -> None:
     theirs = calls(LangChainsOwn(busy := chat(), trigger=("tokens", 4_000), keep=("tokens", 3_950)), busy)
     own = calls(ours(calm := chat(), trigger=("tokens", 4_000), keep=("tokens", 3_950)), calm)
     assert theirs >= 12
-    assert own <= theirs * 2 / 3
+    assert own <= theirs / 3
 
 
 @pytest.mark.parametrize("mode", ["replaced", "kept"])
@@ -228,15 +262,87 @@ def test_after_a_message_is_removed_the_new_one_never_reaches_the_model(mode: An
     assert "The new question." in texts(scenario(own))
 
 
-def test_results_without_their_calls_are_mended_before_anything_is_sent() -> None:
+def test_after_a_message_is_removed_results_are_sent_without_their_calls() -> None:
+    def sent(middleware: Any) -> list[BaseMessage]:
+        script = lambda i, m: working(11)(i, m) if i < 12 else "Noted."  # noqa: E731
+        model = ScriptedChat(script=script, profile={"max_input_tokens": 60_000}, checked=False)
+        agent = create_deep_agent(model, [work], middleware=[middleware], checkpointer=InMemorySaver())
+        agent.invoke({"messages": [HumanMessage("A remark.", id="remark"), HumanMessage("Work.")]}, RUN)
+        agent.update_state(RUN, {"messages": [RemoveMessage(id="remark")]})
+        agent.invoke({"messages": [HumanMessage("Go on.")]}, RUN)
+        return model.log.requests[-1]
+
+    theirs = DeepAgentsOwn(chat(), backend=StateBackend(), trigger=("messages", 16), keep=("messages", 4))
+    with pytest.raises(AssertionError, match="which nobody called"):
+        refuse_illegal(sent(theirs))
+    refuse_illegal(sent(ours(chat(), trigger=("messages", 16), keep=("messages", 4), state="kept")))
+
+
+def test_a_conversation_that_came_in_broken_is_mended_and_comes_back_as_it_was() -> None:
+    broken = [message for message in rounds(30) if message.id not in {"a2", "t20"}]
+    broken.append(HumanMessage("Go on.", id="more"))
+    with pytest.raises(AssertionError, match="which nobody called"):
+        refuse_illegal(broken)
     model = ScriptedChat(script=lambda _i, _m: "Noted.", profile={"max_input_tokens": 3_000}, window=3_000)
     agent = create_agent(model, [work], middleware=[ours()], checkpointer=InMemorySaver())
-    broken = [message for message in rounds(30) if message.id not in {"a2", "t20"}]
-    agent.invoke({"messages": [*broken, HumanMessage("Go on.")]}, RUN)
+    agent.invoke({"messages": broken}, RUN)
     assert model.log.calls == 1  # and the model checks what it gets
+    assert replay(agent, "t")[:-1] == broken
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------
+
+
+LONG = "the whole text of the file " * 200
+IMAGE = {"type": "image", "base64": "iVBORw0KGgo" + "B" * 5_000, "mime_type": "image/png"}
+NARROW: Any = {"trigger": ("messages", 8), "keep": ("messages", 4), "max_length": 200}
+
+
+def on_disk(folder: Path) -> str:
+    """All that Deep Agents wrote there."""
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_full_history_holds_truncated_arguments(tmp_path: Path) -> None:  # R37, R40
+    def run(middleware: Any) -> Any:
+        script = lambda i, m: call("write_file", "n", file_path="/n.txt", content=LONG) if i == 0 else working(14)(i, m)  # noqa: E731
+        model = ScriptedChat(script=script, profile={"max_input_tokens": 60_000})
+        agent = create_deep_agent(model, [work], middleware=[middleware], checkpointer=InMemorySaver())
+        ask(agent)
+        return agent
+
+    files = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    size: Any = {"trigger": ("messages", 16), "keep": ("messages", 4)}
+    run(DeepAgentsOwn(chat(), backend=files, truncate_args_settings=NARROW, **size))
+    kept = on_disk(tmp_path)
+    assert "fact1x1" in kept  # the history was written
+    assert LONG not in kept
+    own = run(ours(chat(), backend=files, truncate_args_settings=NARROW, **size))
+    said = [m for m in replay(own, "t") if isinstance(m, AIMessage) and m.tool_calls]
+    assert LONG in [m.tool_calls[0]["args"].get("content") for m in said]
+
+
+def test_images_are_lost_when_the_agent_compacts_itself(tmp_path: Path) -> None:  # R29, R47
+    def run(middleware: Any, tools: Any) -> Any:
+        def script(i: int, messages: list[BaseMessage]) -> Any:
+            return call("compact_conversation", "c") if i == 12 else working(15)(i, messages)
+
+        model = ScriptedChat(script=script, profile={"max_input_tokens": 30_000})
+        agent = create_deep_agent(model, [work], middleware=[middleware, tools], checkpointer=InMemorySaver())
+        said = HumanMessage([{"type": "text", "text": "Look, and then work."}, IMAGE])
+        messages = agent.invoke({"messages": [said]}, RUN)["messages"]
+        told = next(m for m in messages if m.type == "tool" and m.name == "compact_conversation")
+        assert "ompacted" in str(told.content)
+        return agent
+
+    files = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    theirs = DeepAgentsOwn(chat(), backend=files, trigger=("messages", 40), keep=("messages", 4))
+    run(theirs, TheirTool(theirs))
+    assert "fact1x1" in on_disk(tmp_path)
+    assert "BBBB" not in on_disk(tmp_path)
+    own = ours(chat(), trigger=("messages", 40), keep=("messages", 4))
+    agent = run(own, SummarizationToolMiddleware(own))
+    assert IMAGE in replay(agent, "t")[0].content
 
 
 def test_the_archive_holds_arguments_and_images_whole() -> None:  # R37, R40

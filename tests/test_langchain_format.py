@@ -19,13 +19,14 @@ from langchain_core.messages import (
 )
 
 from langchain_support import ScriptedChat, call, long_chat, rounds
-from unabridged import Compactor
+from unabridged import Compactor, check, repair
 from unabridged.adapters.langchain import LangChain, SummarizationMiddleware, summariser_of
-from unabridged.adapters.langchain.compactors import archivable
+from unabridged.adapters.langchain.artifacts import archivable
 from unabridged.adapters.langchain.state import followed, pending_of, with_ids
 from unabridged.archive import codec
 from unabridged.asking.ask import Ask, Reply
 from unabridged.formats.base import Slot
+from unabridged.legal import PROVIDERS
 from unabridged.messages import Answer, Call, Media, Reasoning, View
 
 FORMAT = LangChain()
@@ -128,7 +129,13 @@ def test_an_artifact_that_no_archive_can_hold_does_not_stop_a_compaction() -> No
     messages = [odd if m.id == "t0" else m for m in rounds(30)]
     update = SummarizationMiddleware(archive="memory:", window=4_000).before_model({"messages": messages}, None)
     assert len(update["messages"]) < 20
-    assert archivable(rounds(2)) == rounds(2)
+    compactor = Compactor(window=4_000, archive="memory:", format=LangChain())
+    copied: Any = archivable(compactor, "t", messages)[2]
+    assert copied.artifact is None
+    once, again = archivable(compactor, "t", messages), archivable(compactor, "t", [*messages, HumanMessage("More.")])
+    assert all(one is other for one, other in zip(once, again, strict=False))  # each message is looked at once
+    plain = rounds(2)
+    assert archivable(compactor, "t", plain) is plain
 
 
 def test_edits_reach_every_copy_of_a_call_and_keep_the_id() -> None:
@@ -226,3 +233,19 @@ def test_a_state_follows_with_all_that_the_compaction_never_saw() -> None:
     assert [m.content for m in followed(state, pending)] == ["S", "a", "x", "d", "answer"]
     assert [m.content for m in followed(chat("d", "e"), pending)] == ["S", "d", "e"]
     assert pending_of(before, list(before)) is None
+
+
+def test_the_rules_that_every_provider_has_hold_for_these_messages_too() -> None:
+    broken = [message for message in rounds(4) if message.id not in {"a1", "t2"}]
+    assert {finding.rule for finding in check(broken, format=LangChain())} == {"orphan-answer", "unanswered-call"}
+    mended = repair(broken, format=LangChain())
+    assert check(mended.messages, format=LangChain()) == []
+    assert [m for m in broken if m in mended.messages] == [m for m in broken if m.id != "t1"]
+    twice = [*long_chat(2), HumanMessage("And?")]
+    assert check(twice, format=LangChain()) == []
+    assert check(twice, "strict", format=LangChain())
+
+
+def test_the_adapter_leaves_the_tables_of_the_core_alone() -> None:
+    assert LangChain().provider in PROVIDERS
+    assert LangChain().name not in PROVIDERS

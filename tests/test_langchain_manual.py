@@ -17,6 +17,7 @@ from langchain_support import (
     SECRET,
     START,
     agent_model,
+    bare,
     call,
     create_agent,
     long_chat,
@@ -27,7 +28,7 @@ from langchain_support import (
     work,
     working,
 )
-from unabridged import Compactor, SettingsError
+from unabridged import Compactor, Settings, SettingsError
 from unabridged.adapters.langchain import (
     LangChain,
     SummarizationToolMiddleware,
@@ -38,6 +39,8 @@ from unabridged.adapters.langchain import (
     replay,
     undo,
 )
+from unabridged.archive.protocol import Scope
+from unabridged.recall.tools import tools as recall_tools
 
 
 @pytest.fixture
@@ -172,3 +175,27 @@ def test_a_thread_sees_nothing_of_another() -> None:
     messages = agent.get_state(thread("yours")).values["messages"]
     told = next(m for m in messages if isinstance(m, ToolMessage))
     assert "fact3x7 " not in str(told.content)
+
+
+@pytest.mark.parametrize("recall", [True, False], ids=["with the tools", "without"])
+def test_references_are_given_only_to_an_agent_that_can_follow_them(recall: bool) -> None:  # R39
+    own = ours()
+    tools = SummarizationToolMiddleware(own, compact=False, recall=recall)
+    model = agent_model(80, 6_000)
+    agent = create_agent(model, [work], middleware=[own, tools], checkpointer=InMemorySaver())
+    agent.invoke(dict(START), thread())
+    sent = [str(m.content) for request in model.log.requests for m in request]
+    stubs = [text for text in sent if text.startswith("[Tool result cleared: ")]
+    assert stubs
+    assert all(("full text: [" in text) == recall for text in stubs)
+    summary = next(text for text in sent if text.startswith("[unabridged summary"))
+    assert ("read_history" in summary) == recall
+    if not recall:
+        with pytest.raises(SettingsError, match="recall"):
+            Settings(recall="yes")  # type: ignore[arg-type]
+        return
+    number = int(stubs[0].rpartition("full text: [")[2].partition("]")[0])
+    scope = Scope(own.compactors.namespace, "t")
+    told = recall_tools(own.compactors.archive, scope, format=LangChain()).call("read_history", {"ref": str(number)})
+    assert "report" in told
+    assert bare(replay(agent, "t"))[number][0] == "tool"

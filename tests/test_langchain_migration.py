@@ -22,7 +22,7 @@ from unabridged.adapters.langchain import SummarizationMiddleware as Ours
 
 BOTH = pytest.mark.parametrize("middleware", [LangChainsOwn, Ours], ids=["theirs", "ours"])
 RUN: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 200}
-PROFILE: Any = {"max_input_tokens": 6_000}
+PROFILE: Any = {"max_input_tokens": 200_000, "max_output_tokens": 64_000, "tool_calling": True}
 SAID = "Goals: work through all of it. Done so far: the first reports were read and noted down."
 
 
@@ -36,10 +36,10 @@ def summariser(said: str = SAID, **fields: Any) -> ScriptedChat:
     return ScriptedChat(script=lambda _i, _m: said, **{"profile": PROFILE, **fields})
 
 
-def run(middleware: Any, steps: int = 12, **options: Any) -> tuple[dict[str, Any], ScriptedChat]:
+def run(middleware: Any, steps: int = 12, **fields: Any) -> tuple[dict[str, Any], ScriptedChat]:
     """An agent that works for some steps; its last state, and its model."""
-    model = ScriptedChat(script=working(steps), profile=PROFILE)
-    agent = create_agent(model, [work], middleware=[middleware], checkpointer=InMemorySaver(), **options)
+    model = ScriptedChat(script=working(steps), **{"profile": PROFILE, **fields})
+    agent = create_agent(model, [work], middleware=[middleware], checkpointer=InMemorySaver())
     agent.invoke({"messages": [HumanMessage("Work through all of it.")]}, RUN)
     return agent.get_state(RUN).values, model
 
@@ -77,9 +77,19 @@ def test_a_mapping_of_which_all_must_hold(middleware: Any) -> None:
 
 @BOTH
 def test_fractions_of_the_models_profile(middleware: Any) -> None:  # R2
-    model = summariser(profile={"max_input_tokens": 4_000})
-    state, _ = run(middleware(model, trigger=("fraction", 0.5), keep=("fraction", 0.1)))
+    small: Any = {"max_input_tokens": 4_000}
+    own = middleware(summariser(profile=small), trigger=("fraction", 0.5), keep=("fraction", 0.1))
+    state, _ = run(own, profile=small)
     done(state, 30)
+
+
+@BOTH
+@pytest.mark.parametrize("keep", [("messages", 20), ("messages", 4), ("tokens", 1_000)], ids=str)
+def test_an_absolute_trigger_far_below_a_real_models_window(middleware: Any, keep: Any) -> None:  # R1
+    model = summariser(model_name="claude-sonnet-4-5")
+    state, _ = run(middleware(model, trigger=("tokens", 4_000), keep=keep), steps=60, model_name="claude-sonnet-4-5")
+    done(state, 50)
+    assert model.log.calls <= 8
 
 
 @BOTH

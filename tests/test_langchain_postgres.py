@@ -8,28 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.postgres import PostgresSaver
 
-from archive_support import postgres_url
 from langchain_child import RUN, STEPS, Killer, build
-from langchain_support import refuse_illegal
+from langchain_support import fresh_database, refuse_illegal
 from unabridged.adapters.langchain import replay, undo
 
 TESTS = Path(__file__).parent
-
-
-@pytest.fixture
-def database() -> str:
-    """An empty database."""
-    url = postgres_url()
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("DROP DATABASE IF EXISTS langchain_test WITH (FORCE)")
-        connection.execute("CREATE DATABASE langchain_test")
-    head, _, tail = url.partition("/postgres?")
-    return f"{head}/langchain_test?{tail}" if tail else url.replace("/postgres", "/langchain_test")
 
 
 def numbers(messages: list[Any]) -> list[int]:
@@ -38,7 +25,8 @@ def numbers(messages: list[Any]) -> list[int]:
 
 
 @pytest.mark.parametrize("point", ["compacting", "compacted", "answering", "following"])
-def test_a_second_process_goes_on_from_the_old_or_the_new_state(database: str, point: str) -> None:
+def test_a_second_process_goes_on_from_the_old_or_the_new_state(point: str) -> None:
+    database = fresh_database()
     command = [sys.executable, str(TESTS / "langchain_child.py"), database, point]
     killed = subprocess.run(command, check=False, capture_output=True, text=True, cwd=TESTS)
     assert killed.returncode == -signal.SIGKILL, killed.stderr

@@ -18,6 +18,8 @@ class Anthropic:
     """The Messages list. Tool results ride in user messages: they are the tool's words wherever they sit."""
 
     name = "anthropic"
+    provider = "anthropic"
+    wire = None
     lone_system = True
 
     def read(self, message: Message) -> View:

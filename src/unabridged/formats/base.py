@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from unabridged.messages import Call, View
+
+if TYPE_CHECKING:
+    from unabridged.legal.wires import Wire
 
 Message = Any
 """One of the caller's own messages: a dict, or a response object of an SDK. Never converted, only read."""
@@ -27,10 +30,18 @@ class Format(Protocol):
     """One wire format. Reading never fails on what the provider accepts; making yields plain dicts."""
 
     name: str
-    """`openai-chat`, `openai-responses`, `anthropic`; also the name of the provider rules it is checked by."""
+    """`openai-chat`, `openai-responses`, `anthropic`; an adapter's own format has another."""
+
+    provider: str
+    """Whose rules its messages are checked by, one of `unabridged.legal.PROVIDERS`; a wire format's is its own name."""
 
     lone_system: bool
     """Whether a system message in the middle must stand between a user's turn and the assistant's."""
+
+    @property
+    def wire(self) -> Wire | None:
+        """How mending takes its messages apart and puts them together; None for those that `legal` knows itself."""
+        ...
 
     def read(self, message: Message) -> View:
         """What the message says."""

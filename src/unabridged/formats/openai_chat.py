@@ -22,6 +22,8 @@ class OpenAIChat:
     """The Chat Completions message list, as OpenAI and the many servers compatible with it take it."""
 
     name = "openai-chat"
+    provider = "openai-chat"
+    wire = None
     lone_system = False
 
     def read(self, message: Message) -> View:

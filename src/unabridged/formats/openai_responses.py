@@ -35,6 +35,8 @@ class OpenAIResponses:
     """The `input` items of the Responses API. One message may be several items: reasoning, calls, text."""
 
     name = "openai-responses"
+    provider = "openai-responses"
+    wire = None
     lone_system = False
 
     def read(self, message: Message) -> View:

@@ -10,7 +10,7 @@ from unabridged.legal import anthropic, anthropic_mend, gemini, openai_chat, ope
 from unabridged.legal.conversation import Conversation, says_nothing
 from unabridged.legal.pairing import first_user
 from unabridged.legal.rejoin import NO_RESULT, Stub, Style, rejoin
-from unabridged.legal.wires import WIRES, Piece
+from unabridged.legal.wires import Piece, wire_of
 from unabridged.messages import Call, View
 
 OPENING = "<system-reminder>The conversation before this point is not shown.</system-reminder>"
@@ -43,7 +43,7 @@ def mended(given: Conversation, reader: Reader) -> list[Message]:
     """The messages as the provider takes them, as far as that can be done."""
     target = _target(given)
     messages = _cleaned(given, target)
-    wire = WIRES[reader.fmt.name]
+    wire = wire_of(reader.fmt)
     pieces = [
         piece
         for index, (message, view) in enumerate(zip(messages, reader(messages), strict=True))
@@ -91,7 +91,7 @@ def _stubs(reader: Reader) -> Stub:
             made = [] if output is None else [output]
         else:
             made = reader.fmt.answer((call,), NO_RESULT)
-        return [piece for one in made for piece in WIRES[reader.fmt.name].split(-1, one, reader.one(one))]
+        return [piece for one in made for piece in wire_of(reader.fmt).split(-1, one, reader.one(one))]
 
     return stub
 

@@ -46,7 +46,7 @@ def check(
     that the last round is still running, so that its missing results are no fault.
     """
     fmt = detect(messages) if format is None else format_named(format)
-    return _findings(_conversation(messages, Reader(fmt), provider or fmt.name, model, pending=pending))
+    return _findings(_conversation(messages, Reader(fmt), provider or fmt.provider, model, pending=pending))
 
 
 def check_views(
@@ -78,7 +78,7 @@ def repair(
     """
     fmt = detect(messages) if format is None else format_named(format)
     reader = Reader(fmt)
-    given = _conversation(messages, reader, provider or fmt.name, model, pending=pending)
+    given = _conversation(messages, reader, provider or fmt.provider, model, pending=pending)
     findings = _findings(given)
     if not findings:
         return Repaired(messages if isinstance(messages, list) else list(messages), ())
@@ -127,7 +127,8 @@ def _conversation(
 def _findings(conversation: Conversation) -> list[Finding]:
     found = [finding for rule in RULES[conversation.provider] for finding in rule(conversation)]
     if conversation.provider == "strict":
-        own = replace(conversation, provider=conversation.format)
+        below = conversation.format if conversation.format in RULES else "openai-chat"  # an adapter's own format
+        own = replace(conversation, provider=below)
         found += [finding for rule in RULES[own.provider] for finding in rule(own)]
     return sorted(found, key=lambda finding: finding.index)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from unabridged.formats.base import Message, get, plain
+from unabridged.formats.base import Format, Message, get, plain
 from unabridged.legal import openai_chat
 from unabridged.legal.anthropic import THINKING
 from unabridged.legal.conversation import LEGACY
@@ -157,8 +157,13 @@ def _with(thing: Any, key: str, value: str) -> Any:
     return thing if get(thing, key) == value else {**plain(thing), key: value}
 
 
-WIRES: dict[str, Wire] = {
+_WIRES: dict[str, Wire] = {
     "openai-chat": Wire(_whole, _as_they_are, _chat_calls, _chat_address),
     "openai-responses": Wire(_whole, _as_they_are, _item_calls, _item_address),
     "anthropic": Wire(_blocks, _join_blocks, _block_calls, _block_address),
 }
+
+
+def wire_of(fmt: Format) -> Wire:
+    """What mending does to this format's messages: as the format says, else as it is known here."""
+    return fmt.wire or _WIRES[fmt.name]

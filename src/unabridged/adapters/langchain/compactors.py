@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from langchain_core.messages import BaseMessage, ToolMessage, convert_to_messages
+from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from unabridged.adapters.langchain.artifacts import archivable
 from unabridged.adapters.langchain.format import FORMAT
-from unabridged.adapters.langchain.legal import NeedsMending, mended
 from unabridged.archive import codec, open_archive
 from unabridged.archive.protocol import Archive
 from unabridged.asking.overflow import Overflow
 from unabridged.engine import Compaction, Compactor, application
-from unabridged.errors import ArchiveError, IllegalConversation
 from unabridged.events import Event
 from unabridged.measure.meter import Meter
 from unabridged.settings import Settings, triggers
-
-log = logging.getLogger("unabridged")
 
 UNKNOWN_WINDOW = 200_000
 """The window of a model nobody knows: the trigger of 170,000 tokens that its users expect fits below it."""
@@ -35,6 +31,14 @@ UNKNOWN: dict[str, Any] = {"trigger": ("tokens", 170_000), "keep": ("messages", 
 
 for _module in ("langchain_core.documents", "langchain_core.load"):
     codec.allow(_module)  # what tools of LangChain put into a message's artifact
+
+
+class Asked(NamedTuple):
+    """The model that is asked, and whether it can look up what left its context."""
+
+    agent: str | None
+    window: int | None
+    recall: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +80,28 @@ class Compactors:
         if counter is not None and counter is not count_tokens_approximately:
             self._shared["counter"] = counter_of(counter)
         self._lock = threading.Lock()
-        self._made: dict[tuple[str | None, int | None], Compactor] = {}
+        self._made: dict[tuple[str | None, int | None, bool], Compactor] = {}
         self._learned: dict[str | None, int] = {}
         self._schemas: dict[tuple[int, ...], tuple[list[Any], list[Any]]] = {}
 
-    def get(self, agent: str | None, window: int | None) -> Compactor:
-        """The compactor for the model of this name, whose window is what the caller said, or else this one."""
+    def get(self, agent: str | None, window: int | None, recall: bool = False) -> Compactor:
+        """The compactor for the model of this name, whose window is what the caller said, or else this one.
+
+        With `recall` the agent has the tools to follow a reference, so summaries and stubs have some.
+        """
         known = self.window or window
         learned = self._learned.get(agent)
         if learned is not None:
             known = min(known or learned, learned)
         with self._lock:
-            compactor = self._made.get((agent, known))
+            compactor = self._made.get((agent, known, recall))
             if compactor is None:
-                compactor = self._made[agent, known] = self._make(agent, known)
+                compactor = self._made[agent, known, recall] = self._make(agent, known, recall=recall)
             return compactor
 
-    def _make(self, agent: str | None, window: int | None) -> Compactor:
+    def _make(self, agent: str | None, window: int | None, *, recall: bool) -> Compactor:
         settings = self.settings or Settings(**(UNKNOWN if window is None else KNOWN))
+        settings = replace(settings, recall=True) if recall else settings
         return Compactor(agent=agent, window=window or assumed_window(settings), settings=settings, **self._shared)
 
     def learn(self, agent: str | None, compactor: Compactor, fitted: Compaction, overflow: Overflow) -> None:
@@ -138,28 +146,14 @@ class Call:
     force: bool = False
 
     def __call__(self) -> Compaction:
-        """The answer, with calls and results that don't pair mended first."""
-        given = archivable(self.messages)
-        try:
-            return self._read(given, self._method("")(given, **self._named))
-        except NeedsMending:
-            repaired = mended(given, model=None, pending=self.force)
-        try:
-            return self._mended(repaired, self._method("")(repaired, **self._named))
-        except NeedsMending as error:
-            raise IllegalConversation(f"calls and results can't be paired: {error}") from None
+        """The answer."""
+        given = archivable(self.compactor, self.thread, self.messages)
+        return self._read(given, self._method("")(given, **self._named))
 
     async def later(self) -> Compaction:
         """The same without blocking the event loop."""
-        given = archivable(self.messages)
-        try:
-            return self._read(given, await self._method("a")(given, **self._named))
-        except NeedsMending:
-            repaired = mended(given, model=None, pending=self.force)
-        try:
-            return self._mended(repaired, await self._method("a")(repaired, **self._named))
-        except NeedsMending as error:
-            raise IllegalConversation(f"calls and results can't be paired: {error}") from None
+        given = archivable(self.compactor, self.thread, self.messages)
+        return self._read(given, await self._method("a")(given, **self._named))
 
     def _method(self, prefix: str) -> Any:
         return getattr(self.compactor, f"{prefix}{'compact' if self.force else 'fit'}")
@@ -170,26 +164,6 @@ class Call:
 
     def _read(self, given: list[BaseMessage], done: Compaction | None) -> Compaction:
         return done or Compaction(given, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
-
-    def _mended(self, repaired: list[BaseMessage], done: Compaction | None) -> Compaction:
-        made = self._read(repaired, done)
-        return made if made.changed else replace(made, messages=repaired, changed=True)
-
-
-def archivable(messages: list[BaseMessage]) -> list[BaseMessage]:
-    """The messages, where needed without artifacts that no archive can restore: the model never sees an artifact."""
-    if not any(isinstance(m, ToolMessage) and m.artifact is not None for m in messages):
-        return messages
-    return [_without_artifact(m) if isinstance(m, ToolMessage) and m.artifact is not None else m for m in messages]
-
-
-def _without_artifact(message: ToolMessage) -> ToolMessage:
-    try:
-        codec.encode(message.artifact)
-    except ArchiveError as error:
-        log.warning("the artifact of tool message %s is not archived with it: %s", message.id, error)
-        return message.model_copy(update={"artifact": None})
-    return message
 
 
 def assumed_window(settings: Settings) -> int:

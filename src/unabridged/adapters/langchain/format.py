@@ -28,6 +28,7 @@ from unabridged.adapters.langchain.blocks import (
     thinking_of,
     with_call_text,
 )
+from unabridged.adapters.langchain.legal import WIRE
 from unabridged.formats.base import Edit, Message, Slot, as_json
 from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
 
@@ -49,6 +50,8 @@ class LangChain:
     """Messages of `langchain_core`. Edited copies keep their id, so that a reducer replaces what they came from."""
 
     name = "langchain"
+    provider = "openai-chat"  # calls and results pair as everywhere; the rest is the chat model's own business
+    wire = WIRE
     lone_system = False
 
     def read(self, message: Message) -> View:

@@ -1,37 +1,17 @@
-"""How the engine checks and mends LangChain messages: calls and their results pair, whatever the provider."""
+"""How the engine mends LangChain messages: which are calls and results, and what they are with other ids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
 from unabridged.adapters.langchain.blocks import CALLS
-from unabridged.adapters.langchain.format import FORMAT
 from unabridged.formats.base import Message
-from unabridged.legal.conversation import LEGACY, Conversation, Finding
-from unabridged.legal.pairing import PAIRING
-from unabridged.legal.repair import RULES, repair
-from unabridged.legal.wires import WIRES, Piece, Wire
+from unabridged.legal.conversation import LEGACY
+from unabridged.legal.wires import Piece, Wire
 from unabridged.messages import View
-
-
-class NeedsMending(Exception):  # noqa: N818 - a signal between the engine and `mended`, never seen by a caller
-    """The conversation came in with calls and results that don't pair."""
-
-
-def mended(messages: Sequence[Message], *, model: str | None, pending: bool = False) -> list[Message]:
-    """The messages with a result for each call and a call for each result; those that were right are the same."""
-    return repair(messages, "openai-chat", model=model, format=FORMAT, pending=pending).messages
-
-
-def _paired(conversation: Conversation) -> Iterator[Finding]:
-    """Stops the engine at what does not pair: its own mending knows the wire formats only, ours is `mended`."""
-    for rule in PAIRING:
-        for finding in rule(conversation):
-            raise NeedsMending(finding.message)
-    yield from ()
 
 
 def _split(index: int, message: Message, view: View) -> list[Piece]:
@@ -73,5 +53,4 @@ def _with_address(message: ToolMessage, id_: str) -> ToolMessage:
     return message if message.tool_call_id == id_ else message.model_copy(update={"tool_call_id": id_})
 
 
-RULES[FORMAT.name] = (_paired,)
-WIRES[FORMAT.name] = Wire(_split, _join, _with_calls, _with_address)
+WIRE = Wire(_split, _join, _with_calls, _with_address)

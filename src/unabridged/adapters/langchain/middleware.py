@@ -26,7 +26,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from unabridged.adapters.langchain.arguments import DEFAULT, settings_of
-from unabridged.adapters.langchain.compactors import Call, Compactors, Fixed
+from unabridged.adapters.langchain.compactors import Asked, Call, Compactors, Fixed
 from unabridged.adapters.langchain.model import model_name, summariser_of, window_of
 from unabridged.adapters.langchain.state import (
     Pending,
@@ -43,6 +43,7 @@ from unabridged.asking.overflow import is_overflow
 from unabridged.engine import Compaction, Compactor
 from unabridged.errors import SettingsError
 from unabridged.events import Event
+from unabridged.recall.tools import READ
 from unabridged.settings import Settings
 
 log = logging.getLogger("unabridged")
@@ -134,8 +135,8 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
         self.trim_tokens_to_summarize, self.summarizer = trim_tokens_to_summarize, summarizer
         self.backend, self.truncate_args_settings = backend, truncate_args_settings
         self.state_mode = state
-        self.last_agent = (model_name(self.model), window_of(self.model))
-        """Name and window of the model that was asked last: what manual compactions go by."""
+        self.last_agent = Asked(model_name(self.model), window_of(self.model))
+        """The model that was asked last: what manual compactions go by."""
         self.compactors = Compactors(
             summariser=summariser_of(summarizer if summarizer is not None else self.model),
             settings=chosen.settings,
@@ -196,7 +197,7 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
         messages = cast("list[BaseMessage]", request.messages)
         if pending := request.state.get(PENDING):
             messages = followed(messages, cast("Pending", pending))
-        self.last_agent = (model_name(request.model), window_of(request.model))
+        self.last_agent = Asked(model_name(request.model), window_of(request.model), _can_recall(request.tools))
         return Call(self.compactors.get(*self.last_agent), messages, thread_of(messages), fixed)
 
     def _sent(self, request: ModelRequest[Any], ask: Call, fitted: Compaction) -> Sent:
@@ -260,6 +261,11 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
     def close(self) -> None:
         """Let go of the archive, if this middleware opened it."""
         self.compactors.close()
+
+
+def _can_recall(tools: Sequence[Any]) -> bool:
+    """Whether the agent can follow a reference."""
+    return any((tool.get("name") if isinstance(tool, dict) else tool.name) == READ for tool in tools)
 
 
 def _known_to(state: Any, messages: Sequence[BaseMessage]) -> bool:
