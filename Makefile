@@ -36,8 +36,8 @@ soak: $(STAMP) ## the properties for MINUTES=20, as many examples as fit
 mutants: $(STAMP) ## break the code on purpose, one mutant at a time: the suite must notice each
 	$(BIN)/python scripts/mutants.py
 
-bench: $(STAMP) ## measure beside the peers (BENCH_DATA=folder for real conversations, QUICK=1)
-	$(BIN)/python -m benchmarks
+bench: $(STAMP) ## measure beside the peers (BENCH_DATA=folder for recorded conversations, QUICK=1) and write docs/benchmarks.md
+	BENCH_DATA="$(BENCH_DATA)" QUICK="$(QUICK)" $(BIN)/python -m benchmarks
 
 format: $(STAMP) ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix .

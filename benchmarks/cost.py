@@ -1,6 +1,6 @@
 """What a policy costs with a provider's cache, and what the agent can still see: recorded runs, replayed call by call.
 
-    python -m benchmarks.cost --data DIR [--quick] [--tune]
+    python -m benchmarks.cost --data DIR [--quick] [--tune | --windows]
 
 Each assistant message of a recorded run is one model call whose input is all that stands before it, as the policy sends
 it. The provider's cache holds the last prompt for its lifetime: what the next prompt shares with it from the beginning
@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.needs import Needs, needs, text_of
-from benchmarks.policies import Conversation, Extra, Line, Mask, Payback, Policy, Raw, Summary, load
+from benchmarks.policies import Conversation, Extra, Line, Mask, Ours, Payback, Policy, Raw, Summary, load
 from unabridged.clear import Prices
 
 LONG_RUNS = ("coding_tools", "coding_text", "coding_sessions_anthropic")
@@ -84,6 +84,8 @@ class Run:
     """Model calls beside the agent's own."""
     contexts: dict[int, str] = field(default_factory=dict)
     """What the agent was sent, at each of the cuts asked for."""
+    sizes: dict[int, int] = field(default_factory=dict)
+    """Its tokens."""
 
 
 def replay(
@@ -115,6 +117,7 @@ def replay(
         run.calls += 1
         if start in cuts:
             run.contexts[start] = text_of([line.view for line in current])
+            run.sizes[start] = sum(line.tokens for line in current)
         taken = start
     if not prices.caches:
         run.bill = Bill(fresh=run.bill.read + run.bill.write + run.bill.fresh, output=run.bill.output)
@@ -171,7 +174,7 @@ class Row:
     recall: float
     """The share of what the agent needs next that it was still sent."""
     tail: float
-    """The same for the end of the raw conversation, cut to the same number of characters."""
+    """The same for the end of the raw conversation, cut to the same number of tokens."""
     gap_interval: tuple[float, float]
     size: float
     """What was sent, as a share of the raw conversation, where recall was asked for."""
@@ -185,25 +188,45 @@ def rows(
 ) -> Iterator[Row]:
     """A row for each policy, all on the same conversations."""
     wanted = [needs_of(conversation) for conversation in conversations]
-    raw = [replay(c, Raw(), prices, gap=gap, cuts=tuple(n)) for c, n in zip(conversations, wanted, strict=True)]
+    raw = [replay(conversation, Raw(), prices, gap=gap) for conversation in conversations]
     for name, make in policies.items():
         runs = [
             replay(c, make(c, prices), prices, gap=gap, cuts=tuple(n))
             for c, n in zip(conversations, wanted, strict=True)
         ]
-        yield _row(name, runs, raw, wanted, prices)
+        costs = [run.bill.at(prices) / whole.bill.at(prices) for run, whole in zip(runs, raw, strict=True)]
+        yield _row(name, conversations, runs, costs, wanted)
 
 
-def _row(name: str, runs: Sequence[Run], raw: Sequence[Run], wanted: Sequence[dict[int, Needs]], prices: Prices) -> Row:
-    costs = [run.bill.at(prices) / whole.bill.at(prices) for run, whole in zip(runs, raw, strict=True)]
+def tail_of(lines: Sequence[Line], tokens: int) -> str:
+    """The last so many tokens of the conversation; the message they begin in is cut."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        text = line.view.whole_text()
+        if line.tokens > tokens:
+            kept.append(text[len(text) - len(text) * tokens // line.tokens :])
+            break
+        kept.append(text)
+        tokens -= line.tokens
+    return "\n".join(reversed(kept))
+
+
+def _row(
+    name: str,
+    conversations: Sequence[Conversation],
+    runs: Sequence[Run],
+    costs: Sequence[float],
+    wanted: Sequence[dict[int, Needs]],
+) -> Row:
     recalls, tails, sizes = [], [], []
-    for run, whole, needed in zip(runs, raw, wanted, strict=True):
+    for conversation, run, needed in zip(conversations, runs, wanted, strict=True):
         if not needed:
             continue
-        cuts = [(run.contexts[cut], whole.contexts[cut], need) for cut, need in needed.items()]
-        recalls.append(statistics.mean(need.recall(text) for text, _, need in cuts))
-        tails.append(statistics.mean(need.recall(full[-len(text) :]) for text, full, need in cuts))
-        sizes.append(statistics.mean(len(text) / len(full) for text, full, _ in cuts))
+        lines = conversation.lines
+        whole = {cut: sum(line.tokens for line in lines[:cut]) for cut in needed}
+        recalls.append(statistics.mean(need.recall(run.contexts[cut]) for cut, need in needed.items()))
+        tails.append(statistics.mean(n.recall(tail_of(lines[:cut], run.sizes[cut])) for cut, n in needed.items()))
+        sizes.append(statistics.mean(run.sizes[cut] / whole[cut] for cut in needed))
     return Row(
         policy=name,
         cost=statistics.mean(costs),
@@ -228,23 +251,31 @@ def _grid(keep: int, least: int, patience: float, conversation: Conversation, pr
     return Payback(conversation.format, prices, keep_rounds=keep, minimum=least, patience=patience)
 
 
+def _ours(window: int, conversation: Conversation, prices: Prices) -> Policy:
+    return Ours(conversation.format, prices, window)
+
+
+WINDOW = 32_768
+"""What is assumed of a model that is not known; most of the coding runs outgrow it."""
+AT = int(0.85 * WINDOW)
 POLICIES: dict[str, Make] = {
     "everything, every time": lambda _c, _p: Raw(),
     "rolling mask of all but 10 results": lambda c, _p: Mask(c.format, keep=10),
     "mask in steps of 30, keep 10": lambda c, _p: Mask(c.format, keep=10, step=30),
-    "summary at 32k, keep 20, apart": lambda c, _p: Summary(c.format, 32_000, 20),
-    "summary at 32k, keep 20, as a suffix": lambda c, _p: Summary(c.format, 32_000, 20, suffix=True),
-    "summary at 32k, keep 6, apart": lambda c, _p: Summary(c.format, 32_000, 6),
-    "summary at 32k, keep 6, as a suffix": lambda c, _p: Summary(c.format, 32_000, 6, suffix=True),
-    "clear at break-even, keep 3": lambda c, p: Payback(c.format, p, patience=0.0),
-    "ours, keep 5": lambda c, p: Payback(c.format, p, keep_rounds=5),
-    "ours (keep 3)": lambda c, p: Payback(c.format, p),
-    "ours, keep 2": lambda c, p: Payback(c.format, p, keep_rounds=2),
-    "ours, then summary at 32k, keep 6": lambda c, p: Payback(
-        c.format, p, then=Summary(c.format, 32_000, 6, suffix=True)
-    ),
+    "LangChain: summary at 28k, keep 20": lambda c, _p: Summary(c.format, AT, 20),
+    "the same, asked as a suffix": lambda c, _p: Summary(c.format, AT, 20, suffix=True),
+    "ours, in a window of 32k": lambda c, p: Ours(c.format, p, WINDOW),
+    "ours, in a window never reached": lambda c, p: Ours(c.format, p),
 }
-BRIEF = {name: POLICIES[name] for name in ("mask in steps of 30, keep 10", "ours (keep 3)")}
+RULES: dict[str, Make] = {
+    "summary at 28k, keep 6, apart": lambda c, _p: Summary(c.format, AT, 6),
+    "summary at 28k, keep 6, as a suffix": lambda c, _p: Summary(c.format, AT, 6, suffix=True),
+    "clearing at break-even, keep 3": lambda c, p: Payback(c.format, p, patience=0.0),
+    "the clearing rule alone, keep 5": lambda c, p: Payback(c.format, p, keep_rounds=5),
+    "the clearing rule alone, keep 3": lambda c, p: Payback(c.format, p),
+    "the clearing rule alone, keep 2": lambda c, p: Payback(c.format, p, keep_rounds=2),
+}
+WINDOWS = (1_000_000, 65_536, 32_768, 16_384)
 GRID: dict[str, Make] = {
     f"keep {keep}, minimum {least}, patience {patience}": partial(_grid, keep, least, patience)
     for keep, least, patience in [
@@ -265,32 +296,41 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("BENCH_DATA"), help="folder of NAME.jsonl files")
     parser.add_argument("--quick", action="store_true", help="every sixth conversation only")
     parser.add_argument("--tune", action="store_true", help="the grid the default was chosen from, on the even half")
+    parser.add_argument("--windows", action="store_true", help="ours in several windows, each set of runs by itself")
     options = parser.parse_args()
     if options.data is None:
         parser.error("name a folder with --data, or in BENCH_DATA")
-    conversations = load(Path(options.data), LONG_RUNS)
-    even, odd = conversations[::2], conversations[1::2]
-    if options.quick:
-        even, odd = even[::3], odd[::3]
+    sets = {name: load(Path(options.data), (name,)) for name in LONG_RUNS}
+    step = 3 if options.quick else 1
     if options.tune:
+        even = [conversation for found in sets.values() for conversation in found][::2][::step]
         show("even conversations, 5-minute cache", rows(even, GRID, Prices()))
         return
-    show("odd conversations, 5-minute cache", rows(odd, POLICIES, Prices()))
-    show("the same, a pause of 11 minutes before every 20th call", rows(odd, BRIEF, Prices(), pauses))
-    show("the same pauses, 1-hour cache at write 2", rows(odd, BRIEF, Prices(write=2.0, lifetime=3_600.0), pauses))
-    show("no cache", rows(odd, BRIEF, Prices(read=1.0, write=1.0)))
+    odd = [conversation for found in sets.values() for conversation in found][1::2][::step]
+    if options.windows:
+        ours: dict[str, Make] = {f"ours, in a window of {window:,}": partial(_ours, window) for window in WINDOWS}
+        for name in LONG_RUNS:
+            of_set = [conversation for conversation in odd if conversation.id.startswith(f"{name}/")]
+            show(f"odd conversations of {name} ({len(of_set)}), 5-minute cache", rows(of_set, ours, Prices()))
+        show(f"all of them ({len(odd)})", rows(odd, ours, Prices()))
+        return
+    show(f"odd conversations ({len(odd)}), 5-minute cache", rows(odd, POLICIES | RULES, Prices()))
+    show("the same, a pause of 11 minutes before every 20th call", rows(odd, POLICIES, Prices(), pauses))
+    show("the same pauses, 1-hour cache at write 2", rows(odd, POLICIES, Prices(write=2.0, lifetime=3_600.0), pauses))
+    show("no cache", rows(odd, POLICIES, Prices(read=1.0, write=1.0)))
 
 
 def show(title: str, found: Iterator[Row]) -> None:
     """Print the rows as they come."""
     print(f"\n{title}\n{'policy':38}{'cost':>6} {'95 %':>13}{'rewrites':>10}{'extra':>7}{'recall':>8}{'tail':>7}"
-          f"{'points above tail':>19}{'size':>6}")  # fmt: skip
+          f"{'points above it':>25}{'size':>6}")  # fmt: skip
     for row in found:
         low, high = (100 * bound for bound in row.gap_interval)
         least, most = row.cost_interval
         print(
             f"{row.policy:38}{row.cost:6.2f}  {least:5.2f}-{most:5.2f}{row.rewrites:10.1f}"
-            f"{row.extra:7.1f}{100 * row.recall:8.1f}{100 * row.tail:7.1f}{low:+9.1f} to {high:+5.1f}"
+            f"{row.extra:7.1f}{100 * row.recall:8.1f}{100 * row.tail:7.1f}"
+            f"{100 * (row.recall - row.tail):+8.1f} ({low:+5.1f} to {high:+5.1f})"
             f"{row.size:6.2f}",
             flush=True,
         )

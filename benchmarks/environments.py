@@ -21,14 +21,8 @@ def python_of(name: str, packages: list[str]) -> str:
             subprocess.run([uv, "venv", "-q", "--allow-existing", str(home)], check=True)
             subprocess.run([uv, "pip", "install", "-q", "--python", str(python), *packages], check=True)
         else:
-            venv.create(home, with_pip=True)
-            subprocess.run([str(python), "-m", "pip", "install", "-q", *packages], check=True)
+            venv.create(home)  # without a pip of its own: this one's installs into it, which saves a while
+            pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--disable-pip-version-check"]
+            subprocess.run([*pip, *packages], check=True)
         ready.touch()
     return str(python)
-
-
-def version_of(name: str, package: str) -> str:
-    """Which release of a package an environment holds."""
-    code = f"import importlib.metadata as m; print(m.version({package!r}))"
-    python = ROOT / name / "bin" / "python"
-    return subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=True).stdout.strip()

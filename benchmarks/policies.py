@@ -7,16 +7,19 @@ Lines it leaves alone must be the very same objects: that is how the simulator k
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from unabridged import Compaction, Compactor, Settings
 from unabridged.clear import Prices, edits, expected_turns, plan_clearing
 from unabridged.formats import Slot, format_named
+from unabridged.measure.calibrate import Usage
 from unabridged.messages import View
 from unabridged.origin import with_origins
+from unabridged.settings import Clear
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +155,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Payback:
-    """Ours: old bulk is cleared when it pays; where a trigger is set, what does not fit is then summarised."""
+    """The clearing rule alone: old bulk goes when it pays; where a trigger is set, what does not fit is summarised."""
 
     format: str
     prices: Prices = field(default_factory=Prices)
@@ -206,6 +209,45 @@ class Through:
             view = format_named(self.format).read(message)
             self.known[id(message)] = Line(message, view, tokens_of(view))
         return self.known[id(message)]
+
+
+@dataclass
+class Ours:
+    """The product itself: a `Compactor` without a model, as it comes, in this window, told what the provider counted.
+
+    `clear` are settings of the clearing that differ from the defaults.
+    """
+
+    format: str
+    prices: Prices = field(default_factory=Prices)
+    window: int = 1_000_000
+    clear: Mapping[str, Any] = field(default_factory=dict)
+    kinds: list[str] = field(default_factory=list)
+    """What each compaction was."""
+
+    def __post_init__(self) -> None:
+        settings = Settings(clear=Clear(prices=self.prices, **self.clear))
+        self._engine = Compactor(
+            window=self.window, archive="memory:", namespace="simulated", format=self.format, settings=settings
+        )
+        self._now = 0.0
+        self._engine._clock = lambda: self._now  # noqa: SLF001 - the time between two calls is simulated
+        self._through = Through(self.format, self._send)
+        self._sent: Compaction | None = None
+
+    def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
+        """What the compactor sends."""
+        self._now += idle
+        fitted, extra = self._through.fit(lines, idle)
+        if self._sent is not None:
+            self._engine.observe(self._sent, Usage(sum(line.tokens for line in fitted)))
+        return fitted, extra
+
+    def _send(self, messages: list[Any]) -> list[Any]:
+        self._sent = fitted = self._engine.fit(messages, thread="t")
+        if fitted.changed and fitted.receipt is not None:
+            self.kinds.append(fitted.receipt.kind)
+        return fitted.messages
 
 
 def edited(line: Line, format_name: str, edit: Callable[..., str]) -> Line:

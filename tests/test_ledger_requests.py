@@ -42,6 +42,12 @@ def test_only_the_new_request_is_open_after_the_old_one_was_answered() -> None:
     assert opened(person("do X"), *WORK, says("Done."), person("now do Y"), *WORK, answered=False) == ["now do Y"]
 
 
+def test_a_long_answer_to_a_question_asked_before_any_work_leaves_the_task_open() -> None:
+    rules = "Two things, for as long as we work on this. " + "Ines owns the schema; she has to be asked first. " * 12
+    asked = [person("Find out why the board is wrong, and fix it."), says("Is there anything I should stay away from?")]
+    assert opened(*asked, person(rules), *WORK, answered=False)[0] == "Find out why the board is wrong, and fix it."
+
+
 def test_an_interruption_leaves_both_open() -> None:
     views = [person("do X"), *WORK, person("also do Y"), *WORK]
     assert opened(*views, answered=False) == ["do X", "also do Y"]

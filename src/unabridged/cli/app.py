@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from unabridged import __version__
-from unabridged.cli import check, compact, measure, records, restore, serve, watch
+from unabridged.cli import check, compact, evaluate, measure, records, restore, serve, watch
 from unabridged.cli.screen import fail
 from unabridged.errors import IllegalConversation, UnabridgedError, WontFit
 
@@ -60,6 +60,9 @@ _add(
     (check.check, "unabridged check session.jsonl --repair -o mended.jsonl"),
     (watch.watch, "unabridged watch ~/.claude/projects/my-project/session.jsonl"),
 )
+app.command(
+    "eval", rich_help_panel=FILES, epilog="Example: unabridged eval sessions/ --budget 1k,3k --plot recall.svg"
+)(evaluate.evaluate)
 _add(
     RECORD,
     (records.threads, "unabridged threads --archive sqlite:///agent.db"),

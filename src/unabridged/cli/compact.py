@@ -279,4 +279,5 @@ def _receipt(done: Compaction, legal: str, budget: int, before: int) -> list[tup
         ("originals", plain(where)),
         ("id", receipt.id),
     ]
+    rows += [("mended", plain(mended)) for mended in receipt.mended]
     return rows + [("note", plain(note)) for note in receipt.notes]

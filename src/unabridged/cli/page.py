@@ -95,6 +95,7 @@ def _compaction(number: int, record: Record, shown: Mapping[str, Shown]) -> str:
         ("turns", spans(receipt.turns)),
         ("summariser", receipt.summariser),
         *((name, f"{value:,.4g}") for name, value in receipt.cost.items()),
+        *(("mended", mended) for mended in receipt.mended),
         *(("note", note) for note in receipt.notes),
     ]
     table = "".join(f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>" for name, value in rows)

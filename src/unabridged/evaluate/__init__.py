@@ -1,1 +1,6 @@
-"""Whether an agent after a compaction still has what it needs: `score` is the definition."""
+"""Whether an agent after a compaction still has what it needs: `unabridged eval`, as a library.
+
+In reading order: `score` (the definition), `data` (conversations and questions from files), `moments` (where they are
+cut), `arms` and `peers` (the ways to shorten them), `questions` (what can still be answered), `report` (rows with
+averages), `plot`.
+"""

@@ -104,7 +104,7 @@ def _linked(
         if _only_withdraws(request.text):
             states[newest] = "withdrawn"
         return [newest]
-    if status == "asked" and not _replies(request, tools=tools):
+    if status == "asked" and not _replies(request, [requests[j] for j in chain], tools=tools):
         for j in chain:
             states[j] = "finished"
         return [newest]
@@ -228,9 +228,14 @@ def _says_go(text: str) -> bool:
     return any(token in vocabulary("go") for token in _PARTS.split(words)) or bool(eastern_words("go").search(words))
 
 
-def _replies(request: Request, *, tools: bool) -> bool:
-    """Whether the message can be the answer to a question: where tools work, people spell things out at length."""
-    return request.kind != "new" or _few_words(request.text, 80 if tools else 12)
+def _replies(request: Request, waiting: Sequence[Request], *, tools: bool) -> bool:
+    """Whether the message can be the answer to a question: where tools work, people spell things out at length.
+
+    There, what was asked back before anything was done cannot have been finished, however long the next message is.
+    """
+    if request.kind != "new" or (tools and not any(before.worked for before in waiting)):
+        return True
+    return _few_words(request.text, 80 if tools else 12)
 
 
 def _only_withdraws(text: str) -> bool:

@@ -1,4 +1,8 @@
-"""What left the context, found again: `lookup` (search and read), `excerpts`, `tools` for agents, `mcp_server`."""
+"""What left the context, found again.
+
+In reading order: `lookup` (search and read), `ranking` and `passages` (what a search shows), `excerpts`, `results`,
+`tools` for agents, `mcp_server`.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from math import log
 from typing import Final, NamedTuple
 
 from unabridged.archive import codec, words
-from unabridged.archive.protocol import Hit, Part
+from unabridged.archive.protocol import Part
 from unabridged.errors import ArchiveError
 from unabridged.formats import Format, detect
 from unabridged.ledger.phrasing import neutral, one_line
@@ -80,19 +80,15 @@ def find_place(pieces: Sequence[Piece], query: str, width: int) -> Place:
     return best
 
 
-def by_nearness(hits: Sequence[Hit], query: str, width: int = 300) -> list[Hit]:
-    """The hits anew in order: those first that have most of the query in one stretch.
+def worth_of_stretches(texts: Sequence[str], query: str, width: int = 300) -> list[float]:
+    """For each text what the words of the query are worth that stand together in one stretch of it.
 
-    An archive ranks by whole messages, where one sentence in a long log counts for little. Here it counts in full; a
-    word counts the more, the fewer of the hits have it; the archive's own rank decides between near equals.
+    A word is worth the more, the fewer of the texts have it in theirs.
     """
     pattern = _pattern(query)
-    held = [_densest(words.fold(hit.text), pattern, width)[0] for hit in hits]
+    held = [_densest(words.fold(text), pattern, width)[0] for text in texts]
     spread = Counter(term for terms in held for term in terms)
-    worth = [sum(log(1 + len(hits) / spread[term]) for term in terms) for terms in held]
-    best, top = max(worth, default=0.0) or 1.0, max((hit.score for hit in hits), default=0.0) or 1.0
-    order = sorted(range(len(hits)), key=lambda i: -(worth[i] / best + hits[i].score / top / 5))
-    return [hits[i] for i in order]
+    return [sum(log(1 + len(texts) / spread[term]) for term in terms) for terms in held]
 
 
 def _read(part: Part, format_: Format | None) -> View | None:

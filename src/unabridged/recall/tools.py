@@ -45,7 +45,7 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
                 "type": "integer",
                 "minimum": 1,
                 "maximum": lookup.MOST,
-                "description": "Results; 5 if left out.",
+                "description": f"Passages to show; {lookup.USUAL} if left out, fewer take less room.",
             },
         },
         "required": ["query"],
@@ -81,6 +81,8 @@ class Tools:
     archive: Archive
     scope: Scope
     format: Format | None = None
+    room: int = lookup.ROOM
+    """Characters that the answer to a search may take."""
 
     def schemas(self, dialect: Dialect) -> list[dict[str, Any]]:
         """Both tools as this provider takes them."""
@@ -106,8 +108,8 @@ class Tools:
         query = given.get("query")
         if not isinstance(query, str) or not query.strip():
             raise _Wrong(f'{SEARCH} needs `query`, the words to look for: {{"query": "invoice 4711"}}.')
-        limit = _whole(given, "limit", 5, (1, lookup.MOST))
-        return lookup.search(self.archive, self.scope, query, limit, format=self.format).text()
+        limit = _whole(given, "limit", lookup.USUAL, (1, lookup.MOST))
+        return lookup.search(self.archive, self.scope, query, limit, room=self.room, format=self.format).text()
 
     def _read(self, given: Mapping[str, Any]) -> str:
         ref = given.get("ref")
@@ -119,9 +121,18 @@ class Tools:
         return lookup.read(self.archive, self.scope, ref, offset, format=self.format).text()
 
 
-def tools(archive: Archive, scope: Scope, *, format: Format | None = None) -> Tools:  # noqa: A002 - the word every part uses for it
-    """Search and read for the agent of this thread; `format` reads messages that no built-in format does."""
-    return Tools(archive, Scope(*scope), format)
+def tools(
+    archive: Archive,
+    scope: Scope,
+    *,
+    format: Format | None = None,  # noqa: A002 - the word every part uses for it
+    room: int = lookup.ROOM,
+) -> Tools:
+    """Search and read for the agent of this thread.
+
+    `format` reads messages that no built-in format does; a search answers with at most `room` characters.
+    """
+    return Tools(archive, Scope(*scope), format, room)
 
 
 def _schema(name: str, dialect: Dialect) -> dict[str, Any]:

@@ -1,0 +1,61 @@
+"""Numbers with their intervals, as values and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from benchmarks.cost import interval
+
+NONE = "-"
+"""Stands in a cell where there is nothing to say."""
+
+
+class Figure(NamedTuple):
+    """A mean over conversations with its 95 % bootstrap interval, and over how many."""
+
+    mean: float
+    low: float
+    high: float
+    of: int
+
+
+def figure(values: Iterable[float | None]) -> Figure | None:
+    """The figure of these values, one for each conversation; None where there are none."""
+    listed = [value for value in values if value is not None]
+    if not listed:
+        return None
+    low, high = interval(listed)
+    return Figure(sum(listed) / len(listed), low, high, len(listed))
+
+
+def percent(one: Sequence[float] | None) -> str:
+    """`98.2 % (97.1 to 99.0)`."""
+    if one is None:
+        return NONE
+    mean, low, high = (100 * value for value in one[:3])
+    return f"{mean:.1f} % ({low:.1f} to {high:.1f})"
+
+
+def points(one: Sequence[float] | None) -> str:
+    """`+12.0 (10.1 to 14.2)`, in percentage points."""
+    if one is None:
+        return NONE
+    mean, low, high = (100 * value for value in one[:3])
+    return f"{mean:+.1f} ({low:+.1f} to {high:+.1f})"
+
+
+def ratio(one: Sequence[float] | None) -> str:
+    """`0.66 (0.61 to 0.72)`."""
+    return NONE if one is None else f"{one[0]:.2f} ({one[1]:.2f} to {one[2]:.2f})"
+
+
+def times(value: float) -> str:
+    """`0.4 x`, `12 x`, `1,340 x`."""
+    return f"{value:.2f} x" if value < 1 else f"{value:.1f} x" if value < 10 else f"{value:,.0f} x"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as Markdown."""
+    lines = [list(heads), ["---", *("---:" for _ in heads[1:])], *([str(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

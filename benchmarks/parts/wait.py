@@ -1,0 +1,60 @@
+"""How often a turn waits for a model, and how long the compactor itself takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.bench import WINDOW, Bench
+from benchmarks.figures import figure, percent, table
+from benchmarks.parts import Section
+from benchmarks.parts.needs import jobs
+from benchmarks.plot import bars
+
+LATENCY, GAP = 0.06, 0.02
+"""A summary takes three times as long as the agent's own turn: a minute and twenty seconds, a thousand times faster."""
+
+
+def measure(bench: Bench) -> dict[str, Any]:
+    """Turns that stood still for a summary; seconds of the compactor's own work."""
+    few = 1 if bench.quick else 2
+    timed = {arm: bench.job(arm, limit=few, seconds=LATENCY, gap=GAP) for arm in bench.asking}
+    done = bench.replays("waiting", list(timed.values()))
+    wanted = jobs(bench)
+    own = bench.replays("replays", [wanted[arm, WINDOW] for arm in bench.compared])
+    rows = []
+    for arm in bench.compared:
+        waits = done.get(timed[arm]) if arm in timed else None
+        runs = own[wanted[arm, WINDOW]]
+        rows.append(
+            {
+                "arm": arm,
+                "waits": figure(run["stood"] / (run["turns"] or 1) for run in waits) if waits else None,
+                "mean": figure(1e3 * run["seconds"] / (run["turns"] or 1) for run in runs),
+                "slowest": figure(1e3 * run["slowest"] for run in runs),
+            }
+        )
+    return {"rows": rows}
+
+
+def section(result: dict[str, Any]) -> Section:
+    """The table and the plot."""
+    shown = table(
+        ["arm", "turns that wait for a model", "own work a turn, ms", "slowest turn of a run, ms"],
+        (
+            [
+                row["arm"],
+                percent(row["waits"]) if row["waits"] else "no model",
+                f"{row['mean'][0]:.1f}",
+                f"{row['slowest'][0]:.0f}",
+            ]
+            for row in result["rows"]
+        ),
+    )
+    text = f"""A turn waits when it stands still while the summariser works. For this the fake takes
+{LATENCY * 1000:.0f} ms and {GAP * 1000:.0f} ms pass between two model calls. The compactor's own work is
+measured with a fake that answers at once; it depends on the machine, so compare arms, not numbers. Window:
+{WINDOW:,} tokens.
+
+{shown}"""
+    values = {row["arm"]: row["waits"] for row in result["rows"]}
+    return Section("Who waits", text, {"wait.svg": bars("Turns that wait for a model", values, unit="%")})

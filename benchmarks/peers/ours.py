@@ -1,0 +1,51 @@
+"""This project: model-free, with a model, with a model in the background, and on messages deserialised anew."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import Any
+
+from benchmarks.harness import Arm, Fit, Given, Message, serve
+from unabridged import Compactor, Settings
+from unabridged.asking.ask import Ask, Reply
+from unabridged.clear import Prices
+from unabridged.settings import Clear
+
+AGENT = "gpt-5"
+"""A model with the tokenizer that everything is counted in."""
+
+
+def compactor(given: Given, *, model: bool = False, anew: bool = False, **options: Any) -> Fit:
+    """The default settings; reports of usage are passed on, as an agent's loop does."""
+
+    def answer(ask: Ask) -> Reply:
+        said = given.model(ask.instruction, tuple(ask.messages))
+        return Reply(said.text, stop=said.stop, calls=said.calls)  # type: ignore[arg-type]  # the words are the same
+
+    if model:
+        options |= {"suffix": True, "cool_down": 0.05}  # the agent's own model; a replay's minutes are short
+    settings = Settings(clear=Clear(prices=Prices()), **options, **given.settings)  # the prices it will be charged
+    engine = Compactor(
+        answer if model else None, agent=AGENT, window=given.window, archive="memory:", namespace="b", settings=settings
+    )
+    messages: list[Message] = []
+    last: list[Any] = []
+
+    def fit(new: list[Message], usage: int | None) -> list[Message]:
+        if last and usage:
+            engine.observe(last[0], {"input_tokens": usage})
+        messages.extend(new)
+        current = copy.deepcopy(messages) if anew else messages
+        with given.clock:
+            last[:] = [engine.fit(current, thread="t")]
+        messages[:] = messages if current is not messages and not last[0].changed else last[0].messages
+        return messages
+
+    return fit
+
+
+if __name__ == "__main__":
+    arms = {"ours": Arm(compactor, model=False), "ours, with a model": Arm(partial(compactor, model=True))}
+    arms["ours, in the background"] = Arm(partial(compactor, model=True, background=0.7))
+    serve({**arms, "ours, deserialised anew": Arm(partial(compactor, anew=True), model=False)})

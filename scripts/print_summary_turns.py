@@ -1,0 +1,63 @@
+"""Print the summary turns that conversations would get, as a person or an agent reads them: Markdown.
+
+    python scripts/print_summary_turns.py FOLDER_OR_FILE [--turns 10] [--budget 1000] [--every 24000]
+
+Model-free, each turn made by way of all compactions before it. `docs/summary-turns.md` is made with it from the
+conversations in `examples/`, which were written for this project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from unabridged.evaluate.arms import unabridged
+from unabridged.evaluate.data import Conversation, conversations
+from unabridged.evaluate.moments import Moment, counter
+from unabridged.evaluate.score import Needs, cuts
+from unabridged.ledger.requests import open_indices
+from unabridged.rewrite import summary_text
+
+
+def all_cuts(conversation: Conversation, every: int) -> Iterator[Moment]:
+    """The conversation at each place where a window of this size is full; at its end when it never is."""
+    for place in cuts(conversation.plain, every) or [len(conversation.views) - 1]:
+        answered = conversation.views[place].origin == "person"
+        opened = () if answered else open_indices(conversation.views[:place])[-1:]
+        yield Moment(conversation, place, opened, answered, Needs(frozenset(), frozenset()))
+
+
+def turn_of(moments: Sequence[Moment], budget: int) -> tuple[str, int]:
+    """The summary turn at the last of these cuts, made by way of all before it, and its tokens."""
+    count, _ = counter()
+    arm = unabridged(budget, count)
+    text = [arm(moment) for moment in moments][-1]
+    return summary_text("0" * 12, text, 0, moments[-1].place), count(text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("data", type=Path, help="a file or a folder of conversations")
+    parser.add_argument("--turns", type=int, default=10, help="how many; spread over the cuts there are")
+    parser.add_argument("--budget", type=int, default=1_000, help="tokens of each")
+    parser.add_argument("--every", type=int, default=24_000, help="tokens (characters of JSON / 4) between cuts")
+    options = parser.parse_args(arguments)
+    places = [
+        moments[: place + 1]
+        for moments in (list(all_cuts(found, options.every)) for found in conversations(options.data))
+        for place in range(len(moments))
+    ]
+    fence = "`" * 8
+    for number in range(min(options.turns, len(places))):
+        moments = places[number * len(places) // min(options.turns, len(places))]
+        text, tokens = turn_of(moments, options.budget)
+        name = f"{moments[-1].conversation.name}, compaction {len(moments)}"
+        print(f"## {name}\n\n{tokens:,} tokens\n\n{fence}text\n{text}\n{fence}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""The ways to shorten a conversation that are compared, each within the same budget of tokens.
+
+An arm is begun anew for every conversation and budget, and then asked at one cut after another: what it carries over is
+what a long-running agent would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from unabridged.engine import Compactor
+from unabridged.errors import SettingsError
+from unabridged.evaluate.moments import Count, Moment
+from unabridged.events import Event, Failed
+from unabridged.formats import format_named
+from unabridged.ledger.entries import Ledger
+from unabridged.ledger.extract import extract
+from unabridged.settings import Settings
+
+Arm = Callable[[Moment], str]
+"""What stands in the context after the cut, besides what stays anyway (`Moment.beside`)."""
+Begin = Callable[[int, Count], Arm]
+"""An arm for one conversation, with its budget and how tokens are counted."""
+
+SUMMARY = "[unabridged summary "
+KEPT = 20
+"""Messages that LangChain's middleware keeps by default, and `unabridged+20` for comparison."""
+
+
+def unabridged(budget: int, count: Count) -> Arm:
+    """Our summary turn without a model, each made from the ledger of the one before and what came since."""
+    start, prior = 0, Ledger()
+
+    def arm(moment: Moment) -> str:
+        nonlocal start, prior
+        made = extract(
+            moment.before[start:],
+            prior=prior,
+            first_turn=start,
+            answered=moment.answered,
+            kept=moment.open,
+            budget=budget,
+            count=count,
+        )
+        start, prior = moment.place, made.ledger
+        return made.text
+
+    return arm
+
+
+def with_last_messages(budget: int, count: Count) -> Arm:
+    """The same beside the last 20 messages: what compares with a peer that keeps those on top of its summary."""
+    summary = unabridged(budget, count)
+    return lambda moment: "\n".join([summary(moment), *(view.whole_text() for view in moment.before[-KEPT:])])
+
+
+def plain_tail(budget: int, count: Count) -> Arm:
+    """The last messages, as many as fit."""
+
+    def arm(moment: Moment) -> str:
+        kept: list[str] = []
+        left = budget
+        for view in reversed(moment.before):
+            text = view.whole_text()
+            left -= count(text) + 1
+            if left < 0:
+                break
+            kept.insert(0, text)
+        return "\n".join(kept)
+
+    return arm
+
+
+def with_model(model: Any) -> Begin:
+    """Our summary turn with a model's prose in it."""
+
+    def begin(budget: int, _count: Count) -> Arm:
+        settings = Settings(trigger=None, keep=("messages", 2), summary=budget)
+        failures: list[str] = []
+
+        def told(event: Event) -> None:
+            if isinstance(event, Failed):
+                failures.append(f"{event.stage}: {event.error}")
+
+        compactor = Compactor(model, window=1_000_000, archive="memory:", settings=settings, on_event=told)
+        carried: list[Any] = []
+        start = 0
+
+        def arm(moment: Moment) -> str:
+            nonlocal start, carried
+            carried = [*carried, *moment.conversation.messages[start : moment.place]]
+            start = moment.place
+            done = compactor.compact(carried, thread=moment.conversation.name)
+            if done is None:
+                why = failures[-1] if failures else "nothing was gained"
+                raise SettingsError(f"the model {model} gave no summary of {moment.conversation.name} ({why})")
+            carried = list(done.messages)
+            read = format_named(moment.conversation.format).read
+            return "\n".join(text for text in (read(one).text for one in carried) if text.startswith(SUMMARY))
+
+        return arm
+
+    return begin
+
+
+def chosen(names: list[str], model: Any = None) -> dict[str, Begin]:
+    """The arms with these names; by default all that can run here."""
+    from unabridged.evaluate import peers  # noqa: PLC0415 - knows by itself what is installed
+
+    known: dict[str, Begin] = {"unabridged": unabridged}
+    if model is not None:
+        known["model"] = with_model(model)
+    known |= {"tail": plain_tail}
+    if peers.installed():
+        known |= {
+            "langchain": peers.langchain(trim=peers.DEFAULT_TRIM),
+            "langchain-untrimmed": peers.langchain(trim=None),
+            "unabridged+20": with_last_messages,
+        }
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        missing = " (needs --model)" if unknown[0] == "model" else ""
+        missing = " (needs pip install 'unabridged[langchain]')" if unknown[0].startswith("langchain") else missing
+        raise SettingsError(f"there is no arm {unknown[0]!r}{missing} here: choose from {', '.join(known)}")
+    return {name: known[name] for name in names or known}

@@ -1,0 +1,148 @@
+"""Conversations to measure on, from files and folders, with the questions that go with them.
+
+Every layout that `sessions` reads: JSON, JSON Lines of messages or of whole conversations, and the sessions of Claude
+Code, Codex CLI and pi. A conversation that is an object may have `questions`, each with the words of the `question` and
+its `evidence`: the `id`s of the messages that hold the answer.
+
+    {"id": "c1", "messages": [{"role": "user", "content": "…", "id": "m1"}, …],
+     "questions": [{"question": "When did …?", "evidence": ["m1"]}, …]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unabridged.errors import SettingsError
+from unabridged.formats import format_named
+from unabridged.messages import View
+from unabridged.origin import with_origins
+from unabridged.sessions import MAX_SIZE, SessionFileError, load
+from unabridged.sessions.detect import kind_of_file
+from unabridged.sessions.document import conversation as messages_in
+from unabridged.sessions.text import check, read_lines
+from unabridged.sessions.wire import wire_format
+
+Warn = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, and where in the conversation its evidence stands."""
+
+    text: str
+    evidence: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation as the measurements want it."""
+
+    name: str
+    format: str
+    messages: Sequence[Any]
+    views: Sequence[View]
+    """What each message says, and whose words it is."""
+    plain: Sequence[Mapping[str, Any]]
+    """The messages in Chat Completions or Anthropic form, as the score reads them."""
+    questions: tuple[Question, ...] = ()
+
+
+def files_in(data: Path) -> list[Path]:
+    """The files to read: the one that is named, or every `.json` and `.jsonl` below the folder."""
+    if not data.exists():
+        raise SettingsError(f"there is no file or folder {data}: name the conversations to measure on")
+    if data.is_file():
+        return [data]
+    found = sorted(path for path in data.rglob("*") if path.suffix in {".json", ".jsonl"} and path.is_file())
+    if not found:
+        raise SettingsError(f"{data} holds no .json or .jsonl file: name a file, or a folder with conversations")
+    return found
+
+
+def how_many(data: Path) -> int:
+    """How many conversations the file or folder holds, about: none is read."""
+    total = 0
+    for path in files_in(data):
+        try:
+            kind, _ = kind_of_file(path, check(path, MAX_SIZE))
+        except SessionFileError:
+            continue
+        with path.open("rb") as stream:
+            total += sum(1 for _ in stream) if kind == "jsonl-conversations" else 1
+    return total
+
+
+def conversations(data: Path, *, limit: int | None = None, warn: Warn | None = None) -> Iterator[Conversation]:
+    """Every conversation in the file or folder, at most `limit`; a file in a folder that holds none is warned of."""
+    given = 0
+    for path in files_in(data):
+        try:
+            for found in _in_file(path):
+                if limit is not None and given >= limit:
+                    return
+                given += 1
+                yield found
+        except SessionFileError as error:
+            if path == data or warn is None:
+                raise
+            warn(f"{error}; passed over")
+    if not given:
+        raise SettingsError(f"{data} holds no conversation: see docs/evaluation.md for what is read")
+
+
+def _in_file(path: Path) -> Iterator[Conversation]:
+    stamp = check(path, MAX_SIZE)
+    kind, document = kind_of_file(path, stamp)
+    if kind == "jsonl-conversations":
+        for line in read_lines(path, stamp):
+            if line.problem:
+                raise SessionFileError(f"line {line.number + 1} of {path} is not JSON: {line.problem}")
+            if line.value is not None:
+                yield _conversation(path, line.number, line.value, f"line {line.number + 1} of {path}")
+    elif kind == "json" and isinstance(document, dict):
+        yield _conversation(path, 0, document, str(path))
+    else:
+        loaded = load(path)
+        yield made(path.stem, loaded.format, loaded.messages)
+
+
+def _conversation(path: Path, number: int, value: Any, where: str) -> Conversation:
+    found = messages_in(value)
+    if found is None:
+        raise SessionFileError(f"{where} is not a conversation: expected an object with a list of `messages`")
+    holder: Mapping[str, Any] = value if isinstance(value, dict) else {}
+    messages = found[1]
+    questions = _questions(holder.get("questions"), messages, where)
+    return made(f"{path.stem}:{holder.get('id', number)}", wire_format(messages, None, holder), messages, questions)
+
+
+def made(name: str, format_: str, messages: Sequence[Any], questions: Sequence[Question] = ()) -> Conversation:
+    """A conversation from messages that are already there."""
+    reader = format_named(format_)
+    views = with_origins([reader.read(message) for message in messages])
+    plain = [_as_chat(view) for view in views] if format_ == "openai-responses" else messages
+    return Conversation(name, format_, messages, views, plain, tuple(questions))
+
+
+def _as_chat(view: View) -> dict[str, Any]:
+    if view.answers:
+        return {"role": "tool", "content": "\n".join(answer.text for answer in view.answers)}
+    calls = [{"id": call.id, "function": {"name": call.name, "arguments": call.arguments}} for call in view.calls]
+    return {"role": view.role, "content": view.text, "tool_calls": calls}
+
+
+def _questions(given: Any, messages: Sequence[Any], where: str) -> tuple[Question, ...]:
+    """The questions whose evidence is known; evidence that names no message is an error of the file's."""
+    places = {message["id"]: i for i, message in enumerate(messages) if isinstance(message.get("id"), str | int)}
+    found = []
+    for number, entry in enumerate(given or ()):
+        if not isinstance(entry, dict) or not isinstance(entry.get("question"), str):
+            raise SessionFileError(f"question {number} of {where} has no text: expected `question` and `evidence`")
+        evidence = entry.get("evidence") or []
+        known = tuple(places[item] for item in evidence if item in places)
+        if known and len(known) == len(evidence):
+            found.append(Question(entry["question"], known))
+    return tuple(found)

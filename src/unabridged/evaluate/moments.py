@@ -1,0 +1,58 @@
+"""The moments at which a conversation is cut, and what of it stays whoever shortens it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from unabridged.errors import SettingsError
+from unabridged.evaluate.data import Conversation
+from unabridged.evaluate.score import Needs, cuts, needs
+from unabridged.ledger.requests import open_indices
+from unabridged.measure import Meter
+from unabridged.messages import View
+
+Count = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A conversation at one cut: what stood before it, and what the agent will need after it."""
+
+    conversation: Conversation
+    place: int
+    open: tuple[int, ...]
+    """The request that is being worked on: its own message stays beside any summary."""
+    answered: bool
+    """Whether a person speaks next, so that nothing is being worked on."""
+    needed: Needs
+
+    @property
+    def before(self) -> Sequence[View]:
+        """What stood before the cut."""
+        return self.conversation.views[: self.place]
+
+    def beside(self) -> str:
+        """What stays whoever shortens it: the system prompt and the open request, else the last one."""
+        asked = self.open or tuple(i for i, view in enumerate(self.before) if view.origin == "person")[-1:]
+        texts = [view.text for view in self.before if view.role == "system"]
+        return "\n".join([*texts, *(self.before[i].text for i in asked)])
+
+
+def moments(conversation: Conversation, every: int) -> Iterator[Moment]:
+    """Every cut, one each `every` tokens (characters of JSON / 4), after which the agent needs something."""
+    for place in cuts(conversation.plain, every):
+        needed = needs(conversation.plain[:place], conversation.plain[place:])
+        if needed.files or needed.names:
+            following = next((view for view in conversation.views[place:] if view.origin != "host"), None)
+            answered = following is not None and following.origin == "person"
+            opened = () if answered else open_indices(conversation.views[:place])[-1:]
+            yield Moment(conversation, place, opened, answered, needed)
+
+
+def counter() -> tuple[Count, str]:
+    """How tokens are counted here, and its name: OpenAI's own tokenizer where it is installed, else the estimate."""
+    try:
+        return Meter(model="gpt-5", exact=True).text, "o200k, exact"
+    except SettingsError:
+        return Meter(model="gpt-5").text, "estimated; pip install 'unabridged[exact]' for exact counts"
