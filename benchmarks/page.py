@@ -88,7 +88,8 @@ This project and its peers, in the same run, on the same conversations, with the
 *Needs next*: of the files and names the agent is about to use, the share it can still read in a
 {WINDOW // 1000}k window. *Cost*: of a whole run with a provider's prompt cache, summaries included; sending
 everything is 1. *Not taken*: requests that a provider would refuse or that are over the window, in windows of
-4k to 32k. *Faults survived*: of {_faults(found)} ways a summariser can fail. *Overhead*: the check at each turn
+4k to 32k; a turn that was recorded illegal and sent on as it was counts for every arm, ours too (*passed on*
+below). *Faults survived*: of {_faults(found)} ways a summariser can fail. *Overhead*: the check at each turn
 below the trigger with {MIDDLE:,} messages, relative to ours. What each means exactly, with intervals, is below.
 **ours** is the default, which asks no model; the other two write their summaries with one, at the turn that needs
 it or before, in the background. Peers are triggered at 85 % of the window, like ours.

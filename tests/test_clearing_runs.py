@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conversations import anthropic_round, chat_round, user
+from conversations import anthropic_round, assistant, chat_round, user
 from unabridged import Compactor, Settings, check
 from unabridged.clear import Prices
 from unabridged.settings import Clear
@@ -73,3 +73,14 @@ def test_a_conversation_that_came_in_illegal_is_mended_when_it_is_cleared_and_le
         assert check(messages) != []
         assert check(fitted.messages) == []
         assert engine.replay(fitted.messages, thread="t") == messages
+
+
+def test_a_caller_who_resends_everything_gets_what_was_cleared_at_every_call() -> None:
+    with compactor(Prices()) as engine:
+        whole = rounds(14)
+        first = engine.fit(list(whole), thread="t")
+        assert first.changed
+        for _ in range(4):
+            whole += [assistant("Noted."), user("Go on.")]
+            again = engine.fit(list(whole), thread="t")
+            assert again.messages[: len(first.messages)] == first.messages

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,12 +140,18 @@ def test_a_clients_session_is_mended_into_one_that_passes(tmp_path: Path, file: 
         assert out.read_bytes() == file.read_bytes()
 
 
+def interruptible() -> None:
+    """Where the suite runs in the background of a shell, an interrupt is ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_watch_follows_a_file_that_grows_and_ends_when_interrupted(tmp_path: Path) -> None:
     file = tmp_path / "chat.jsonl"
     file.write_text("".join(json.dumps(m) + "\n" for m in long_chat(3)[:-1]))
     code = "from unabridged.cli import main; main()"
     command = [sys.executable, "-u", "-c", code, "watch", str(file), "--interval", "0.05", "--json", "--window", "8k"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, preexec_fn=interruptible) as child:  # noqa: PLW1509 - one thread, no locks
         assert child.stdout is not None
         first = json.loads(child.stdout.readline())
         with file.open("a") as stream:

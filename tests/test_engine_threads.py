@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -101,3 +102,18 @@ def test_a_fork_while_a_thread_is_being_compacted_does_not_hang_the_child() -> N
 def test_wrong_options_are_refused_at_construction(wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
         Compactor(**{"archive": "memory:", **wrong})
+
+
+def test_more_calls_of_one_thread_than_a_loop_has_workers_all_end() -> None:
+    async def model(_: str) -> str:
+        await asyncio.sleep(0.05)
+        return "They went through many questions, and nothing else is left to decide."
+
+    async def all_of_them() -> list[Any]:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(2))
+        with Compactor(model, window=6_000, archive="memory:") as engine:
+            return await asyncio.gather(*(engine.afit(long_chat(60), thread="t") for _ in range(6)))
+
+    done = asyncio.run(all_of_them())
+    assert [fitted.messages for fitted in done] == [done[0].messages] * 6

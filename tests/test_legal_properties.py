@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -200,7 +201,7 @@ def _can_be_sent(view: View) -> bool:
     return view.role in {"user", "assistant"} and bool(view.text.strip() or calls)
 
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
+DATA = Path(os.environ.get("BENCH_DATA", "recorded"))
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="no recorded conversations at hand")

@@ -175,6 +175,39 @@ def test_reports_without_a_number_teach_nothing() -> None:
     assert calibration.factor == 1.0
 
 
+@pytest.mark.parametrize("ratio", [1.1, 1.7, 2.7, 9.0])
+@pytest.mark.parametrize("before", [(), (1.0,) * 9, (0.8, 0.8)], ids=["new", "established", "low"])
+def test_a_refusal_that_tells_its_count_is_believed_at_once_and_stays(ratio: float, before: tuple[float, ...]) -> None:
+    calibration = Calibration()
+    for report in before:
+        calibration.observe(10_000, Usage(round(10_000 * report)))
+    calibration.refused(10_000, round(10_000 * ratio))
+    assert calibration.factor == pytest.approx(ratio)
+    for _ in range(12):
+        calibration.observe(10_000, Usage(round(10_000 * ratio)))
+        assert calibration.factor == pytest.approx(ratio)
+
+
+def test_after_a_refusal_one_lower_report_changes_nothing_and_a_majority_does() -> None:
+    calibration = Calibration()
+    calibration.refused(10_000, 27_000)
+    calibration.observe(10_000, Usage(12_000))
+    assert calibration.factor == pytest.approx(2.7)
+    for _ in range(3):
+        calibration.observe(10_000, Usage(12_000))
+    assert calibration.factor == pytest.approx(1.2)
+
+
+def test_a_refusal_never_lowers_it_and_one_that_no_count_explains_is_bounded() -> None:
+    calibration = Calibration()
+    calibration.observe(10_000, Usage(14_000))
+    for estimated, requested in ((10_000, 12_000), (10_000, 0), (0, 12_000), (-1, 12_000)):
+        calibration.refused(estimated, requested)
+        assert calibration.factor == pytest.approx(1.4)
+    calibration.refused(10, 2_000_000)
+    assert calibration.factor == 10.0
+
+
 @settings(deadline=None)
 @given(st.lists(st.floats(0.5, 1.5), min_size=3, max_size=30), st.floats(0.001, 1_000))
 def test_it_stays_within_what_was_reported_whatever_one_odd_report_says(ratios: list[float], odd: float) -> None:

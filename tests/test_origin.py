@@ -13,7 +13,7 @@ from unabridged.formats import detect
 from unabridged.messages import Origin
 from unabridged.origin import with_origins
 
-DATA = Path(os.environ.get("BENCH_DATA", "../shared/data"))
+DATA = Path(os.environ.get("BENCH_DATA", "recorded"))
 
 
 def origins(messages: list[dict[str, object]]) -> list[Origin]:

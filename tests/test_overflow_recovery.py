@@ -223,6 +223,33 @@ def test_a_provider_that_counts_otherwise_is_never_refused_twice_in_a_turn(lie: 
     assert refusals <= 1
 
 
+@pytest.mark.parametrize("established", [0, 9])
+@pytest.mark.parametrize("lie", [1.3, 2.7, 6.0])
+def test_what_the_provider_counted_is_applied_once_whatever_is_reported_later(lie: float, established: int) -> None:
+    """The limit is in its tokens: its count calibrates ours, and is not taken off the limit as well."""
+    with Compactor(window=120_000, archive="memory:") as compactor:
+        whole = chat_run(45)
+        fitted = compactor.fit(whole, thread="t")
+        assert not fitted.changed
+        for _ in range(established):
+            compactor.observe(fitted, {"prompt_tokens": fitted.estimate, "completion_tokens": 5})
+        requested = int(fitted.estimate * lie)
+        limit = requested * 6 // 7
+        fitted = compactor.overflowed(fitted, _chat_error(limit, requested))
+        assert fitted.changed
+        assert fitted.estimate * lie <= limit
+        for _ in range(12):
+            assert compactor.limits.window == limit
+            assert compactor.fit(whole, thread="again").tokens_before == pytest.approx(requested, rel=0.01)
+            compactor.observe(fitted, {"prompt_tokens": int(fitted.estimate * lie), "completion_tokens": 5})
+        shorter = list(whole)
+        while shorter and compactor.plan(shorter).tokens > 0.8 * limit:
+            del shorter[-2:]
+        again = compactor.fit(shorter, thread="shorter")
+        assert again.messages is shorter
+        assert again.estimate * lie > 0.75 * limit
+
+
 sizes = st.integers(200, 2_000_000)
 
 

@@ -11,7 +11,7 @@ import pytest
 from unabridged import Compactor, WontFit, check, repair
 from unabridged.formats import detect
 
-DATA = Path(os.environ.get("BENCH_DATA", "../shared/data"))
+DATA = Path(os.environ.get("BENCH_DATA", "recorded"))
 FILES = sorted(DATA.glob("*.jsonl")) if DATA.is_dir() else []
 
 

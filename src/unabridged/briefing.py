@@ -86,4 +86,9 @@ def _state(flow: Flow, job: Job, turn: int, budget: int) -> str:
 
 def _plain(value: object) -> str:
     """A system prompt or tool schemas as text, for looking names up in."""
-    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False) if value else ""
+    if isinstance(value, str) or not value:
+        return value if isinstance(value, str) else ""
+    try:
+        return json.dumps(value, default=str, ensure_ascii=False)
+    except (TypeError, ValueError):  # keys that JSON has no form for, or a loop
+        return str(value)

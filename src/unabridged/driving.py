@@ -8,18 +8,38 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from threading import Lock
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Y = TypeVar("Y")
 S = TypeVar("S")
 
+_PAUSE, _LONGEST = 0.001, 0.05
+"""Seconds between two tries to take a lock beside an event loop: at first, and at most."""
+
 LOOP: ContextVar[AbstractEventLoop | None] = ContextVar("unabridged_loop", default=None)
 """In a worker thread, the event loop beside which it works."""
+
+
+class Busy(NamedTuple):
+    """A step that waits for a lock: a driver that takes it says True, one that only waited a little says False."""
+
+    lock: Lock
+
+
+def taken(lock: Lock) -> Generator[Busy, bool, None]:
+    """Take the lock: now if it is free, else by way of the driver.
+
+    No worker of an event loop ever waits for it: the one that holds it may need that worker to go on.
+    """
+    while not lock.acquire(blocking=False):
+        if (yield Busy(lock)):
+            return
 
 
 def drive(steps: Generator[Y, S, T], perform: Callable[[Y], S]) -> T:
@@ -28,7 +48,7 @@ def drive(steps: Generator[Y, S, T], perform: Callable[[Y], S]) -> T:
         step = next(steps)
         while True:
             try:
-                result = perform(step)
+                result: Any = step.lock.acquire() if isinstance(step, Busy) else perform(step)
             except Exception as error:  # noqa: BLE001 - the generator decides what it means
                 step = steps.throw(error)
             else:
@@ -54,11 +74,19 @@ async def adrive_in_threads(steps: Generator[Y, S, T], perform: Callable[[Y], Aw
     When the waiting task is cancelled in the middle of such work, the generator is closed as soon as that is done.
     """
     advance: Callable[[], Y] = lambda: next(steps)  # noqa: E731 - rebound below, once for each step
+    result: Any
+    pause = _PAUSE
+    not_yet: Any = False
     try:
         while True:
             ended, value = await _in_thread(steps, advance)
             if ended:
                 return value  # type: ignore[return-value] # the flag says which of the two it is
+            if isinstance(value, Busy):
+                await _asleep(pause)
+                pause = min(2 * pause, _LONGEST)
+                advance = _sending(steps, not_yet)
+                continue
             try:
                 result = await perform(value)  # type: ignore[arg-type] # likewise
             except Exception as error:  # noqa: BLE001 - the generator decides what it means
@@ -68,6 +96,12 @@ async def adrive_in_threads(steps: Generator[Y, S, T], perform: Callable[[Y], Aw
     finally:
         with suppress(ValueError):  # it is still at work in its thread, and closed when that is done
             steps.close()
+
+
+async def _asleep(seconds: float) -> None:
+    import asyncio  # noqa: PLC0415 - see above
+
+    await asyncio.sleep(seconds)
 
 
 def _sending(steps: Generator[Y, S, T], result: S) -> Callable[[], Y]:

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from unabridged.archive import codec, open_archive
 from unabridged.archive.protocol import Archive, Hit, Record, Scope
-from unabridged.driving import adrive_in_threads, drive, in_thread
+from unabridged.driving import adrive_in_threads, drive, in_thread, taken
 from unabridged.early import Early
 from unabridged.errors import ArchiveError, SummaryFailed, WontFit
 from unabridged.events import Event, Unchanged, Undone
 from unabridged.formats import Format, Message, detect, format_named
 from unabridged.hooks import Hooks
-from unabridged.measure.calibrate import Calibration, Usage, usage_of
+from unabridged.measure.calibrate import Calibration, usage_of
 from unabridged.measure.meter import Meter
 from unabridged.measure.models import FALLBACK_WINDOW, family_of, model_info
 from unabridged.messages import Origin
@@ -260,7 +260,8 @@ class Compactor:
             return Compaction(messages, changed=False, tokens_before=0, tokens_after=0, thread=name or "")
         scope = self._scope(messages, name)
         thread = self._threads.get(scope)
-        with thread.lock:
+        yield from taken(thread.lock)
+        try:
             format_ = self._format or thread.format_of(messages)
             flow = self._flow(format_)
             estimate = self._overhead(thread, flow.meter, system, tools)
@@ -271,7 +272,7 @@ class Compactor:
             idle, thread.called = self._clock() - thread.called, self._clock()
             if reason is None:
                 self._begin_early(scope, flow, messages, (format_, system, tools), estimate)
-            if reason is None and not thread.worth_a_look(estimate, idle, self._clears_after):
+            if reason is None and not (thread.worth_a_look(estimate, idle, self._clears_after) or thread.resent):
                 return same(fixed=(system, tools))
             if reason is not None and not force and thread.failed_at * FAILED_GROWTH > estimate and flow.fits(estimate):
                 return same(why=thread.said, fixed=(system, tools))
@@ -285,6 +286,8 @@ class Compactor:
             else:
                 unchanged = yield from flow.steps(job, reason, force=force)
             return self._finish(thread, flow, job, before, unchanged)
+        finally:
+            thread.lock.release()
 
     def _refused(self, fitted: Compaction, error: object) -> Generator[Any, Any, Compaction]:
         """Lower the limits to what the provider takes, and compact for them."""
@@ -292,8 +295,7 @@ class Compactor:
 
         overflow = overflow_in(error)
         flow = self._flow(self._format or detect(fitted.messages))
-        if overflow.requested is not None:
-            self._calibration.observe(fitted.estimate, Usage(overflow.requested))
+        self._calibration.refused(fitted.estimate, overflow.requested or 0)
         sent, cause = flow.tokens(fitted.estimate), error if isinstance(error, BaseException) else None
         if self.settings.off and cause is not None:
             raise cause
@@ -302,10 +304,8 @@ class Compactor:
             self.limits = self._shared["limits"] = limits
             self._flows.clear()
         if limits is None or fitted.refused:
-            overhead = flow.tokens(flow.meter.overhead(*fitted.fixed))
-            raise WontFit(
-                overhead=overhead, floor=sent, budget=self.limits.budget, window=self.limits.window
-            ) from cause
+            overhead, now = flow.tokens(flow.meter.overhead(*fitted.fixed)), self.limits
+            raise WontFit(overhead=overhead, floor=sent, budget=now.budget, window=now.window) from cause
         log.warning("the provider refused %s tokens as too long: the window is now %s", sent, limits.window)
         why, force = f"the provider refused {sent:,} tokens as too long", not limits.trigger
         done = yield from self._run(fitted.messages, fitted.thread, *fitted.fixed, force=force, why=why)
@@ -348,6 +348,7 @@ class Compactor:
         if why and thread.said != why:
             self._emit(Unchanged(job.scope.thread, why, before))
         changed = job.messages is not job.given
+        thread.resent = thread.resent and changed
         thread.said, thread.failed_at = why, job.estimate if why else 0
         if changed:
             thread.adopt(job.messages, job.format, job.views, job.sizes)

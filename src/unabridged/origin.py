@@ -20,9 +20,9 @@ from unabridged.messages import View
 
 _ACTION = re.compile(
     r"<(?:command|execute\w*|tool_call|tool_use|function[=_]\w*|invoke|action|bash|shell|run)\b"
-    r"|^\s*(?:Action|ACTION|Command|Tool|Action Input)\s*:"
+    r"|^[ \t]*(?:Action|ACTION|Command|Tool|Action Input)[ \t]*:"
     r"|```(?:bash|sh|shell|console|python|tool_code|json|mswea_bash_command|repl)?\s*\n[^`]+```\s*$"
-    r"|^\s*\$ \S",
+    r"|^[ \t]*\$ \S",
     re.MULTILINE,
 )
 _ENDS_ACTING = re.compile(

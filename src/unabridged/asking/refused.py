@@ -23,15 +23,14 @@ def overflow_in(error: object) -> Overflow:
 
 
 def lowered(overflow: Overflow, sent: int, settings: Settings, now: Limits) -> Limits | None:
-    """The limits for a provider that refused `sent` tokens, as we count them; None when it takes next to nothing.
+    """The limits for a provider that refused `sent` tokens; None when it takes next to nothing.
 
-    Its own limit is taken where it told one, the answer it was asked for is reserved, and where it counts more than we
-    do, both are taken in our count. In any case the budget ends up clearly below what was refused.
+    All in its own tokens: what it counted has calibrated `sent` before, and is never taken into the limits as well.
+    Its limit is taken where it told one, and the answer it was asked for is reserved. In any case the budget ends up
+    clearly below what was refused.
     """
     window = min(now.window, overflow.limit or now.window)
     reserve = max(now.reserve * window // now.window, overflow.output or 0)
-    if overflow.requested is not None and overflow.requested > sent:
-        window, reserve = (tokens * sent // overflow.requested for tokens in (window, reserve))
     told = overflow.limit is not None and overflow.requested is not None
     window = min(window, int(sent * (TOLD if told else UNTOLD)) + reserve)
     settings, plain = replace(settings, reserve=max(1, reserve)), Settings()

@@ -20,12 +20,13 @@ READ = 60_000
 """Characters of a message that are looked through, at its beginning and its end: what is longer was pasted."""
 
 _QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\||\+\s?\d|-\s?\d{1,5}\s|at |File \"|\d+[:|]).*$", re.MULTILINE)
-_PASTED = re.compile(
-    r"\"\"\".*?\"\"\"|'''.*?'''|<(file|document|doc|log|logs|output|error|code|page|email|mail|quote|paste|text|article|"
-    r"html|pre|diff|trace|transcript|readme|source|data|context)\b[^<>\n]*>.*?</\1>",
-    re.DOTALL | re.IGNORECASE,
+_PASTED = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
+_TAG = re.compile(
+    r"<(file|document|doc|log|logs|output|error|code|page|email|mail|quote|paste|text|article|"
+    r"html|pre|diff|trace|transcript|readme|source|data|context)\b[^<>\n]*>",
+    re.IGNORECASE,
 )
-"""What a person holds up to be looked at; in a tag that says what it is."""
+"""What a person holds up to be looked at, in a tag that says what it is."""
 _QUOTED = re.compile(
     r"\"[^\"\n]{0,600}\"|\u201c[^\u201d\n]{0,600}\u201d|\u201e[^\u201c\u201d\n]{0,600}[\u201c\u201d]|«[^»\n]{0,600}»"
     r"|[\u300c\u300e][^\u300d\u300f\n]{0,600}[\u300d\u300f]"
@@ -47,7 +48,7 @@ def find_rules(turn: int, text: str) -> tuple[list[Rule], list[Lift]]:
         words = folded(plain)
         listed = (listed and bullet) or _heads_list(plain, words)
         if phrases("lift").inside(words) and len(core) <= LIMIT:
-            lifts.append(Lift(turn, core))
+            lifts += [Lift(turn, core)] if len(lifts) < MOST_PER_MESSAGE else []
         elif not _heads_list(plain, words):
             found = strength(plain, listed=listed)
             if found:
@@ -72,7 +73,29 @@ def _spoken(text: str) -> str:
     """What of a message is the person's own: without code, quoted lines and what they hold up to be looked at."""
     if len(text) > READ:
         text = f"{text[: READ * 2 // 3]}\n{text[-READ // 3 :]}"
-    return _PASTED.sub("\n", _QUOTED_LINE.sub("", without_fences(text)))
+    return _untagged(_PASTED.sub("\n", _QUOTED_LINE.sub("", without_fences(text))))
+
+
+def _untagged(text: str) -> str:
+    """The text without what stands in such tags; each name is looked for once where it is never closed."""
+    kept: list[str] = []
+    stop, unclosed, small = 0, set[str](), text.lower()
+    for opening in _TAG.finditer(text):
+        name = opening[1].lower()
+        if opening.start() < stop or name in unclosed:
+            continue
+        close = small.find(f"</{name}>", opening.end())
+        if close < 0:
+            unclosed.add(name)
+            continue
+        kept.append(text[stop : opening.start()])
+        stop = close + len(name) + 3
+    return "\n".join([*kept, text[stop:]])
+
+
+def own_sentences(text: str) -> Iterator[tuple[str, str, bool]]:
+    """The person's own sentences in a message, as `_sentences` gives them."""
+    return _sentences(_spoken(text))
 
 
 def _sentences(said: str) -> Iterator[tuple[str, str, bool]]:
@@ -111,6 +134,7 @@ def lift(rules: Iterable[Rule], lifts: Iterable[Lift]) -> tuple[tuple[Rule, ...]
     the reader sees the later one.
     """
     result = list(rules)
+    about = [_topics(rule.text) for rule in result] if lifts else []
     marked = []
     for sentence in lifts:
         if sentence.used:  # It did its work in an earlier merge; the rule may have been stated anew since.
@@ -120,7 +144,7 @@ def lift(rules: Iterable[Rule], lifts: Iterable[Lift]) -> tuple[tuple[Rule, ...]
         shares = [
             (len(named & topics) / len(topics), i)
             for i, rule in enumerate(result)
-            if rule.lifted < 0 and rule.turn < sentence.turn and (topics := _topics(rule.text))
+            if rule.lifted < 0 and rule.turn < sentence.turn and (topics := about[i])
         ]
         best, place = max(shares, default=(0.0, -1))
         if best >= 0.5:

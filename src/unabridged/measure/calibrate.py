@@ -94,12 +94,15 @@ class Calibration:
 
     `factor` is the median of the last nine ratios of reported to estimated tokens. Ratios that no estimator explains
     (a report ten times off) count only when most reports are like that. Too low is worse than too high: one report
-    is enough to raise the factor from 1, and two in a row raise it at any time; lowering takes a majority.
+    is enough to raise the factor from 1, and two in a row raise it at any time; lowering takes a majority. A refusal
+    that tells its count raises it at once.
     """
 
     _KEPT = 9
     _PLAUSIBLE = (0.25, 1.75)
     _FEW = 3
+    _REFUSED_MOST = 10.0
+    """A refusal that tells more than this times the estimate counted something else, or wrongly."""
 
     def __init__(self) -> None:
         self.factor = 1.0
@@ -111,6 +114,16 @@ class Calibration:
             return
         self._ratios.append(usage.input / estimated)
         self.factor = self._settle(list(self._ratios))
+
+    def refused(self, estimated: int, requested: int) -> None:
+        """Learn from a request its provider refused as too long, and said how long: the reports before it were wrong.
+
+        It never lowers: what is refused may be counted only as far as the limit ("at least 12,001 tokens").
+        """
+        if estimated <= 0 or (ratio := min(requested / estimated, self._REFUSED_MOST)) <= self.factor:
+            return
+        self._ratios = deque([ratio] * self._FEW, maxlen=self._KEPT)  # as many as it takes to be believed when odd
+        self.factor = ratio
 
     def _settle(self, ratios: list[float]) -> float:
         low, high = self._PLAUSIBLE

@@ -40,6 +40,8 @@ WIDTH = 160
 
 _SOMEBODY = re.compile(r"\b(?:they|he|she|er|sie|il|elle|él|ella|person|client|utente|usuário)\b|사용자|пользовател")
 _CLOSING = re.compile(r"\[(?=\s*end of summary\b)", re.IGNORECASE)
+_OURS = ("the user's newest messages", "pinned by the host", "state as of message", "told by the host")
+"""Headings of a summary turn that are the same in every language, and what gives them away."""
 _HEADING = re.compile(r"\s*(?:#{1,6}\s+\S|\*\*[^*\n]{1,80}\*\*:?\s*\Z)")
 _BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,3}[.)])?\s*")
 _PARTED = re.compile(r"(?<=[;\uff1b])\s*")
@@ -267,10 +269,11 @@ def _harmless(line: str) -> str:
 
 
 def _poses(heading: str) -> bool:
-    """Whether a heading begins like one under which a summary turn gives people's own words, in any language."""
+    """Whether a heading holds one under which a summary turn gives people's words or the host's, in any language."""
     ours = (table["words"][name] for table in tables().values() for name in ("open", "finished", "rules"))
     names = {folded(re.split(r"[(\uff08]", label)[0].strip()) for label in ours}
-    return folded(heading).startswith(("the user's newest messages", *names))
+    plain = " ".join(re.sub(r"[*_`~#\\]", "", folded(heading)).split())
+    return any(name in plain for name in (*_OURS, *names))
 
 
 def _shown(text: str) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.languages import folded
@@ -70,6 +69,10 @@ def squeezed(text: str) -> str:
     return " ".join(text.replace("\u2019", "'").replace("\u2018", "'").lower().split())
 
 
+_LONGEST, _READ = 40, 60_000
+"""Letters of a word, and characters of a turn, that are looked at."""
+
+
 def content(text: str) -> frozenset[str]:
     """The content words of a text, in short form."""
     words = folded(text)
@@ -92,6 +95,7 @@ def _short(word: str) -> str:
     """The word without its ending, and no more than its first six letters: `deleting` and `delete` are one."""
     if any(char.isdigit() or char == "_" for char in word):
         return word
+    word = word[:_LONGEST]  # an ending is taken off in several steps: a word of thousands of letters is none
     if len(cut := _ENDING.sub("", word)) >= 3:
         word = cut
     before = ""
@@ -103,12 +107,19 @@ def _short(word: str) -> str:
     return _DOUBLE.sub(r"\1", word)[:6]
 
 
-class Said(NamedTuple):
+@dataclass(frozen=True)
+class Said:
     """A person's turn, or one of its sentences; `question` is what the assistant had asked when this only nods."""
 
     text: str
     words: frozenset[str]
     question: frozenset[str] = frozenset()
+
+    @cached_property
+    def parts(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        """Its sentences with their content words, at its beginning and its end: what is longer was pasted."""
+        text = self.text if len(self.text) <= _READ else f"{self.text[: _READ // 2]}\n{self.text[-_READ // 2 :]}"
+        return tuple((sentence, content(sentence)) for sentence in sentences(text))
 
 
 @dataclass(frozen=True)
@@ -215,7 +226,7 @@ class Evidence:
 
 def only_forbidden(said: Said, words: frozenset[str]) -> bool:
     """Whether the sentences of the turn that are about these words all forbid or deny them."""
-    parts = [(len(words & content(sentence)), sentence) for sentence in sentences(said.text)]
+    parts = [(len(words & there), sentence) for sentence, there in said.parts]
     most = max((number for number, _ in parts), default=0)
     best = [sentence for number, sentence in parts if number == most]
     return most > 0 and all(len(words & content(_allowed(sentence))) < most for sentence in best)

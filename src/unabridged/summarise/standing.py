@@ -7,15 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from unabridged.ledger.entries import Ledger, Rule, bounded
-from unabridged.ledger.phrasing import without_fences
-from unabridged.ledger.rules import find_rules, lift, merged
-from unabridged.ledger.stated import LIMIT
+from unabridged.ledger.phrasing import bare, sentences
+from unabridged.ledger.rules import find_rules, lift, merged, own_sentences
+from unabridged.ledger.stated import LIMIT, imparts, strength
 from unabridged.messages import View
 from unabridged.summarise.language import language_of
 
 MOST = 24
 """Rules that one summary may add."""
-SHORTEST = 6
+SHORTEST, LONGEST = 6, 16_000
+"""Characters of one rule at least, and of all that a reply lists."""
 _KNOWN = frozenset({"en", "de", "fr", "es", "zh", "ja"})
 """Languages whose rules are recognised by their wording: there, a sentence without any is doubtful."""
 
@@ -23,34 +24,35 @@ _SECTION = re.compile(
     r"^#{1,6}[ \t]*\**Standing rules\**:?[ \t]*$\n?(?P<rules>.*?)(?=^#{1,6}[ \t]|\Z)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-_LISTED = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])?[ \t]*(?:\[\d+\][ \t]*)?(.*?)[ \t]*$", re.MULTILINE)
+_LISTED = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])?[ \t]*(?:\[\d+\][ \t]*)?(.*)$", re.MULTILINE)
 _MARKS = "\"'`\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d*_ \t"
 _GAP = re.compile(r"\s+")
 
 
 def split_rules(text: str) -> tuple[str, tuple[str, ...]]:
     """A reply without its list of standing rules, and the sentences listed there."""
-    listed = [line for section in _SECTION.finditer(text) for line in _LISTED.findall(section["rules"])]
+    sections = [section["rules"][:LONGEST] for section in _SECTION.finditer(text)]
+    listed = [line.rstrip() for section in sections for line in _LISTED.findall(section)]
     return (_SECTION.sub("", text).strip() if listed else text), tuple(line for line in listed if line.strip(_MARKS))
 
 
 def found_rules(listed: Iterable[str], views: Sequence[View], turns: Sequence[int]) -> tuple[Rule, ...]:
-    """Those of the sentences that a person said, exactly as they said them; code and quoted lines are not said.
+    """Those of the sentences that a person said, exactly as they said them; what they paste or quote is not said.
 
-    White space may differ: the person's own is kept.
+    Whole sentences only: a part of one may have lost its "never". White space may differ: the person's own is kept.
     """
-    said = [(turns[i], _own_words(view.text)) for i, view in enumerate(views) if view.is_request]
+    wanted = {_plain(sentence) for line in listed for sentence in sentences(line.strip(_MARKS))}
     rules: dict[str, Rule] = {}
-    for sentence in listed:
-        wanted = sentence.strip(_MARKS)
-        if not SHORTEST <= len(wanted) <= LIMIT or len(rules) >= MOST:
-            continue
-        pattern = re.compile(r"\s+".join(re.escape(word) for word in _GAP.split(wanted)))
-        for turn, text in said:
-            if (match := pattern.search(text)) is not None:
-                rules.setdefault(match[0], Rule(turn, match[0], _strength(turn, match[0], text)))
-                break
+    for i, view in enumerate(views):
+        for said, plain, _ in own_sentences(view.text) if view.is_request else ():
+            meant = strength(plain) > 0 or imparts(plain)
+            if SHORTEST <= len(said) <= LIMIT and meant and _plain(said) in wanted and len(rules) < MOST:
+                rules.setdefault(said, Rule(turns[i], said, _strength(turns[i], said, view.text)))
     return tuple(rules.values())
+
+
+def _plain(sentence: str) -> str:
+    return _GAP.sub(" ", bare(sentence.strip())).strip(_MARKS + ".!\u3002\uff01")
 
 
 def with_rules(ledger: Ledger, rules: Sequence[Rule]) -> Ledger:
@@ -72,8 +74,3 @@ def _strength(turn: int, sentence: str, message: str) -> int:
     """As strong as its wording; where we know the language and find none, it may have been meant for the moment."""
     worded = max((rule.strength for rule in find_rules(turn, sentence)[0]), default=0)
     return worded or (1 if language_of([message]) in _KNOWN else 2)
-
-
-def _own_words(text: str) -> str:
-    """What a person says in a message, without what they paste into it."""
-    return "\n".join(line for line in without_fences(text).split("\n") if not line.lstrip().startswith(">"))
