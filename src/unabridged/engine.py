@@ -280,12 +280,10 @@ class Compactor:
                 return same(why=MAKING, fixed=(system, tools))
             job = self._job(thread, scope, messages, format_, (system, tools))
             job.pending, job.idle = force, idle
-            unchanged = ""
             if reason is None:
                 flow.clearing(job, f"clearing pays for itself at {before:,} tokens")
-            else:
-                unchanged = yield from flow.steps(job, reason, force=force)
-            return self._finish(thread, flow, job, before, unchanged)
+                return self._finish(thread, flow, job, before, "")
+            return self._finish(thread, flow, job, before, (yield from flow.steps(job, reason, force=force)))
         finally:
             thread.lock.release()
 
@@ -352,6 +350,7 @@ class Compactor:
         thread.said, thread.failed_at = why, job.estimate if why else 0
         if changed:
             thread.adopt(job.messages, job.format, job.views, job.sizes)
+            thread.cleared = job.receipt is not None and job.receipt.kind == "clearing"
         after, fixed = flow.tokens(job.estimate), (job.system, job.tools)
         return Compaction(job.messages, changed, before, after, job.scope.thread, job.receipt, why, job.estimate, fixed)
 

@@ -43,8 +43,8 @@ class Thread:
     """The size at which it was last looked whether clearing pays."""
     early_at: int = 0
     """The size at which a summary was last begun in the background."""
-    adopted: bool = False
-    """Whether the list remembered is one that a compaction made, and not what the caller gave."""
+    cleared: bool = False
+    """Whether the list remembered is one that a clearing made, and not what the caller gave."""
     resent: bool = False
     """Whether the caller sends the originals again, so that what was recorded has to be applied again."""
     called: float = float("-inf")
@@ -65,8 +65,8 @@ class Thread:
             self.reset(format_)
         if not self._same(messages):
             first = self._first_change(messages, contents_of(messages))
-            self.resent = self.resent or (self.adopted and first < len(self.messages))
-            self.adopted = False
+            self.resent = self.resent or (self.cleared and first < len(self.messages))
+            self.cleared = False
             self._forget_from(first)
         for message in messages[len(self.messages) :]:
             view = format_.read(message)
@@ -112,7 +112,7 @@ class Thread:
 
     def adopt(self, messages: Sequence[Message], format_: Format, views: Sequence[View], sizes: Sequence[int]) -> None:
         """Go on from this list, which was read and measured elsewhere."""
-        self.format, self.early_at, self.adopted = format_, 0, True
+        self.format, self.early_at = format_, 0
         self.messages, self.contents = list(messages), contents_of(messages)
         self.views, self.sizes, self.total = list(views), list(sizes), sum(sizes)
 
