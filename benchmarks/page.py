@@ -96,7 +96,8 @@ it or before, in the background. Peers are triggered at 85 % of the window, like
 
 {losses(found)}
 
-Repeat it: `make bench BENCH_DATA=FOLDER` (under half an hour on two cores), `make bench QUICK=1` (three minutes), or
+Repeat it: `make bench BENCH_DATA=FOLDER` (made for half an hour on two cores), `make bench QUICK=1` (about three
+minutes once the environments of the peers exist), or
 one part alone with the command in its section. Settings are chosen on the even conversations of each file and
 reported on the odd ones; intervals are 95 % bootstrap intervals by conversation. Seed {about["seed"]}, Python
 {about["python"]}, {about["machine"]}; {versions}. Peers run in environments of their own under `.bench/`;

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 import string
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -15,7 +14,7 @@ from unabridged.asking.asker import run
 from unabridged.errors import SummaryFailed
 from unabridged.measure.calibrate import Usage
 from unabridged.messages import Media, Reasoning, View
-from unabridged.summarise.block import Ask, Live, Reply, calls_bound, summarise
+from unabridged.summarise.block import Ask, Reply, calls_bound, summarise
 from unabridged.summarise.instructions import parts
 from unabridged.summarise.shown import describe, draw_key
 from unabridged.testing import ScriptedModel
@@ -375,40 +374,6 @@ def test_the_prompt_asks_for_standing_rules_and_the_list_is_taken_out_of_the_rec
     assert summary.rules == ("Non toccare mai i backup.", "“Always ask first.”")
 
 
-# -- as a suffix of the live prompt -----------------------------------------------------------------------------------
-
-
-def live(tokens: int = 5_000) -> Live:
-    messages = [{"role": "user", "content": view.text} for view in talk(4)]
-    return Live(messages, tokens, system="You are a builder.", tools=[{"name": "bash"}], kept=2)
-
-
-def test_a_suffix_carries_the_live_prompts_own_objects_and_asks_last() -> None:
-    prompt = live()
-    ask = asked(block(mode="suffix", live=prompt, prior="old"))
-    assert ask.messages is prompt.messages
-    assert ask.system is prompt.system
-    assert ask.tools is prompt.tools
-    assert ask.instruction.startswith("Stop here")
-    assert "newest 2 messages stay" in ask.instruction
-    assert "mark3end" not in ask.instruction
-
-
-def test_a_tool_call_in_reply_to_a_suffix_is_a_fault_and_the_second_ask_has_the_same_prefix() -> None:
-    prompt = live()
-    scripted = ScriptedModel([ends("", stop="tool", calls=1), ends(GOOD)])
-    assert summary_of(scripted, block(mode="suffix", live=prompt)).text == GOOD
-    assert scripted.asks[1].messages is prompt.messages
-    assert "called a tool" in scripted.asks[1].instruction
-
-
-def test_without_room_behind_the_live_prompt_it_is_asked_apart() -> None:
-    scripted = ScriptedModel([ends(GOOD)])
-    summary = summary_of(scripted, block(mode="suffix", live=live(30_000)))
-    assert scripted.asks[0].messages == ()
-    assert "no room behind the live prompt of 30,000 tokens" in summary.notes[0]
-
-
 # -- a summariser whose window is smaller than thought ----------------------------------------------------------------
 
 
@@ -446,7 +411,6 @@ def test_a_window_too_small_for_the_prompt_is_refused_with_numbers() -> None:
 def test_an_ordinary_block_takes_at_most_two_calls() -> None:
     given = block()
     assert calls_bound(given) == 2
-    assert calls_bound(replace(given, mode="suffix", live=live())) == 2
 
 
 def test_a_models_words_are_never_shown_as_a_persons() -> None:
