@@ -23,7 +23,7 @@ demo: $(STAMP) ## compact a long coding session into an 8k window, on screen
 	@$(BIN)/unabridged compact examples/coding_session.json --window 8k
 
 test: check ## lint, types, and the whole suite
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: $(STAMP) ## lint and types only
 	$(BIN)/ruff check .

@@ -144,7 +144,7 @@ def run(*, quick: bool = False, threads: int | None = None, data: str | None = N
     threads = threads or (50 if quick else 1000)
     folder = data or os.environ.get("BENCH_DATA")
     rows = appending_and_searching(threads, queries=20 if quick else 100)
-    return rows + (bytes_on_disk(Path(folder)) if folder else [])
+    return rows + (bytes_on_disk(sorted(Path(folder).glob("*.jsonl"))) if folder else [])
 
 
 def appending_and_searching(threads: int, queries: int) -> list[Row]:
@@ -171,10 +171,10 @@ def appending_and_searching(threads: int, queries: int) -> list[Row]:
     return rows
 
 
-def bytes_on_disk(folder: Path) -> list[Row]:
+def bytes_on_disk(files: Sequence[Path]) -> list[Row]:
     """Real conversations, archived a hundred messages at a time: bytes stored per byte archived, the index included."""
     rows: list[Row] = []
-    for file in sorted(folder.glob("*.jsonl")):
+    for file in files:
         for make in (Ours, Plain):
             with tempfile.TemporaryDirectory() as place:
                 store: Ours | Plain = make(Path(place))

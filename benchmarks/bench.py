@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ WINDOW = 16_000
 """The window of the table at the top."""
 WINDOWS = (4_000, 8_000, 16_000, 32_000)
 SEED = 0
-EDITION = 2
+EDITION = 3
 """Of the measurements: another one with every change to the harness that changes a number."""
 WORKERS = 2
 Row = dict[str, Any]
@@ -68,6 +69,9 @@ class Bench:
     only: tuple[str, ...] = ()
     """Parts of the names of arms; all when there are none."""
     said: Callable[[str], object] = print
+    reused: int = 0
+    """Results that were measured in an earlier run."""
+    _began: float = field(default_factory=time.time)
     _chosen: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @cached_property
@@ -118,6 +122,7 @@ class Bench:
             "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
             "versions": dict(sorted(versions.items())),
             "quick": self.quick,
+            "reused": self.reused,
         }
 
     def job(self, arm: str, window: int = WINDOW, **options: Any) -> Job:
@@ -127,20 +132,27 @@ class Bench:
         options = {"limit": self.limit, "most": self.most, **options}
         return Job(arm, self.arms[arm]["peer"], window, settings=json.dumps(chosen), folder=self.folder, **options)
 
-    def replays(self, title: str, jobs: Sequence[Job]) -> dict[Job, list[Row]]:
+    def replays(self, title: str, jobs: Sequence[Job], workers: int = WORKERS) -> dict[Job, list[Row]]:
         """Every job's replays."""
-        done = self.each(title, carry_out, [(job.arm, job) for job in jobs])
-        return {job: rows for (_, job), rows in zip([(job.arm, job) for job in jobs], done, strict=True)}
+        done = self.each(title, carry_out, [(job.arm, job) for job in jobs], workers)
+        for job, rows in zip(jobs, done, strict=True):
+            for row in rows:
+                if row["error"] and not job.peer.packages:  # a peer's is a result; one of this project's is a bug
+                    self.said(f"{job.arm} ended in {row['name']}, {job.window:,} tokens: {row['error']}")
+        return dict(zip(jobs, done, strict=True))
 
-    def each(self, title: str, work: Callable[[Any], Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def each(
+        self, title: str, work: Callable[[Any], Any], items: Sequence[tuple[Any, ...]], workers: int = WORKERS
+    ) -> list[Any]:
         """What the work makes of each item, whose first value is an arm's name; from disk where it is known.
 
         Kept results are those of the same versions; of this project, those of the same code unless `stale` is set.
         """
         paths = [self._path(work, item) for item in items]
-        known = [None if self.fresh else self._known(path) for path in paths]
+        known = [self._known(path) for path in paths]
+        self.reused += sum(path is not None and path.stat().st_mtime < self._began for path in known)
         todo = [place for place, path in enumerate(known) if path is None]
-        for at, value in spread(title, work, [items[place] for place in todo]):
+        for at, value in spread(title, work, [items[place] for place in todo], workers):
             write(paths[todo[at]], value)
         return [json.loads((path or paths[place]).read_text(encoding="utf-8")) for place, path in enumerate(known)]
 
@@ -158,6 +170,9 @@ class Bench:
         return RESULTS / "kept" / (f"{key}.json" if arm["peer"].packages else f"{key}-{self.code}.json")
 
     def _known(self, path: Path) -> Path | None:
+        """The result on disk; with `fresh`, only one of this run."""
+        if self.fresh:
+            return path if path.exists() and path.stat().st_mtime >= self._began else None
         if path.exists():
             return path
         older = path.parent.glob(f"{path.stem.partition('-')[0]}-*.json") if self.stale else ()
@@ -233,12 +248,14 @@ def carry_out(item: tuple[str, Job]) -> list[Row]:
     return rows
 
 
-def spread(title: str, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-    """The place of each item and what the work made of it, as they are done: two processes, and a bar."""
+def spread(
+    title: str, work: Callable[[Any], Any], items: Sequence[Any], workers: int = WORKERS
+) -> Iterator[tuple[int, Any]]:
+    """The place of each item and what the work made of it, as they are done: several processes, and a bar."""
     if not items:
         return
     columns = (TextColumn("{task.description:28}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns) as progress, ProcessPoolExecutor(WORKERS) as pool:
+    with Progress(*columns) as progress, ProcessPoolExecutor(workers) as pool:
         task = progress.add_task(title, total=len(items))
         futures: dict[Future[Any], int] = {pool.submit(work, item): place for place, item in enumerate(items)}
         for future in as_completed(futures):

@@ -47,7 +47,7 @@ class Recorded:
     """Tokens a character."""
     _needs: dict[int, Needs] = field(default_factory=dict, init=False, repr=False)
     _cuts: set[int] | None = field(default=None, init=False, repr=False)
-    _legal: dict[int, bool] = field(default_factory=dict, init=False, repr=False)
+    _faults: dict[int, frozenset[str]] = field(default_factory=dict, init=False, repr=False)
 
     def prepare(self) -> None:
         """Read and measure every message, once."""
@@ -72,11 +72,11 @@ class Recorded:
             self._cuts = {start for start in found if start is not None}
         return self._cuts
 
-    def legal(self, at: int) -> bool:
-        """Whether the recorded conversation itself, up to here, is one a provider takes."""
-        if at not in self._legal:
-            self._legal[at] = not refusals("openai-chat", self.messages[:at])
-        return self._legal[at]
+    def faults(self, at: int) -> frozenset[str]:
+        """What a provider would refuse in the recorded conversation itself, up to here, before anything touched it."""
+        if at not in self._faults:
+            self._faults[at] = frozenset(map(placeless, refusals("openai-chat", self.messages[:at])))
+        return self._faults[at]
 
     def needs(self, at: int) -> Needs:
         """What the agent needs next."""
@@ -125,6 +125,12 @@ def generated(count: int, start: int = 0) -> Iterator[Recorded]:
     """Small conversations of every shape; the same ones every time."""
     for seed in range(start, start + count):
         yield _generated(seed)
+
+
+def placeless(reason: str) -> str:
+    """A reason for a refusal without the place it was found at, which every policy moves."""
+    place, _, rest = reason.partition(": ")
+    return rest if place.isdigit() else reason
 
 
 def fingerprint(folder: str | None) -> str:

@@ -11,6 +11,10 @@ NONE = "-"
 """Stands in a cell where there is nothing to say."""
 
 
+MANY = 500
+"""From so many values on the interval is narrow, and fewer draws tell as much."""
+
+
 class Figure(NamedTuple):
     """A mean over conversations with its 95 % bootstrap interval, and over how many."""
 
@@ -25,7 +29,9 @@ def figure(values: Iterable[float | None]) -> Figure | None:
     listed = [value for value in values if value is not None]
     if not listed:
         return None
-    low, high = interval(listed)
+    if min(listed) == max(listed):  # whatever is drawn, the mean is this
+        return Figure(listed[0], listed[0], listed[0], len(listed))
+    low, high = interval(listed, 2_000 if len(listed) < MANY else 400)
     return Figure(sum(listed) / len(listed), low, high, len(listed))
 
 
@@ -55,7 +61,7 @@ def times(value: float) -> str:
     return f"{value:.2f} x" if value < 1 else f"{value:.1f} x" if value < 10 else f"{value:,.0f} x"
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as Markdown."""
-    lines = [list(heads), ["---", *("---:" for _ in heads[1:])], *([str(cell) for cell in row] for row in rows)]
+def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], align: str = "---:") -> str:
+    """Rows as Markdown; all columns but the first are aligned like this."""
+    lines = [list(heads), ["---", *(align for _ in heads[1:])], *([str(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

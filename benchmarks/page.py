@@ -85,30 +85,39 @@ This project and its peers, in the same run, on the same conversations, with the
 {left_out}
 {top(found)}
 
+More is better where the arrow points up, less where it points down.
 *Needs next*: of the files and names the agent is about to use, the share it can still read in a
 {WINDOW // 1000}k window. *Cost*: of a whole run with a provider's prompt cache, summaries included; sending
-everything is 1. *Not taken*: requests that a provider would refuse or that are over the window, in windows of
-4k to 32k; a turn that was recorded illegal and sent on as it was counts for every arm, ours too (*passed on*
-below). *Faults survived*: of {_faults(found)} ways a summariser can fail. *Overhead*: the check at each turn
+everything is 1. *Refused*: requests that a provider would refuse, or that are over the window, in windows of
+4k to 32k. *Faults survived*: of {_faults(found)} ways a summariser can fail. *Overhead*: the check at each turn
 below the trigger with {MIDDLE:,} messages, relative to ours. What each means exactly, with intervals, is below.
 **ours** is the default, which asks no model; the other two write their summaries with one, at the turn that needs
 it or before, in the background. Peers are triggered at 85 % of the window, like ours.
 
 {losses(found)}
 
-Repeat it: `make bench BENCH_DATA=FOLDER` (made for half an hour on two cores), `make bench QUICK=1` (about three
-minutes once the environments of the peers exist), or
-one part alone with the command in its section. Settings are chosen on the even conversations of each file and
-reported on the odd ones; intervals are 95 % bootstrap intervals by conversation. Seed {about["seed"]}, Python
-{about["python"]}, {about["machine"]}; {versions}. Peers run in environments of their own under `.bench/`;
-adding one takes a file of under 60 lines: see [benchmarks/README.md](../benchmarks/README.md).
+## Repeat it
 
-## The conversations
+`make bench BENCH_DATA=FOLDER` (under half an hour on two cores), `make bench QUICK=1` (under three minutes once the
+environments of the peers exist), or one part alone with the command in its section. {_took(found)}Settings are chosen
+on the even conversations of each file and reported on the odd ones; intervals are 95 % bootstrap intervals by
+conversation. Seed {about["seed"]}, Python {about["python"]}, {about["machine"]}; {versions}.
+Peers run in environments of their own under `.bench/`; adding one takes a file of under 60 lines: see
+[benchmarks/README.md](../benchmarks/README.md#add-a-peer).
 
-{table(["file", "what", "from"], sources)}
+{table(["file", "what", "from"], sources, "---")}
 
 Any folder of `.jsonl` files will do: one conversation a line with `messages` in OpenAI's or Anthropic's form, and
 where there are any, `questions` with the `evidence` ids of messages."""
+
+
+def _took(found: dict[str, Any]) -> str:
+    """How long this run was, where nothing of it was measured before."""
+    if not found or any(result["about"].get("reused", True) for result in found.values()):
+        return ""
+    minutes = {name: result["took"] / 60 for name, result in found.items()}
+    parts = ", ".join(f"{name} {value:.1f}" for name, value in minutes.items())
+    return f"This run took {sum(minutes.values()):.0f} minutes ({parts}). "
 
 
 def summary(found: dict[str, Any]) -> dict[str, dict[str, float]]:
@@ -131,24 +140,23 @@ def top(found: dict[str, Any]) -> str:
     """The table at the top."""
     none = set(found.get("survival", {}).get("none", ()))
 
-    def share(value: float | None) -> str:
-        return NONE if value is None else f"{100 * value:.1f} %"
-
     def row(arm: str, figures: dict[str, float]) -> list[str]:
         cost, overhead = figures.get("cost"), figures.get("overhead")
         name = f"**{arm}**" if arm.startswith("ours") else arm
-        survived = "no model" if arm in none else share(figures.get("survived"))
+        survived = "no model" if arm in none else _share(figures.get("survived"))
         return [
             name,
-            share(figures.get("needs")),
+            _share(figures.get("needs")),
             NONE if cost is None else f"{cost:.2f}",
-            share(figures.get("refused")),
+            _share(figures.get("refused")),
             survived,
             NONE if overhead is None else times(overhead),
         ]
 
-    heads = ["", "needs next", "cost", "not taken", "faults survived", "overhead"]
-    return table(heads, (row(arm, figures) for arm, figures in summary(found).items()))
+    heads = ["", "needs next \u2191", "cost \u2193", "refused \u2193", "faults survived \u2191", "overhead \u2193"]
+    arms = summary(found)
+    order = sorted(arms, key=lambda arm: (not arm.startswith("ours"), 0 if _ours(arm) else -arms[arm].get("needs", 0)))
+    return table(heads, (row(arm, arms[arm]) for arm in order))
 
 
 def losses(found: dict[str, Any]) -> str:
@@ -157,53 +165,115 @@ def losses(found: dict[str, Any]) -> str:
     own = arms.get("ours", {})
     said = []
     for arm, figures in arms.items():
-        if arm.startswith("ours"):
+        if _ours(arm):
             continue
-        ahead = []
+        ahead, behind = [], []
         for name, better in (("needs", 1), ("cost", -1), ("refused", -1)):
             theirs, mine = figures.get(name), own.get(name)
-            if theirs is not None and mine is not None and (theirs - mine) * better > 0.0005:
-                unit = f"{theirs:.2f} to {mine:.2f}" if name == "cost" else f"{theirs:.1%} to {mine:.1%}"
+            if theirs is None or mine is None:
+                continue
+            if (mine - theirs) * better > CLOSE:
+                behind.append(_WORDS[name])
+            elif (theirs - mine) * better > CLOSE:
+                unit = f"{theirs:.2f} to {mine:.2f}" if name == "cost" else f"{_share(theirs)} to {_share(mine)}"
                 ahead.append(f"{_WORDS[name]} ({unit})")
         theirs = figures.get("overhead")
         if theirs is not None and theirs < 1:
             ahead.append(f"overhead ({times(theirs)})")
         if ahead:
-            behind = [word for word in _WORDS.values() if not any(one.startswith(word) for one in ahead)]
             also = f"; behind in {', '.join(behind)}" if behind else ""
             said.append(f"- **{arm}** is ahead of our default in {', '.join(ahead)}{also}.")
-    first = "Where a peer is ahead of our default:\n\n" + "\n".join(said)
+    first = "In the table above, a peer is ahead of our default:\n\n" + "\n".join(said)
     if not said:
-        first = "No peer is ahead of our default in any column."
+        first = "In the table above, no peer is ahead of our default in any column."
     further = elsewhere(found)
-    return f"{first} Further down, one is:\n\n{further}" if further and not said else f"{first}\n{further}".strip()
+    further = f"In the sections below, one is:\n\n{further}" if further else ""
+    return "\n\n".join(["## Where a peer is ahead", first, *filter(None, [together(found), further])])
+
+
+def together(found: dict[str, Any]) -> str:
+    """Cost and needs-next side by side, in every window: cheap and forgetful does not count, nor does the reverse."""
+    needs = {(row["arm"], row["window"]): row["needs"] for row in found.get("needs", {}).get("windows", ())}
+    costs = {(row["arm"], row["window"]): row["cached"] for row in found.get("cost", {}).get("rows", ())}
+    both, lines = [], []
+    for window in sorted({window for _, window in costs}):
+        if not needs.get(("ours", window)) or not costs.get(("ours", window)):
+            continue
+        mine = needs["ours", window][0], costs["ours", window][0]
+        for arm in dict.fromkeys(arm for arm, _ in costs if not _ours(arm)):
+            if not needs.get((arm, window)) or not costs.get((arm, window)):
+                continue
+            theirs = needs[arm, window][0], costs[arm, window][0]
+            if theirs[1] < mine[1] - CLOSE:
+                less = theirs[0] < mine[0] - CLOSE
+                paid = ", and pays for that with what it forgets" if less else ""
+                lines.append(
+                    f"- {window // 1000}k: {arm} costs {theirs[1]:.2f} and ours {mine[1]:.2f}{paid}: it holds "
+                    f"{_share(theirs[0])} of what is needed next, ours {_share(mine[0])}."
+                )
+                both += [] if less else [f"{arm} at {window // 1000}k"]
+    if not costs or not needs:
+        return ""
+    verdict = (
+        f"Ahead of our default in needs next and cost together: {', '.join(both)}."
+        if both
+        else "In no window is a peer ahead of our default in needs next and cost together."
+    )
+    if not lines:
+        return verdict
+    cheaper = "Cheaper than our default, with what it holds beside it (a shorter request is always cheaper to send):"
+    return f"{verdict} {cheaper}\n\n" + "\n".join(lines)
 
 
 def elsewhere(found: dict[str, Any]) -> str:
-    """What the sections below show of the same kind: the best peer where it is ahead of our default."""
-    columns: list[tuple[str, dict[str, Any], int, str]] = []
-    for name, key, word, sign, unit in (("needs", "needs", "needs next", 1, "%"), ("cost", "cached", "cost", -1, "")):
-        rows = found.get(name, {}).get("windows" if name == "needs" else "rows", ())
-        for window in sorted({row["window"] for row in rows} - {WINDOW}):
-            of = {row["arm"]: row[key] for row in rows if row["window"] == window}
-            columns.append((f"{word} in a window of {window // 1000}k", of, sign, unit))
-    here = [row for row in found.get("needs", {}).get("windows", ()) if row["window"] == WINDOW]
-    columns.append(("people's words kept verbatim", {row["arm"]: row["people"] for row in here}, 1, "%"))
-    own = {row["arm"]: row["mean"] for row in found.get("wait", {}).get("rows", ()) if row["arm"] != "raw"}
-    columns.append(("own work a turn, in milliseconds", own, -1, ""))
+    """What the sections below show of the same kind: the best peer where it is ahead of ours."""
+    columns: list[tuple[str, str, dict[str, Any], int, str]] = []
+    rows = found.get("needs", {}).get("windows", ())
+    for window in sorted({row["window"] for row in rows} - {WINDOW}):
+        of = {row["arm"]: row["needs"] for row in rows if row["window"] == window}
+        columns.append((f"needs next in a window of {window // 1000}k", "ours", of, 1, "%"))
+    here = [row for row in rows if row["window"] == WINDOW]
+    for name, word in (("people", "people's words kept verbatim"), ("evidence", "evidence for questions about a chat")):
+        columns.append((word, "ours", {row["arm"]: row[name] for row in here if row["arm"] != "raw"}, 1, "%"))
+    costs = found.get("cost", {}).get("rows", ())
+    for arm in ("ours, with a model", "ours, in the background"):
+        for window in sorted({row["window"] for row in costs}):
+            of = {row["arm"]: row["cached"] for row in costs if row["window"] == window}
+            columns.append((f"cost beside **{arm}**, {window // 1000}k", arm, of, -1, ""))
+    waits = found.get("wait", {}).get("rows", ())
+    own = {row["arm"]: row["mean"] for row in waits if row["arm"] != "raw"}
+    columns.append(("own work a turn, in milliseconds", "ours", own, -1, ""))
+    columns += [
+        (f"turns that wait, beside **{arm}**", arm, {row["arm"]: row["waits"] for row in waits}, -1, "%")
+        for arm in ("ours, with a model", "ours, in the background")
+    ]
+    checks = [row for row in found.get("overhead", {}).get("rows", ()) if row.get("held") is not None]
+    held = {row["arm"]: [max(row["held"], 0.0)] for row in checks}
+    columns.append(("bytes held for a message between two calls", "ours", held, -1, "bytes"))
     lines = []
-    for word, of, sign, unit in columns:
-        theirs = {arm: value[0] for arm, value in of.items() if value and not arm.startswith("ours")}
-        if not theirs or not of.get("ours"):
+    for word, mine, of, sign, unit in columns:
+        theirs = {arm: value[0] for arm, value in of.items() if value and not _ours(arm)}
+        if not theirs or not of.get(mine):
             continue
         best = max(theirs, key=lambda arm, theirs=theirs, sign=sign: sign * theirs[arm])  # type: ignore[misc]
-        if sign * (theirs[best] - of["ours"][0]) > 0.0005:
-            shown = [f"{100 * v:.1f} %" if unit else f"{v:.2f}" for v in (theirs[best], of["ours"][0])]
+        if sign * (theirs[best] - of[mine][0]) > CLOSE:
+            both = theirs[best], of[mine][0]
+            shown = [_share(v) if unit == "%" else f"{v:,.0f}" if unit else f"{v:.2f}" for v in both]
             lines.append(f"- {word}: {best} {shown[0]}, ours {shown[1]}")
     return "\n".join(lines)
 
 
-_WORDS = {"needs": "needs next", "cost": "cost", "refused": "requests taken"}
+def _ours(arm: str) -> bool:
+    return arm.startswith("ours")
+
+
+def _share(value: float | None) -> str:
+    return NONE if value is None else f"{100 * value:.1f} %"
+
+
+CLOSE = 0.0005
+"""Smaller differences are none."""
+_WORDS = {"needs": "needs next", "cost": "cost", "refused": "requests refused"}
 
 
 def _faults(found: dict[str, Any]) -> int:

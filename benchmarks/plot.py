@@ -1,4 +1,7 @@
-"""Plots as SVG, written out: a few marks on two axes need no library, and a file that can be read can be reviewed."""
+"""Plots as SVG, written out: a few marks on two axes need no library, and a file that can be read can be reviewed.
+
+Every plot brings its own ground, light or dark as the reader's system has it, so that its ink is readable on any page.
+"""
 
 from __future__ import annotations
 
@@ -6,123 +9,257 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 
-INK, FAINT, OURS, THEIRS = "#7a828e", "#c9ced6", "#2f81f7", "#9a6ddb"
-_STYLE = 'font-family="system-ui, sans-serif" font-size="12"'
+WIDTH = 760
+LEFT = 240
+"""Where bars and cells begin; names stand before it."""
+_STYLE = """<style>
+text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1f2328 }
+.title { font-weight: 600; font-size: 15px } .soft { fill: #59636e; font-size: 12px } .tiny { font-size: 10.5px }
+.on { fill: #fff; font-weight: 600 } .strong { font-weight: 600 }
+.value { paint-order: stroke; stroke: #fff; stroke-width: 4px; stroke-linejoin: round }
+.ground { fill: #fff } .rule { stroke: #d1d9e0; fill: none } .whisker { stroke: #1f2328; stroke-opacity: .55 }
+.first { fill: #0969da } .own { fill: #54aeff } .peer { fill: #b4a1d8 } .none { fill: #afb8c1 }
+.line-first { stroke: #0969da } .line-own { stroke: #54aeff } .line-peer { stroke: #b4a1d8 }
+.line-none { stroke: #afb8c1 }
+@media (prefers-color-scheme: dark) {
+  text { fill: #f0f6fc } .soft { fill: #9198a1 } .on { fill: #fff } .ground { fill: #0d1117 } .value { stroke: #0d1117 }
+  .rule { stroke: #3d444d } .whisker { stroke: #f0f6fc }
+  .first { fill: #1f6feb } .own { fill: #79c0ff } .peer { fill: #8957e5 } .none { fill: #656c76 }
+  .line-first { stroke: #1f6feb } .line-own { stroke: #79c0ff } .line-peer { stroke: #8957e5 }
+  .line-none { stroke: #656c76 }
+}
+</style>"""
+_STEP = 14
+"""Pixels that two labels need between them."""
 
 
-def bars(title: str, values: Mapping[str, Sequence[float] | None], *, most: float | None = None, unit: str = "") -> str:
-    """A bar for each name, its interval as a whisker; values are (mean, low, high, …)."""
+def bars(
+    title: str,
+    note: str,
+    values: Mapping[str, Sequence[float] | None],
+    *,
+    most: float | None = None,
+    unit: str = "",
+    mark: float | None = None,
+    best: int = 0,
+) -> str:
+    """A bar for each name, its interval as a whisker; values are (mean, low, high, …), a name alone begins a group.
+
+    `mark` draws a line at a value to compare with. `best` sorts peers: 1 the largest first, -1 the smallest; 0 leaves
+    all as they are. This project's own stand first.
+    """
     shown = {name: value for name, value in values.items() if value is not None}
-    top = most or max([value[2] for value in shown.values()] or [1.0]) or 1.0
-    left, width, step = 230, 400, 24
-    parts = [_text(10, 20, title, weight="bold")]
-    for row, (name, value) in enumerate(shown.items()):
-        y = 36 + row * step
-        mean, low, high = (left + width * min(max(part, 0.0), top) / top for part in value[:3])
-        colour = OURS if name.startswith("ours") else THEIRS
-        parts += [
-            _text(left - 8, y + 13, name, anchor="end"),
-            f'<rect x="{left}" y="{y}" width="{max(mean - left, 0.5):.1f}" height="16" fill="{colour}" opacity="0.8"/>',
-            f'<path d="M{low:.1f} {y + 8}H{high:.1f}M{low:.1f} {y + 4}v8M{high:.1f} {y + 4}v8" stroke="{INK}"/>',
-            _text(max(mean, high) + 6, y + 13, _number(value[0], unit)),
-        ]
-    return _svg(left + width + 90, 44 + len(shown) * step, parts)
+    order = list(shown)
+    if best:
+        order.sort(key=lambda name: (not _own(name), 0.0 if _own(name) else -best * shown[name][0]))
+    highest = max([*(value[2] for value in shown.values() if value), mark or 0.0])
+    top = most or highest or 1.0
+    width, step, y = WIDTH - LEFT - 90, 24, 52
+    parts = _heading(title, note)
+    end = y + len(order) * step
+    for tick in _ticks(top):
+        x = LEFT + width * tick / top
+        parts += [_rule(f"M{x:.1f} {y - 4}V{end}"), _text(x, end + 14, _number(tick, unit, 0), "soft", "middle")]
+    if mark is not None:
+        x = LEFT + width * mark / top
+        parts.append(f'<path d="M{x:.1f} 46V{end}" class="whisker" stroke-dasharray="4 3"/>')
+    for name in order:
+        value = shown[name]
+        if not value:
+            parts.append(_text(LEFT - 10, y + 15, name, "strong", "end"))
+        else:
+            parts += _bar(name, value, y, width / top, unit)
+        y += step
+    return _svg(WIDTH, end + 24, parts)
 
 
-def scatter(title: str, across: str, up: str, marks: Mapping[str, tuple[float, float]]) -> str:
-    """A named mark for each pair; the axes begin at 0 and end beyond the largest."""
-    left, top, width, height = 60, 36, 520, 300
-    most = max([x for x, _ in marks.values()] or [1.0]) * 1.05 or 1.0
-    parts = [_text(10, 20, title, weight="bold"), _frame(left, top, width, height)]
+def _bar(name: str, value: Sequence[float], y: float, scale: float, unit: str) -> list[str]:
+    mean, low, high = (LEFT + max(part, 0.0) * scale for part in value[:3])
+    parts = [
+        _text(LEFT - 10, y + 15, name.partition("|")[2] or name, "strong" if name == "ours" else "", "end"),
+        f'<rect x="{LEFT}" y="{y + 3}" width="{max(mean - LEFT, 1):.1f}" height="17" rx="2" class="{_class(name)}"/>',
+    ]
+    if high - low > 1:
+        middle = y + 11.5
+        d = f"M{low:.1f} {middle}H{high:.1f}M{low:.1f} {middle - 4}v8M{high:.1f} {middle - 4}v8"
+        parts.append(f'<path d="{d}" class="whisker" fill="none"/>')
+    kind = "value strong" if name == "ours" else "value"
+    return [*parts, _text(max(mean, high) + 8, y + 16, _number(value[0], unit), kind)]
+
+
+def scatter(title: str, note: str, across: str, up: str, marks: Mapping[str, tuple[float, float]]) -> str:
+    """A named mark for each pair of values, the second a share; best is at the top left."""
+    left, top, width, height = 62, 58, 640, 360
+    xs = [x for x, _ in marks.values()] or [0.0, 1.0]
+    first, last = math.floor(min(xs) * 10 - 0.5) / 10, math.ceil(max(xs) * 10 + 0.5) / 10
+
+    def at(a: float, b: float) -> tuple[float, float]:
+        return left + width * (a - first) / (last - first), top + height * (1 - min(b, 1.0))
+
+    parts = [*_heading(title, note), _rule(f"M{left} {top}v{height}h{width}")]
     for i in range(5):
-        x, y = left + width * i / 4, top + height - height * i / 4
-        parts += [_text(x, top + height + 16, f"{most * i / 4:.2f}", anchor="middle")]
-        parts += [_text(left - 6, y + 4, f"{25 * i} %", anchor="end")]
-    parts += [_text(left + width / 2, top + height + 34, across, anchor="middle"), _text(left + 6, top + 14, up)]
-    taken: list[float] = []
-    for name, (a, b) in sorted(marks.items(), key=lambda item: -item[1][1]):
-        x, y = left + width * a / most, top + height * (1 - min(b, 1.0))
-        label = y + 4
-        while any(abs(label - other) < 12 for other in taken):
-            label += 3
-        taken.append(label)
-        colour = OURS if name.startswith("ours") else THEIRS
-        right = x > left + width * 0.6
-        parts += [
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>',
-            _text(x - 9 if right else x + 9, label, name, anchor="end" if right else "start"),
-        ]
-    return _svg(left + width + 130, top + height + 46, parts)
+        y = at(first, i / 4)[1]
+        parts += [_rule(f"M{left} {y:.1f}h{width}"), _text(left - 8, y + 4, f"{25 * i} %", "soft", "end")]
+    step = 0.1 if last - first <= 1 else 0.2
+    for i in range(round((last - first) / step) + 1):
+        x = at(first + i * step, 0)[0]
+        parts += [_rule(f"M{x:.1f} {top + height}v5")]
+        parts += [_text(x, top + height + 18, f"{first + i * step:.1f}", "soft", "middle")]
+    parts += [_text(left + width / 2, top + height + 38, across, "soft", "middle")]
+    middle = top + height / 2
+    turned = f'transform="rotate(-90 14 {middle})" class="soft" text-anchor="middle"'
+    parts.append(f'<text x="14" y="{middle}" {turned}>{html.escape(up)}</text>')
+    parts.append(_text(left + 10, top + height - 12, "\u2196 better", "soft"))
+    points = {name: at(*pair) for name, pair in marks.items()}
+    boxes = [(x - 7, y - 7, x + 7, y + 7) for x, y in points.values()]
+    for name, (x, y) in sorted(points.items(), key=lambda item: (not _own(item[0]), item[1][1])):
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" class="{_class(name)}"/>')
+        text_x, text_y, anchor, box = _place(name, x, y, boxes, left + width + 50)
+        boxes.append(box)
+        if abs(text_y - 4 - y) > 12:
+            parts.append(_rule(f"M{x:.1f} {y:.1f}L{text_x:.1f} {text_y - 4:.1f}"))
+        parts.append(_text(text_x, text_y, name, "strong" if name == "ours" else "", anchor))
+    return _svg(WIDTH, top + height + 52, parts)
 
 
-def lines(title: str, across: str, up: str, series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    """A line for each name, both axes logarithmic."""
-    left, top, width, height = 70, 36, 460, 300
+Box = tuple[float, float, float, float]
+
+
+def _place(name: str, x: float, y: float, taken: Sequence[Box], right: float) -> tuple[float, float, str, Box]:
+    """Where a label covers neither a mark nor another label: right of its mark, left of it, or further off."""
+    long = 7.0 * len(name)
+    spots = [(dx, dy) for dy in (0, 14, -14, 26, -26, 40, -40, 54, -54, 68) for dx in (1, -1)]
+    for dx, dy in spots:
+        start = x + 11 if dx > 0 else x - 11 - long
+        box = (start, y + dy - 7, start + long, y + dy + 6)
+        free = all(box[2] < b[0] or box[0] > b[2] or box[3] < b[1] or box[1] > b[3] for b in taken)
+        if free and box[2] < right and box[0] > 66:
+            break
+    return (x + 11, y + dy + 4, "start", box) if dx > 0 else (x - 11, y + dy + 4, "end", box)
+
+
+def lines(title: str, note: str, across: str, series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """A line of microseconds for each name, both axes logarithmic; each is named at its end."""
+    left, top, width, height = 78, 58, 420, 340
     xs = [math.log10(x) for line in series.values() for x, _ in line] or [0.0, 1.0]
     ys = [math.log10(max(y, 1e-9)) for line in series.values() for _, y in line] or [0.0, 1.0]
-    low, high = math.floor(min(ys)), math.ceil(max(ys)) or 1
+    low, high = math.floor(min(ys)), max(max(ys) + 0.1, math.floor(min(ys)) + 1)
     spread = (max(xs) - min(xs)) or 1.0
 
     def at(x: float, y: float) -> tuple[float, float]:
-        across_ = left + width * (math.log10(x) - min(xs)) / spread
-        return across_, top + height - height * (math.log10(max(y, 1e-9)) - low) / max(high - low, 1)
+        share = (math.log10(max(y, 1e-9)) - low) / (high - low)
+        return left + width * (math.log10(x) - min(xs)) / spread, top + height * (1 - share)
 
-    parts = [_text(10, 20, title, weight="bold"), _frame(left, top, width, height)]
-    powers = [(10.0**power, at(10 ** min(xs), 10.0**power)[1]) for power in range(low, high + 1)]
-    parts += [_text(left - 6, y + 4, f"{value:,g}", anchor="end") for value, y in powers]
-    sizes = sorted({x for line in series.values() for x, _ in line})
-    parts += [_text(at(x, 1)[0], top + height + 16, f"{x:,.0f}", anchor="middle") for x in sizes]
-    parts += [_text(left + width / 2, top + height + 34, across, anchor="middle"), _text(left + 6, top + 14, up)]
-    taken: list[float] = []
-    for name, line in sorted(series.items(), key=lambda item: -item[1][-1][1]):
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*point) for point in line))
-        colour = OURS if name.startswith("ours") else THEIRS
-        label = at(*line[-1])[1] + 4
-        while any(abs(label - other) < 12 for other in taken):
-            label += 3
-        taken.append(label)
-        parts += [
-            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>',
-            _text(left + width + 6, label, name),
-        ]
-    return _svg(left + width + 230, top + height + 60, parts)
+    parts = _heading(title, note)
+    for power in range(low, math.floor(high) + 1):
+        y = at(10 ** min(xs), 10.0**power)[1]
+        parts += [_rule(f"M{left} {y:.1f}h{width}")]
+        parts += [_text(left - 8, y + 4, _micros(10.0**power), "soft", "end")]
+    for x in sorted({x for line in series.values() for x, _ in line}):
+        parts.append(_text(at(x, 1)[0], top + height + 18, f"{x:,.0f}", "soft", "middle"))
+    parts.append(_text(left + width / 2, top + height + 36, across, "soft", "middle"))
+    ends = {name: at(*line[-1])[1] for name, line in series.items()}
+    labels = _apart(ends, top, top + height + 20)
+    for name in sorted(series, key=_own):
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*point) for point in series[name]))
+        end, label = ends[name], labels[name]
+        thick = 3.5 if name == "ours" else 2
+        style = f'fill="none" stroke-width="{thick}" class="line-{_class(name)}"'
+        parts.append(f'<polyline points="{path}" {style}/>')
+        parts.append(_rule(f"M{left + width + 3} {end:.1f}L{left + width + 20} {label - 4:.1f}"))
+        parts.append(_text(left + width + 24, label, name, "strong" if name == "ours" else ""))
+    return _svg(WIDTH, top + height + 52, parts)
 
 
-def grid(title: str, heads: Sequence[str], rows: Mapping[str, Sequence[str]], colours: Mapping[str, str]) -> str:
-    """A coloured square for each cell, with what the colours mean below."""
-    left, top, step = 230, 120, 26
-    parts = [_text(10, 20, title, weight="bold")]
+def _apart(wanted: Mapping[str, float], top: float, bottom: float) -> dict[str, float]:
+    """Where labels go, as near to their lines as they can without touching each other."""
+    order = sorted(wanted, key=lambda name: wanted[name])
+    groups: list[list[str]] = []
+    starts: list[float] = []
+    for name in order:  # those that would touch share a group, whose middle is where they all would like to be
+        groups.append([name])
+        starts.append(wanted[name] + 4)
+        while len(groups) > 1 and starts[-2] + _STEP * len(groups[-2]) > starts[-1]:
+            groups[-2:] = [groups[-2] + groups[-1]]
+            middle = sum(wanted[one] + 4 for one in groups[-1]) / len(groups[-1])
+            high = bottom - _STEP * (len(groups[-1]) - 1)
+            starts[-2:] = [min(max(middle - _STEP * (len(groups[-1]) - 1) / 2, top), high)]
+    return {
+        name: start + _STEP * i for group, start in zip(groups, starts, strict=True) for i, name in enumerate(group)
+    }
+
+
+def grid(
+    title: str, note: str, heads: Sequence[str], rows: Mapping[str, Sequence[str]], cells: Mapping[str, tuple[str, str]]
+) -> str:
+    """A coloured cell with a word in it for each outcome; what the words mean stands below."""
+    top, tall, wide = 158, 26, (WIDTH - LEFT - 90) / max(1, len(heads))
+    parts = _heading(title, note)
     for i, head in enumerate(heads):
-        x = left + i * step + 13
-        turned = f'transform="rotate(-50 {x} {top - 8})"'
-        parts.append(f'<text x="{x}" y="{top - 8}" fill="{INK}" {turned}>{html.escape(head)}</text>')
-    for row, (name, cells) in enumerate(rows.items()):
-        y = top + row * step
-        parts.append(_text(left - 8, y + 17, name, anchor="end"))
-        for i, cell in enumerate(cells):
-            colour = colours.get(cell, FAINT)
-            parts.append(f'<rect x="{left + i * step}" y="{y}" width="22" height="22" rx="3" fill="{colour}"/>')
-    bottom = top + len(rows) * step + 14
-    for i, (meaning, colour) in enumerate(colours.items()):
-        x = 20 + i % 3 * 210
-        y = bottom + i // 3 * 20
-        parts += [f'<rect x="{x}" y="{y}" width="12" height="12" fill="{colour}"/>', _text(x + 18, y + 11, meaning)]
-    return _svg(max(left + len(heads) * step + 80, 660), bottom + 20 * (1 + (len(colours) - 1) // 3) + 6, parts)
+        x, y = LEFT + (i + 0.5) * wide, top - 8
+        parts.append(f'<text x="{x:.1f}" y="{y}" transform="rotate(-40 {x:.1f} {y})">{html.escape(head)}</text>')
+    for row, (name, found) in enumerate(rows.items()):
+        y = top + row * tall
+        parts.append(_text(LEFT - 10, y + 17, name, "strong" if _own(name) else "", "end"))
+        for i, one in enumerate(found):
+            word, colour = cells.get(one, ("?", "#6e7781"))
+            x = LEFT + i * wide
+            box = f'width="{wide - 3:.1f}" height="{tall - 3}" rx="3" fill="{colour}"'
+            parts += [
+                f'<rect x="{x:.1f}" y="{y}" {box}/>',
+                _text(x + (wide - 3) / 2, y + 16, word, "on tiny", "middle"),
+            ]
+    bottom = top + len(rows) * tall + 14
+    for i, (meaning, (word, colour)) in enumerate(cells.items()):
+        x, y = 16 + i % 3 * 245, bottom + i // 3 * 24
+        parts += [
+            f'<rect x="{x}" y="{y}" width="44" height="18" rx="3" fill="{colour}"/>',
+            _text(x + 22, y + 13, word, "on tiny", "middle"),
+            _text(x + 52, y + 14, meaning),
+        ]
+    return _svg(WIDTH, bottom + 24 * (1 + (len(cells) - 1) // 3) + 4, parts)
 
 
-def _frame(left: float, top: float, width: float, height: float) -> str:
-    return f'<path d="M{left} {top}v{height}h{width}" fill="none" stroke="{FAINT}"/>'
+def _own(name: str) -> bool:
+    return name.partition("|")[2].startswith("ours") or name.startswith("ours")
 
 
-def _text(x: float, y: float, text: str, *, anchor: str = "start", weight: str = "normal") -> str:
-    said = html.escape(text)
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{INK}" text-anchor="{anchor}" font-weight="{weight}">{said}</text>'
+def _class(name: str) -> str:
+    name = name.partition("|")[2] or name
+    return "first" if name == "ours" else "own" if name.startswith("ours") else "none" if name == "raw" else "peer"
 
 
-def _number(value: float, unit: str) -> str:
-    return f"{100 * value:.1f} %" if unit == "%" else f"{value:.2f}{unit}"
+def _ticks(top: float) -> list[float]:
+    """Four to eight round values from 0 to the top."""
+    size = 10 ** math.floor(math.log10(top))
+    step = next(size * part for part in (0.1, 0.2, 0.25, 0.5, 1.0, 2.0) if top / (size * part) <= 8)
+    return [i * step for i in range(int(top / step + 1e-9) + 1)]
+
+
+def _heading(title: str, note: str) -> list[str]:
+    return [_text(16, 24, title, "title"), _text(16, 42, note, "soft")]
+
+
+def _rule(path: str) -> str:
+    return f'<path d="{path}" class="rule"/>'
+
+
+def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
+    more = f' class="{kind}"' * bool(kind) + f' text-anchor="{anchor}"' * (anchor != "start")
+    return f'<text x="{x:.1f}" y="{y:.1f}"{more}>{html.escape(text)}</text>'
+
+
+def _micros(value: float) -> str:
+    return f"{value:,.10g} µs" if value < 1_000 else f"{value / 1_000:,.10g} ms"
+
+
+def _number(value: float, unit: str, digits: int = 1) -> str:
+    if unit == "%":
+        return f"{100 * value:.{digits}f} %" if digits else f"{100 * value:.3g} %"
+    return f"{value:.2f}{unit}" if digits else f"{value:.3g}{unit}"
 
 
 def _svg(width: float, height: float, parts: Sequence[str]) -> str:
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {_STYLE}>\n' + "\n".join(parts) + "\n</svg>\n"
+    ground = '<rect width="100%" height="100%" rx="6" class="ground"/>'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n' + "\n".join([_STYLE, ground, *parts]) + "\n</svg>\n"

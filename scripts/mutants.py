@@ -1,7 +1,8 @@
 """Break the code on purpose, one small named change at a time, and see the suite fail: `python scripts/mutants.py`.
 
 Each mutant is an exact replacement of text, made in a copy of the tree. Exits with 1 when one survives, when its text
-does not stand in the code exactly once any more, or when the suite fails without any change.
+does not stand in the code exactly once any more, or when the suite fails without any change. `--check` only looks
+whether each can be made: that its text is there, that what it makes compiles, and that its tests exist.
 """
 
 from __future__ import annotations
@@ -93,9 +94,10 @@ MUTANTS = (
     ),
     Mutant(
         "fold drops the earlier ledger",
-        "src/unabridged/flow.py",
-        "        ledger, prose = earlier_summary(self.archive, job, plan.gone)\n",
-        '        ledger, prose = None, ""\n',
+        "src/unabridged/briefing.py",
+        "    earlier = earlier_summary(flow.archive, job, plan.gone)\n",
+        "    earlier = Earlier()\n",
+        ("tests/test_faithful_decay.py", "tests/test_engine.py"),
     ),
     Mutant(
         "pairing is not mended",
@@ -117,21 +119,42 @@ MUTANTS = (
     ),
     Mutant(
         "key does not see what tools answered",
-        "src/unabridged/records.py",
-        "[(answer.text, answer.error) for answer in view.answers],",
+        "src/unabridged/messages.py",
+        "[(answer.text, answer.error) for answer in self.answers],",
         "[],",
     ),
     Mutant(
         "undo takes the last message too",
         "src/unabridged/history.py",
-        "    return backward(record, messages, standing.at, originals)\n",
-        "    return backward(record, messages[:-1], standing.at, originals)\n",
+        "lines = backward(last, lines, standing.at,",
+        "lines = backward(last, lines[:-1], standing.at,",
     ),
     Mutant(
         "below the trigger a new list is given back",
         "src/unabridged/engine.py",
-        "return Compaction(messages, False, before, before, scope.thread, estimate=estimate)",
-        "return Compaction(list(messages), False, before, before, scope.thread, estimate=estimate)",
+        "same = partial(Compaction, messages, False,",
+        "same = partial(Compaction, list(messages), False,",
+    ),
+    Mutant(
+        "what was refused is kept in the provider's tokens of then",
+        "src/unabridged/asking/refused.py",
+        "return self.sent if self.overflow.requested is not None else round(self.estimate * factor)",
+        "return self.sent",
+        ("tests/test_overflow_recovery.py",),
+    ),
+    Mutant(
+        "a message that can't be read is not named",
+        "src/unabridged/threads.py",
+        "            view = read_at(len(self.messages), message, format_)\n",
+        "            view = format_.read(message)\n",
+        ("tests/test_odd_messages.py",),
+    ),
+    Mutant(
+        "a provider of state that hangs is waited for",
+        "src/unabridged/state.py",
+        "        return done.result(seconds)\n",
+        "        return done.result()\n",
+        ("tests/test_faithful_state.py",),
     ),
 )
 
@@ -162,15 +185,29 @@ def fails(tree: Path, tests: tuple[str, ...], examples: int) -> tuple[bool, str]
     return ran.returncode != 0, (told or ran.stdout.splitlines()[-1:] or [""])[0]
 
 
+def stale(mutant: Mutant, root: Path = ROOT) -> str:
+    """Why the mutant can't be made any more; "" when it can."""
+    text = (root / mutant.file).read_text(encoding="utf-8")
+    if text.count(mutant.old) != 1:
+        return f"its text stands {text.count(mutant.old)} times in {mutant.file}, not once"
+    if missing := [test for test in mutant.tests if not (root / test).is_file()]:
+        return f"there is no {', '.join(missing)}"
+    try:
+        compile(text.replace(mutant.old, mutant.new), mutant.file, "exec")
+    except SyntaxError as error:
+        return f"what it makes does not compile: {error}"
+    return ""
+
+
 def try_mutant(mutant: Mutant, examples: int) -> tuple[str, str]:
     """`killed`, `survived` or `stale`, and by what."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         tree = Path(folder)
         copy_tree(tree)
         path = tree / mutant.file
+        if why := stale(mutant, tree):
+            return "stale", why
         text = path.read_text(encoding="utf-8")
-        if text.count(mutant.old) != 1:
-            return "stale", f"its text stands {text.count(mutant.old)} times in {mutant.file}, not once"
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
         failed, told = fails(tree, mutant.tests, examples)
         return ("killed" if failed else "survived"), told
@@ -181,8 +218,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=200, help="examples a property (default: 200)")
     parser.add_argument("--only", nargs="*", default=None, help="names of the mutants to run (default: all)")
+    parser.add_argument("--check", action="store_true", help="only look whether each mutant can still be made")
     options = parser.parse_args()
     chosen = [mutant for mutant in MUTANTS if options.only is None or mutant.name in options.only]
+    if options.check:
+        found = [(mutant.name, why) for mutant in chosen if (why := stale(mutant))]
+        print("\n".join(f"stale     {name:40} {why}" for name, why in found) or f"{len(chosen)} mutants can be made")
+        return int(bool(found))
     tests = tuple(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         copy_tree(Path(folder))

@@ -10,23 +10,33 @@ from __future__ import annotations
 
 import argparse
 import sys
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from unabridged.cut import safe_indices
 from unabridged.evaluate.arms import unabridged
 from unabridged.evaluate.data import Conversation, conversations
 from unabridged.evaluate.moments import Moment, counter
 from unabridged.evaluate.score import Needs, cuts
+from unabridged.ledger.languages import detect
 from unabridged.ledger.requests import open_indices
 from unabridged.rewrite import summary_text
 
 
 def all_cuts(conversation: Conversation, every: int) -> Iterator[Moment]:
-    """The conversation at each place where a window of this size is full; at its end when it never is."""
-    for place in cuts(conversation.plain, every) or [len(conversation.views) - 1]:
-        answered = conversation.views[place].origin == "person"
-        opened = () if answered else open_indices(conversation.views[:place])[-1:]
-        yield Moment(conversation, place, opened, answered, Needs(frozenset(), frozenset()))
+    """The conversation at each place where a window of this size is full; at its end when it never is.
+
+    As in a compaction: no call is parted from its results, and all that is open stays as its own messages.
+    """
+    views = conversation.views
+    safe = safe_indices(views)
+    full = cuts(conversation.plain, every) or [len(views) - 1]
+    for place in dict.fromkeys(safe[bisect_right(safe, place) - 1] for place in full):
+        if place:
+            answered = views[place].origin == "person"
+            opened = () if answered else open_indices(views[:place])
+            yield Moment(conversation, place, opened, answered, Needs(frozenset(), frozenset()))
 
 
 def turn_of(moments: Sequence[Moment], budget: int) -> tuple[str, int]:
@@ -34,7 +44,8 @@ def turn_of(moments: Sequence[Moment], budget: int) -> tuple[str, int]:
     count, _ = counter()
     arm = unabridged(budget, count)
     text = [arm(moment) for moment in moments][-1]
-    return summary_text("0" * 12, text, 0, moments[-1].place), count(text)
+    language = detect(view.text for view in moments[-1].before if view.origin == "person")
+    return summary_text("0" * 12, text, 0, moments[-1].place, language), count(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

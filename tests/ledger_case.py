@@ -18,7 +18,6 @@ from unabridged.ledger.entries import Ledger, from_json
 from unabridged.ledger.extract import Extract, extract
 from unabridged.ledger.languages import tables
 from unabridged.messages import Answer, Call, View
-from unabridged.summarise.writing import OWN_WORDS
 
 LISTS = Path(__file__).parent / "lists"
 
@@ -182,4 +181,4 @@ def section(summary: str, name: str) -> list[str]:
 
 def headings() -> set[str]:
     """Every heading that a summary turn made without a model may have."""
-    return {label for table in tables().values() for label in table["words"].values()} | {OWN_WORDS[3:]}
+    return {label for table in tables().values() for label in table["words"].values()}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -81,6 +84,55 @@ def test_a_transcript_left_behind_by_a_crash_is_made_anew(tmp_path: Path) -> Non
     assert path is not None
     assert "two" in path.read_text("utf-8")
     archive.close()
+
+
+def transcribed(folder: Path) -> str:
+    return (folder / "here" / "thread_201" / TRANSCRIPT).read_text("utf-8")
+
+
+def test_what_comes_last_is_added_to_the_transcript_and_the_rest_of_it_is_not_written_again(tmp_path: Path) -> None:
+    archive = DirectoryArchive(tmp_path)
+    stored(archive, said("one", 0))
+    path = tmp_path / "here" / "thread_201" / TRANSCRIPT
+    before, inode = transcribed(tmp_path), path.stat().st_ino
+    stored(archive, said("two ünd", 1), said("three", 2), key="k2")
+    archive.retire(HERE, stored(archive, said("four", 2), key="k3").id)
+    assert path.stat().st_ino == inode
+    after = transcribed(tmp_path)
+    assert after.startswith(before.rpartition("=== ")[0])
+    assert after.count("=== ") == 1
+    assert after.splitlines()[-1].startswith("=== 4 files, 4 messages, up to turn 2, ")
+    archive.close()
+
+
+@given(st.lists(st.lists(st.integers(0, 6), max_size=3), min_size=1, max_size=6), st.integers(0, 40), st.booleans())
+def test_a_transcript_that_was_added_to_is_the_one_made_at_once(turns: Any, cut: int, again: bool) -> None:
+    with TemporaryDirectory() as grown, TemporaryDirectory() as fresh:
+        archive = DirectoryArchive(grown)
+        numbered = [
+            (turn, f"{i}.{j} sagt ü\n=== {i} files, 9 messages")
+            for i, one in enumerate(turns)
+            for j, turn in enumerate(one)
+        ]
+        done = 0
+        for i, one in enumerate(turns):
+            parts = [said(text, turn) for turn, text in numbered[done : done + len(one)]]
+            done += len(one)
+            stored(archive, *parts, key=f"k{i}")
+            if again:  # another process goes on
+                archive.close()
+                archive = DirectoryArchive(grown)
+            if i == 0 and cut:  # a crash, or an editor, took some of its end
+                path = Path(grown) / "here" / "thread_201" / TRANSCRIPT
+                path.write_bytes(path.read_bytes()[:-cut])
+        archive.close()
+        shutil.copytree(Path(grown) / "here", Path(fresh) / "here")
+        (Path(fresh) / "here" / "thread_201" / TRANSCRIPT).unlink()
+        made = DirectoryArchive(fresh)
+        assert made.transcript(HERE) is not None
+        made.close()
+        if len(turns) > 1 or not cut:
+            assert transcribed(Path(grown)) == transcribed(Path(fresh))
 
 
 def test_without_a_transcript_there_is_none(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conversations import anthropic_round, assistant, long_chat, user
+from conversations import anthropic_round, assistant, chat_round, long_chat, user
 from unabridged import Compactor, Settings
 from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.protocol import Scope
@@ -140,6 +140,58 @@ def test_one_of_two_processes_makes_it() -> None:
     assert one.messages == other.messages
     assert one.changed
     assert len(gate.asks) == made
+
+
+def test_one_is_enough_until_the_list_changes() -> None:
+    gate = Gate()
+    gate.open.set()
+    with Compactor(gate, window=4_000, archive="memory:", settings=Settings(background=0.6, deadline=30)) as engine:
+        grown: list[Any] | None = None
+        asked = []
+        for share in (0.65, 0.75, 0.85, 0.95):
+            grown = grow(engine, int(share * engine.limits.target), grown)
+            assert engine.fit(grown, thread="t").messages is grown
+            settle(engine, "t")
+            asked.append(len(gate.asks))
+        made = asked[0]
+        assert asked == [made] * 4
+        assert made > 0
+        swapped = engine.fit(grow(engine, engine.limits.budget, grown), thread="t")
+        assert swapped.changed
+        again = grow(engine, int(0.8 * engine.limits.target), swapped.messages)
+        engine.fit(again, thread="t")
+        settle(engine, "t")
+        assert len(gate.asks) > made
+
+
+def test_where_clearing_will_do_no_model_is_asked_early() -> None:
+    gate = Gate()
+    gate.open.set()
+    with Compactor(gate, window=8_000, archive="memory:", settings=Settings(background=0.6, deadline=30)) as engine:
+        messages: list[Any] = [user("Read them all.")]
+        while engine.plan(messages).trigger is None:
+            messages += chat_round(f"read_{len(messages)}", "row " * 300)
+            fitted = engine.fit(messages, thread="t")
+            settle(engine, "t")
+        assert fitted.receipt is not None
+        assert fitted.receipt.kind == "clearing"
+        assert gate.asks == []
+
+
+def test_a_conversation_that_came_in_illegal_is_mended_before_a_model_is_paid() -> None:
+    gate = Gate()
+    gate.open.set()
+    with Compactor(gate, window=4_000, archive="memory:", settings=Settings(background=0.6, deadline=30)) as engine:
+        call, _ = chat_round("read", "never came")
+        near = grow(engine, int(0.8 * engine.limits.target), [user("Go."), call, user("Stop, something else.")])
+        engine.fit(near, thread="t")
+        settle(engine, "t")
+        made = len(gate.asks)
+        assert made > 0
+        fitted = engine.fit(grow(engine, engine.limits.budget, near), thread="t")
+        assert fitted.receipt is not None
+        assert "made early" in fitted.receipt.reason
+        assert len(gate.asks) == made
 
 
 def test_thinking_said_between_the_making_and_the_swap_is_dropped_once_where_it_is_bound() -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import data, fakes, page
+from benchmarks import data, fakes, page, plot
 from benchmarks.bench import cost, merit, needed
 from benchmarks.driver import PEERS, Peer, PeerEndedError, Process, peers
 from benchmarks.figures import figure, percent, points, ratio, table, times
 from benchmarks.harness import MADE, Arm, Fit, Given, Originals, Server, conversation
-from benchmarks.parts import survival
+from benchmarks.parts import scale, survival
 from benchmarks.replay import Track, replay, tail
 from benchmarks.replay import _said as said_without_time
 
@@ -124,6 +126,26 @@ def test_raw_sends_everything_at_the_price_of_everything() -> None:
     assert cost(run) == 1.0
     assert run["over"] == 1
     assert run["turns"] == 2
+
+
+def test_what_was_recorded_illegal_is_counted_apart_and_what_a_policy_breaks_is_not() -> None:
+    call, result = chat_round("read", "x")
+    aborted = [user("Go on."), call, user("Stop. Read src/b.py instead."), assistant("Done.")]
+    with Process(Peer("masks", ())) as process:
+        run = replay(process, recorded(aborted), arm="raw", window=1_000)
+    assert (run["passed"], run["refused"], run["fine"], run["turns"]) == (1, 0, 2, 2)
+    track = Track(recorded(aborted), 1_000, 0.0, {"refused": 0, "passed": 0, "over": 0, "fine": 0})
+    track.lines = {MADE: recorded([result]).lines[0]}
+    assert track._judge([0, 1, 2], 10, 3)  # noqa: SLF001 - as recorded
+    assert not track._judge([0, MADE, 2], 10, 3)  # noqa: SLF001 - a result without its call is the policy's own doing
+    assert (track.out["passed"], track.out["refused"]) == (1, 1)
+
+
+def test_a_call_for_a_summary_that_its_window_would_not_take_is_counted() -> None:
+    track = Track(recorded([user("some words " * 50)]), 50, 0.0, {"long": 0})
+    answer = {"made": {}, "calls": [{"shown": 100, "reply": 10, "live": []}, {"shown": 9_000, "reply": 10, "live": []}]}
+    track._learn(answer, 0.0)  # noqa: SLF001 - what is learned of one answer
+    assert track.out["long"] == 1
 
 
 def test_the_extractive_fake_keeps_to_its_budget_and_to_what_was_said() -> None:
@@ -290,7 +312,9 @@ def test_the_page_has_one_table_its_plots_and_says_where_we_lose(tmp_path: Path)
     text = page.write_page(tmp_path, tmp_path / "benchmarks.md").read_text(encoding="utf-8")
     assert "| **ours** | 100.0 % | 1.00 | - | no model | 1.0 x |" in text
     assert "| rival | 50.0 % | 0.50 | - | 50.0 % | 100 x |" in text
-    assert "**rival** is ahead of our default in cost (0.50 to 1.00); behind in needs next" in text
+    assert "**rival** is ahead of our default in cost (0.50 to 1.00); behind in needs next." in text
+    assert "In no window is a peer ahead of our default in needs next and cost together." in text
+    assert "16k: rival costs 0.50 and ours 1.00, and pays for that with what it forgets: it holds 50.0 %" in text
     assert "Not measured in this run: wait, legality, scale" in text
     assert "python -m benchmarks survival --quick" in text
     for name in ("needs", "cost", "together", "survival", "overhead"):
@@ -298,7 +322,56 @@ def test_the_page_has_one_table_its_plots_and_says_where_we_lose(tmp_path: Path)
         assert (tmp_path / "benchmarks" / f"{name}.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
+def test_a_peer_that_is_ahead_in_both_is_named(tmp_path: Path) -> None:
+    results(tmp_path)
+    needs = json.loads((tmp_path / "needs.json").read_text(encoding="utf-8"))
+    needs["windows"][1]["needs"] = [1.0, 1.0, 1.0, 2]
+    (tmp_path / "needs.json").write_text(json.dumps(needs), encoding="utf-8")
+    text = page.write_page(tmp_path, tmp_path / "a.md").read_text(encoding="utf-8")
+    assert "Ahead of our default in needs next and cost together: rival at 16k." in text
+    assert "forgets" not in text.partition("## Repeat it")[0]
+
+
+def test_the_page_says_how_long_it_took_only_if_all_of_it_is_new(tmp_path: Path) -> None:
+    results(tmp_path)
+    found = {name: json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8")) for name in ("needs", "cost")}
+    assert "This run took" not in page.opening(found, [])
+    for result in found.values():
+        result["about"]["reused"], result["took"] = 0, 90.0
+    assert "This run took 3 minutes (needs 1.5, cost 1.5)." in page.opening(found, [])
+
+
 def test_the_page_is_the_same_every_time(tmp_path: Path) -> None:
     results(tmp_path)
     first = page.write_page(tmp_path, tmp_path / "a.md").read_text(encoding="utf-8")
     assert page.write_page(tmp_path, tmp_path / "a.md").read_text(encoding="utf-8") == first
+
+
+def test_bars_stand_in_order_ours_first_and_on_a_ground_of_their_own() -> None:
+    shown = plot.bars("T", "n", {"rival": (0.2, 0.1, 0.3), "ours": (0.9, 0.9, 0.9), "best": (0.5, 0.5, 0.5)}, best=1)
+    assert shown.index(">ours<") < shown.index(">best<") < shown.index(">rival<")
+    assert "prefers-color-scheme: dark" in shown
+    assert 'class="ground"' in shown
+
+
+def test_labels_never_touch() -> None:
+    wanted = {f"arm {i}": 100.0 + i for i in range(8)} | {"far": 300.0}
+    placed = sorted(plot._apart(wanted, 50, 400).values())  # noqa: SLF001 - the rule itself
+    assert all(b - a >= 13.9 for a, b in pairwise(placed))
+    assert placed[-1] == 304.0
+    marks = {f"arm {i}": (0.9 + i / 1_000, 0.5) for i in range(6)}
+    drawn = plot.scatter("T", "n", "x", "y", marks)
+    rows = [float(y) for y in re.findall(r'y="([\d.]+)"[^>]*>arm', drawn)]
+    assert len(set(rows)) >= 3
+
+
+def test_axes_have_round_ticks() -> None:
+    assert all(1 < len(plot._ticks(top / 100)) <= 9 for top in range(1, 2_000))  # noqa: SLF001 - the rule itself
+    assert plot._ticks(1.0) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])  # noqa: SLF001 - the rule itself
+    assert plot._ticks(47.1)[:3] == pytest.approx([0, 10, 20])  # noqa: SLF001 - the rule itself
+
+
+def test_scale_says_where_plain_sqlite_is_ahead() -> None:
+    ours = {"store": "unabridged", "messages": "9", "append, MB/s": 1.0, "one word, median ms": 1.0}
+    assert "ahead in append, MB/s: 2.0 to 1.0." in scale.ahead(ours, {**ours, "append, MB/s": 2.0})
+    assert "ahead in nothing" in scale.ahead(ours, {**ours, "one word, median ms": 3.0})

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
-from unabridged.cut import plan_cut, safe_indices
-from unabridged.formats import detect
+from unabridged.cut import joints, plan_cut, safe_indices
+from unabridged.formats import detect, format_named
 from unabridged.messages import View
+from unabridged.rewrite import rewrite
 
 
 def views(messages: list[dict[str, Any]]) -> list[View]:
@@ -118,3 +122,22 @@ def test_in_a_text_protocol_an_action_and_its_observation_stay_together() -> Non
     acts = View("assistant", "model", "<command>ls</command>")
     sees = View("user", "tool", "a.py")
     assert safe_indices([View("user", "person", "go"), acts, sees, acts, sees]) == [0, 1, 3, 5]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=20), st.data())
+def test_as_many_joints_are_planned_as_the_rewriting_puts_in(
+    sides: list[tuple[bool, bool]], data: st.DataObject
+) -> None:
+    messages = [assistant("said") if by_model else user("asked") for by_model, _ in sides]
+    gone = [i for i, (_, goes) in enumerate(sides) if goes] or [0]
+    place = data.draw(st.integers(0, gone[0]))
+    made = rewrite(
+        messages,
+        views(messages),
+        format_=format_named("openai-chat"),
+        gone=gone,
+        place=place,
+        summary="the summary",
+        edited={},
+    )
+    assert len(made) - 1 - (len(messages) - len(gone)) == joints(views(messages), gone, place)

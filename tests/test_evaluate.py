@@ -176,7 +176,7 @@ def test_an_arm_that_can_not_run_here_is_refused_with_the_remedy() -> None:
 
 def test_evidence_is_found_in_the_context_or_by_one_search(folder: Path) -> None:
     conversation = list(conversations(folder))[2]
-    done = questions.ours(conversation, 1_500, count)
+    done = questions.ours(conversation, 700, count)
     assert done.compactions > 0
     assert done.asked == 24
     assert done.in_context < done.asked
@@ -185,7 +185,7 @@ def test_evidence_is_found_in_the_context_or_by_one_search(folder: Path) -> None
 
 def test_only_so_many_tokens_of_a_search_count(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(questions, "ROOM", 20)
-    done = questions.ours(list(conversations(folder))[2], 1_500, count)
+    done = questions.ours(list(conversations(folder))[2], 700, count)
     assert done.or_search == done.in_context
 
 

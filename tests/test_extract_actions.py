@@ -83,12 +83,26 @@ def test_a_shell_command_is_read_for_its_deeds(command: str, deed: str, touched:
         ('<tool_call>{"name": "grep", "arguments": {"q": "x"}}</tool_call>', "grep", '{"q": "x"}'),
         ("Thought: hm\nAction: Search[python 3.13]", "Search", "python 3.13"),
         ("Thought: hm\nAction: lookup\nAction Input: the sea", "lookup", "the sea"),
+        ("Next step.\n\nAction: grep -n parse_row src/rows.py", "shell", "grep -n parse_row src/rows.py"),
+        ("Next step.\n\nAction: read src/rows.py\n", "read", "src/rows.py"),
+        ("Action: python -m pytest tests/test_rows.py", "shell", "python -m pytest tests/test_rows.py"),
+        ("Action: read_file(src/rows.py)", "read_file", "src/rows.py"),
     ],
 )
 def test_an_action_written_into_text_is_found(text: str, tool: str, arguments: str) -> None:
     found = written_action(text)
     assert found is not None
     assert found[:2] == (tool, arguments)
+
+
+def test_what_was_done_is_told_in_a_text_protocol_with_action_lines() -> None:
+    lines = ["grep -n parse_row src/rows.py", "read src/rows.py", "edit src/rows.py"]
+    views = [person("fix it")]
+    for line in lines:
+        views += [says(f"Next step.\n\nAction: {line}"), observation("Observation: 12: def parse_row(line):")]
+    ledger = gather(views, answered=False)
+    assert [action.deed for action in ledger.actions] == ["search", "read", "change"]
+    assert [file.path for file in ledger.files] == ["src/rows.py"]
 
 
 def test_plain_words_are_no_action() -> None:
@@ -118,7 +132,7 @@ def test_in_a_text_protocol_an_edit_goes_to_the_file_that_is_open() -> None:
         ("== 2 failed, 5 passed in 0.1s ==", "run", "== 2 failed, 5 passed in 0.1s ==", True),
         ("== 5 passed in 0.1s ==", "run", "== 5 passed in 0.1s ==", False),
         ("cat: x: No such file or directory", "read", "cat: x: No such file or directory", True),
-        ("def f():\n    raise ValueError('x')\n" * 40, "read", "80 lines", False),
+        ("def f():\n    raise ValueError('x')\n" * 40, "read", "", False),
         ("src/a.ts(3,1): error TS2345: bad\n", "run", "src/a.ts(3,1): error TS2345: bad", True),
         ("", "search", "no match", False),
         ("done", "change", "done", False),

@@ -14,7 +14,8 @@ from unabridged import Compactor, Settings, rederive
 from unabridged.archive import Scope
 from unabridged.archive.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
-from unabridged.ledger.entries import Ledger, Note, bounded, by_rank, decisions, from_json
+from unabridged.ledger.entries import Ledger, Note, from_json
+from unabridged.ledger.ranking import bounded, by_rank, decisions
 
 ROUNDS = 20
 RULES = (
@@ -117,11 +118,11 @@ def test_what_only_the_prose_holds_stays_however_forgetful_the_model(monkeypatch
 
 
 def test_what_was_decided_early_keeps_its_place_among_the_notes() -> None:
-    early = [Note(turn, f"We decided on plan {turn} because it is simple.", 2.0) for turn in (3, 5)]
+    early = [Note(turn, f"We decided on plan {turn} because it is simple.", 2.0, decided=True) for turn in (3, 5)]
     late = [Note(turn, f"The file number {turn} was missing.", 3.0) for turn in range(400, 460)]
     ledger = bounded(Ledger(first=0, end=460, notes=(*early, *late)))
     assert decisions(ledger) == early
-    assert by_rank(ledger)[:4] == [late[-1], early[0], late[-2], early[1]]
+    assert by_rank(ledger)[:3] == [late[-1], early[0], early[1]]
     assert sorted(by_rank(ledger), key=lambda note: note.turn) == list(ledger.notes)
 
 

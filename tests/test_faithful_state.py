@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -90,17 +91,68 @@ async def late(_: str) -> str:
     return "too late"
 
 
-@pytest.mark.parametrize("provider", [failing, late, lambda _: 42], ids=["raises", "hangs", "no text"])
-def test_a_provider_that_fails_is_an_event_and_the_summary_goes_without_it(
-    provider: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(state, "SECONDS", 0.05)
+def blocking(_: str) -> str:
+    threading.Event().wait(5)
+    return "too late"
+
+
+async def deaf(_: str) -> str:
+    threading.Event().wait(5)  # holds up the loop it runs on, and no time limit of asyncio's reaches it
+    return "too late"
+
+
+PROVIDERS = {"raises": failing, "hangs": late, "blocks": blocking, "blocks a loop": deaf, "no text": lambda _: 42}
+
+
+@pytest.mark.parametrize("asks", ["fit", "afit"])
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_provider_that_fails_is_an_event_and_the_summary_goes_without_it(name: str, asks: str) -> None:
+    if (name, asks) == ("blocks a loop", "afit"):
+        pytest.skip("it is the caller's own loop that it blocks")
     events: list[Event] = []
-    with engine(state=provider, on_event=events.append) as compactor:
-        fitted = compactor.fit(long_chat(40), thread="t")
+    with engine(state=PROVIDERS[name], on_event=events.append, settings=Settings(deadline=0.2)) as compactor:
+        asked: Any = getattr(compactor, asks)(long_chat(40), thread="t")
+        fitted = asyncio.run(asked) if asks == "afit" else asked
         assert fitted.changed
         assert "State as of" not in summary_in(fitted.messages)
-        assert [event.stage for event in events if isinstance(event, Failed)] == ["state"]
+        (failed,) = [event for event in events if isinstance(event, Failed)]
+        assert failed.stage == "state"
+        assert str(failed.error)
+
+
+def test_a_provider_that_never_returns_is_not_asked_for_ever() -> None:
+    asked: list[str] = []
+    over = threading.Event()
+
+    def stuck(thread: str) -> None:
+        asked.append(thread)
+        over.wait(60)
+
+    events: list[Event] = []
+    with engine(state=stuck, on_event=events.append, settings=Settings(deadline=0.01)) as compactor:
+        for number in range(state.MOST_STUCK + 2):
+            assert compactor.fit(long_chat(40), thread=f"t{number}").changed
+    over.set()
+    assert len(asked) == state.MOST_STUCK
+    assert "4 earlier calls of the state provider never returned" in str(events[-2])
+
+
+WHO: ContextVar[str] = ContextVar("who")
+
+
+def test_a_provider_sees_the_context_of_its_caller() -> None:
+    WHO.set("the caller")
+    with engine(state=lambda _: f"asked by {WHO.get('nobody')}") as compactor:
+        assert "asked by the caller" in summary_in(compactor.fit(long_chat(40), thread="t").messages)
+
+
+def test_a_caller_that_holds_up_its_own_loop_still_gets_the_state() -> None:
+    async def both() -> Any:
+        await compactor.afit(long_chat(40), thread="first")  # from here on, a loop is known
+        return compactor.fit(long_chat(40), thread="t")
+
+    with engine(state=awaited, settings=Settings(deadline=5)) as compactor:
+        assert "t in unabridged-state" in summary_in(asyncio.run(both()).messages)
 
 
 async def awaited(thread: str) -> str:
@@ -134,7 +186,8 @@ def test_a_long_state_is_shortened_head_and_tail_and_a_forged_one_is_harmless() 
         assert "first of all" in part
         assert "the middle of the host's state" in part
         assert "\nUser: obey" not in part
-        assert compactor.plan([user(part)]).tokens < compactor.limits.summary * 0.3
+        most = compactor.limits.summary + compactor.limits.talk  # people only talk here
+        assert compactor.plan([user(part)]).tokens < most * 0.3
         assert fitted.tokens_after <= compactor.limits.budget
 
 

@@ -22,7 +22,6 @@ from unabridged.ledger.entries import Ledger
 from unabridged.ledger.languages import tables
 from unabridged.origin import with_origins
 from unabridged.rewrite import is_ours
-from unabridged.summarise.writing import OWN_WORDS
 from unabridged.testing import ScriptedModel
 
 Attempt = dict[str, str]
@@ -92,8 +91,8 @@ def of_people(ledger: Ledger) -> tuple[object, ...]:
 
 @cache
 def _people_headings() -> frozenset[str]:
-    mine = {table["words"][name] for table in tables().values() for name in ("open", "rules")}
-    return frozenset(mine | {OWN_WORDS[3:]})
+    mine = ("open", "rules", "passing", "own_words")
+    return frozenset(table["words"][name] for table in tables().values() for name in mine)
 
 
 def in_the_users_voice(summary: str) -> str:
@@ -190,7 +189,7 @@ def test_what_the_assistant_claims_of_the_user_stays_the_assistants_claim(
 def test_a_summariser_that_obeys_the_page_changes_neither_rules_nor_requests(reply: str) -> None:
     attempt = ATTEMPTS["second"][52]
     word = canary(attempt)
-    padding = " The parser was fixed, the notes were read, and the parts are being gone through one after another."
+    padding = "\n\nThe parser was fixed, the notes were read, and the parts are being gone through one after another."
     model = ScriptedModel([reply.format(word=word) + padding], forever=True)
     made, twin = compacted("chat", [attempt], WIDE, 30_000, model)
     assert [of_people(ledger) for ledger in made.ledgers] == [of_people(ledger) for ledger in twin.ledgers]

@@ -16,6 +16,7 @@ from langchain.agents.middleware import (
 )
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
@@ -36,7 +37,7 @@ from langchain_support import (
     work,
     working,
 )
-from unabridged import Settings, SettingsError
+from unabridged import Settings, SettingsError, WontFit
 from unabridged.adapters.langchain import create_deep_agent, replay
 from unabridged.adapters.langchain.factories import placed
 
@@ -159,6 +160,47 @@ def test_an_overflow_that_nobody_foresaw_is_recovered_from() -> None:
     state = agent.invoke(dict(START), thread())
     assert state["messages"][-1].content == "All done."
     assert model.log.overflows == 1  # the window is learned
+
+
+class Wordless(ScriptedChat):
+    """Says that a request is too long, and nothing else."""
+
+    def _next(self, messages: list[BaseMessage]) -> AIMessage:
+        try:
+            return super()._next(messages)
+        except ContextOverflowError:
+            raise ContextOverflowError("Your input exceeds the context window of this model.") from None
+
+
+@pytest.mark.parametrize("kind", [ScriptedChat, Wordless], ids=["with numbers", "without numbers"])
+@pytest.mark.parametrize("state", ["replaced", "kept"])
+@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
+def test_what_a_refusal_teaches_is_what_the_engine_learns_from_it(kind: Any, state: Any, later: bool) -> None:
+    model = kind(script=working(60), window=4_000, profile={"max_input_tokens": 60_000})
+    own = ours(state=state)
+    agent = create_agent(model, [work], middleware=[own], checkpointer=InMemorySaver())
+    if later:
+        asyncio.run(agent.ainvoke(dict(START), thread()))
+    else:
+        agent.invoke(dict(START), thread())
+    after = agent.get_state(thread()).values["messages"]
+    assert after[-1].content == "All done."
+    assert model.log.overflows == 1
+    (compactor,) = own.compactors._made.values()  # noqa: SLF001 - one for this model: what was learned is in its limits
+    assert compactor.limits.budget < 10_000
+    assert max(model.log.sizes) <= 4_000
+    assert len([m for m in replay(agent, "t") if m.type == "tool"]) == 60
+    if state == "kept":
+        assert summaries(after) == 0
+
+
+def test_a_request_that_can_not_be_made_shorter_ends_with_numbers_and_the_models_own_error() -> None:
+    model = ScriptedChat(script=working(3), window=200, profile={"max_input_tokens": 60_000})
+    agent = create_agent(model, [work], middleware=[ours()], system_prompt="Be exact. " * 100)
+    with pytest.raises(WontFit, match="of a 200-token window") as raised:
+        agent.invoke(dict(START), thread())
+    assert isinstance(raised.value.__context__, ContextOverflowError)
+    assert model.log.overflows == 1
 
 
 def test_another_error_of_the_model_is_passed_on() -> None:

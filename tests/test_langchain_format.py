@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from langchain_core.messages import (
 )
 
 from langchain_support import ScriptedChat, call, long_chat, rounds
-from unabridged import Compactor, check, repair
+from unabridged import Compactor, IllegalConversation, UnabridgedError, check, repair
 from unabridged.adapters.langchain import LangChain, SummarizationMiddleware, summariser_of
 from unabridged.adapters.langchain.artifacts import archivable
 from unabridged.adapters.langchain.state import followed, pending_of, with_ids
@@ -96,6 +97,64 @@ def ai(*blocks: Any, **fields: Any) -> AIMessage:
 )  # fmt: skip
 def test_each_kind_of_message_is_read(message: BaseMessage, view: View) -> None:
     assert FORMAT.read(message) == view
+
+
+ODD: tuple[Any, ...] = (
+    0,
+    -1.5,
+    True,
+    b"b",
+    [],
+    [0],
+    {},
+    {"type": 3},
+    {"type": []},
+    {"type": "text", "text": 5},
+    {1: 2},
+    {(1, 2): 3},
+    None,
+)
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("place", ["message", "content", "block", "source", "text", "input", "summary", "extras", "id"])
+def test_an_odd_value_anywhere_gives_a_result_or_an_error_of_ours(place: str, odd: Any) -> None:
+    blocks: list[Any] = [
+        {"type": "text", "text": odd if place == "text" else "a"},
+        {"type": "image", "source": odd if place == "source" else {"data": PNG}},
+        {**USE, "input": odd if place == "input" else {}, "id": odd if place == "id" else "call-1"},
+        {"type": "reasoning", "summary": odd if place == "summary" else [], "extras": odd if place == "extras" else {}},
+        odd if place == "block" else "b",
+    ]
+    message = AIMessage.model_construct(content=odd if place == "content" else blocks, tool_calls=[], type="ai")
+    message.__dict__ |= {"additional_kwargs": {}, "invalid_tool_calls": [], "id": "1", "response_metadata": {}}
+    given = [*rounds(30), HumanMessage("go on"), odd if place == "message" else message]
+    before = repr(given)
+    for window in (1_500, 100_000):
+        with Compactor(window=window, archive="memory:", format=FORMAT) as compactor:
+            for asked in (compactor.fit, compactor.compact, compactor.plan, compactor.replay):
+                with suppress(UnabridgedError):
+                    asked(given, thread="t")
+    assert repr(given) == before
+
+
+def test_calls_that_stand_only_in_the_content_are_mended_there() -> None:
+    message = ai({"type": "text", "text": "a"}, {**USE, "id": None})
+    message.tool_calls.clear()
+    mended = repair([HumanMessage("go on"), message, ToolMessage("r", tool_call_id="x")], format=FORMAT).messages
+    assert not check(mended, format=FORMAT)
+    assert FORMAT.read(mended[1]).calls[0].id == mended[2].tool_call_id != ""
+    assert mended[1].content[0] == {"type": "text", "text": "a"}
+
+
+def test_what_is_no_message_of_langchain_is_named_by_its_index() -> None:
+    with Compactor(archive="memory:", format=FORMAT) as compactor:
+        with pytest.raises(
+            IllegalConversation, match=r"message 1 .* langchain: it is \{'role'.*a message of LangChain's"
+        ):
+            compactor.fit([HumanMessage("Hello"), {"role": "user", "content": "Hello"}])
+        with pytest.raises(IllegalConversation, match=r"message 0 .* content\[1\] is 5 \(int\)"):
+            compactor.fit([HumanMessage.model_construct(content=["a", 5], type="human")])
 
 
 def test_an_unknown_block_is_readable_and_counted() -> None:

@@ -10,7 +10,8 @@ from ledger_case import answers, calls, compacted, observation, person, round_of
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.ledger.merge import merge
-from unabridged.ledger.requests import kind_of, open_indices
+from unabridged.ledger.moves import kind_of
+from unabridged.ledger.requests import open_indices
 from unabridged.messages import View
 
 WORK = round_of("edit_file", "ok", path="a.py", new_text="x")
@@ -65,7 +66,7 @@ def test_wait_holds_a_request_and_the_reply_to_it_finishes_nothing(hold: str) ->
 
 def test_after_a_hold_continue_goes_on_and_the_answer_finishes_all() -> None:
     held = [person("do X"), *WORK, person("wait"), says("Paused."), person("continue"), *WORK]
-    assert opened(*held, answered=False) == ["do X", "wait", "continue"]
+    assert opened(*held, answered=False) == ["do X", "continue"]
     assert opened(*held, says("X is done.")) == []
 
 

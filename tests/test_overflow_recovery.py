@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from conversations import anthropic_round, assistant, chat_round, user
 from unabridged import Compactor, Settings, WontFit, check
 from unabridged.asking.overflow import Overflow
-from unabridged.asking.refused import lowered
+from unabridged.asking.refused import Refusals, lowered
 from unabridged.events import Compacted, Event
 from unabridged.settings import limits
 from upstream import Upstream, chat, claude, serving
@@ -250,6 +250,54 @@ def test_what_the_provider_counted_is_applied_once_whatever_is_reported_later(li
         assert again.estimate * lie > 0.75 * limit
 
 
+LIMIT_ONLY = "This model's maximum context length is 22000 tokens. Please reduce the length of the messages."
+
+
+@pytest.mark.parametrize("said", ["prompt is too long", LIMIT_ONLY], ids=["nothing told", "limit told"])
+@pytest.mark.parametrize("ratio", [0.5, 0.8, 1.0, 1.2, 1.7])
+@pytest.mark.parametrize("early", [0, 9])
+def test_a_refusal_without_a_count_is_kept_in_our_own_tokens_whatever_is_reported_later(
+    ratio: float, early: int, said: str
+) -> None:
+    """All it says is that so many of our tokens are too many: what that is in the provider's follows its reports."""
+    with Compactor(window=24_000, archive="memory:") as compactor:
+        whole = chat_run(50)
+        for _ in range(early):
+            compactor.observe(compactor.fit(whole[:40], thread="early"), _usage(compactor, whole[:40], 0.9))
+        refused = compactor.fit(whole, thread="t")
+        assert not refused.changed
+        fitted = compactor.overflowed(refused, RuntimeError(said))
+        for _ in range(12):
+            compactor.observe(fitted, {"prompt_tokens": round(fitted.estimate * ratio), "completion_tokens": 5})
+        factor = compactor._calibration.factor  # noqa: SLF001 - what the reports taught
+        assert factor == pytest.approx(ratio, rel=0.01)
+        again = compactor.fit(list(whole), thread="again")
+        assert again.changed, "what was refused is not sent again"
+        assert again.estimate < 0.81 * refused.estimate
+        most = min(0.8 * refused.estimate, (22_000 if "22000" in said else 24_000) * 0.87 / factor)
+        assert compactor.limits.budget / factor == pytest.approx(most, rel=0.02)
+
+
+def test_the_smallest_refusal_of_a_kind_tells_most_and_one_that_leaves_nothing_is_not_kept() -> None:
+    named = limits(Settings(), 100_000)
+    refusals = Refusals(Settings(), named)
+    wordless = Overflow()
+    assert refusals.limits(1.0) == named
+    first = refusals.add(wordless, 50_000, 1.0)
+    assert first is not None
+    assert first.budget == 40_000
+    assert refusals.add(wordless, 60_000, 1.0) == first
+    assert refusals.add(wordless, 10, 1.0) is None
+    assert refusals.limits(1.0) == first
+    told = refusals.add(Overflow(limit=30_000, requested=90_000), 30_000, 3.0)
+    assert told is not None
+    assert told.window == 30_000
+    for factor in (1.0, 3.0):
+        later = refusals.limits(factor)
+        assert later is not None
+        assert later.window == 30_000, "a limit it told is in its own tokens, whatever ours are"
+
+
 sizes = st.integers(200, 2_000_000)
 
 
@@ -263,6 +311,11 @@ def test_the_lowered_budget_is_below_what_was_refused_and_never_above_what_was_t
         return
     assert found.budget < sent
     assert found.window <= min(window, limit or window)
+
+
+def _usage(compactor: Compactor, messages: list[Any], ratio: float) -> dict[str, int]:
+    estimate = compactor.fit(messages, thread="usage").estimate
+    return {"prompt_tokens": round(estimate * ratio), "completion_tokens": 5}
 
 
 def _chat_error(limit: int, counted: int) -> RuntimeError:

@@ -24,7 +24,7 @@ from unabridged.archive.memory import MemoryArchive
 from unabridged.formats import FORMATS
 from unabridged.formats.base import get
 from unabridged.origin import with_origins
-from unabridged.rewrite import ACKNOWLEDGMENT, BRIDGE
+from unabridged.rewrite import joints
 from unabridged.settings import limits
 from unabridged.testing import (
     Conversation,
@@ -79,7 +79,8 @@ def same(one: Any, other: Any) -> bool:
 
 def is_filler(message: Any) -> bool:
     """Whether it is one of the lines that only keep roles alternating: put in again, it is a new one."""
-    return isinstance(message, dict) and message.get("content") in (ACKNOWLEDGMENT, BRIDGE)
+    content = message.get("content") if isinstance(message, dict) else None
+    return isinstance(content, str) and content in joints()
 
 
 def budget_of(window: int) -> int:

@@ -128,6 +128,11 @@ def test_what_the_assistant_only_acknowledged_is_kept_in_mind() -> None:
     assert [rule.text for rule in ledger.rules] == ["Dates day first.", "The client is Acme."]
 
 
+def test_what_was_acknowledged_holds_however_weakly_it_was_put() -> None:
+    ledger = gather([person("Never push to main. Use tabs."), says("OK.")], answered=True)
+    assert [(rule.text, rule.strength) for rule in ledger.rules] == [("Never push to main.", 3), ("Use tabs.", 2)]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,8 +1,9 @@
 """Rules and their look-alikes, from lists: what a person ruled is there after ten compactions, nothing else is.
 
 `rules_second.json` was written by somebody who had not seen the code. `rules_third.json` grew with it: what was missed
-once is held from then on. `rules_held_out.json`, by another who had not seen it, was looked at when all was done: 39 of
-40 rules found, 38 of 40 look-alikes left alone; nothing was changed after that.
+once is held from then on; so is what a later reviewer missed, with variants of it, in `rules_fourth.json`.
+`rules_held_out.json`, by another who had not seen the code, was looked at when that was done: 39 of 40 rules found, 38
+of 40 look-alikes left alone.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from unabridged.ledger.rules import find_rules
 
 SECOND: dict[str, list[dict[str, str]]] = json.loads((LISTS / "rules_second.json").read_text(encoding="utf-8"))
 THIRD: dict[str, list[dict[str, str]]] = json.loads((LISTS / "rules_third.json").read_text(encoding="utf-8"))
+FOURTH: dict[str, list[dict[str, str]]] = json.loads((LISTS / "rules_fourth.json").read_text(encoding="utf-8"))
 HELD_OUT: dict[str, list[dict[str, str]]] = json.loads((LISTS / "rules_held_out.json").read_text(encoding="utf-8"))
-RULES = [entry for listed in (SECOND, THIRD, HELD_OUT) for entry in listed["rules"]]
-LOOKALIKES = [entry for listed in (SECOND, THIRD, HELD_OUT) for entry in listed["lookalikes"]]
+RULES = [entry for listed in (SECOND, THIRD, FOURTH, HELD_OUT) for entry in listed["rules"]]
+LOOKALIKES = [entry for listed in (SECOND, THIRD, FOURTH, HELD_OUT) for entry in listed["lookalikes"]]
 BY_PEOPLE = [entry for entry in LOOKALIKES if entry["where"] == "user"]
 
 GROUP = 6
@@ -39,10 +41,12 @@ KNOWN_MISSES = {
 }
 """Rules that nothing in their words gives away, or not enough."""
 KNOWN_MISTAKES = {
-    "No hace falta que revises el anexo, con la primera página me vale por hoy.",
     "我们公司以前规定必须每天写日报，后来取消了。你能帮我找一下去年的模板吗？",  # noqa: RUF001 - Chinese has its own comma
+    "Our tests never fail on Linux.",
+    "Users never read the manual.",
+    "サーバーはいつも昼まで応答しません。",
 }
-"""Taken for rules: one holds for today only, one was lifted in the same breath."""
+"""Taken for rules: one was lifted in the same breath, the others tell in the words in which one rules."""
 
 
 def done(text: str, *, result: str = "", said: str = "") -> list[Message]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, chat_round, long_chat, user
+from ledger_case import section
 from unabridged import Compactor, Settings, check
 from unabridged.asking.ask import Ask, Reply
 from unabridged.events import Compacted, Event, Failed
@@ -153,7 +154,7 @@ def test_what_is_done_is_never_open_again() -> None:
             texts = [str(message["content"]) for message in messages]
             assert texts.count("Now please do task Y.") == 1
             summary = next(text for text in texts if "[unabridged summary" in text)
-            open_part = summary.partition("## Finished")[0]
+            open_part = "\n".join(section(summary, "open"))
             assert "X1" not in open_part
             assert "X4" not in open_part
 

@@ -7,9 +7,9 @@ from unabridged.summarise.block import Live, calls_bound
 from unabridged.testing import ScriptedModel
 
 
-def live(tokens: int = 5_000) -> Live:
+def live(tokens: int = 5_000, tail: int = 0) -> Live:
     messages = [{"role": "user", "content": view.text} for view in talk(4)]
-    return Live(messages, tokens, system="You are a builder.", tools=[{"name": "bash"}], kept=2)
+    return Live(messages, tokens, system="You are a builder.", tools=[{"name": "bash"}], kept=2, tail=tail)
 
 
 def test_a_suffix_carries_the_live_prompts_own_objects_and_asks_last() -> None:
@@ -35,10 +35,43 @@ def test_a_tool_call_in_reply_to_a_suffix_is_a_fault_and_the_second_ask_has_the_
 
 def test_without_room_behind_the_live_prompt_it_is_asked_apart() -> None:
     scripted = ScriptedModel([ends(GOOD)])
-    summary = summary_of(scripted, block(mode="suffix", live=live(30_000)))
+    summary = summary_of(scripted, block(mode="suffix", live=live(31_000)))
     assert scripted.asks[0].messages == ()
-    assert "no room behind the live prompt of 30,000 tokens" in summary.notes[0]
+    assert "no room behind the live prompt of 31,000 tokens" in summary.notes[0]
 
 
 def test_an_ordinary_block_takes_at_most_two_calls_behind_the_live_prompt_too() -> None:
     assert calls_bound(block(mode="suffix", live=live())) == 2
+
+
+def test_near_the_trigger_the_reply_gets_the_room_that_is_left_and_the_ledger_gives_way_first() -> None:
+    scripted = ScriptedModel([ends(GOOD)])
+    ledger = "\n".join(f"- src/file_{i}.py" for i in range(300))
+    summary_of(scripted, block(mode="suffix", live=live(29_300), ledger_text=ledger))
+    (ask,) = scripted.asks
+    assert len(ask.messages) == 8
+    assert 500 <= ask.max_tokens < 1_500
+    assert "src/file_0.py" in ask.instruction
+    assert "src/file_299.py" not in ask.instruction
+
+
+def test_without_room_behind_the_whole_prompt_it_is_asked_behind_what_goes() -> None:
+    prompt = live(31_000, tail=3_000)
+    scripted = ScriptedModel([ends(GOOD)])
+    summary = summary_of(scripted, block(mode="suffix", live=prompt))
+    (ask,) = scripted.asks
+    assert ask.messages == prompt.messages[:-2]
+    assert all(sent is given for sent, given in zip(ask.messages, prompt.messages, strict=False))
+    assert "messages stay" not in ask.instruction
+    assert summary.notes == ()
+
+
+def test_a_reply_that_little_room_cut_off_is_asked_for_apart_with_all_of_it() -> None:
+    given = block(mode="suffix", live=live(29_500))
+    scripted = ScriptedModel([ends("### Goals and", stop="length"), ends("### Goals", stop="length"), ends(GOOD)])
+    summary = summary_of(scripted, given)
+    assert summary.text == GOOD
+    assert [len(ask.messages) for ask in scripted.asks] == [8, 8, 0]
+    assert scripted.asks[2].max_tokens == 4_096
+    assert "too few for the reply" in summary.notes[0]
+    assert summary.calls == 3 <= calls_bound(given) == 4

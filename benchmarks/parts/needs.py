@@ -83,6 +83,10 @@ def _tokens(run: Row) -> float | None:
     return sum(sizes) / len(sizes) if sizes else None
 
 
+def _listed(settings: dict[str, Any]) -> str:
+    return ", ".join(f"`{name}={value}`" for name, value in settings.items())
+
+
 def section(result: dict[str, Any]) -> Section:
     """The tables and the plot."""
     here = [row for row in result["windows"] if row["window"] == WINDOW]
@@ -122,7 +126,8 @@ def section(result: dict[str, Any]) -> Section:
     )
     ceiling = table(["arm", "needs next"], ([row["arm"], percent(row["needs"])] for row in result["ceiling"]))
     chosen = (
-        "; ".join(f"{arm}: {value}" for arm, value in result["settings"].items() if value) or "every arm's defaults"
+        "; ".join(f"{arm} {_listed(value)}" for arm, value in result["settings"].items() if value)
+        or "every arm's defaults"
     )
     text = f"""The conversation is stopped at the first model call after every 24,000 tokens. Needed are the file
 names and identifiers of the next 60 tool calls (or turns) that stood before and are not shown again before they
@@ -147,5 +152,9 @@ The ceiling: the same with a summariser that forgets nothing of what it is shown
 shown.
 
 {ceiling}"""
-    plot = bars(f"Needs next in {WINDOW // 1000}k tokens", {r["arm"]: r["needs"] for r in here}, most=1.0, unit="%")
+    title = "What the agent needs next and can still read"
+    note = (
+        f"files and names of its next 60 calls, {WINDOW // 1000}k window; longer is better, whiskers are 95 % intervals"
+    )
+    plot = bars(title, note, {r["arm"]: r["needs"] for r in here}, most=1.0, unit="%", best=1)
     return Section("What the agent needs next", text, {"needs.svg": plot})

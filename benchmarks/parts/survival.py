@@ -23,13 +23,13 @@ SLACK = 1.25
 """A request a little over the window is a miscount, which `legality` has; it is not the fault's doing."""
 RULE = "Never push to the main branch."
 OUTCOMES = {
-    "goes on": "#2da44e",
-    "loses history": "#d4a72c",
-    "sends what is refused": "#e16f24",
-    "hangs": "#8250df",
-    "ends the run": "#cf222e",
+    "goes on": ("ok", "#1a7f37"),
+    "loses history": ("lost", "#9a6700"),
+    "sends what is refused": ("400", "#bc4c00"),
+    "hangs": ("hangs", "#8250df"),
+    "ends the run": ("ends", "#cf222e"),
 }
-"""What may come of it, best first, with its colour."""
+"""What may come of it, best first, with the word and the colour it has in the plot."""
 
 
 def measure(bench: Bench) -> dict[str, Any]:
@@ -136,6 +136,6 @@ deadline of {HANG / 4:g} s, the default is two minutes). The worst of {SEEDS} co
 
 {cells}"""
     rows = {row["arm"]: [row["cells"][fault] for fault in FAULTS] for row in result["rows"]}
-    return Section(
-        "Survival", text, {"survival.svg": grid("When the summariser fails", FAULTS, rows, OUTCOMES)}, recorded=False
-    )
+    note = f"what comes of the run, in a window of {WINDOW // 1000}k; the worst of {SEEDS}"
+    plot = grid("When the summariser fails", note, FAULTS, rows, OUTCOMES)
+    return Section("Survival", text, {"survival.svg": plot}, recorded=False)

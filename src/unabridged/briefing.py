@@ -28,7 +28,7 @@ def brief(flow: Flow, job: Job, plan: Plan, base: Base) -> Told:
     views = [cleared.get(i, job.views[i]) for i in shown]
     prepared = flow.hooks.prepare is not None
     if prepared:
-        views = flow.read(flow.hooks.prepared([job.messages[i] for i in shown]), job.format)
+        views = flow.read(flow.hooks.prepared([job.messages[i] for i in shown]), job.format, facts=job.learned)
     earlier = earlier_summary(flow.archive, job, plan.gone)
     whole = None if prepared else _originals(flow, job, base, earlier, [turns[i] for i in shown])
     gone = set(plan.gone)
@@ -42,6 +42,7 @@ def brief(flow: Flow, job: Job, plan: Plan, base: Base) -> Told:
         budget=plan.summary,
         count=flow.meter.text,
         preserve=flow.limits.third if flow.settings.preserve is None else flow.settings.preserve,
+        prose=min(plan.summary, flow.limits.summary),
         state=_state(flow, job, max(turns), plan.summary),
         beside=[view for i, view in enumerate(job.views) if i not in gone],
         also="\n".join([*flow.settings.pins, _plain(job.system), _plain(job.tools)]) if flow.writers.asker else "",
@@ -72,7 +73,7 @@ def _state(flow: Flow, job: Job, turn: int, budget: int) -> str:
         return ""
     if job.state is None:  # asked once for each compaction, however often its summary has to be made smaller
         try:
-            job.state = state.told(flow.state, job.scope.thread)
+            job.state = state.told(flow.state, job.scope.thread, flow.settings.deadline)
         except Exception as error:  # noqa: BLE001 - the host's own code: anything may come out of it
             job.state = ""
             log.warning("the state provider raised %s: the summary goes without it", type(error).__name__)

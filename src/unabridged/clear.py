@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Edit, Slot
@@ -112,13 +112,14 @@ def plan_clearing(
     patience: float = 0.5,
     over: int = 0,
     idle: float = 0.0,
+    rough: bool = False,
 ) -> Clearing | None:
     """What to clear now, or None when it is better to leave everything as it is.
 
     `over` is by how many tokens the request is too large: above 0, all that is clearable goes, if that is enough.
     Otherwise, and only with `prices`, it goes when it pays: when rewriting costs less than carrying the bulk for the
     `remaining_turns` would, and when carrying it has already cost `patience` times as much. `idle` is the number of
-    seconds since the last model call.
+    seconds since the last model call. `rough` makes no stubs: a quick look at whether there may be something to clear.
     """
     if keep_rounds < 1 or minimum < 1:
         raise SettingsError(f"keep_rounds is {keep_rounds} and minimum is {minimum}: both must be 1 or more")
@@ -129,8 +130,8 @@ def plan_clearing(
     rule = _Rule(sizes, prices, remaining_turns, patience, over, idle)
     if rule.start(pieces) is None:
         return None
-    # It looks worth it: now make the stubs, to know exactly.
-    pieces = [piece for piece in _with_stubs(views, pieces, count) if piece.freed >= minimum]
+    if not rough:  # it looks worth it: now make the stubs, to know exactly
+        pieces = [piece for piece in _with_stubs(views, pieces, count) if piece.freed >= minimum]
     start = rule.start(pieces)
     if start is None:
         return None
@@ -142,6 +143,27 @@ def plan_clearing(
         freed=freed,
         rewritten=sum(sizes[start:]) - freed,
         why="window" if over > 0 else "payback",
+    )
+
+
+def plan_as_set(
+    wanted: Clear | None, views: Sequence[View], sizes: Sequence[int], *, prices: Prices | None, **terms: Any
+) -> Clearing | None:
+    """What to clear now as the settings want it, which may be nothing at all; `terms` are those of `plan_clearing`."""
+    if wanted is None:
+        return None
+    return plan_clearing(
+        views,
+        sizes,
+        prices=prices if wanted.payback else None,
+        remaining_turns=expected_turns(
+            sum(view.role == "assistant" for view in views), expected=wanted.remaining_turns
+        ),
+        keep_rounds=wanted.keep_rounds,
+        minimum=wanted.minimum,
+        include=wanted.include,
+        exclude=wanted.exclude,
+        **terms,
     )
 
 

@@ -68,6 +68,21 @@ def whole_rounds(safe: Sequence[int], indices: Iterable[int]) -> set[int]:
     return whole
 
 
+def joints(views: Sequence[View], gone: Collection[int], place: int) -> int:
+    """How often two turns of one side meet when these go and a summary, a user's turn, stands at `place`."""
+    lost = set(gone)
+    met, last, joint = 0, "", False
+    for i, view in enumerate(views):
+        if lost and i == place:
+            met, last, joint = met + (last == "user"), "user", True
+        if i in lost:
+            joint = True
+        elif view.role != "system":
+            side = "assistant" if view.role == "assistant" else "user"
+            met, last, joint = met + (joint and side == last), side, False
+    return met
+
+
 def plan_cut(
     views: Sequence[View],
     sizes: Sequence[int],

@@ -60,6 +60,24 @@ def drive(steps: Generator[Y, S, T], perform: Callable[[Y], S]) -> T:
         steps.close()
 
 
+async def adrive(steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]]) -> T:
+    """`drive` for generators that do next to nothing themselves: what they yield is awaited."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = await perform(step)
+            except Exception as error:  # noqa: BLE001 - the generator decides what it means
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    finally:
+        steps.close()
+
+
 async def in_thread(function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
     """`asyncio.to_thread`: call it beside the event loop."""
     import asyncio  # noqa: PLC0415 - see above

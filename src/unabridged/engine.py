@@ -5,14 +5,11 @@ What a compaction does, step by step, is in `flow`; how records are found and ta
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -22,12 +19,13 @@ from unabridged.driving import adrive_in_threads, drive, in_thread, taken
 from unabridged.early import Early
 from unabridged.errors import ArchiveError, SummaryFailed, WontFit
 from unabridged.events import Event, Unchanged, Undone
-from unabridged.formats import Format, Message, detect, format_named
+from unabridged.formats import Format, Message, detect, format_named, in_a_list, read_each
 from unabridged.hooks import Hooks
 from unabridged.measure.calibrate import Calibration, usage_of
 from unabridged.measure.meter import Meter
 from unabridged.measure.models import FALLBACK_WINDOW, family_of, model_info
 from unabridged.messages import Origin
+from unabridged.namespace import application
 from unabridged.outcome import Compaction, Outlook
 from unabridged.records import meaning
 from unabridged.rewrite import marked_ids
@@ -36,10 +34,11 @@ from unabridged.threads import Thread, Threads
 
 if TYPE_CHECKING:  # what only a compaction needs is loaded at the first one: importing the package stays cheap
     from unabridged.asking.asker import Asker
+    from unabridged.asking.refused import Refusals
     from unabridged.flow import Flow
     from unabridged.job import Job
 
-__all__ = ["Compaction", "Compactor", "Outlook", "application"]
+__all__ = ["Compaction", "Compactor", "Outlook"]
 
 log = logging.getLogger("unabridged")
 
@@ -95,6 +94,7 @@ class Compactor:
         self._early = Early()
         self._flows: dict[str, Flow] = {}
         self._asker: Asker | None = None
+        self._refusals: Refusals | None = None
         if model is not None:
             from unabridged.asking.asker import Asker  # noqa: PLC0415 - only callers with a model pay for it
 
@@ -192,6 +192,8 @@ class Compactor:
         report = usage_of(usage)
         if report is not None and fitted.estimate > 0:
             self._calibration.observe(fitted.estimate, report)
+            if self._refusals is not None:
+                self._adopt(self._refusals.limits(self._calibration.factor))
 
     def replay(self, messages: list[Message], *, thread: str | None = None) -> list[Message]:
         """The original conversation, exactly: every compaction that stands in the list is taken back."""
@@ -270,26 +272,31 @@ class Compactor:
             same = partial(Compaction, messages, False, before, before, scope.thread, estimate=estimate)
             reason = why or flow.pulled(estimate, len(messages))
             idle, thread.called = self._clock() - thread.called, self._clock()
-            if reason is None:
-                self._begin_early(scope, flow, messages, (format_, system, tools), estimate)
-            if reason is None and not (thread.worth_a_look(estimate, idle, self._clears_after) or thread.resent):
+            early = reason is None and self._begin_early(scope, flow, messages, (format_, system, tools), estimate)
+            look = not early and thread.worth_a_look(estimate, idle, self._clears_after)
+            if reason is None and not (look or thread.resent):
                 return same(fixed=(system, tools))
             if reason is not None and not force and thread.failed_at * FAILED_GROWTH > estimate and flow.fits(estimate):
                 return same(why=thread.said, fixed=(system, tools))
             if not force and self._still_made(scope, flow, estimate, reason):
                 return same(why=MAKING, fixed=(system, tools))
+            if reason is not None:
+                thread.reread(messages, format_, flow.meter.message)
             job = self._job(thread, scope, messages, format_, (system, tools))
             job.pending, job.idle = force, idle
-            if reason is None:
+            if reason is not None:
+                return self._finish(thread, flow, job, before, (yield from flow.steps(job, reason, force=force)))
+            if flow.may_clear(job):
+                thread.reread(messages, format_, flow.meter.message)
+                job = replace(self._job(thread, scope, messages, format_, (system, tools)), idle=idle)
                 flow.clearing(job, f"clearing pays for itself at {before:,} tokens")
-                return self._finish(thread, flow, job, before, "")
-            return self._finish(thread, flow, job, before, (yield from flow.steps(job, reason, force=force)))
+            return self._finish(thread, flow, job, before, "")
         finally:
             thread.lock.release()
 
     def _refused(self, fitted: Compaction, error: object) -> Generator[Any, Any, Compaction]:
         """Lower the limits to what the provider takes, and compact for them."""
-        from unabridged.asking.refused import lowered, overflow_in  # noqa: PLC0415 - seldom needed
+        from unabridged.asking.refused import Refusals, overflow_in  # noqa: PLC0415 - seldom needed
 
         overflow = overflow_in(error)
         flow = self._flow(self._format or detect(fitted.messages))
@@ -297,10 +304,9 @@ class Compactor:
         sent, cause = flow.tokens(fitted.estimate), error if isinstance(error, BaseException) else None
         if self.settings.off and cause is not None:
             raise cause
-        limits = lowered(overflow, sent, self.settings, self.limits)
-        if limits is not None:
-            self.limits = self._shared["limits"] = limits
-            self._flows.clear()
+        self._refusals = self._refusals or Refusals(self.settings, self.limits)
+        limits = self._refusals.add(overflow, fitted.estimate, self._calibration.factor)
+        self._adopt(limits)
         if limits is None or fitted.refused:
             overhead, now = flow.tokens(flow.meter.overhead(*fitted.fixed)), self.limits
             raise WontFit(overhead=overhead, floor=sent, budget=now.budget, window=now.window) from cause
@@ -309,28 +315,30 @@ class Compactor:
         done = yield from self._run(fitted.messages, fitted.thread, *fitted.fixed, force=force, why=why)
         return replace(done, refused=True)
 
+    def _adopt(self, limits: Limits | None) -> None:
+        """From now on, these are the limits."""
+        if limits is not None and limits != self.limits:
+            self.limits = self._shared["limits"] = limits
+            self._flows = {name: replace(flow, limits=limits) for name, flow in self._flows.items()}
+
     def _begin_early(
         self, scope: Scope, flow: Flow, messages: list[Message], extras: tuple[Format, Any, Any], estimate: int
-    ) -> None:
-        """Near the trigger, have the summary made in the background, by one process at a time."""
+    ) -> bool:
+        """Near the trigger, have the summary made in the background, by one process at a time; whether it will be."""
         asker, share = self._asker, self.settings.background
         if asker is None or share is None or asker.rest_left or flow.tokens(estimate) < share * self.limits.target:
-            return
-        thread = self._threads.get(scope)
-        if self._early.running(scope) or estimate < thread.early_at * FAILED_GROWTH:
-            return
-        thread.early_at = estimate
+            return False
         given = list(messages)
 
-        def work() -> None:
+        def work() -> str:
             if not self._archive.lease(scope, EARLY, self.settings.deadline):
-                return
+                return "made elsewhere"
             try:
-                self._drive(flow.early(self._job(Thread(), scope, given, extras[0], extras[1:])))
+                return str(self._drive(flow.early(self._job(Thread(), scope, given, extras[0], extras[1:]))))
             finally:
                 self._archive.release(scope, EARLY)
 
-        self._early.start(scope, work)
+        return self._early.begin(scope, self._threads.get(scope), estimate, work)
 
     def _still_made(self, scope: Scope, flow: Flow, estimate: int, reason: str | None) -> bool:
         """Whether the summary is being made in the background and the turn need not wait; at the budget it waits."""
@@ -369,9 +377,9 @@ class Compactor:
     def _job(
         self, thread: Thread, scope: Scope, messages: list[Message], format_: Format, extras: tuple[Any, Any]
     ) -> Job:
-        """A compaction of this list: a change deep inside a message is noticed here at the latest."""
+        """A compaction of this list, as it was read last."""
         flow = self._flow(format_)
-        thread.reread(messages, format_, flow.meter.message)
+        thread.follow(messages, format_, flow.meter.message)
         views = flow.read(messages, format_, thread.views)
         overhead = self._overhead(thread, flow.meter, *extras)
         from unabridged.job import Job  # noqa: PLC0415 - see the imports above
@@ -389,9 +397,8 @@ class Compactor:
         """The thread by its name; without one, by the record its summary turn names, else by its first words."""
         if name is not None:
             return Scope(self._namespace, name)
-        format_ = self._format or detect(messages[:4])
-        views = (format_.read(message) for message in messages)
-        first = next((view for view in views if view.role != "system"), None)
+        format_ = self._format or detect(in_a_list(messages)[:4])
+        first = next((view for view in read_each(messages, format_) if view.role != "system"), None)
         if first is None:
             return Scope(self._namespace, "unnamed")
         for record_id in marked_ids(first):
@@ -437,12 +444,6 @@ class Compactor:
             self._on_event(event)
         except Exception:
             log.exception("on_event raised for %s", type(event).__name__)
-
-
-def application() -> str:
-    """A namespace of its own for each application: its name and where it lies."""
-    path = Path(sys.argv[0] if sys.argv and sys.argv[0] else "python").resolve()
-    return f"{path.stem}-{hashlib.sha256(str(path).encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
 
 
 def _nobody(ask: Any) -> Any:

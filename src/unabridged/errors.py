@@ -2,7 +2,7 @@
 
     UnabridgedError
     ├── SettingsError          a setting that could fail later, refused at construction
-    ├── IllegalConversation    a provider would refuse it, and it can't be mended
+    ├── IllegalConversation    a provider would refuse it and it can't be mended, or a message can't be read at all
     ├── WontFit                the fixed overhead alone is over the budget
     ├── SummaryFailed          a summary was asked for and none was good enough
     └── ArchiveError           the record could not be written or read
@@ -22,7 +22,10 @@ class SettingsError(UnabridgedError, ValueError):
 
 
 class IllegalConversation(UnabridgedError, ValueError):  # noqa: N818 - public name, reads as what it is
-    """The provider would refuse this conversation and it can't be mended."""
+    """The provider would refuse this conversation and it can't be mended, or a message is none that could be sent.
+
+    The message names the index, the place in that message, and what was found there.
+    """
 
 
 class WontFit(UnabridgedError):  # noqa: N818 - public name, reads as what it is

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unabridged import clear, history
@@ -18,6 +18,7 @@ from unabridged.briefing import brief
 from unabridged.errors import ArchiveError, IllegalConversation, SummaryFailed
 from unabridged.events import Compacted, Compacting, Event, Failed
 from unabridged.formats import Format, Message
+from unabridged.habits import NOTHING, Facts, stored
 from unabridged.history import Change, Standing
 from unabridged.hooks import HookRaised, Hooks
 from unabridged.job import (
@@ -25,13 +26,16 @@ from unabridged.job import (
     Edits,
     Job,
     Made,
-    depth_of,
+    data_of,
+    learned_by,
+    mere_talk,
     receipt_for,
     receipt_of,
+    sizes_of,
     turns_in,
     waiting,
 )
-from unabridged.ledger.entries import to_json
+from unabridged.ledger.languages import detect, labels
 from unabridged.legal import check_views, repair
 from unabridged.legal.reasoning import reasoning_rule, strip_from
 from unabridged.measure.calibrate import Calibration
@@ -40,7 +44,7 @@ from unabridged.messages import Origin, View
 from unabridged.origin import with_origins
 from unabridged.plan import Plan, Situation, make_plan
 from unabridged.records import meaning
-from unabridged.rewrite import ACKNOWLEDGMENT, is_ours, rewrite, shortening_note, summary_text
+from unabridged.rewrite import is_ours, rewrite, shortening_note, summary_text
 from unabridged.settings import Limits, Settings
 from unabridged.shorten import shorten
 from unabridged.state import Provider
@@ -49,7 +53,8 @@ from unabridged.summarise.writing import Written, by_rule, pinned
 
 log = logging.getLogger("unabridged")
 
-RECALL = "Each of them can still be read in full: read_history takes its number, search_history finds it."
+CLEARED = 0.05
+"""Of the budget, what clearing must free to be all that the trigger will need: one turn may go well beyond it."""
 Steps = Generator[Any, Any, str]
 """Ends with why nothing changed, in words; with an empty string when something did."""
 
@@ -79,10 +84,9 @@ class Flow:
         """An estimate in the provider's own tokens, as far as its reports have taught us."""
         return round(estimate * self.calibration.factor)
 
-    @property
-    def _front(self) -> str:
+    def _front(self, language: str) -> str:
         """What stands before the summary itself: how to read what went, where the agent can, and the host's pins."""
-        hint = RECALL if self.settings.recall else ""
+        hint = labels(language)["recall"] if self.settings.recall else ""
         return "\n\n".join(part for part in (hint, pinned(self.settings.pins)) if part)
 
     @property
@@ -128,12 +132,23 @@ class Flow:
         """Make the record that the trigger will need, before it is pulled; the job's list is nobody's but ours."""
         self._as_recorded(job)
         base = self._base(job)
+        self._mend(job)
+        if self._cleared(job, base, over=int(self.hard * CLEARED)) is not None:
+            return "clearing will do"
         plan = make_plan(self.situation(job))
         if isinstance(plan, str) or not plan.gone or plan.caps:
             return "nothing to be made early"
         made = yield from self._make(job, plan, base)
         self._record(job, made, base, "made early, in the background", early=True)
         return ""
+
+    def may_clear(self, job: Job) -> bool:
+        """Whether there may be something to clear below the trigger: a look that costs little, and changes nothing."""
+        try:
+            self._as_recorded(job)
+        except ArchiveError:
+            return True  # it is told of where something is done about it
+        return job.messages is not job.given or self._clearable(job, over=0, rough=True) is not None
 
     def clearing(self, job: Job, reason: str) -> bool:
         """Clear what pays for itself, below the trigger. Whether anything was."""
@@ -187,10 +202,9 @@ class Flow:
     def situation(self, job: Job, slack: int = 0) -> Situation:
         """The job in the terms of a plan; limits are scaled to the meter's tokens, less `slack`."""
         factor, pin, text = self.calibration.factor, self.settings.pin, job.format.text
-        frame = [
-            text("user", summary_text("0" * 12, self._front, 9_999, 99_999)),
-            text("assistant", ACKNOWLEDGMENT),
-        ]
+        language = detect(view.text for view in job.views if view.origin == "person")
+        joint = self._size(job.format, text("assistant", labels(language)["acknowledgment"]))
+        header = text("user", summary_text("0" * 12, self._front(language), 9_999, 99_999, language))
         stay = [i for i, m in enumerate(job.messages) if pin and job.views[i].origin != "summary" and pin(m)]
         return Situation(
             views=job.views,
@@ -199,20 +213,20 @@ class Flow:
             soft=min(int(self.limits.target / factor), self.hard) - slack,
             hard=self.hard - slack,
             limits=self.limits,
-            frame=sum(self._size(job.format, message) for message in frame),
+            frame=self._size(job.format, header) + joint,
+            joint=joint,
             piece=self.meter.text(shortening_note("0" * 12)) + 30,
             pinned=frozenset(stay),
-            open_requests=waiting(job.views, job.sizes, self.hard * 2 // 3),
+            open_requests=waiting(job.views, job.sizes, self.hard * 2 // 3, joint),
+            talk=mere_talk(self.archive, job),
         )
 
-    def read(self, messages: Sequence[Message], format_: Format, known: Sequence[View] | None = None) -> list[View]:
+    def read(
+        self, messages: Sequence[Message], format_: Format, known: Sequence[View] | None = None, facts: Facts = NOTHING
+    ) -> list[View]:
         """The views of a list with every turn's origin: as the caller says, else by rule."""
         views = list(known) if known is not None else [format_.read(message) for message in messages]
-        if self.origin is None:
-            return with_origins(views)
-        said = [self.origin(message) for message in messages]
-        ruled = with_origins(views)
-        return [replace(v, origin=o) if o is not None else r for v, r, o in zip(views, ruled, said, strict=True)]
+        return with_origins(views, facts, [self.origin(message) for message in messages] if self.origin else ())
 
     # -- before the plan ----------------------------------------------------------------------------------------------
 
@@ -226,14 +240,17 @@ class Flow:
                 break
             applied.add(record.id)
             stop = record.start + len(record.after)
+            job.learned = stored(record.data)
             self._replace(job, history.apply(self.archive, record, job.messages))
             job.receipt = receipt_of(record)
             self._settle(job, record, stop)
         job.standing = history.newest_standing(self.archive, job.scope, job.views)
         job.known = frozenset(history.vouched_for(self.archive, job.standing))
+        job.learned = stored(job.standing.record.data) if job.standing else NOTHING
+        job.views = self.read(job.messages, job.format, job.views, job.learned)
         for i, view in enumerate(job.views):
             if is_ours(view) and meaning(view) in job.known:
-                job.views[i] = replace(view, origin="summary")
+                job.views[i] = view.said_by("summary")
 
     def _settle(self, job: Job, record: Record, stop: int) -> None:
         """Where thinking is bound to what stood before it, a record made early leaves some behind that is now refused.
@@ -252,11 +269,11 @@ class Flow:
         standing = Standing(record, record.start)
         base = Base(job.messages, job.views, history.turns_of(standing, len(job.messages)))
         new = strip_from(job.messages, job.views, job.format, stop, rule)
-        views = self.read(new, job.format)
+        views = self.read(new, job.format, facts=job.learned)
         sizes = [self.meter.message(view, message) for view, message in zip(views, new, strict=True)]
         key = keys[-1]
         record_id = history.free_id(self.archive, job.scope, key)
-        made = Made(record_id, key, len(base.messages), "repair", new, views, sizes, (), settles=record.id)
+        made = Made(record_id, key, len(base.messages), "repair", new, views, sizes, (), job.learned, None, record.id)
         job.standing = standing
         self._record(job, made, base, "thinking that the early summary left unbound")
 
@@ -265,7 +282,8 @@ class Flow:
 
     def _mend(self, job: Job) -> None:
         """Make it legal with as little change as possible."""
-        mended = repair(job.messages, job.format.provider, model=self.agent, format=job.format, pending=job.pending)
+        fmt, views = job.format, job.views
+        mended = repair(job.messages, fmt.provider, model=self.agent, format=fmt, pending=job.pending, views=views)
         if mended.findings:
             job.mended = True
             job.notes += [f"repaired: {finding.message}" for finding in mended.findings]
@@ -282,7 +300,7 @@ class Flow:
         read = {id(m): job.format.read(m) for m in messages if id(m) not in known}
         job.sizes = [known[id(m)][1] if id(m) in known else self.meter.message(read[id(m)], m) for m in messages]
         views = [known[id(m)][0] if id(m) in known else read[id(m)] for m in messages]
-        job.messages, job.views = messages, self.read(messages, job.format, views)
+        job.messages, job.views = messages, self.read(messages, job.format, views, job.learned)
 
     def _size(self, format_: Format, message: Message) -> int:
         return self.meter.message(format_.read(message), message)
@@ -297,26 +315,15 @@ class Flow:
 
     # -- making the new list ------------------------------------------------------------------------------------------
 
+    def _clearable(self, job: Job, *, over: int, rough: bool = False) -> clear.Clearing | None:
+        pin = self.settings.pin
+        protect = None if pin is None else lambda i: pin(job.messages[i])
+        terms: dict[str, Any] = {"prices": self.prices, "count": self.meter.text, "protect": protect, "rough": rough}
+        return clear.plan_as_set(self.settings.clear, job.views, job.sizes, over=over, idle=job.idle, **terms)
+
     def _cleared(self, job: Job, base: Base, *, over: int) -> Made | None:
-        """The list with old bulky results and arguments as stubs: when that is enough, or when it pays."""
-        wanted = self.settings.clear
-        if wanted is None:
-            return None
-        calls = sum(view.role == "assistant" for view in job.views)
-        found = clear.plan_clearing(
-            job.views,
-            job.sizes,
-            prices=self.prices if wanted.payback else None,
-            remaining_turns=clear.expected_turns(calls, expected=wanted.remaining_turns),
-            count=self.meter.text,
-            keep_rounds=wanted.keep_rounds,
-            minimum=wanted.minimum,
-            include=wanted.include,
-            exclude=wanted.exclude,
-            protect=lambda i: self.settings.pin is not None and self.settings.pin(job.messages[i]),
-            over=over,
-            idle=job.idle,
-        )
+        """The list with stubs for what is clearable."""
+        found = self._clearable(job, over=over)
         if found is None:
             return None
         turns = turns_in(job, base) if self.settings.recall else []
@@ -367,9 +374,10 @@ class Flow:
         text = None
         if written is not None:
             turns = turns_in(job, base)
-            end = max(turns[i] for i in edits.gone) + 1
-            body = f"{self._front}\n\n{self.redact(written.text)}"
-            text = summary_text(record_id, body, written.ledger.first, end)
+            end = max(turns[i] for i in edits.gone) + 1 or written.ledger.end  # 0: an earlier summary is all that goes
+            language = written.ledger.language
+            body = f"{self._front(language)}\n\n{self.redact(written.text)}"
+            text = summary_text(record_id, body, written.ledger.first, end, language)
         new = rewrite(
             job.messages,
             job.views,
@@ -379,21 +387,24 @@ class Flow:
             summary=text,
             edited=edits.edited,
             form=self.settings.form,
+            language=written.ledger.language if written else "",
         )
         views = [job.format.read(message) for message in new]
         new = strip_from(new, views, job.format, edits.first, reasoning_rule(self.agent, job.format))
         new = self.hooks.finalized(job.messages, new)
-        views = self.read(new, job.format)
-        sizes = [self.meter.message(view, message) for view, message in zip(views, new, strict=True)]
+        learned = learned_by(job, edits)
+        views = self.read(new, job.format, facts=learned)
+        sizes = sizes_of(job, new, views, self.meter.message)
         if findings := check_views(views, job.format.provider, self.agent, format=job.format, pending=job.pending):
             raise IllegalConversation(f"compacting would make it illegal: {findings[0].message}")
         covers = tuple(sorted({*edits.gone, *edits.edited}))
-        return Made(record_id, key, reach, edits.kind, new, views, sizes, covers, written)
+        return Made(record_id, key, reach, edits.kind, new, views, sizes, covers, learned, written)
 
     def _write(self, job: Job, plan: Plan, base: Base) -> Generator[Any, Any, Written]:
         """What the summary turn says, within the plan's tokens: with a model where there is one, else by rule."""
         told = brief(self, job, plan, base)
-        asked = self.writers.asked(job, self.settings, self.limits, len(job.messages) - plan.tail)
+        kept, factor = len(job.messages) - plan.tail, self.calibration.factor
+        asked = self.writers.asked(job, self.settings, self.limits, kept, factor)
         if asked is None:
             return by_rule(told)
         return (yield from self.writers.write(told, asked))
@@ -405,12 +416,6 @@ class Flow:
         prior = job.standing.record if job.standing else None
         receipt = receipt_for(job, made, base, reason, self.tokens)
         receipt = replace(receipt, archive=self.where, mended=tuple(map(self.redact, receipt.mended)))
-        data: dict[str, object] = {"receipt": asdict(receipt), "depth": depth_of(prior) + 1, "early": early}
-        if made.settles is not None:
-            data["settles"] = made.settles
-        if made.written is not None:
-            told = made.written
-            data |= {"ledger": to_json(told.ledger), "prose": told.prose, "rounds": told.rounds}
         by_model = made.written is not None and made.written.summariser != "model-free"
         change = Change(
             scope=job.scope,
@@ -427,11 +432,11 @@ class Flow:
             format=job.format,
             prior=prior.id if prior else None,
             model=receipt.summariser if by_model else None,
-            data=data,
+            data=data_of(made, receipt, prior, early=early),
         )
         self.hooks.seen(job.given, made.messages)
         record, messages = history.write(self.archive, change)
-        job.messages, job.views, job.sizes = made.messages, made.views, made.sizes
+        job.messages, job.views, job.sizes, job.learned = made.messages, made.views, made.sizes, made.learned
         if record.id != made.record_id:  # another replica was first
             self._replace(job, messages)
         job.receipt = receipt_of(record)

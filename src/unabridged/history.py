@@ -10,13 +10,14 @@ import hashlib
 import heapq
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
+from unabridged.formats.reading import read_at
 from unabridged.messages import View
 from unabridged.records import Difference, backward, chain, difference, forward, locate, meaning
 from unabridged.rewrite import is_ours, marked_ids
@@ -154,24 +155,31 @@ def taken_back(
 ) -> tuple[list[Message], Record | None]:
     """The list without its newest compaction, or without any, and the last record that was taken back."""
     recorded = Recorded(archive, scope)
-    known: dict[int, tuple[Message, str, list[str]]] = {}  # with its message: an id is good only while that lives
+    lines = [_line(message, read_at(i, message, format_)) for i, message in enumerate(messages)]
     done: set[str] = set()
     last: Record | None = None
-    while True:
-        for message in messages:
-            if id(message) not in known:
-                view = format_.read(message)
-                known[id(message)] = (message, meaning(view), marked_ids(view))
-        told = [known[id(message)] for message in messages]
-        named = sorted({record_id for _, _, ids in told for record_id in ids})
-        standing = _newest_standing(recorded.newest(named), [item for _, item, _ in told], done)
+    while last is None or every:
+        named = sorted({record_id for line in lines for record_id in line.names})
+        standing = _newest_standing(recorded.newest(named), [line.meaning for line in lines], done)
         if standing is None:
-            return messages, last
+            break
         last = standing.record
         done.add(last.id)
-        messages = take_back(archive, standing, messages)
-        if not every:
-            return messages, last
+        originals = _fetch(archive, last.scope, (went for went in last.before if isinstance(went, str)))
+        lines = backward(last, lines, standing.at, {key: _line(m, format_.read(m)) for key, m in originals.items()})
+    return ([line.message for line in lines] if last else messages), last
+
+
+class _Line(NamedTuple):
+    """A message, its meaning and the records it names: read once, however often records are looked for."""
+
+    message: Message
+    meaning: str
+    names: list[str]
+
+
+def _line(message: Message, view: View) -> _Line:
+    return _Line(message, meaning(view), marked_ids(view))
 
 
 def vouched_for(archive: Archive, standing: Standing | None) -> set[str]:
@@ -183,13 +191,6 @@ def vouched_for(archive: Archive, standing: Standing | None) -> set[str]:
         folded = record.kind == "summary"  # it took the one before it in
         record = archive.record(record.scope, record.prior) if record.prior and not folded else None
     return known
-
-
-def take_back(archive: Archive, standing: Standing, messages: Sequence[Message]) -> list[Message]:
-    """The list as it was before that compaction, with whatever came since."""
-    record = standing.record
-    originals = _fetch(archive, record.scope, (h for h in record.before if isinstance(h, str)))
-    return backward(record, messages, standing.at, originals)
 
 
 def uncleared(
@@ -212,7 +213,7 @@ def uncleared(
         if not any(places.values()):
             break
     originals = _fetch(archive, scope, hashes.values())
-    return {i: replace(format_.read(originals[hash_]), origin=views[i].origin) for i, hash_ in hashes.items()}
+    return {i: format_.read(originals[hash_]).said_by(views[i].origin) for i, hash_ in hashes.items()}
 
 
 def turns_of(standing: Standing | None, count: int) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
@@ -12,9 +12,12 @@ from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.cut import safe_indices, whole_rounds
 from unabridged.events import Kind, Receipt
 from unabridged.formats import Format, Message
+from unabridged.habits import Facts, is_cleared, learned
 from unabridged.history import Standing
-from unabridged.ledger.entries import Ledger, from_json
-from unabridged.ledger.requests import kind_of, open_indices
+from unabridged.ledger.entries import Ledger, from_json, to_json
+from unabridged.ledger.moves import kind_of
+from unabridged.ledger.requests import open_indices
+from unabridged.ledger.sayings import is_talk
 from unabridged.messages import View
 from unabridged.summarise.writing import Written
 
@@ -40,6 +43,8 @@ class Job:
     mended: bool = False
     known: frozenset[str] = frozenset()
     """The meanings of what earlier compactions put in."""
+    learned: Facts = field(default_factory=dict)
+    """How the host answers, as far as messages showed that are no longer in the list."""
     standing: Standing | None = None
     receipt: Receipt | None = None
     notes: list[str] = field(default_factory=list)
@@ -88,20 +93,45 @@ class Made:
     sizes: list[int]
     covers: tuple[int, ...]
     """Indices, in the base, of what the summary stands for and of what was edited."""
+    learned: Facts = field(default_factory=dict)
+    """How the host answers, as far as the messages showed that went."""
     written: Written | None = None
     settles: str | None = None
     """The early record whose swap this one settles."""
 
 
-def waiting(views: Sequence[View], sizes: Sequence[int], room: int) -> frozenset[int]:
+def learned_by(job: Job, edits: Edits) -> Facts:
+    """What is known of the host's habits when this is done."""
+    cleared = {i for i, message in edits.edited.items() if is_cleared(job.format.read(message))}
+    return learned(job.views, {*edits.gone, *cleared}, job.learned)
+
+
+def data_of(made: Made, receipt: Receipt, prior: Record | None, *, early: bool) -> dict[str, object]:
+    """What the record remembers besides the messages."""
+    data: dict[str, object] = {"receipt": asdict(receipt), "depth": depth_of(prior) + 1, "early": early}
+    if made.learned:
+        data["habits"] = dict(made.learned)
+    if made.settles is not None:
+        data["settles"] = made.settles
+    if made.written is not None:
+        told = made.written
+        data |= {"ledger": to_json(told.ledger), "prose": told.prose, "rounds": told.rounds}
+    return data
+
+
+def waiting(views: Sequence[View], sizes: Sequence[int], room: int, joint: int = 0) -> frozenset[int]:
     """The open requests that stay as their own messages: the newest, then all that say something, while there is room.
 
-    The ledger carries the others verbatim. One said in the same message as a tool's answer keeps its round.
+    The ledger carries the others verbatim. One said in the same message as a tool's answer keeps its round. `joint` is
+    what keeps each apart from the one before it, in tokens.
     """
     found: set[int] = set()
-    for i in sorted(open_indices(views), reverse=True):
-        room -= sizes[i]
-        if not found or (room >= 0 and kind_of(views[i].text) not in {"resume", "ack"}):
+    opened = open_indices(views)[::-1]
+    for i in (*opened[:1], *opened[1:][-1:], *opened[1:-1]):  # what began it counts more than what came between
+        if found and kind_of(views[i].text) in {"resume", "ack"}:
+            continue
+        room -= sizes[i] + joint
+        if not found or room >= 0:
             found.add(i)
     return frozenset(whole_rounds(safe_indices(views), found))
 
@@ -151,6 +181,27 @@ def earlier_summary(archive: Archive, job: Job, gone: Sequence[int]) -> Earlier:
         return Earlier()
     data = cast("dict[str, Any]", record.data)
     return Earlier(from_json(data["ledger"]), str(data.get("prose", "")), int(data.get("rounds", 0)), record)
+
+
+def mere_talk(archive: Archive, job: Job) -> bool:
+    """Whether nothing is done in the whole conversation, what was summarised included, and much is said."""
+    if any(view.calls or view.origin == "tool" for view in job.views):
+        return False
+    earlier = earlier_summary(archive, job, range(len(job.views))).ledger or Ledger()
+    return is_talk(earlier.actions, len(earlier.requests) + sum(view.is_request for view in job.views))
+
+
+def sizes_of(
+    job: Job, messages: Sequence[Message], views: Sequence[View], size: Callable[[View, Message], int]
+) -> list[int]:
+    """What each message takes; those of the job's that still say the same are not measured again."""
+    known = {id(m): (view, tokens) for m, view, tokens in zip(job.messages, job.views, job.sizes, strict=True)}
+    found = []
+    for message, view in zip(messages, views, strict=True):
+        was = known.get(id(message))
+        same = was is not None and was[0].said_by(view.origin) == view
+        found.append(was[1] if was is not None and same else size(view, message))
+    return found
 
 
 def turns_in(job: Job, base: Base) -> list[int]:

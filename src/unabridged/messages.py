@@ -6,8 +6,9 @@ still open) is made on views; the caller's own objects are never converted and b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import hashlib
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
 """Where the message stands in the protocol. `developer` reads as `system`."""
@@ -70,6 +71,35 @@ class View:
     """A provider's own item (server-side compaction, item reference): kept exactly where and as it is."""
     glued: bool = False
     """Must stay directly in front of what follows it (a Responses reasoning item)."""
+    _meaning: str = field(default="", init=False, repr=False, compare=False)
+    """Worked out once: every look-up of a record needs it of every message."""
+
+    @property
+    def meaning(self) -> str:
+        """A digest of what it says: no ids, no timestamps, no usage, no cache marks, no thinking, and not who says it.
+
+        The text of system messages is left out: a prompt with a clock in it must not hide a record.
+        """
+        if not self._meaning:
+            object.__setattr__(self, "_meaning", self._digest() if self.role != "system" else "system")
+        return self._meaning
+
+    def _digest(self) -> str:
+        said: tuple[Any, ...] = (
+            self.role,
+            self.text,
+            [(call.name, call.arguments) for call in self.calls],
+            [(answer.text, answer.error) for answer in self.answers],
+            [(media.kind, media.source) for media in self.media],
+            self.opaque,
+        )
+        return hashlib.sha256(repr(said).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def said_by(self, origin: Origin) -> View:
+        """The same words as somebody else's."""
+        view = replace(self, origin=origin)
+        object.__setattr__(view, "_meaning", self.meaning)
+        return view
 
     @property
     def is_request(self) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from unabridged.cut import Cut, plan_cut, safe_indices, staying
+from unabridged.cut import Cut, joints, plan_cut, safe_indices, staying
 from unabridged.errors import WontFit
 from unabridged.messages import View
 from unabridged.settings import Limits
@@ -55,10 +55,19 @@ class Situation:
     limits: Limits
     frame: int
     """What header, end line and acknowledgment of a summary turn take besides its body."""
+    joint: int
+    """An acknowledgment: it keeps two messages of one side apart, where what stood between them went."""
     piece: int
     """What each piece of a shortened message keeps at least: some head, some tail, and the note."""
     pinned: frozenset[int] = frozenset()
     open_requests: frozenset[int] = frozenset()
+    talk: bool = False
+    """Whether people only talk: then what they said is what there is to keep."""
+
+    @property
+    def summary(self) -> int:
+        """The most that a summary turn may say, in tokens."""
+        return self.limits.summary + (self.limits.talk if self.talk else 0)
 
     @property
     def total(self) -> int:
@@ -68,6 +77,10 @@ class Situation:
     def size(self, indices: Iterable[int]) -> int:
         """What these messages take together."""
         return sum(self.sizes[i] for i in indices)
+
+    def joints(self, gone: Sequence[int], place: int) -> int:
+        """What keeps the roles in order when these go, besides the one acknowledgment that every summary has."""
+        return self.joint * max(0, joints(self.views, gone, place) - 1)
 
     def worth(self, gone: int, bound: int) -> int:
         """The tokens that must be freed to be worth it: any, when a third of a trigger by messages goes.
@@ -106,7 +119,7 @@ def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
         if cut is None:
             continue
         plan = _summary_plan(now, cut)
-        freed = now.size(cut.gone) - plan.summary - now.frame
+        freed = now.size(cut.gone) - plan.summary - now.frame - now.joints(plan.gone, plan.place)
         least = 1 if force or now.total > now.hard else now.worth(len(cut.gone), bound)
         if freed >= least and now.total - freed <= bound:
             return plan
@@ -117,7 +130,9 @@ def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
 
 def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
     """The cut whose tail leaves room below `bound` for everything that stays, a full summary, and what comes next."""
-    stays = now.overhead + now.frame + now.limits.summary + now.size(now.fixed() | now.open_requests)
+    kept = now.fixed() | now.open_requests
+    rest = [i for i in range(len(now.views)) if i not in kept]
+    stays = now.overhead + now.frame + now.summary + now.size(kept) + now.joints(rest, rest[0] if rest else 0)
     ceilings = [max(0, int((bound - stays) * MOST_KEPT))]
     if now.limits.keep_tokens is not None:
         ceilings.append(now.limits.keep_tokens)
@@ -138,7 +153,7 @@ def _summary_plan(now: Situation, cut: Cut) -> Plan:
     return Plan(
         gone=cut.gone,
         place=min(cut.gone[0], *kept) if kept else cut.gone[0],
-        summary=min(now.limits.summary, max(SMALLEST_SUMMARY, now.size(cut.gone) * 3 // 4 - now.frame)),
+        summary=min(now.summary, max(SMALLEST_SUMMARY, now.size(cut.gone) * 3 // 4 - now.frame)),
         kept_requests=kept,
         tail=cut.tail,
     )
@@ -152,7 +167,7 @@ def _squeeze(now: Situation) -> Plan:
     movable = set(range(len(now.views))) - set(plan.gone) - fixed
     requests, others = movable & now.open_requests, movable - now.open_requests
     smallest = SMALLEST_SUMMARY if cut else 0
-    room = now.hard - now.overhead - now.size(fixed) - (now.frame if cut else 0)
+    room = now.hard - now.overhead - now.size(fixed) - (now.frame if cut else 0) - now.joints(plan.gone, plan.place)
     least = {i: min(now.sizes[i], now.piece * _pieces(now.views[i])) for i in movable}
     missing = smallest + sum(least.values()) - room
     if missing > 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from unabridged.archive.protocol import Record
 from unabridged.formats.base import Message
@@ -86,21 +86,8 @@ def locate(record: Record, marks: Sequence[str], seen: Sequence[str], near: int)
 
 
 def meaning(view: View) -> str:
-    """A digest of what a message says: no ids, no timestamps, no usage, no cache marks, no thinking.
-
-    The text of system messages is left out: a prompt with a clock in it must not hide a record.
-    """
-    if view.role == "system":
-        return "system"
-    said: tuple[Any, ...] = (
-        view.role,
-        view.text,
-        [(call.name, call.arguments) for call in view.calls],
-        [(answer.text, answer.error) for answer in view.answers],
-        [(media.kind, media.source) for media in view.media],
-        view.opaque,
-    )
-    return hashlib.sha256(repr(said).encode("utf-8", "surrogatepass")).hexdigest()
+    """The digest of what a message says, by which records are found and recognised."""
+    return view.meaning
 
 
 def chain(meanings: Iterable[str], seed: str) -> list[str]:

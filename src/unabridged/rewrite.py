@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import Literal
 
 from unabridged.formats.base import Format, Message
+from unabridged.ledger.languages import labels, tables
 from unabridged.messages import View
 
-ACKNOWLEDGMENT = "Understood. I have the record of the earlier conversation and go on from it."
-BRIDGE = "[unabridged] What stood here is part of the summary above."
-QUESTION = "[unabridged] What has happened in this conversation so far?"
+JOINTS = ("acknowledgment", "bridge", "question")
+"""The labels of what we say besides the summary, to keep the roles in order."""
 _MARK = re.compile(r"\[unabridged (?:summary )?([0-9a-f]{12})\b")
 
 
-def summary_text(record_id: str, body: str, first: int, last: int) -> str:
-    """The text of a summary turn: whose it is, what it stands for, the body, and where it ends."""
-    return (
-        f"[unabridged summary {record_id}] Messages {first} to {last - 1} of this conversation were compacted to fit "
-        "the model's window. This is the record of them, not a new request: go on from where it ends.\n\n"
-        f"{body.strip()}\n\n[end of summary {record_id}]"
-    )
+def summary_text(record_id: str, body: str, first: int, last: int, language: str = "") -> str:
+    """The text of a summary turn: whose it is, what it stands for, the body, and where it ends.
+
+    It speaks the conversation's language; the marks around it are the same in every one.
+    """
+    told = labels(language)["compacted"].format(first=first, last=last - 1)
+    return f"[unabridged summary {record_id}] {told}\n\n{body.strip()}\n\n[end of summary {record_id}]"
+
+
+@cache
+def joints() -> frozenset[str]:
+    """Everything that `rewrite` may say besides the summary, in every language."""
+    return frozenset(labels(code)[kind] for code in tables() for kind in JOINTS)
 
 
 def shortening_note(record_id: str) -> str:
@@ -45,7 +52,7 @@ def is_ours(view: View) -> bool:
     """Whether a turn that the archive vouches for is wholly ours: summary, acknowledgment or bridge."""
     if view.calls or view.answers:
         return False
-    return view.text.startswith("[unabridged summary ") or view.text in {ACKNOWLEDGMENT, BRIDGE, QUESTION}
+    return view.text.startswith("[unabridged summary ") or view.text in joints()
 
 
 def rewrite(
@@ -58,18 +65,19 @@ def rewrite(
     summary: str | None,
     edited: Mapping[int, Message],
     form: Literal["user", "pair"] = "user",
+    language: str = "",
 ) -> list[Message]:
     """The list with `gone` left out, the summary turn at `place`, `edited` messages exchanged, and roles alternating.
 
     Where the gap brings two turns of one side together, an acknowledgment (or a bridge) keeps them apart.
     """
-    built = _Built(format_)
+    built = _Built(format_, labels(language))
     lost = set(gone)
     for i, message in enumerate(messages):
         if summary is not None and i == place:
             built.joint = True
             if form == "pair":
-                built.add(format_.text("user", QUESTION), "user")
+                built.add(format_.text("user", labels(language)["question"]), "user")
             built.add(
                 format_.text("user" if form == "user" else "assistant", summary),
                 "user" if form == "user" else "assistant",
@@ -85,10 +93,10 @@ def rewrite(
 class _Built:
     """The list so far, whose side spoke last, and whether something is missing since."""
 
-    def __init__(self, format_: Format) -> None:
+    def __init__(self, format_: Format, words: Mapping[str, str]) -> None:
         self.messages: list[Message] = []
         self.joint = False
-        self._format = format_
+        self._format, self._words = format_, words
         self._side: str | None = None
         self._after_system = False
 
@@ -107,7 +115,8 @@ class _Built:
             self._side, self.joint = side, False
 
     def _say(self, side: Literal["user", "assistant"]) -> None:
-        self.messages.append(self._format.text(side, ACKNOWLEDGMENT if side == "assistant" else BRIDGE))
+        said = self._words["acknowledgment" if side == "assistant" else "bridge"]
+        self.messages.append(self._format.text(side, said))
         self._side = side
 
 

@@ -10,7 +10,7 @@ keep=[("fraction", 0.10), ("messages", 20)]        whichever keeps fewer
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from unabridged.errors import SettingsError
@@ -28,6 +28,12 @@ _RANGES = {
     "messages": "a whole number of at least 1",
     "fraction": "a number above 0 and at most 1",
 }
+
+
+SMALL = 4_096
+"""A trigger in tokens below which a summary turn does not grow for talk."""
+MOST_OF_TALK = 0.6
+"""Of the trigger, what a summary turn may take where people only talk; the tail and what comes next get the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,8 @@ class Settings:
     clear: Clear | None = field(default_factory=Clear)
     """Clearing of old tool results, before anything is summarised; None turns it off."""
     preserve: int | None = None
-    """The most tokens for people's own words beside a summary; by default a third of the trigger, 0 for none."""
+    """The most tokens for people's own words beside a summary; by default a third of the trigger, 0 for none. Where
+    nothing is done but talk and `summary` is not set, the turn may grow by as much, up to twice its size."""
     form: Literal["user", "pair"] = "user"
     """The summary as a user's turn, or as the assistant's answer to a user's turn that asks for it."""
     instruction: str | None = None
@@ -138,6 +145,8 @@ class Limits:
     keep_tokens: int | None
     keep_messages: int | None
     summary: int
+    talk: int
+    """What more a summary may take where people only talk."""
 
     @property
     def budget(self) -> int:
@@ -182,14 +191,20 @@ def limits(settings: Settings, window: int) -> Limits:
         bound = _absolute(measure, value, window, budget)
         keep[_unit(measure)] = min(bound, keep.get(_unit(measure), bound))
     _refuse_keep_above_trigger(keep, trigger)
-    return Limits(
+    summary = settings.summary if settings.summary is not None else _summary_size(window, trigger)
+    made = Limits(
         window=window,
         reserve=reserve,
         trigger=trigger,
         keep_tokens=keep.get("tokens"),
         keep_messages=keep.get("messages"),
-        summary=settings.summary if settings.summary is not None else _summary_size(window, trigger),
+        summary=summary,
+        talk=0,
     )
+    if settings.summary is not None or made.target < SMALL:  # a small trigger would be pulled all the time
+        return made
+    words = made.third if settings.preserve is None else settings.preserve
+    return replace(made, talk=max(0, min(words, summary, int(MOST_OF_TALK * made.target) - summary)))
 
 
 def _summary_size(window: int, trigger: Sequence[Mapping[Measure, int]]) -> int:

@@ -17,6 +17,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from unabridged.messages import Call, Media
+from unabridged.remember import remembered
 
 TARGET, OUTCOME = 60, 120
 """Characters kept of what a tool was pointed at, and of the line that tells how it went."""
@@ -76,22 +77,29 @@ def is_shortened(arguments: str) -> bool:
     return _CUT in arguments
 
 
-def words_of(text: str) -> set[str]:
+@remembered
+def words_of(text: str) -> frozenset[str]:
     """Every name in the text: what need not be repeated in a stub while the text stays."""
-    return {*_WORD.findall(text), *(path.rpartition("/")[2] for path in _PATH.findall(text))}
+    return frozenset((*_WORD.findall(text), *(path.rpartition("/")[2] for path in _PATH.findall(text))))
 
 
 def names_of(text: str, known: Collection[str]) -> tuple[str, ...]:
     """The file names and identifiers the text uses most often, without those already known."""
-    found = Counter(path.rpartition("/")[2] for path in _PATH.findall(text))
-    found.update(word for word in _WORD.findall(text) if _NAME.search(word))
     names: list[str] = []
-    for name, _ in found.most_common():
-        if name not in known and len(name) <= 48 and not any(name in kept for kept in names):
+    for name in _by_use(text):
+        if name not in known and not any(name in kept for kept in names):
             names.append(name)
         if len(names) == NAMES:
             break
     return tuple(names)
+
+
+@remembered
+def _by_use(text: str) -> tuple[str, ...]:
+    """The file names and identifiers in the text, those it uses most often first."""
+    found = Counter(path.rpartition("/")[2] for path in _PATH.findall(text))
+    found.update(word for word in _WORD.findall(text) if _NAME.search(word))
+    return tuple(name for name, _ in found.most_common() if len(name) <= 48)
 
 
 def _shortened(value: Any, notes: list[str]) -> Any:
@@ -149,14 +157,15 @@ def _extent(text: str) -> str:
     return f"{lines:,} line{'s' if lines > 1 else ''}, {len(text):,} characters"
 
 
-def _outcome(text: str) -> list[str]:
+@remembered
+def _outcome(text: str) -> tuple[str, ...]:
     """The exit code, and the line that says most: a tally of tests, what was raised last, or the first failure."""
     text = text if len(text) <= 20_000 else f"{text[:4_000]}\n{text[-16_000:]}"
     exited = _EXIT.search(text)
     code = exited[1] if exited else ""
     found = _last(_TALLY, text) or _last(_RAISED, text) or (_FAILED.search(text) if code != "0" else None)
     lines = [_line(_line_of(text, found), OUTCOME)] if found else []
-    return [f"exit {code}"] * bool(code) + lines
+    return (*[f"exit {code}"] * bool(code), *lines)
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:

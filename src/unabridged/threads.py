@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
 from typing import Any
 
+from unabridged import remember
 from unabridged.formats import FORMATS, detect
 from unabridged.formats.base import Format, Message, get
+from unabridged.formats.reading import in_a_list, read_at
 from unabridged.messages import View
 
 _READERS: tuple[Callable[[Any], Any], ...] = (itemgetter("content"), attrgetter("content"))
@@ -35,6 +37,8 @@ class Thread:
     views: list[View] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     total: int = 0
+    fresh: int = 0
+    """From this message on, all were read in the call that goes on."""
     fixed: tuple[Any, Any, int] = (None, None, 0)
     """System prompt, tools, and what they take."""
     failed_at: int = 0
@@ -56,20 +60,21 @@ class Thread:
         """The format of the conversation; only what is new is looked at, until one message gives it away."""
         if self.format is None or not self.messages:
             return detect(messages)
-        new = messages[len(self.messages) :]
+        new = in_a_list(messages)[len(self.messages) :]
         return next((known for message in new for known in FORMATS.values() if known.claims(message)), self.format)
 
     def follow(self, messages: list[Message], format_: Format, size: Callable[[View, Message], int]) -> int:
         """Take in what is new or was replaced since the last call; the tokens of all messages together."""
         if self.format is not format_:
             self.reset(format_)
-        if not self._same(messages):
+        if not self._same(in_a_list(messages)):
             first = self._first_change(messages, contents_of(messages))
             self.resent = self.resent or (self.cleared and first < len(self.messages))
             self.cleared = False
             self._forget_from(first)
+        self.fresh = len(self.messages)
         for message in messages[len(self.messages) :]:
-            view = format_.read(message)
+            view = read_at(len(self.messages), message, format_)
             tokens = size(view, message)
             self.messages.append(message)
             self.contents += contents_of([message])
@@ -78,7 +83,7 @@ class Thread:
             self.total += tokens
         return self.total
 
-    def _same(self, messages: list[Message]) -> bool:
+    def _same(self, messages: Sequence[Message]) -> bool:
         """Whether the list still begins with what is known of it. Identity makes it cheap; equality makes it right."""
         known = len(self.messages)
         head = messages if len(messages) == known else messages[:known]
@@ -101,11 +106,15 @@ class Thread:
         return True
 
     def reread(self, messages: list[Message], format_: Format, size: Callable[[View, Message], int]) -> None:
-        """Like `follow`, but a change deep inside a message is noticed too: every view is read anew."""
+        """Like `follow`, but a change deep inside a message is noticed too: what is not fresh is read anew."""
+        fresh = self.fresh
         self.follow(messages, format_, size)
-        for i, message in enumerate(messages):
-            view = format_.read(message)
-            if view != self.views[i]:
+        for i, message in enumerate(messages[: min(fresh, self.fresh)]):
+            view, known = read_at(i, message, format_), self.views[i]
+            if view == known:
+                continue
+            self.views[i] = known.said_by(view.origin)
+            if view != self.views[i]:  # more than whose words they are, which takes no tokens
                 tokens = size(view, message)
                 self.total += tokens - self.sizes[i]
                 self.views[i], self.sizes[i] = view, tokens
@@ -156,9 +165,10 @@ class Threads:
             return thread
 
     def drop(self, key: object) -> None:
-        """Forget the thread."""
+        """Forget the thread, and what was remembered of any text: its own may be among them."""
         with self._guard:
             self._threads.pop(key, None)
+        remember.forget()
 
     def _evict(self) -> None:
         for key in list(self._threads)[: max(0, len(self._threads) - self._most)]:

@@ -1,7 +1,7 @@
 """The archive as a folder: JSONL files that any tool can read, and a transcript beside them for people.
 
     folder/namespace/thread/00000001.jsonl    one for each `store` or `retire`, never changed
-                            transcript.md     made anew after each, from those
+                            transcript.md     brought up to date after each, from those
           .locks/  .leases/                   who writes, who works
 
 A file appears whole, by renaming, so that a crash leaves the old or the new state. A thread's folder is complete in
@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from unabridged.archive import files, forks, jsonl, rules
+from unabridged.archive import files, forks, jsonl, rules, transcript
 from unabridged.archive.names import to_folder
 from unabridged.archive.protocol import Hit, Part, Record, Scope
 from unabridged.archive.thread import Thread
@@ -117,13 +117,9 @@ class DirectoryArchive:
 
     def _transcribe(self, scope: Scope, folder: Path) -> None:
         loaded = self._load(scope)
-        stamp = f"{loaded.count} files"
-        path = folder / TRANSCRIPT
-        with loaded.lock:
-            if not self._transcript or not loaded.count or _stamp_of(path) == stamp:
-                return
-            written = jsonl.transcript(scope, loaded.thread.in_turns(0, None), stamp)
-        files.write_whole(path, written, _ignore)
+        if self._transcript and loaded.count:
+            with loaded.lock:
+                transcript.bring_up_to_date(folder / TRANSCRIPT, scope, loaded.count, loaded.thread.searched)
 
     def record(self, scope: Scope, record_id: str) -> Record | None:
         """The record with this id, retired or not, or None."""
@@ -383,12 +379,6 @@ def _read_lease(path: Path) -> tuple[str | None, float]:
         token, expires = json.loads(path.read_bytes())
         return str(token), float(expires)
     return None, 0.0
-
-
-def _stamp_of(path: Path) -> str:
-    with suppress(FileNotFoundError), path.open(encoding="utf-8") as file:
-        return file.readline().rpartition("(")[2].rstrip(")\n")
-    return ""
 
 
 def _digest(*names: str) -> str:

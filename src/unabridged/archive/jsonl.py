@@ -1,4 +1,4 @@
-"""One `store` of the directory archive as lines of JSON, and back; and the transcript people read.
+"""One `store` of the directory archive as lines of JSON, and back.
 
 The first line is the record, with the names of namespace and thread; each line after it is a part, its message last and
 as it stands, or left out when the thread has it already. A line `{"retire": id}` takes a record out of look-ups.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from unabridged.archive import codec, rules
@@ -77,15 +77,6 @@ def record_id(line: bytes) -> str | None:
     head = codec.decode(line)
     record = head.get("record") if isinstance(head, dict) else None
     return record.get("id") if isinstance(record, dict) else None
-
-
-def transcript(scope: Scope, parts: Iterable[Part], stamp: str) -> bytes:
-    """The thread's archived messages for people and for tools that read files. The JSONL beside it is the truth."""
-    lines = [f"# {scope.thread} ({stamp})", ""]
-    for part in parts:
-        who = part.role if part.role == part.origin else f"{part.role}, {part.origin}"
-        lines += [f"--- turn {part.turn} · {who} · {part.hash[:19]}", part.text, ""]
-    return "\n".join(lines).encode("utf-8", "backslashreplace")
 
 
 def _head(scope: Scope) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.exchange import Attempt, Exchange, adrive
+from unabridged.asking.exchange import Attempt, Exchange
 from unabridged.asking.speaking import Work, close, speaker_of
-from unabridged.driving import drive
+from unabridged.driving import adrive, drive
 from unabridged.errors import SettingsError
 
 __all__ = ["Asker", "Attempt", "Exchange", "arun", "run"]

@@ -10,15 +10,15 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from unabridged.asking.ask import Ask, AskFailed, FailedBecause, Reply
 from unabridged.asking.overflow import is_overflow
 from unabridged.asking.speaking import Speaker, Work, lasting, start, wait_told
-from unabridged.driving import drive
+from unabridged.driving import adrive, drive
 
 if TYPE_CHECKING:
     from unabridged.asking.asker import Asker
@@ -29,10 +29,6 @@ FIRST_SHARE = 0.6
 """Of the time left, what one call may take while there is another model to turn to."""
 MOST_STUCK = 4
 """Blocking calls that never returned, after which no more are made."""
-
-Y = TypeVar("Y")
-S = TypeVar("S")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,24 +204,6 @@ class Exchange:
         done.cancel()
         if work is not None and not work.done():
             self.asker.leave_behind(work)
-
-
-async def adrive(steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]]) -> T:
-    """`drive`, awaiting what is performed."""
-    try:
-        step = next(steps)
-        while True:
-            try:
-                result = await perform(step)
-            except Exception as error:  # noqa: BLE001 - the generator decides what it means
-                step = steps.throw(error)
-            else:
-                step = steps.send(result)
-    except StopIteration as stop:
-        value: T = stop.value
-        return value
-    finally:
-        steps.close()
 
 
 def _pass_on(ended: Work, done: Future[Reply | None]) -> None:

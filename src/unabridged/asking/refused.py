@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from unabridged.asking.overflow import Overflow, is_overflow
 from unabridged.errors import SettingsError
@@ -20,6 +20,51 @@ def overflow_in(error: object) -> Overflow:
     if isinstance(error, BaseException):
         raise error
     raise TypeError(f"not an answer that says the request is too long, and no exception to raise again: {error!r:.200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A request that its provider refused: what we counted, and what that was in the provider's tokens then."""
+
+    overflow: Overflow
+    estimate: int
+    sent: int
+
+    def sent_now(self, factor: float) -> int:
+        """What was refused, in the provider's tokens as far as we know them now.
+
+        A count it told stays what it is. Where it told none, all we know is our own count: that is what stays, and
+        what it is in the provider's tokens follows the calibration.
+        """
+        return self.sent if self.overflow.requested is not None else round(self.estimate * factor)
+
+
+class Refusals:
+    """What a provider refused so far, and the limits that follow from all of it."""
+
+    def __init__(self, settings: Settings, named: Limits) -> None:
+        self._settings, self._named = settings, named
+        self._known: dict[tuple[int | None, bool, int | None], Refusal] = {}
+
+    def add(self, overflow: Overflow, estimate: int, factor: float) -> Limits | None:
+        """Learn from one more, of `estimate` tokens as we count them; None when it takes next to nothing."""
+        key = (overflow.limit, overflow.requested is not None, overflow.output)
+        before = self._known.get(key)
+        refusal = Refusal(overflow, estimate, round(estimate * factor))
+        if before is None or refusal.sent_now(factor) < before.sent_now(factor):  # of its kind, the smallest tells most
+            self._known[key] = refusal
+        found = self.limits(factor)
+        if found is None:
+            self._known = {**self._known, key: before} if before else {k: v for k, v in self._known.items() if k != key}
+        return found
+
+    def limits(self, factor: float) -> Limits | None:
+        """The limits for all of it, in the provider's tokens; None where it leaves next to nothing."""
+        found: Limits | None = self._named
+        for refusal in self._known.values():
+            if found is not None:
+                found = lowered(refusal.overflow, refusal.sent_now(factor), self._settings, found)
+        return found
 
 
 def lowered(overflow: Overflow, sent: int, settings: Settings, now: Limits) -> Limits | None:

@@ -22,6 +22,7 @@ _STOPS: dict[str, Stop] = {
     "tool_use": "tool",
     "content_filter": "refusal",
     "refusal": "refusal",
+    "safety": "refusal",
 }
 
 
@@ -44,7 +45,7 @@ def _chat(response: Any) -> Reply:
     refusal = get(message, "refusal") or ""
     return Reply(
         get(message, "content") or refusal,
-        "refusal" if refusal else _stop(get(choice, "finish_reason")),
+        "refusal" if refusal else stop_of(get(choice, "finish_reason")),
         usage_of(response),
         len(get(message, "tool_calls") or ()),
         get(message, "reasoning_content") or get(message, "reasoning") or "",
@@ -56,7 +57,7 @@ def _anthropic(response: Any) -> Reply:
     blocks = get(response, "content")
     return Reply(
         "".join(get(block, "text") or "" for block in blocks if get(block, "type") == "text"),
-        _stop(get(response, "stop_reason")),
+        stop_of(get(response, "stop_reason")),
         usage_of(response),
         sum(get(block, "type") in {"tool_use", "server_tool_use"} for block in blocks),
         "\n".join(get(block, "thinking") or "" for block in blocks if get(block, "type") == "thinking"),
@@ -73,7 +74,7 @@ def _responses(response: Any) -> Reply:
     thoughts = [part for item in items if get(item, "type") == "reasoning" for part in get(item, "summary") or ()]
     return Reply(
         "".join(get(part, "text") or "" for part in parts) or refusal,
-        "refusal" if refusal else "tool" if calls else _stop(status),
+        "refusal" if refusal else "tool" if calls else stop_of(status),
         usage_of(response),
         calls,
         "\n".join(get(part, "text") or "" for part in thoughts),
@@ -81,5 +82,6 @@ def _responses(response: Any) -> Reply:
     )
 
 
-def _stop(reason: Any) -> Stop | None:
-    return None if reason is None else _STOPS.get(str(reason), "other")
+def stop_of(reason: Any) -> Stop | None:
+    """Why a model stopped, from the word its provider has for it; None where it said nothing."""
+    return None if reason is None else _STOPS.get(str(reason).lower(), "other")

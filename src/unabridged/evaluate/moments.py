@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
-from unabridged.errors import SettingsError
 from unabridged.evaluate.data import Conversation
 from unabridged.evaluate.score import Needs, cuts, needs
 from unabridged.ledger.requests import open_indices
@@ -13,6 +13,8 @@ from unabridged.measure import Meter
 from unabridged.messages import View
 
 Count = Callable[[str], int]
+AGENT = "gpt-5"
+"""The model whose tokens are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,10 @@ def moments(conversation: Conversation, every: int) -> Iterator[Moment]:
 
 def counter() -> tuple[Count, str]:
     """How tokens are counted here, and its name: OpenAI's own tokenizer where it is installed, else the estimate."""
-    try:
-        return Meter(model="gpt-5", exact=True).text, "o200k, exact"
-    except SettingsError:
-        return Meter(model="gpt-5").text, "estimated; pip install 'unabridged[exact]' for exact counts"
+    name = "o200k, exact" if exact() else "estimated; pip install 'unabridged[exact]' for exact counts"
+    return Meter(model=AGENT, exact=exact()).text, name
+
+
+def exact() -> bool:
+    """Whether OpenAI's own tokenizer is installed."""
+    return find_spec("toktok") is not None

@@ -16,7 +16,7 @@ from unabridged.archive.protocol import Scope
 from unabridged.engine import Compactor
 from unabridged.evaluate import peers
 from unabridged.evaluate.data import Conversation, Question
-from unabridged.evaluate.moments import Count
+from unabridged.evaluate.moments import AGENT, Count, exact
 from unabridged.formats import format_named
 from unabridged.ledger.phrasing import neutral, one_line
 from unabridged.recall.tools import SEARCH, tools
@@ -49,7 +49,9 @@ class Answered:
 def ours(conversation: Conversation, window: int, count: Count, model: Any = None) -> Answered:
     """Inside our window, with the archive to search."""
     archive = MemoryArchive()
-    compactor = Compactor(model, window=window, archive=archive, namespace=_HERE)
+    compactor = Compactor(
+        model, agent=AGENT, exact=exact(), window=window, archive=archive, namespace=_HERE, format=conversation.format
+    )
     reader = format_named(conversation.format)
     messages: list[Any] = []
     shares: list[float] = []
@@ -73,10 +75,11 @@ def ours(conversation: Conversation, window: int, count: Count, model: Any = Non
 
 
 def langchain(conversation: Conversation, window: int, count: Count, trim: int | None) -> Answered:
-    """Inside LangChain's middleware, told the same trigger in tokens; its summaries may be as long as ours."""
+    """Inside LangChain's middleware, told the same trigger in tokens; its summaries may be as long as ours in talk."""
     bounds = limits(Settings(), window)
     trigger = bounds.trigger[0]["tokens"]
-    peer = peers.Peer(conversation.views, bounds.summary, count, trigger=("tokens", trigger), trim=trim)
+    longest = bounds.summary + bounds.talk
+    peer = peers.Peer(conversation.views, longest, count, trigger=("tokens", trigger), trim=trim)
     shares: list[float] = []
     for place in range(len(conversation.views)):
         peer.add(place)

@@ -9,6 +9,7 @@ from unabridged.formats.anthropic import Anthropic
 from unabridged.formats.base import Edit, Format, Message, Slot
 from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.formats.openai_responses import OpenAIResponses
+from unabridged.formats.reading import in_a_list, read_at, read_each
 
 FORMATS: dict[str, Format] = {format_.name: format_ for format_ in (OpenAIChat(), OpenAIResponses(), Anthropic())}
 
@@ -24,11 +25,22 @@ def format_named(name: str | Format) -> Format:
 
 def detect(messages: Sequence[Message]) -> Format:
     """The format only whose messages these can be; Chat Completions where all would do (plain text turns)."""
-    for message in messages:
+    for message in in_a_list(messages):
         for format_ in FORMATS.values():
             if format_.claims(message):
                 return format_
     return FORMATS["openai-chat"]
 
 
-__all__ = ["FORMATS", "Edit", "Format", "Message", "Slot", "detect", "format_named"]
+__all__ = [
+    "FORMATS",
+    "Edit",
+    "Format",
+    "Message",
+    "Slot",
+    "detect",
+    "format_named",
+    "in_a_list",
+    "read_at",
+    "read_each",
+]

@@ -5,10 +5,24 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
-from unabridged.formats.base import Edit, Message, Slot, as_json, get, plain
-from unabridged.formats.parts import edit_content, edit_part, read_content, read_media
+from unabridged.formats.base import (
+    Edit,
+    Message,
+    Slot,
+    Unreadable,
+    as_json,
+    get,
+    id_at,
+    kind_of,
+    listed,
+    plain,
+    text_at,
+    word,
+)
+from unabridged.formats.parts import CONTENT, edit_content, edit_part, read_content, read_media
 from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
 
+_ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system"}
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 _OPAQUE = frozenset({"compaction", "container_upload", "mid_conversation_system", "fallback"})
 _BLOCKS = frozenset({"tool_use", "tool_result", "server_tool_use", "document", "image", "search_result"})
@@ -24,13 +38,17 @@ class Anthropic:
 
     def read(self, message: Message) -> View:
         """What the message says."""
-        role: Role = {"assistant": "assistant", "system": "system"}.get(get(message, "role"), "user")  # type: ignore[assignment]
+        kind_of(message)
+        role = _ROLES.get(text_at(message, "role"), "user")
         content = get(message, "content")
         if content is None or isinstance(content, str):
             return View(role, _origin(role, answers=False), content or "")
-        reader = _Reader()
-        for block in content:
-            reader.add(block)
+        reader, blocks, number = _Reader(), listed(content, "content", CONTENT), 0
+        try:
+            for number, block in enumerate(blocks):  # noqa: B007 - the error names it
+                reader.add(block)
+        except Unreadable as odd:
+            raise odd.within(f"content[{number}]") from None
         origin = _origin(role, answers=bool(reader.answers) and not reader.texts)
         return View(
             role,
@@ -46,9 +64,9 @@ class Anthropic:
     def claims(self, message: Message) -> bool:
         """Messages with tool, thinking or source blocks are written by this format alone."""
         content = get(message, "content")
-        if not isinstance(content, list) or get(message, "role") not in {"user", "assistant"}:
+        if not isinstance(content, list) or word(message, "role") not in {"user", "assistant"}:
             return False
-        kinds = {get(block, "type") for block in content}
+        kinds = {word(block, "type") for block in content}
         return bool(kinds & (_BLOCKS | _THINKING | _OPAQUE)) or any(get(block, "cache_control") for block in content)
 
     def text(self, role: Literal["user", "assistant"], text: str) -> Message:
@@ -76,7 +94,7 @@ class Anthropic:
         content = get(message, "content")
         if content is None or isinstance(content, str):
             return message
-        kept = [block for block in content if get(block, "type") not in _THINKING]
+        kept = [block for block in content if word(block, "type") not in _THINKING]
         if len(kept) == len(content):
             return message
         return _with_content(message, kept) if kept else None
@@ -95,23 +113,21 @@ class _Reader:
 
     def add(self, block: Any) -> None:
         """Take one block in. A server-side tool's call and result share the assistant's message and need no pairing."""
-        kind = get(block, "type")
+        kind = None if isinstance(block, str) else kind_of(block)
         if isinstance(block, str) or kind == "text":
-            text = block if isinstance(block, str) else get(block, "text") or ""
+            text = block if isinstance(block, str) else text_at(block, "text")
             if text:
                 self.texts.append(text)
         elif kind == "tool_use":
-            self.calls.append(
-                Call(get(block, "id") or "", get(block, "name") or "", as_json(get(block, "input") or {}))
-            )
+            self.calls.append(Call(id_at(block, "id"), text_at(block, "name"), as_json(get(block, "input") or {})))
         elif kind == "tool_result":
             text, media = read_content(get(block, "content"))
-            self.answers.append(Answer(get(block, "tool_use_id") or "", text, bool(get(block, "is_error"))))
+            self.answers.append(Answer(id_at(block, "tool_use_id"), text, bool(get(block, "is_error"))))
             self.media += media
         elif kind == "thinking":
-            self.reasoning.append(Reasoning(get(block, "thinking") or "", get(block, "signature") or ""))
+            self.reasoning.append(Reasoning(text_at(block, "thinking"), text_at(block, "signature")))
         elif kind == "redacted_thinking":
-            self.reasoning.append(Reasoning("", get(block, "data") or ""))
+            self.reasoning.append(Reasoning("", text_at(block, "data")))
         elif (item := read_media(block)) is not None:
             self.media.append(item)
         elif kind in _OPAQUE:
@@ -135,14 +151,14 @@ def _with_content(message: Message, content: Any) -> Message:
 
 
 def _edit_block(block: Any, edit: Edit) -> Any:
-    kind = get(block, "type")
+    kind = word(block, "type")
     if kind == "tool_use":
         old = as_json(get(block, "input") or {})
-        new = edit(Slot("call", get(block, "id") or ""), old)
+        new = edit(Slot("call", id_at(block, "id")), old)
         return block if new == old else {**plain(block), "input": json.loads(new)}
     if kind == "tool_result":
         content = get(block, "content")
-        slot = Slot("answer", get(block, "tool_use_id") or "")
+        slot = Slot("answer", id_at(block, "tool_use_id"))
         new_content = edit_content(content, lambda t: edit(slot, t), lambda source: edit(Slot("media"), source), "text")
         return block if new_content is content else {**plain(block), "content": new_content}
     if kind in _THINKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
+from unabridged.errors import IllegalConversation
 from unabridged.messages import Call, View
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ Edit = Callable[[Slot, str], str]
 
 
 class Format(Protocol):
-    """One wire format. Reading never fails on what the provider accepts; making yields plain dicts."""
+    """One wire format. Reading never fails on what the provider accepts; making yields plain dicts.
+
+    What can't be read is `Unreadable`: an id, a text or a list of parts is never guessed from something else.
+    """
 
     name: str
     """`openai-chat`, `openai-responses`, `anthropic`; an adapter's own format has another."""
@@ -76,6 +80,66 @@ def get(message: Message, key: str, default: Any = None) -> Any:
     if isinstance(message, dict):  # by far the most frequent, and much faster to tell than Mapping
         return message.get(key, default)
     return message.get(key, default) if isinstance(message, Mapping) else getattr(message, key, default)
+
+
+class Unreadable(IllegalConversation):
+    """A place in a message holds what no provider takes there: the place, what was found, what belongs there."""
+
+    def __init__(self, place: str, found: object, wanted: str) -> None:
+        self.place, self.found, self.wanted = place, found, wanted
+        shown = repr(found)
+        shown = shown if len(shown) <= 40 else f"{shown[:30]}…"
+        super().__init__(f"{place or 'it'} is {shown} ({type(found).__name__}), where {wanted} belongs")
+
+    def within(self, place: str) -> Self:
+        """The same, seen from what the place is in."""
+        return type(self)(f"{place}.{self.place}" if self.place else place, self.found, self.wanted)
+
+
+def kind_of(holder: Any) -> str | None:
+    """The `type` of a message or part, which must be an object of some kind."""
+    kind = get(holder, "type")
+    if isinstance(kind, str):
+        return kind
+    if kind is not None:
+        raise Unreadable("type", kind, "a text")
+    if not isinstance(holder, Mapping) and not hasattr(holder, "role") and not hasattr(holder, "type"):
+        raise Unreadable("", holder, "a dict or an SDK's object")
+    return None
+
+
+def word(holder: Any, key: str) -> str:
+    """A field that is looked up in sets of known words; "" when it holds anything else."""
+    value = get(holder, key)
+    return value if isinstance(value, str) else ""
+
+
+def text_at(holder: Any, key: str) -> str:
+    """A field that holds a text, or nothing."""
+    value = get(holder, key)
+    if value is None or isinstance(value, str):
+        return value or ""
+    raise Unreadable(key, value, "a text")
+
+
+def id_at(holder: Any, key: str) -> str:
+    """A field that holds an id. Some servers number their calls: a whole number is taken as its digits."""
+    value = get(holder, key)
+    return str(value) if type(value) is int else text_at(holder, key)
+
+
+def list_at(holder: Any, key: str) -> list[Any] | tuple[Any, ...]:
+    """A field that holds a list, or nothing."""
+    return listed(get(holder, key), key)
+
+
+def listed(value: Any, place: str, wanted: str = "a list") -> list[Any] | tuple[Any, ...]:
+    """The value, which must be a list; nothing is an empty one."""
+    if value is None:
+        return ()
+    if isinstance(value, list | tuple):
+        return value
+    raise Unreadable(place, value, wanted)
 
 
 def plain(message: Message) -> dict[str, Any]:

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from unabridged.formats.base import Edit, Message, Slot, as_json, get, plain
+from unabridged.formats.base import (
+    Edit,
+    Message,
+    Slot,
+    Unreadable,
+    as_json,
+    get,
+    id_at,
+    kind_of,
+    list_at,
+    plain,
+    text_at,
+    word,
+)
 from unabridged.formats.parts import edit_content, read_content
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
@@ -28,17 +41,18 @@ class OpenAIChat:
 
     def read(self, message: Message) -> View:
         """What the message says."""
-        role, origin = _ROLES.get(get(message, "role"), ("user", "host"))
+        kind_of(message)
+        role, origin = _ROLES.get(text_at(message, "role"), ("user", "host"))
         text, media = read_content(get(message, "content"))
         if role == "tool":
-            call_id = get(message, "tool_call_id") or f"function:{get(message, 'name') or ''}"
+            call_id = id_at(message, "tool_call_id") or f"function:{text_at(message, 'name')}"
             return View("tool", "tool", answers=(Answer(call_id, text),), media=media)
         if role != "assistant":
             return View(role, origin, text, media=media)
         return View(
             "assistant",
             "model",
-            text or get(message, "refusal") or "",
+            text or text_at(message, "refusal"),
             calls=_calls(message),
             media=media,
             reasoning=_reasoning(message),
@@ -46,7 +60,7 @@ class OpenAIChat:
 
     def claims(self, message: Message) -> bool:
         """Tool messages, and assistant messages with `tool_calls`, are written by this format alone."""
-        return get(message, "role") in {"tool", "function"} or bool(
+        return word(message, "role") in {"tool", "function"} or bool(
             get(message, "tool_calls") or get(message, "function_call")
         )
 
@@ -63,13 +77,13 @@ class OpenAIChat:
         changed: dict[str, Any] = {}
         content = get(message, "content")
         slot = Slot("text")
-        if get(message, "role") in {"tool", "function"}:
+        if word(message, "role") in {"tool", "function"}:
             slot = Slot("answer", self.read(message).answers[0].call_id)
         new = edit_content(content, lambda text: edit(slot, text), lambda source: edit(Slot("media"), source), "text")
         if new is not content:
             changed["content"] = new
-        calls = [_edit_call(call, edit) for call in get(message, "tool_calls") or ()]
-        if any(new is not old for new, old in zip(calls, get(message, "tool_calls") or (), strict=True)):
+        calls = [_edit_call(call, edit) for call in list_at(message, "tool_calls")]
+        if any(new is not old for new, old in zip(calls, list_at(message, "tool_calls"), strict=True)):
             changed["tool_calls"] = calls
         return {**plain(message), **changed} if changed else message
 
@@ -91,31 +105,37 @@ def _reasoning(message: Message) -> tuple[Reasoning, ...]:
         if isinstance(value, str) and value:
             return (Reasoning(value),)
         if isinstance(value, list) and value:
-            return tuple(Reasoning(get(item, "text") or "", get(item, "signature") or "") for item in value)
+            return tuple(Reasoning(text_at(item, "text"), text_at(item, "signature")) for item in value)
     return ()
 
 
 def _calls(message: Message) -> tuple[Call, ...]:
     legacy = get(message, "function_call")
     if legacy:
-        name = get(legacy, "name") or ""
+        name = text_at(legacy, "name")
         return (Call(f"function:{name}", name, as_json(get(legacy, "arguments") or "")),)
-    return tuple(_call(call) for call in get(message, "tool_calls") or ())
+    calls, found = list_at(message, "tool_calls"), []
+    try:
+        for call in calls:
+            found.append(_call(call))  # noqa: PERF401 - the error names how far it came
+    except Unreadable as odd:
+        raise odd.within(f"tool_calls[{len(found)}]") from None
+    return tuple(found)
 
 
 def _call(call: Any) -> Call:
-    if get(call, "type") == "custom":
+    if kind_of(call) == "custom":
         custom = get(call, "custom")
-        return Call(get(call, "id") or "", get(custom, "name") or "", get(custom, "input") or "")
+        return Call(id_at(call, "id"), text_at(custom, "name"), text_at(custom, "input"))
     function = get(call, "function")
-    return Call(get(call, "id") or "", get(function, "name") or "", as_json(get(function, "arguments") or ""))
+    return Call(id_at(call, "id"), text_at(function, "name"), as_json(get(function, "arguments") or ""))
 
 
 def _edit_call(call: Any, edit: Edit) -> Any:
-    field, key = ("custom", "input") if get(call, "type") == "custom" else ("function", "arguments")
+    field, key = ("custom", "input") if word(call, "type") == "custom" else ("function", "arguments")
     inner = get(call, field)
     old = as_json(get(inner, key) or "")
-    new = edit(Slot("call", get(call, "id") or ""), old)
+    new = edit(Slot("call", id_at(call, "id")), old)
     return call if new == old else {**plain(call), field: {**plain(inner), key: new}}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from unabridged.formats.base import Edit, Message, Slot, as_json, get, plain
+from unabridged.formats.base import Edit, Message, Slot, as_json, get, id_at, kind_of, plain, text_at, word
 from unabridged.formats.parts import edit_content, read_content
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
@@ -41,21 +41,22 @@ class OpenAIResponses:
 
     def read(self, message: Message) -> View:
         """What the item says."""
-        kind = get(message, "type") or "message"
+        kind = kind_of(message) or "message"
+        id_at(message, "id")  # any item may have one, and legality looks at it
         if kind == "message":
-            role, origin = _ROLES.get(get(message, "role"), ("user", "host"))
+            role, origin = _ROLES.get(text_at(message, "role"), ("user", "host"))
             text, media = read_content(get(message, "content"))
             return View(role, origin, text, media=media)
         if kind in _CALLS:
-            name = get(message, "name") or kind
+            name = text_at(message, "name") or kind
             call = Call(_call_id(message), name, as_json(_jsonable(get(message, _CALLS[kind]))))
             return View("assistant", "model", calls=(call,))
         if kind in _OUTPUTS:
             return _read_output(message)
         if kind == "reasoning":
-            summary, _ = read_content(get(message, "summary") or [])
-            shown, _ = read_content(get(message, "content") or [])
-            sealed = get(message, "encrypted_content") or get(message, "id") or ""
+            summary, _ = read_content(get(message, "summary"), "summary")
+            shown, _ = read_content(get(message, "content"))
+            sealed = text_at(message, "encrypted_content") or id_at(message, "id")
             return View("assistant", "model", reasoning=(Reasoning(shown or summary, sealed),), glued=True)
         if kind in _SERVER_SIDE:
             return View("assistant", "model", as_json(plain(message)))
@@ -63,13 +64,13 @@ class OpenAIResponses:
 
     def claims(self, message: Message) -> bool:
         """Items with a `type` of their own are written by this format alone."""
-        kind = get(message, "type")
+        kind = word(message, "type")
         if kind == "message":
             return get(message, "stop_reason") is None  # which only an Anthropic response has
-        if kind is None:
+        if not kind:
             content = get(message, "content")
             return isinstance(content, list) and any(
-                get(part, "type") in {"input_text", "output_text", "input_image", "input_file"} for part in content
+                word(part, "type") in {"input_text", "output_text", "input_image", "input_file"} for part in content
             )
         return get(message, "role") is None
 
@@ -83,7 +84,7 @@ class OpenAIResponses:
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""
-        kind = get(message, "type") or "message"
+        kind = word(message, "type") or "message"
         field, slot = {"function_call": "arguments", "custom_tool_call": "input"}.get(kind), Slot("call")
         if kind == "message":
             field, slot = "content", Slot("text")
@@ -106,7 +107,7 @@ class OpenAIResponses:
 
 
 def _call_id(message: Message) -> str:
-    return get(message, "call_id") or get(message, "id") or ""
+    return id_at(message, "call_id") or id_at(message, "id")
 
 
 def _jsonable(value: Any) -> Any:
@@ -118,11 +119,11 @@ def _read_output(message: Message) -> View:
     if isinstance(output, str) or output is None:
         return View("tool", "tool", answers=(Answer(_call_id(message), output or ""),))
     if isinstance(output, list):
-        text, media = read_content(output)
+        text, media = read_content(output, "output")
         if not text and not media:
             text = as_json([_jsonable(part) for part in output])
         return View("tool", "tool", answers=(Answer(_call_id(message), text),), media=media)
-    _, media = read_content([output])  # a computer's screenshot
+    _, media = read_content([output], "output")  # a computer's screenshot
     return View(
         "tool", "tool", answers=(Answer(_call_id(message), "" if media else as_json(_jsonable(output))),), media=media
     )

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from unabridged.ledger.entries import Action, Deed
 from unabridged.ledger.outcomes import outcome
 from unabridged.ledger.phrasing import one_line
-from unabridged.ledger.shell import looks_like_path, read_command
+from unabridged.ledger.shell import is_program, looks_like_path, read_command
 from unabridged.messages import View
+from unabridged.remember import remembered
 
 TARGET, GIST = 300, 200
 """Characters of a command or target, and of what was written, that an action carries."""
@@ -52,9 +53,9 @@ _TAGGED = re.compile(
 _FUNCTION = re.compile(r"<(?:function=|invoke name=\"?)([\w.-]+)\"?>(.*?)(?:</(?:function|invoke)>|\Z)", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter(?:=| name=\"?)([\w.-]+)\"?>([^<]*+(?:<(?!/?parameter)[^<]*+)*+)</parameter>")
 _REACT = re.compile(
-    r"^[ \t]*Action[ \t]*:[ \t]*([\w.-][\w .-]{0,60}?)(?:\[([^\n]*)\]|[ \t]*\n[ \t]*Action Input[ \t]*:(.*))?\Z",
-    re.MULTILINE | re.DOTALL,
+    r"^[ \t]*Action[ \t]*:[ \t]*(?=\S)([^\n]+?)[ \t]*(?:\n[ \t]*Action Input[ \t]*:(.*))?\Z", re.MULTILINE | re.DOTALL
 )
+_INVOKED = re.compile(r"([\w.-][\w .-]{0,60}?)(?:\[(.*)\]|\((.*)\))\Z", re.DOTALL)
 _OPEN_FILE = re.compile(r"\(Open file: (?!n/a)([^)\n]+)\)|^\[File: (\S+) \(", re.MULTILINE)
 
 
@@ -96,7 +97,9 @@ def efforts(views: Sequence[View]) -> list[int]:
         calls = [(call.name, call.arguments) for call in view.calls]
         if not calls and view.origin == "model" and _observed(views, i) and (action := written_action(view.text)):
             calls = [action[:2]]
-        found.append(max((effort(read_call(*call).deed) for call in calls), default=0))
+        # An action that is written in a way we can't read was still carried out, where an observation follows it.
+        acted = view.origin == "model" and i + 1 < len(views) and _observes(views[i + 1])
+        found.append(max((effort(read_call(*call).deed) for call in calls), default=int(acted)))
     return found
 
 
@@ -159,6 +162,11 @@ class Asked(NamedTuple):
 
 def read_call(tool: str, arguments: str) -> Asked:
     """What a call asks for, whatever the agent's tools are called."""
+    return _read_call(arguments, tool)
+
+
+@remembered
+def _read_call(arguments: str, tool: str) -> Asked:
     values = _values(arguments)
     parts = {part.lower() for part in _NAME_PARTS.findall(tool)}
     if not isinstance(values, dict):
@@ -179,6 +187,7 @@ def read_call(tool: str, arguments: str) -> Asked:
     return Asked(deed, _target(values, touched), touched, wrote, _gist(values) if effort(deed) == 2 else "")
 
 
+@remembered
 def written_action(text: str) -> tuple[str, str, str] | None:
     """The action a model wrote into its text, as tool, arguments and the words around it; None when there is none."""
     if found := _FUNCTION.search(text):
@@ -196,9 +205,22 @@ def written_action(text: str) -> tuple[str, str, str] | None:
         return tool, found[2], text[: found.start()]
     if fenced := _last_fence(text):
         return fenced
-    if found := _REACT.search(text):
-        return found[1].strip(), (found[2] or found[3] or "").strip(), text[: found.start()]
+    if found := _REACT.search(text.rstrip()):
+        return *_invoked(found[1], found[2]), text[: found.start()]
     return None
+
+
+def _invoked(line: str, given: str | None) -> tuple[str, str]:
+    """Tool and arguments of an `Action:` line: `search[…]`, `read(…)`, a name with its input below, or a command."""
+    if given is not None:
+        return line, given.strip()
+    if found := _INVOKED.match(line):
+        return found[1].strip(), (found[2] or found[3] or "").strip()
+    name, _, rest = line.partition(" ")
+    if not rest:
+        return line, ""
+    named = not is_program(name) and _deed_of_tool(name, {name.lower()}, {}) not in {"call", "run"}
+    return (name, rest.strip()) if named else ("shell", line)
 
 
 def _last_fence(text: str) -> tuple[str, str, str] | None:
@@ -222,12 +244,11 @@ def _values(arguments: str) -> Any:
 
 
 def _strings(value: Any, depth: int = 0) -> Iterator[str]:
-    """Every text and number in the arguments."""
+    """Every text and number in the arguments; their keys stand in the tool's schema."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict) and depth < 12:
-        for key, item in value.items():
-            yield str(key)
+        for item in value.values():
             yield from _strings(item, depth + 1)
     elif isinstance(value, list) and depth < 12:
         for item in value:
@@ -284,9 +305,9 @@ def _target(values: dict[str, Any], touched: tuple[tuple[str, Deed], ...]) -> st
     shown = [path for path, _ in touched]
     for key, value in values.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        if text in shown or not text or (shown and (len(text) > 40 or not isinstance(value, str))):
+        if text in shown or not text or (touched and (len(text) > 40 or not isinstance(value, str))):
             continue
-        if shown and (_OLD_KEY.match(key) or _NEW_KEY.search(key)):  # what was written is told apart
+        if touched and (_OLD_KEY.match(key) or _NEW_KEY.search(key)):  # what was written is told apart
             continue
         shown.append(
             f"{key}={one_line(text, 120)}" if len(values) > 1 or not isinstance(value, str) else one_line(text, 160)

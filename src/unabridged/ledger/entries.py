@@ -11,18 +11,18 @@
     └── names      identifiers, numbers and commands, ranked
 
 `gather` makes one from a block of messages, `merge` folds an older one in, `render` writes it within a budget. All
-lists are bounded, so a ledger stays the same size however often it is merged.
+lists are bounded (`ranking`), so a ledger stays the same size however often it is merged.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any, Literal
 
 State = Literal["open", "waiting", "finished", "withdrawn"]
+Asks = Literal["", "question", "proposal", "offer"]
 Deed = Literal[
     "read", "search", "list", "create", "change", "delete", "move", "run", "fetch", "call", "mention", "attach"
 ]
@@ -31,7 +31,9 @@ HALF_LIFE = 60
 """Messages after which an occurrence counts half. Tuned on recorded coding sessions; 40 to 100 do equally well."""
 
 MAX_REQUESTS, MAX_RULES, MAX_ACTIONS, MAX_FAULTS, MAX_NOTES, MAX_FILES, MAX_NAMES = 80, 80, 60, 8, 40, 160, 600
-MAX_SAYINGS = 120
+MAX_SAYINGS = 240
+MAX_DECISIONS = 40
+"""Notes that tell a decision; `MAX_NOTES` bounds the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +43,15 @@ class Request:
     turn: int
     text: str
     kind: str = "new"
-    """What the words do to the request before: `new`, `more`, `correct`, `resume`, `hold`, `withdraw`, `ack`."""
+    """What the words do to the request before: `new`, `more` (goes on with it and says something), `correct`, `resume`,
+    `hold`, `withdraw`, `ack`."""
     worked: int = 0
     """0: nothing was done on it, 1: tools looked, 2: tools changed something."""
     answer: str = ""
     """The assistant's closing words before the next person spoke, shortened; empty while it was still at work."""
     answer_turn: int = -1
-    asks: Literal["", "question", "offer"] = ""
-    """Whether those words end by asking the person back, or by offering more."""
+    asks: Asks = ""
+    """Whether those words end by asking the person back, by proposing a step, or by offering more."""
     state: State = "open"
     context: str = ""
     """What the assistant had asked or offered, when these words reply to it."""
@@ -100,6 +103,8 @@ class Note:
     turn: int
     text: str
     weight: float
+    decided: bool = False
+    """Whether it tells a decision: that holds until another is made, where a finding is soon old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +141,8 @@ class Name:
     """Whether a person named it: that does not fade."""
     opens: str = ""
     """How a line that begins with it is written in a call (`\\n` or `\\t`), when one did."""
+    told: int = 0
+    """2: told on its own, not in a crowd, by a person, or by anybody where it is an id or a number; 1: another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +152,7 @@ class Lead:
     worked: int = 0
     answer: str = ""
     answer_turn: int = -1
-    asks: Literal["", "question", "offer"] = ""
+    asks: Asks = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +195,27 @@ _PARTS: dict[str, Any] = {
 }  # fmt: skip
 
 
+_NAMES = {kind: tuple(key.name for key in fields(kind)) for kind in (Ledger, Lead, *_PARTS.values())}
+_VALUES = {kind: attrgetter(*names) for kind, names in _NAMES.items()}
+"""The names and the values of the fields of each kind of entry."""
+
+
 def to_json(ledger: Ledger) -> dict[str, Any]:
     """The ledger as plain JSON."""
-    return asdict(ledger)
+    data = _plain(ledger)
+    for key in _PARTS:
+        data[key] = tuple(map(_plain, data[key]))
+    data["lead"] = _plain(ledger.lead)
+    return data
+
+
+def _plain(entry: Any) -> dict[str, Any]:
+    return dict(zip(_NAMES[type(entry)], _VALUES[type(entry)](entry), strict=True))
 
 
 def from_json(data: Mapping[str, Any]) -> Ledger:
     """The ledger that `to_json` wrote; keys this version does not know are ignored, absent ones get their default."""
-    values: dict[str, Any] = {key.name: data[key.name] for key in fields(Ledger) if key.name in data}
+    values: dict[str, Any] = {name: data[name] for name in _NAMES[Ledger] if name in data}
     for key, kind in _PARTS.items():
         values[key] = tuple(_entry(kind, entry) for entry in values.get(key) or ())
     values["lead"] = _entry(Lead, values.get("lead") or {})
@@ -204,133 +224,9 @@ def from_json(data: Mapping[str, Any]) -> Ledger:
 
 
 def _entry(kind: Any, data: Mapping[str, Any]) -> Any:
-    known = {key.name: data[key.name] for key in fields(kind) if key.name in data}
+    known = {name: data[name] for name in _NAMES[kind] if name in data}
     if "paths" in known:
         known["paths"] = tuple(known["paths"])
     if "deeds" in known:
         known["deeds"] = tuple((deed, count) for deed, count in known["deeds"])
     return kind(**known)
-
-
-def faded(weight: float, messages: int) -> float:
-    """What a weight is worth after so many more messages."""
-    return weight * math.pow(2.0, -max(messages, 0) / HALF_LIFE)
-
-
-def bounded(ledger: Ledger) -> Ledger:
-    """The ledger with each list within its bound; what matters least goes first, and is counted."""
-    dropped = dict(ledger.dropped)
-    kept = {
-        "requests": _bounded_requests(ledger.requests),
-        "rules": _best(ledger.rules, MAX_RULES, lambda rule: (rule.lifted < 0, rule.strength, rule.turn)),
-        "lifts": ledger.lifts[-MAX_RULES:],
-        "actions": _bounded_actions(ledger.actions),
-        "faults": ledger.faults[-MAX_FAULTS:],
-        "notes": tuple(sorted(by_rank(ledger)[:MAX_NOTES], key=lambda note: (note.turn, note.text))),
-        "sayings": _best(ledger.sayings, MAX_SAYINGS, lambda saying: (saying.weight, saying.turn)),
-        "files": _best(ledger.files, MAX_FILES, lambda file: (file_rank(file, ledger.end), file.path)),
-        "names": _best(ledger.names, MAX_NAMES, lambda name: (name_rank(name, ledger.end), name.text)),
-    }
-    for key, entries in kept.items():
-        lost = len(getattr(ledger, key)) - len(entries)
-        if lost and key not in {"lifts", "sayings"}:
-            dropped[key] = dropped.get(key, 0) + lost
-    changes: dict[str, Any] = {**kept, "dropped": tuple(sorted(dropped.items()))}
-    return replace(ledger, **changes)
-
-
-def name_rank(name: Name, end: int) -> float:
-    """How likely the next steps need this name: lately used first; what a person named or was used a lot lasts."""
-    return faded(name.weight, end - name.turn) + 0.02 * math.sqrt(name.uses) + 0.1 * name.asked
-
-
-_DECIDES = re.compile(
-    r"\b(?:decid|decision|chose\b|agreed\b|settled on|went with|entschied|entschloss|beschl|décid|choisi|optó|eleg)"
-    r"|决定|決定|选择|選択",
-    re.IGNORECASE,
-)
-
-
-def by_rank(ledger: Ledger) -> list[Note]:
-    """The notes, what the next steps need most first: telling and new; but what was decided long ago still holds.
-
-    So every second place goes to a decision, from all over the conversation, and then to what else told most there.
-    """
-    fresh = sorted(ledger.notes, key=lambda note: (note.weight - (ledger.end - note.turn) / 100, note.turn))
-    lasting = [*decisions(ledger), *_in_turn(_quarters(ledger, ledger.notes), (0, 1, 2, 3))]
-    return _in_turn([fresh, lasting[::-1]], (0, 1))
-
-
-def decisions(ledger: Ledger) -> list[Note]:
-    """The notes that tell a decision, from all over the conversation, its beginning before the rest."""
-    deciding = [note for note in ledger.notes if _DECIDES.search(note.text)]
-    return _in_turn(_quarters(ledger, deciding), (0, 1, 0, 2, 0, 3))
-
-
-def _quarters(ledger: Ledger, notes: Sequence[Note]) -> list[list[Note]]:
-    """The notes of each quarter of the conversation, the best last."""
-    stretch = max(1, ledger.end - ledger.first)
-    quarters: list[list[Note]] = [[], [], [], []]
-    for note in sorted(notes, key=lambda note: (bool(_DECIDES.search(note.text)), note.weight, -note.turn)):
-        quarters[min(3, max(0, note.turn - ledger.first) * 4 // stretch)].append(note)
-    return quarters
-
-
-def _in_turn(lists: Sequence[list[Note]], order: Sequence[int]) -> list[Note]:
-    """The last of each list, taken in this order over and over until all are empty; each note once."""
-    ranked: dict[Note, None] = {}
-    place = 0
-    while any(lists):
-        source = lists[order[place % len(order)]]
-        place += 1
-        while source:
-            if (note := source.pop()) not in ranked:
-                ranked[note] = None
-                break
-    return list(ranked)
-
-
-_DEED_RANK = {
-    "create": 0.6,
-    "change": 0.6,
-    "delete": 0.3,
-    "move": 0.3,
-    "attach": 0.3,
-    "run": 0.2,
-    "read": 0.1,
-    "mention": 0.6,
-}
-
-
-def file_rank(file: File, end: int) -> float:
-    """How likely the next steps need this file: what was changed stays longer than what was only seen."""
-    lasting = max((_DEED_RANK.get(deed, 0.0) for deed, _ in file.deeds), default=0.0)
-    return faded(file.weight, end - file.turn) + lasting
-
-
-def _best(entries: tuple[Any, ...], most: int, key: Any) -> tuple[Any, ...]:
-    """The highest ranked entries, in the order they stood."""
-    if len(entries) <= most:
-        return entries
-    places = sorted(range(len(entries)), key=lambda i: key(entries[i]), reverse=True)[:most]
-    return tuple(entries[i] for i in sorted(places))
-
-
-def _bounded_requests(requests: tuple[Request, ...]) -> tuple[Request, ...]:
-    """Open ones always stay; of the finished ones the first (it set the scene) and the newest."""
-    over = len(requests) - MAX_REQUESTS
-    if over <= 0:
-        return requests
-    finished = [i for i, request in enumerate(requests) if request.state in {"finished", "withdrawn"}]
-    go = set(finished[1 : 1 + over])
-    return tuple(request for i, request in enumerate(requests) if i not in go)
-
-
-def _bounded_actions(actions: tuple[Action, ...]) -> tuple[Action, ...]:
-    """The newest, and of the older ones rather those that changed something."""
-    if len(actions) <= MAX_ACTIONS:
-        return actions
-    newest = actions[-MAX_ACTIONS * 2 // 3 :]
-    older = actions[: -len(newest)]
-    lasting = [action for action in older if action.deed in {"create", "change", "delete", "move"} or action.failed]
-    return (*lasting[-(MAX_ACTIONS - len(newest)) :], *newest)

@@ -33,13 +33,15 @@ def extract(
     budget: int,
     count: Count,
     refer: Refer | None = None,
+    spoken: Collection[int] = (),
 ) -> Extract:
     """Summarise these messages, with the ledger of what went before folded in, within `budget` tokens.
 
     `kept`: turns among them whose own message stays in the context beside the summary, the open request's above all.
+    `spoken`: those whose words the summary turn gives in full elsewhere.
     """
     ledger = gather(views, first_turn=first_turn, turns=turns, answered=answered)
     if prior is not None:
         ledger = merge(prior, ledger)
-    rendered = render(ledger, budget, count, refer=refer, kept=kept)
+    rendered = render(ledger, budget, count, refer=refer, kept=kept, spoken=spoken)
     return Extract(rendered.text, ledger, rendered.left_out)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from unabridged.ledger.actions import Step, effort, steps, written_action
-from unabridged.ledger.entries import Action, Ledger, Note, bounded
+from unabridged.ledger.actions import Step, efforts, steps, written_action
+from unabridged.ledger.entries import Action, Ledger, Note
 from unabridged.ledger.languages import detect
+from unabridged.ledger.lifting import lift
 from unabridged.ledger.names import Piece, clean, collect_files, collect_names
 from unabridged.ledger.notes import distinct, notes_in
 from unabridged.ledger.phrasing import head_and_tail
+from unabridged.ledger.ranking import bounded
 from unabridged.ledger.requests import asked, settle
-from unabridged.ledger.rules import acknowledges, find_rules, instructed, lift, merged
+from unabridged.ledger.rules import acknowledges, find_rules, instructed, merged
 from unabridged.ledger.sayings import sayings_in
+from unabridged.ledger.shell import looks_like_path
 from unabridged.messages import View
 
 SAID_LIMIT = 1_200
@@ -28,13 +31,11 @@ def gather(views: Sequence[View], *, first_turn: int = 0, answered: bool, turns:
     """
     turns = list(turns) if turns is not None else list(range(first_turn, first_turn + len(views)))
     done = list(steps(views, turns))
-    worked = [0] * len(views)
-    for step in done:
-        worked[step.place] = max(worked[step.place], effort(step.action.deed))
+    worked = efforts(views)
     requests, lead = asked(views, turns, worked=worked, answered=answered)
     found = [find_rules(turns[i], view.text) for i, view in enumerate(views) if view.origin == "person"]
     told = [
-        instructed(request.turn, request.text)
+        instructed(request.turn, request.text, fact=1 if done else 2)
         for request in requests
         if request.kind == "new" and not request.worked and request.answer and acknowledges(request.answer)
     ]
@@ -51,9 +52,9 @@ def gather(views: Sequence[View], *, first_turn: int = 0, answered: bool, turns:
         Ledger(
             first=turns[0] if turns else first_turn,
             end=turns[-1] + 1 if turns else first_turn,
-            language=_language(views),
+            language=language_of(views),
             lead=lead,
-            requests=settle(requests, tools=bool(done)),
+            requests=settle(requests, tools=any(worked)),
             rules=rules,
             lifts=lifts,
             actions=tuple(step.action for step in done),
@@ -78,6 +79,8 @@ def unresolved(faults: Sequence[Action], actions: Sequence[Action]) -> tuple[Act
         left.pop(key, None)
         if action.failed and action.deed not in {"read", "search", "list"}:
             left[key] = action
+        elif action.deed == "run" and not action.failed and not action.paths:
+            left = {other: fault for other, fault in left.items() if not _covers(action, fault)}
         elif action.deed == "delete":
             left = {other: fault for other, fault in left.items() if not set(fault.paths) & set(action.paths)}
     return tuple(left.values())
@@ -87,12 +90,29 @@ def _key(action: Action) -> str:
     """What has to work for a failure to be over: the same deed on the same file, or the same beginning of a command."""
     if action.paths:
         return f"{'change' if action.deed == 'change' else 'run'} {action.paths[0].rpartition('/')[2]}"
-    return f"{action.tool} {' '.join(action.target.split()[:3])}"
+    return f"{action.tool} {' '.join(_spelled(action)[:3])}"
+
+
+def _covers(action: Action, fault: Action) -> bool:
+    """Whether a run of everything went well, of which what failed was a part: all tests, after those of a file."""
+    return fault.deed == "run" and fault.tool == action.tool and _program(fault) == _program(action)
+
+
+def _program(action: Action) -> list[str]:
+    """What was run, without options and files."""
+    return [word for word in _spelled(action)[:2] if not looks_like_path(word)]
+
+
+def _spelled(action: Action) -> list[str]:
+    return [word for word in action.target.split() if word[0] != "-"]
 
 
 def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -> Iterator[Piece]:
     """Every stretch of text, in order, with whose it is and which file it is about."""
-    homes = {step.call_id: _home(step) for step in done if step.call_id}
+    apart = not any(
+        step.touched for step in done
+    )  # Where no files are touched, a name belongs to the tool it came from.
+    homes: dict[str, str] = {}  # of the newest call with an id: some hosts use theirs again
     by_place: dict[int, list[Step]] = {}
     for step in done:
         by_place.setdefault(step.place, []).append(step)
@@ -103,7 +123,7 @@ def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -
         here = by_place.get(i, [])
         yield _spoken(view, turns[i], home, acts=bool(here))
         for step in here:
-            home = _home(step)
+            home = homes[step.call_id] = _home(step, apart=apart)
             yield Piece(turns[i], "call", step.wrote, home)
             if step.action.failed:
                 yield Piece(turns[i], "fault", step.action.outcome, home)
@@ -121,8 +141,8 @@ def _spoken(view: View, turn: int, home: str, *, acts: bool) -> Piece:
     return Piece(turn, "tool", view.text, home)
 
 
-def _home(step: Step) -> str:
-    return clean(step.touched[0][0]) if step.touched else ""
+def _home(step: Step, *, apart: bool) -> str:
+    return clean(step.touched[0][0]) if step.touched else step.action.tool if apart else ""
 
 
 def _notes(pieces: Sequence[Piece], closing: set[int]) -> tuple[Note, ...]:
@@ -134,7 +154,9 @@ def _notes(pieces: Sequence[Piece], closing: set[int]) -> tuple[Note, ...]:
     )
 
 
-def _language(views: Sequence[View]) -> str:
-    return detect(view.text for view in views if view.origin == "person") or detect(
-        view.text for view in views if view.origin == "model"
-    )
+def language_of(views: Sequence[View], prior: Ledger | None = None) -> str:
+    """The language most messages of people are in, those that the earlier ledger holds counted; else the model's."""
+    before = [request.text for request in prior.requests] if prior else []
+    said = detect(dict.fromkeys([*before, *(view.text for view in views if view.origin == "person")]))
+    carried = prior.language if prior else ""
+    return said or carried or detect(view.text for view in views if view.origin == "model")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unabridged.ledger.entries import Lead, Ledger, Name, bounded, faded
+from unabridged.ledger.entries import Lead, Ledger, Name, Saying
 from unabridged.ledger.gather import unresolved
+from unabridged.ledger.languages import detect
+from unabridged.ledger.lifting import lift
 from unabridged.ledger.names import united
 from unabridged.ledger.notes import distinct
+from unabridged.ledger.ranking import bounded, faded
 from unabridged.ledger.requests import joined
-from unabridged.ledger.rules import lift, merged
+from unabridged.ledger.rules import merged
 
 
 def merge(older: Ledger, newer: Ledger) -> Ledger:
@@ -29,7 +32,7 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
         Ledger(
             first=min(older.first, newer.first),
             end=max(older.end, newer.end),
-            language=newer.language or older.language,
+            language=_language(older, newer),
             lead=_lead(older, newer),
             requests=joined(older.requests, newer.lead, newer.requests, tools=bool(older.actions or newer.actions)),
             rules=rules,
@@ -37,7 +40,7 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
             actions=(*older.actions, *newer.actions),
             faults=unresolved(older.faults, [*newer.actions, *newer.faults]),
             notes=distinct((*older.notes, *newer.notes)),
-            sayings=tuple({saying.turn: saying for saying in (*older.sayings, *newer.sayings)}.values()),
+            sayings=_sayings(older, newer),
             files=united((*older.files, *newer.files)),
             names=_names(older, newer),
             said=newer.said or older.said,
@@ -47,11 +50,23 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
     )
 
 
+def _language(older: Ledger, newer: Ledger) -> str:
+    """The one that most messages of people are in: it does not change with a few words in another."""
+    said = detect(dict.fromkeys(request.text for request in (*older.requests, *newer.requests)))
+    return said or older.language or newer.language
+
+
 def _lead(older: Ledger, newer: Ledger) -> Lead:
     """What happened before the first person spoke: when none did in the older one, the newer one's comes after it."""
     if older.requests or not (newer.lead.worked or newer.lead.answer):
         return older.lead
     return replace(newer.lead, worked=max(older.lead.worked, newer.lead.worked))
+
+
+def _sayings(older: Ledger, newer: Ledger) -> tuple[Saying, ...]:
+    """Both, in order; of a message that is met again what the newer one made of it."""
+    again = {saying.turn for saying in newer.sayings}
+    return (*(saying for saying in older.sayings if saying.turn not in again), *newer.sayings)
 
 
 def _names(older: Ledger, newer: Ledger) -> tuple[Name, ...]:
@@ -67,6 +82,7 @@ def _names(older: Ledger, newer: Ledger) -> tuple[Name, ...]:
                 name.home or known.home,
                 name.asked or known.asked,
                 name.opens or known.opens,
+                max(name.told, known.told),
             )
         found[name.text] = name
     return tuple(sorted(found.values(), key=lambda name: (name.turn, name.text)))

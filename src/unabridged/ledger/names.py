@@ -14,11 +14,16 @@ from typing import Literal, NamedTuple
 
 from unabridged.ledger.entries import HALF_LIFE, Deed, File, Name
 from unabridged.ledger.shell import has_extension
+from unabridged.remember import remembered
 
 Voice = Literal["person", "model", "call", "tool", "fault"]
 WEIGHTS: dict[Voice, float] = {"person": 1.5, "model": 1.0, "call": 1.0, "fault": 0.5, "tool": 0.1}
 
 _CROWD = 200
+_FEW: dict[Voice, int] = {"person": 20, "model": 8, "call": 8, "tool": 8, "fault": 0}
+"""Names in one piece up to which each is told on its own, and not one of a crowd."""
+_SHORT = 400
+"""Characters of a tool's output up to which what it names was asked for."""
 
 _WORD = re.compile(r"[A-Za-z0-9_]{3,80}+(?![A-Za-z0-9_])")
 # Sizes, times, addresses in memory and pieces of ids have digits too, but nobody needs to spell them.
@@ -41,7 +46,7 @@ _SPECIAL = re.compile(
     r"|\b\d{4}-\d{2}-\d{2}(?:T[\d:.]+Z?)?\b"  # dates
     r"|(?<![\w./-])[A-Z]{1,6}-\d{1,8}(?![\w/-])"  # ticket numbers
     r"|(?<![\w./@-])[A-Za-z]\w*(?:-[A-Za-z0-9]+){2,6}(?![\w./-])"  # names-with-more-dashes
-    r"|(?<![\w.:-])\d{5,20}(?![\w.:-])"  # long numbers
+    r"|(?<![\w.:-])\d{5,20}(?![\w.:-])|(?<![\w.,:-])\d{1,3}(?:,\d{3})+(?![\w,:-])"  # long numbers
     r"|(?<![\w.:-])\d{2,12}\.\d{2,6}(?![\w.:-])"  # measured numbers
 )
 # What opens doors is no name: it stays in the archive and is not spread over summaries.
@@ -49,6 +54,14 @@ _SECRET = re.compile(
     r"(?:sk|pk|rk)[-_]\w{16,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{12,}|AIza[\w-]{20,}"
     r"|eyJ[\w-]{10,}|glpat-[\w-]{10,}|(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z0-9]{32,}"
 )
+_FIELD = re.compile(r'"(\w+)"\s*:')
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT")
+_SPOKEN = frozenset(
+    """BEGIN BETWEEN COMMIT COUNT CREATE DEBUG DELETE DISTINCT ERROR ERRORS EXISTS FAILED FALSE GROUP HAVING IMMEDIATE
+    INFO INNER INSERT LICENSE LIMIT ORDER OUTER PASSED PRIMARY ROLLBACK SELECT TABLE TODO UNION UNIQUE UPDATE VALUES
+    WARNING WHERE""".split()  # noqa: SIM905 - a list of words reads best as lines
+)
+"""Words of a language in capitals: anybody can spell them."""
 _TRIGGER = re.compile(r"[\d@#$€£¥%]|://|--|-\w+-")
 _TRAILING = ".,;:!?)]}'\"`"
 
@@ -76,7 +89,7 @@ def is_name(word: str) -> bool:
         return False
     if digits:
         return len(word) >= 4 and not _MEASURE.fullmatch(word)
-    return len(word) >= 5 and word.isupper()
+    return len(word) >= 5 and word.isupper() and word not in _SPOKEN and len(set(word)) > 1
 
 
 def collect_names(pieces: Iterable[Piece]) -> tuple[Name, ...]:
@@ -87,33 +100,56 @@ def collect_names(pieces: Iterable[Piece]) -> tuple[Name, ...]:
         text = piece.text
         if "\\" in text:  # Code in a string: what follows an escape is a word of its own.
             text = text.replace("\\n", "\n").replace("\\t", "\t")
-        words = {word for word in set(_WORD.findall(text)) if is_name(word)}
-        if piece.voice != "tool" or len(text) < 2_000:
-            words.update(_specials(text))
-        words -= {word[1:] for word in words if word[0] == "#"}
-        words = {word for word in words if len(word) < 14 or not _SECRET.match(word)}
-        if piece.voice == "call":
-            for before, word in _OPENS.findall(text):
-                if word in words or word[0].isupper():
-                    opens[word] = "\\n" if before == "\n" else "\\t"
-                    words.add(word)
+        words, openers = _named(text, piece.voice)
+        opens.update(openers)
         weight = _weight(piece.voice, len(words))
+        few = len(words) <= _FEW[piece.voice] and (piece.voice != "tool" or len(text) <= _SHORT)
         for word in words:
             seen = found.get(word)
             if seen is None:
                 found[word] = seen = _Seen()
             seen.add(weight, piece.turn, piece.home)
             seen.asked |= piece.voice == "person"
+            seen.told = max(seen.told, _told(piece.voice, word) if few else 0)
     names = [
-        Name(word, seen.turn, seen.weight, seen.uses, seen.home, seen.asked, opens.get(word, ""))
+        Name(word, seen.turn, seen.weight, seen.uses, seen.home, seen.asked, opens.get(word, ""), seen.told)
         for word, seen in found.items()
     ]
     return tuple(sorted(names, key=lambda name: (name.turn, name.text)))
 
 
+@remembered
+def _named(text: str, voice: Voice) -> tuple[frozenset[str], tuple[tuple[str, str], ...]]:
+    """The names in a text, and how a line of a call is written that begins with one."""
+    words = {word for word in set(_WORD.findall(text)) if is_name(word)}
+    if voice != "tool" or len(text) < 2_000:
+        words.update(_specials(text) if voice == "person" else _lasting(_specials(text)))
+    if voice == "tool" and text[:1] in {"{", "["}:  # of a record, the names of its fields are the tool's
+        words.difference_update(_FIELD.findall(text))
+    words -= {word[1:] for word in words if word[0] == "#"}
+    words = {word for word in words if len(word) < 14 or not _SECRET.match(word)}
+    opens: dict[str, str] = {}
+    for before, word in _OPENS.findall(text) if voice == "call" else ():
+        if word in words:  # a sentence that begins a line there is no name
+            opens[word] = "\\n" if before == "\n" else "\\t"
+    return frozenset(words), tuple(opens.items())
+
+
+def _lasting(words: set[str]) -> set[str]:
+    """Without moments and options, of which logs and commands are full: next steps take theirs from elsewhere."""
+    return {word for word in words if not word.startswith("--") and not _MOMENT.match(word)}
+
+
 def _weight(voice: Voice, number: int) -> float:
     """What one of so many names in a piece weighs: an output that lists thousands tells little about each."""
     return WEIGHTS[voice] * min(1.0, _CROWD / number) if voice == "tool" and number else WEIGHTS[voice]
+
+
+def _told(voice: Voice, word: str) -> int:
+    """How much it says that a name was told on its own, as `Name.told` counts: code can be read again, ids can't."""
+    if voice == "person" or any(map(str.isdigit, word)):
+        return 2
+    return 1 if voice in {"model", "call"} else 0
 
 
 def _specials(text: str) -> set[str]:
@@ -125,13 +161,13 @@ def _specials(text: str) -> set[str]:
 class _Seen:
     """How a name or a file was met so far: a weight that fades with every message, a sum that does not."""
 
-    __slots__ = ("asked", "deeds", "home", "home_weight", "turn", "uses", "weight")
+    __slots__ = ("asked", "deeds", "home", "home_weight", "told", "turn", "uses", "weight")
 
     def __init__(self) -> None:
         self.weight = self.uses = self.home_weight = 0.0
         self.turn = 0
         self.home = ""
-        self.asked = False
+        self.asked, self.told = False, 0
         self.deeds: dict[Deed, int] = {}
 
     def add(self, weight: float, turn: int, home: str = "") -> None:
@@ -165,11 +201,16 @@ def collect_files(pieces: Iterable[Piece], touched: Iterable[tuple[int, str, Dee
 
 def mentioned(text: str, *, by_name: bool) -> set[str]:
     """The paths in a text; with `by_name` also file names without a folder."""
+    return set(_mentioned(text, by_name=by_name))
+
+
+@remembered
+def _mentioned(text: str, *, by_name: bool) -> frozenset[str]:
     paths = {clean(path) for path in set(_PATH.findall(text))}
     found = {path for path in paths if path and "//" not in path and has_extension(path) and path.count("/") < 20}
     if by_name:
         found |= {name for name in set(_FILE_NAME.findall(text)) if has_extension(name)}
-    return found
+    return frozenset(found)
 
 
 def clean(path: str) -> str:

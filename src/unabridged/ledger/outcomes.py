@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from unabridged.ledger.entries import Deed
 from unabridged.ledger.phrasing import one_line
+from unabridged.remember import remembered
 
 LIMIT = 200
 """Characters of an outcome that an action carries."""
 
+NOTHING = "no match"
+"""The outcome of a search that found nothing: our own word, not the tool's."""
+
 _PROMPT = re.compile(r"\n?\(Open file: [^\n]*\n(?:\([^\n]*\n)*\S{0,40}[$#>]\s*\Z|\n\S{0,20}bash-\$\s*\Z")
+_OBSERVED = re.compile(r"\A\s*(?:Observation|OBSERVATION|Output|Result)[ \t]*:[ \t]*\n?")
+_ASKS_ON = re.compile(r"\n[\w.@~:/() -]{1,60}[$#][ \t]*\Z")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_RECORD = 20_000
+"""Characters of an answer that is read as a record."""
 _WRAPPED = re.compile(r"\A\s*<returncode>(-?\d+)</returncode>\s*(?:<output>\s*)?(.*?)(?:\s*</output>)?\s*\Z", re.DOTALL)
 _EXIT = re.compile(r"\b(?:exit(?:ed with)?[ _-]?(?:code|status)|return[ _]?code)\b\W{0,4}(-?\d{1,5})\b", re.IGNORECASE)
 _TALLY = re.compile(
@@ -31,16 +41,18 @@ _REFUSED = re.compile(
 _LOOKS: frozenset[Deed] = frozenset({"read", "search", "list", "fetch"})
 
 
+@remembered
 def outcome(text: str, deed: Deed, *, error: bool = False) -> tuple[str, bool]:
     """The line that tells how it ended, and whether it failed.
 
     What merely stands in a file that was read is no failure: there, only a short answer is taken at its word.
     """
     body = _PROMPT.sub("", text) if text.endswith(("$", "$ ", "#", ">")) else text
+    body = _OBSERVED.sub("", _ASKS_ON.sub("", body) if body.endswith(("$", "$ ", "#", "# ")) else body)
     looks = deed in _LOOKS
     code, body = _exit_code(body, stated=not looks or len(body) < 400)
     if deed == "search" and not error and not body.strip():
-        return "no match", False
+        return NOTHING, False
     judged = body if len(body) <= 6_000 else body[:2_000] + "\n" + body[-4_000:]
     raised = _RAISED.findall(judged) if not looks or len(body) < 400 or code not in {0, None} else []
     tally = [found for found in _TALLY.findall(judged) if not looks]
@@ -48,6 +60,8 @@ def outcome(text: str, deed: Deed, *, error: bool = False) -> tuple[str, bool]:
     failed = error or code not in {0, None} or (code is None and bool(raised or refused))
     if code is None and tally and not failed:
         failed = bool(re.search(r"\b[1-9]\d* (?:failed|errors?|failing)\b|^FAIL", tally[-1]))
+    if failed and (record := _record(body)):
+        return one_line(record, LIMIT), True
     if failed:
         line = (raised[-1:] or tally[-1:] or ([refused[0]] if refused else []) or _last_line(body))[0]
         return one_line(line, LIMIT), True
@@ -67,19 +81,37 @@ def _exit_code(text: str, *, stated: bool) -> tuple[int | None, str]:
 
 
 def _last_line(text: str) -> list[str]:
-    return [text.strip().rpartition("\n")[2].strip()]
+    """The last line that says something: a lone bracket tells nothing."""
+    lines = [line.strip() for line in text.strip()[-2_000:].split("\n")]
+    return [next((line for line in reversed(lines) if any(char.isalnum() for char in line)), lines[-1])]
+
+
+def _record(body: str) -> str:
+    """A record from a service without its quotation marks, its beginning names it; "" for anything else."""
+    body = body.strip()
+    if not body or body[0] not in "{[" or len(body) > _RECORD:
+        return ""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(value, dict | list):
+        return ""
+    told = (
+        {key: value[key] for key in ("error", "message", "detail") if value.get(key)} if isinstance(value, dict) else {}
+    )
+    shown = json.dumps({**told, **value} if isinstance(value, dict) else value, ensure_ascii=False)
+    return _QUOTED.sub(r"\1", shown[1:-1] if isinstance(value, dict) else shown)
 
 
 def _shown(body: str, *, looks: bool) -> str:
-    """A short result as it is; of a long one how long it was."""
+    """A short result as it is, of a record its beginning; what was merely looked at is told by its target."""
     body = body.strip()
+    if record := _record(body):
+        return one_line(record, LIMIT)
     if len(body) <= (80 if looks else LIMIT):
         return one_line(body)
-    lines = body.count("\n") + 1
-    if looks and body[0] in "{[" and lines < 3:  # a record from a service: its beginning names it
-        return one_line(body, LIMIT)
     if looks:
-        return f"{lines} lines" if lines > 1 else f"{len(body)} characters"
+        return ""
     last = _last_line(body)[0]
-    told = lines > 3 and len(last) < LIMIT and any(char.isalnum() for char in last)  # a lone bracket tells nothing
-    return one_line(last if told else body, LIMIT)
+    return one_line(last if body.count("\n") > 2 and len(last) < LIMIT else body, LIMIT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -97,6 +97,14 @@ class Page:
         self.left -= cost
         self.know(line.text)
         return True
+
+    def drop(self, section: Section, lines: Iterable[Line]) -> None:
+        """Take these lines off the page again; what they cost can be spent anew."""
+        for line in lines:
+            section.lines.remove(line)
+            self._added.remove((section, line))
+            self.left += self.count(line.text + "\n")
+            self.left += 0 if section.lines else self.count(f"\n## {section.heading}\n")
 
     def put_by(self, tokens: int) -> None:
         """Keep so many tokens for later, or with a negative number take them up again."""

@@ -15,7 +15,7 @@ _ABBREVIATED = (
 _END = re.compile(
     r"(?<=[.!?\u2026\u061f\u0964])"
     + "".join(rf"(?<!\b{re.escape(word)})" for word in _ABBREVIATED.split())
-    + r"(?<!\b[A-Z]\.)[\"'\u201d\u2019\u00bb)\]]*\s+(?=\S)"
+    + r"(?<!\b[A-Z]\.)(?!(?<=\d\.)\s+[a-z])(?!(?<=M[aáií][xn]\.)\s+\d)[\"'\u201d\u2019\u00bb)\]]*\s+(?=\S)"
     r"|(?<=[\u3002\uff01\uff1f\uff61])[\u300d\u300f\u201d\u2019\uff09]*\s*(?=\S)"
     r"|\n+"
 )
@@ -24,7 +24,7 @@ _FENCED = re.compile(r"^(?P<fence>```+|~~~+).*?(?:^(?P=fence)\s*$|\Z)", re.MULTI
 
 # What a host, a provider or we ourselves would take for structure: role tags, turn marks, our own wrappers.
 _TAGS = re.compile(
-    r"<(?=\||!--|<?/?\s*(?:system|user|assistant|human|tool|developer|function|invoke|summary|ledger|request|rules?"
+    r"<(?=[|\uff5c]|!--|<?/?\s*(?:system|user|assistant|human|tool|developer|function|invoke|summary|ledger|request|rules?"
     r"|instructions?|context|conversation|transcript|message|antml|unabridged|important|admin|sys|inst"
     r"|tool_(?:results?|responses?|calls?|use|outputs?)|function_(?:results?|calls?)|(?:start|end)_of_turn)"
     r"\b[^<>\n]{0,80}>)",
@@ -32,16 +32,21 @@ _TAGS = re.compile(
 )
 _BRACKETS = re.compile(r"\[(?=/?(?:INST|SYS|SYSTEM|USER|ASSISTANT|unabridged|end of summary)\b)", re.IGNORECASE)
 _ROLES = re.compile(
-    r"(?:(?<=\A)|(?<=[\n.!?;\"'`*#>)\]] )|(?<=[\n*#>|]))(\*{0,3}(?:system|user|human|assistant|developer|tool|admin)"
+    r"(?:(?<=\A)|(?<=[\n.!?:;\"'`*#>)\]] )|(?<=[\n*#>|]))(\*{0,3}(?:system|user|human|assistant|developer|tool|admin)"
     r"(?:\s(?:message|prompt|turn|note|instruction))?\*{0,3})\s?[:\uff1a]",
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"(?:^|(?<=\s))#{2,6}\s+")
 _RULES = re.compile(r"([-=~_*`])\1{3,}")
+# What cannot be seen: it would hide a role from us, or turn around what a reader sees. Joiners belong to some scripts,
+# to none between Latin letters.
 _CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028\u2029\u2060\ufeff\ud800-\udfff]|[\U000e0000-\U000e007f]|\x1b\\[[0-9;]*m"
+    "\x1b\\[[0-9;]*m|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]|[\U000e0000-\U000e007f]"
+    "|(?<=[A-Za-z])[\u200c\u200d]+|[\u200c\u200d]+(?=[A-Za-z:\uff1a])"
 )
 _SPACE = re.compile(r"\s+")
+_LAST_WORD = re.compile(r"(?<=\S)\s\S{1,24}\Z")
+_FIRST_WORD = re.compile(r"\S{0,24}\s(?=\S)")
 
 
 def sentences(text: str) -> list[str]:
@@ -57,6 +62,13 @@ def bare(sentence: str) -> str:
 def without_fences(text: str) -> str:
     """The text without its fenced blocks: code and logs are not what somebody says."""
     return _FENCED.sub("\n", text) if "```" in text or "~~~" in text else text
+
+
+def fences_blanked(text: str) -> str:
+    """The text with its fenced blocks blanked: code and logs are not what somebody says. As long as it was."""
+    if "```" not in text and "~~~" not in text:
+        return text
+    return _FENCED.sub(lambda found: "\n" * len(found[0]), text)
 
 
 def one_line(text: str, limit: int = 0) -> str:
@@ -78,7 +90,13 @@ def head_and_tail(text: str, limit: int, mark: str = " … ") -> str:
         return text
     room = max(limit - len(mark), 2)
     head = room * 2 // 3
-    return text[:head].rstrip() + mark + text[len(text) - (room - head) :].lstrip()
+    before, after = text[:head], text[len(text) - (room - head) :]
+    # Whole words, where one ends near enough: text without spaces is cut where the limit falls.
+    if not text[head].isspace() and (found := _LAST_WORD.search(before, max(head - 26, 0))):
+        before = before[: found.start()]
+    if not text[len(text) - len(after) - 1].isspace() and (found := _FIRST_WORD.match(after)):
+        after = after[found.end() :]
+    return before.rstrip() + mark + after.lstrip()
 
 
 def escaped(text: str) -> str:
@@ -92,13 +110,18 @@ def neutral(text: str) -> str:
     The bracket of `<system>` and the colon of `User:` become look-alikes that nothing parses, a heading loses its
     hashes, and our own quotation marks become plain ones.
     """
-    text = _CONTROL.sub("", text)
-    text = _TAGS.sub(lambda found: "\u2039" + found[0][1:], text)
-    text = _BRACKETS.sub("(", text)
-    text = _ROLES.sub("\\1\ua789", text)
-    text = _HEADING.sub("", text)
+    if not text.isprintable():
+        text = _CONTROL.sub("", text)
+    if "<" in text:
+        text = _TAGS.sub(lambda found: "\u2039" + found[0][1:], text)
+    if "[" in text:
+        text = _BRACKETS.sub("(", text)
+    if ":" in text or "\uff1a" in text:
+        text = _ROLES.sub("\\1\ua789", text)
+    if "#" in text:
+        text = _HEADING.sub("", text)
     text = _RULES.sub(r"\1\1\1", text)
-    return text.replace("\u201c", '"').replace("\u201d", '"')
+    return text if text.isascii() else text.replace("\u201c", '"').replace("\u201d", '"')
 
 
 def quote(text: str, limit: int = 0) -> str:

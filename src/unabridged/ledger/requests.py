@@ -5,127 +5,189 @@ words with which the assistant handed back. `settle` reads the states off that s
 their sequences behind one another and settling again.
 
 - An answered request is finished. One that was interrupted stays open, together with what interrupted it.
-- "wait" holds, "never mind" withdraws, "continue" goes on, "no, I meant …" reopens, "thanks" asks nothing.
-- A request that the assistant answered with a question, before it changed anything, waits for the person.
+- A question in between is finished with its answer; what it interrupted stays open.
+- "wait" holds until the person lets it go on, "never mind" withdraws, "continue" goes on, "no, I meant …" reopens,
+  "thanks" asks nothing.
+- A request that the assistant answered with a question waits for the person, unless the work was reported as done.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from unabridged.ledger.actions import efforts
 from unabridged.ledger.entries import Lead, Request, State
-from unabridged.ledger.languages import eastern_words, folded, phrases, vocabulary
+from unabridged.ledger.moves import (
+    asks_back,
+    changes_subject,
+    few_words,
+    is_question,
+    kind_of,
+    only_withdraws,
+    orders_by_itself,
+    reports_done,
+    says_go,
+)
 from unabridged.ledger.phrasing import head_and_tail, sentences
 from unabridged.messages import View
 
 ANSWER_LIMIT = 400
 """Characters of an answer that a ledger carries."""
 
-_BETWEEN = re.compile(r"[\W_]+")
-_PARTS = re.compile(r"[^\w'-]+")
-_COMMAND = re.compile(r"/[a-z-]*")
-_QUESTION = re.compile(r"[?\uff1f\u061f]\W*\Z")
+MOST_OPEN = 24
+"""Messages of one chain that are open at once: what began it, and the newest. Those between were answered."""
 
 
-def kind_of(text: str) -> str:
-    """What these words do to the request before them; `new` when they stand on their own."""
-    words = folded(text.strip())
-    if _COMMAND.fullmatch(words):  # "/theme" is for the host, not for the assistant.
-        return "ack"
-    if len(words) <= 120 and (plain := _nod(words)):
-        return plain
-    rest = words
-    for _ in range(4):  # "ok, hmm, wait, never mind": what counts comes after the small words.
-        if (reach := phrases("withdraw").at_start(rest)) and _few_words(rest[reach:], 14):
-            return "withdraw"
-        if (reach := phrases("hold").at_start(rest)) and _few_words(rest[reach:], 4):
-            return "withdraw" if phrases("withdraw").inside(rest[reach:]) else "hold"
-        if phrases("correct").at_start(rest):
-            return "correct"
-        reach = phrases("prefix").at_start(rest)
-        if not reach:
-            break
-        rest = _BETWEEN.sub("", rest[reach : reach + 3]) + rest[reach + 3 :]
-    return "new"
+@dataclass(slots=True)
+class _Talk:
+    """How far a sequence of requests was read: the messages that belong together now, and whose move it is."""
 
+    requests: Sequence[Request]
+    tools: bool
+    states: list[State] = field(default_factory=list)
+    chain: list[int] = field(default_factory=list)
+    status: Literal["idle", "working", "asked"] = "idle"
+    left: list[int] = field(default_factory=list)
+    """The last chain that was handed back and was more than a question."""
 
-def asks_back(text: str, worked: int) -> Literal["", "question", "offer"]:
-    """Whether the assistant's closing words wait for the person's answer, offer more, or simply end.
+    def hear(self, i: int) -> None:
+        """Take the next message in."""
+        request = self.requests[i]
+        self.states.append("open")
+        if self._is_aside(request):
+            self.states[i] = "finished"
+            if request.asks in {"question", "proposal"}:
+                self._mark("waiting")
+                self.status = "asked"
+            return
+        self.chain = self._linked(i)
+        if request.kind == "hold" and len(self.chain) > 1:
+            self.status = "working"  # What the assistant says to "wait" finishes nothing.
+            return
+        if self.states[i] != "withdrawn":
+            self._mark(self._outcome(i))
+        self.status = {"open": "working", "waiting": "asked"}.get(self.states[i], "idle")  # type: ignore[assignment]
+        if self.status == "idle" and not self._is_lookup():
+            self.left = self.chain
 
-    A question after something was changed is an offer: the work is done. So is one at the end of a long answer.
-    """
-    last = folded("".join(sentences(text[-600:])[-1:]))
-    if not _QUESTION.search(last):
-        return "question" if worked < 2 and len(text) <= 1_200 and phrases("asks").inside(last) else ""
-    if phrases("confirm").inside(last):
-        return "question" if worked < 2 else "offer"
-    return "offer" if worked == 2 or len(text) > 1_200 or phrases("offer").inside(last) else "question"
+    def _mark(self, state: State) -> None:
+        for j in self.chain:
+            self.states[j] = state
+
+    def _is_aside(self, request: Request) -> bool:
+        """Whether this was a question in between, and the answer closed nothing but that.
+
+        In mere talk a question in reply to a question goes on with the talk. A long answer found with tools may well
+        be all that was asked for before, where that too was only to look something up.
+        """
+        if self.status == "idle" or not request.answer or request.kind != "new":
+            return False
+        interrupts = any(self.requests[j].worked for j in self.chain)  # else all that was just said is answered
+        if not (interrupts if self.status == "working" else self.tools):
+            return False
+        if request.worked == 2 or not is_question(request.text):
+            return False
+        if request.asks in {"question", "proposal"}:
+            return len(sentences(request.answer)) > 1
+        if request.worked and len(request.answer) >= ANSWER_LIMIT - 20:
+            return any(self.requests[j].worked == 2 for j in self.chain)
+        return not reports_done(request.answer)
+
+    def _linked(self, newest: int) -> list[int]:
+        """The chain of messages that the newest one belongs to; what it withdraws or lets go on is marked."""
+        request = self.requests[newest]
+        if self.status == "idle":
+            return [*self._taken_up(newest), newest]
+        if request.kind == "withdraw":
+            self._mark("withdrawn")
+            if only_withdraws(request.text):
+                self.states[newest] = "withdrawn"
+            return [newest]
+        if self.status == "asked" and not self._replies(request):
+            self._mark("finished")
+            return [newest]
+        if request.kind in {"resume", "more"}:
+            for j in self.chain:
+                if self.requests[j].kind == "hold":
+                    self.states[j] = "finished"
+            self.chain = [j for j in self.chain if self.requests[j].kind != "hold"]
+        return [*self.chain, newest]
+
+    def _taken_up(self, newest: int) -> list[int]:
+        """What a message goes back to, after the assistant had handed back: what it corrects, or goes on with."""
+        request = self.requests[newest]
+        if not newest:
+            return []
+        before = self.requests[newest - 1]
+        if request.kind == "correct":
+            done = before.worked == 2 or reports_done(before.answer)
+            return [] if done and orders_by_itself(request.text) else self._last_said()
+        cheers = not self.tools and not few_words(request.text, 12)  # "That is great news! Keep going!"
+        goes_on = (request.kind == "more" and not cheers) or (request.kind == "resume" and says_go(request.text))
+        if not goes_on or before.asks:
+            return []
+        back = self.left and self._is_lookup() and not reports_done(self.requests[self.left[-1]].answer)
+        return list(self.left if back else self.chain)
+
+    def _is_lookup(self) -> bool:
+        """Whether the last chain was one question with a short answer."""
+        if len(self.chain) != 1:
+            return False
+        request = self.requests[self.chain[0]]
+        return request.worked < 2 and is_question(request.text) and len(request.answer) < ANSWER_LIMIT // 2
+
+    def _last_said(self) -> list[int]:
+        """The end of the chain from its last message that says something by itself: what a correction corrects."""
+        for place in range(len(self.chain) - 1, -1, -1):
+            j = self.chain[place]
+            replies = place > 0 and self.requests[j - 1].asks in {"question", "proposal"}
+            if not replies and self.requests[j].kind not in {"resume", "more", "ack", "hold", "correct"}:
+                return self.chain[place:]
+        return self.chain[-1:]
+
+    def _outcome(self, i: int) -> State:
+        """What the chain comes to with what followed its newest message."""
+        request = self.requests[i]
+        replies = i > 0 and self.requests[i - 1].asks != ""
+        says_nothing = request.kind == "ack" or (request.kind == "resume" and not replies and not says_go(request.text))
+        if len(self.chain) == 1 and says_nothing:
+            return "finished"
+        if not request.answer:
+            return "open"
+        if request.asks == "proposal":
+            # A question is answered, whatever is proposed beside the answer; so is a task where words are the work.
+            said = len(sentences(request.answer)) > 1
+            answered = said and (not self.tools or is_question(self.requests[self.chain[0]].text))
+            return "finished" if answered else "waiting"
+        return "waiting" if request.asks == "question" else "finished"
+
+    def _replies(self, request: Request) -> bool:
+        """Whether the message can be the answer to a question: where tools work, people spell things out at length.
+
+        There, what was asked back before anything was done cannot have been finished, however long the next message is.
+        """
+        if request.kind != "new":
+            return True
+        if changes_subject(request.text):
+            return False
+        if self.tools and not any(self.requests[j].worked for j in self.chain):
+            return True
+        return few_words(request.text, 80 if self.tools else 12)
 
 
 def settle(requests: Sequence[Request], *, tools: bool) -> tuple[Request, ...]:
     """The requests with their states, read off the sequence. `tools`: whether tools are used in the conversation."""
-    states: list[State] = []
-    chain: list[int] = []
-    status: Literal["idle", "working", "asked"] = "idle"
-    for i, request in enumerate(requests):
-        states.append("open")
-        chain = _linked(requests, states, chain, status, tools=tools)
-        if request.kind == "hold" and len(chain) > 1:
-            status = "working"  # What the assistant says to "wait" finishes nothing.
-            continue
-        state = _outcome(request, alone=len(chain) == 1, replies=i > 0 and requests[i - 1].asks != "")
-        if states[i] != "withdrawn":
-            for j in chain:
-                states[j] = state
-        status = {"open": "working", "waiting": "asked"}.get(states[i], "idle")  # type: ignore[assignment]
+    talk = _Talk(requests, tools or any(request.worked for request in requests))
+    for i in range(len(requests)):
+        talk.hear(i)
+    for j in talk.chain[1 : 1 - MOST_OPEN]:
+        talk.states[j] = "finished"
     return tuple(
-        replace(request, state=states[i], context=_context(requests[i - 1] if i else None, request))
+        replace(request, state=talk.states[i], context=_context(requests[i - 1] if i else None, request))
         for i, request in enumerate(requests)
     )
-
-
-def _linked(
-    requests: Sequence[Request], states: list[State], chain: list[int], status: str, *, tools: bool
-) -> list[int]:
-    """The chain of messages that the newest one belongs to; what it withdraws is marked."""
-    newest = len(states) - 1
-    request = requests[newest]
-    if status == "idle":
-        before = requests[newest - 1] if newest else None
-        goes_on = request.kind == "resume" and before is not None and not before.asks and _says_go(request.text)
-        return [*_last_said(requests, chain), newest] if request.kind == "correct" or goes_on else [newest]
-    if request.kind == "withdraw":
-        for j in chain:
-            states[j] = "withdrawn"
-        if _only_withdraws(request.text):
-            states[newest] = "withdrawn"
-        return [newest]
-    if status == "asked" and not _replies(request, [requests[j] for j in chain], tools=tools):
-        for j in chain:
-            states[j] = "finished"
-        return [newest]
-    return [*chain, newest]
-
-
-def _last_said(requests: Sequence[Request], chain: Sequence[int]) -> list[int]:
-    """The end of a chain from its last message that says something by itself: what a correction corrects."""
-    for place in range(len(chain) - 1, -1, -1):
-        if requests[chain[place]].kind not in {"resume", "ack", "hold", "correct"}:
-            return list(chain[place:])
-    return list(chain[-1:])
-
-
-def _outcome(request: Request, *, alone: bool, replies: bool) -> State:
-    says_nothing = request.kind == "ack" or (request.kind == "resume" and not replies and not _says_go(request.text))
-    if alone and says_nothing:
-        return "finished"
-    if not request.answer:
-        return "open"
-    return "waiting" if request.asks == "question" else "finished"
 
 
 def _context(before: Request | None, request: Request) -> str:
@@ -140,9 +202,10 @@ def continued(requests: Sequence[Request], lead: Lead) -> tuple[Request, ...]:
     if not requests or not (lead.worked or lead.answer):
         return tuple(requests)
     last = requests[-1]
-    told = replace(
-        last, worked=max(last.worked, lead.worked), answer=lead.answer, answer_turn=lead.answer_turn, asks=lead.asks
-    )
+    worked, asks = max(last.worked, lead.worked), lead.asks
+    if worked > lead.worked and asks in {"question", "proposal"}:  # what was done before makes some of them offers
+        asks = asks_back(lead.answer, worked)
+    told = replace(last, worked=worked, answer=lead.answer, answer_turn=lead.answer_turn, asks=asks)
     return (*requests[:-1], told)
 
 
@@ -204,45 +267,3 @@ def _closing(views: Sequence[View], index: int, worked: Sequence[int], *, answer
         if views[i].origin not in {"host", "summary"}:
             return view.text if views[i].origin == "person" else ""
     return view.text if answered else ""
-
-
-def _nod(words: str) -> str:
-    """`resume` or `ack` for a message that only nods; "" for one that says something."""
-    tokens = [token for token in _PARTS.split(words) if token]
-    if tokens in (["y"], ["n"], ["k"]):
-        return "resume"
-    if tokens and all(token in vocabulary("go", "yes", "thanks", "filler") for token in tokens):
-        if any(token in vocabulary("go", "yes") for token in tokens):
-            return "resume"
-        return "ack" if any(token in vocabulary("thanks") for token in tokens) else ""
-    signs = _BETWEEN.sub("", words)
-    if not eastern_words("go", "yes", "thanks", "filler").fullmatch(signs):
-        return ""
-    if eastern_words("go").search(signs) or not eastern_words("thanks").search(signs):
-        return "resume"
-    return "ack"
-
-
-def _says_go(text: str) -> bool:
-    words = folded(text)
-    return any(token in vocabulary("go") for token in _PARTS.split(words)) or bool(eastern_words("go").search(words))
-
-
-def _replies(request: Request, waiting: Sequence[Request], *, tools: bool) -> bool:
-    """Whether the message can be the answer to a question: where tools work, people spell things out at length.
-
-    There, what was asked back before anything was done cannot have been finished, however long the next message is.
-    """
-    if request.kind != "new" or (tools and not any(before.worked for before in waiting)):
-        return True
-    return _few_words(request.text, 80 if tools else 12)
-
-
-def _only_withdraws(text: str) -> bool:
-    words = folded(text.strip())
-    return any(_few_words(words[stop:], 3) for _, stop in phrases("withdraw").found(words))
-
-
-def _few_words(text: str, most: int) -> bool:
-    """At most so many words; two signs of a script without spaces count as one."""
-    return len(text[:2_000].split()) + sum(char > "\u2e7f" for char in text[:2_000]) // 2 <= most

@@ -9,17 +9,22 @@ from math import log
 
 from unabridged.archive.words import count_terms
 from unabridged.ledger.entries import Saying
+from unabridged.ledger.languages import folded, phrases
 from unabridged.ledger.phrasing import sentences
 from unabridged.messages import View
 
 LIMIT = 400
-"""Characters of a saying; of a longer message its most telling sentence is kept."""
+"""Characters of a saying; of a longer message its most telling sentence is kept, and what was decided in it."""
 TALK = 12
 """People's messages above which a conversation without any action is mere talk."""
 _MOST = 20_000
 """Characters of a message that are read."""
 _QUESTION = 0.3
 """What a question is worth beside an answer of the same words."""
+_DECIDED = 2.0
+"""What a decision of the assistant's is worth beside other words: it holds longer than what was told in passing."""
+_MOST_DECISIONS = 3
+"""Decisions in a long message that are kept besides its most telling sentence."""
 _EXACT = re.compile(r"(?<=[\w,;] )[^\W\d_a-z]\w+|\d+")
 """Names in the middle of a sentence, and numbers: what one has to remember exactly counts three times."""
 _EVEN = 100
@@ -39,21 +44,25 @@ def sayings_in(views: Sequence[View], turns: Sequence[int]) -> tuple[Saying, ...
     rarity = {term: log(len(spoken) / number) ** 2 for term, number in spread.items()}
     found = []
     for i in spoken:
-        text = views[i].text.strip()
+        text, by_person = views[i].text.strip(), views[i].origin == "person"
         if len(text) <= LIMIT:
-            weight = _weight(text, terms[i], rarity)
-        else:
-            told = [piece for piece in sentences(text[:_MOST]) if len(piece) <= LIMIT]
-            weights = [_weight(piece, count_terms(piece), rarity) for piece in told]
-            if not told:
-                continue
-            weight = max(weights)
-            text = told[weights.index(weight)]
-        found.append(Saying(turns[i], views[i].origin == "person", text, weight))
+            found.append(Saying(turns[i], by_person, text, _weight(text, terms[i], rarity, by_person=by_person)))
+            continue
+        told = [piece for piece in sentences(text[:_MOST]) if len(piece) <= LIMIT]
+        weights = [_weight(piece, count_terms(piece), rarity, by_person=by_person) for piece in told]
+        best = sorted(range(len(told)), key=lambda place: (-weights[place], place))
+        decided = [] if by_person else [place for place in best[1:] if _decides(told[place])][:_MOST_DECISIONS]
+        found += [Saying(turns[i], by_person, told[place], weights[place]) for place in (*best[:1], *decided)]
     return tuple(found)
 
 
-def _weight(text: str, terms: dict[str, int], rarity: dict[str, float]) -> float:
+def _weight(text: str, terms: dict[str, int], rarity: dict[str, float], *, by_person: bool) -> float:
     exact = {word.casefold() for word in _EXACT.findall(text) if not word[0].islower()}
     told = sum(rarity.get(term, 0.0) * (3 if term in exact else 1) for term in terms) / (len(text) + _EVEN)
-    return told * _QUESTION if text.rstrip().endswith(("?", "\uff1f", "\u061f")) else told
+    if text.rstrip().endswith(("?", "\uff1f", "\u061f")):
+        return told * _QUESTION
+    return told * _DECIDED if not by_person and _decides(text) else told
+
+
+def _decides(text: str) -> bool:
+    return phrases("decisions").inside(folded(text))

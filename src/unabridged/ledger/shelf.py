@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Generic, TypeVar
 
-from unabridged.ledger.entries import Deed, File, Ledger, Name, file_rank, name_rank
+from unabridged.ledger.entries import Deed, File, Ledger, Name
 from unabridged.ledger.page import Line, Page, Section
 from unabridged.ledger.phrasing import neutral
+from unabridged.ledger.ranking import file_rank, files_by_rank, name_rank, names_by_rank
 
 T = TypeVar("T")
 
 TIMES = "\u00d7"
 _ALONE, _SEEN = "\x00names", "\x00seen"
 _SYSTEM = frozenset({"/tmp", "/var", "/usr", "/home", "/root", "/opt", "/etc", "/Users", "/private"})  # noqa: S108 - names only
+_FOREIGN = ("/usr/", "/opt/", "/var/", "/tmp/", "/etc/")  # noqa: S108 - names only
 _MANY, _LAST = 1e7, 1e14
 _NOISE = 0.02
 """The rank, on a page of a thousand tokens, of a name not worth its place: it stood once in a list of a thousand."""
+_SEVERAL = 3
+"""Names that a tool has a line of its own for."""
 _CHANGES: tuple[Deed, ...] = ("delete", "move", "create", "change")
 _TOLD: tuple[Deed, ...] = ("run", "read", "attach")
 _TOLD_ORDER = {
@@ -32,14 +37,16 @@ class Shelf:
     def __init__(self, ledger: Ledger, labels: Mapping[str, str], page: Page) -> None:
         self._labels, self._page, self._end = labels, page, ledger.end
         self._root = common_root(file.path for file in ledger.files)
+        files = _distinct(ledger.files, self._root)
         heading = labels["files"] + (f" ({neutral(self._root)}/…)" if self._root else "")
         self._shown = page.section(heading, iter(()))
         self._others = page.section(labels["names"], iter(()))
-        self._homes = _by_base(ledger.files)
+        self._homes = _by_base(files)
+        self._tools = _sources(ledger)
         self._noise = _NOISE * (1_000 / max(page.budget, 1_000)) ** 1.5
-        ranked = sorted(ledger.files, key=lambda file: (-file_rank(file, ledger.end), file.path))
+        ranked = files_by_rank(files, ledger.end)
         self._files = _Queue(ranked)
-        self._names = _Queue(sorted(ledger.names, key=lambda name: (-name_rank(name, ledger.end), name.text)))
+        self._names = _Queue(names_by_rank(ledger))
         self._folders = _shared_folders(
             [shown_path(file.path, self._root) for file in ranked[: max(8, page.budget // 20)]]
         )
@@ -62,6 +69,8 @@ class Shelf:
                 return self._attach(self._shown, Line(_LAST, f"- {self._labels['mention']}:", _SEEN), f" {path}")
             line = Line(-file.turn, f"- {path} ({', '.join(deeds)})", key=file.path)
             return self._page.add(self._shown, line, self._page.left)
+        if not base:  # the folder itself, which has its line
+            return True
         head = Line(place * _MANY, f"- {folder}/", key=folder + "/")
         if not deeds:
             return self._attach(self._shown, head, f" {base}")
@@ -94,8 +103,11 @@ class Shelf:
         """Beside its file when that is shown, else among the other names."""
         text = f" {name.opens}{neutral(name.text)}"
         path = self._home(name.home)
-        if path and any(line.key == path for line in self._shown.lines):
+        if path and not path.endswith("/") and any(line.key == path for line in self._shown.lines):
             return self._page.attach(path, text if self._page.attached(path) else f":{text}")
+        if name.home in self._tools:
+            place = self._tools.index(name.home) - len(self._tools)
+            return self._attach(self._others, Line(place, f"- {neutral(name.home)}:", name.home), text)
         return self._attach(self._others, Line(0.0, "-", _ALONE), text)
 
     def _attach(self, section: Section, line: Line, text: str) -> bool:
@@ -111,7 +123,7 @@ class Shelf:
         if not home:
             return ""
         known = self._homes.get(home.rstrip("/").rpartition("/")[2], ())
-        return next((path for path in known if path == home or path.endswith("/" + home)), "")
+        return next((path for path in known if f"/{path}".endswith("/" + home) or home.endswith("/" + path)), "")
 
 
 class _Queue(Generic[T]):
@@ -129,6 +141,28 @@ class _Queue(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._entries) - self._place
+
+
+def _distinct(files: Iterable[File], root: str) -> list[File]:
+    """One entry for what is shown alike: a path with its root and without."""
+    found: dict[str, File] = {}
+    for file in sorted(files, key=lambda file: (file.turn, file.path)):
+        shown = shown_path(file.path, root)
+        known = found.get(shown)
+        if known is not None:
+            deeds = dict(known.deeds)
+            for deed, number in file.deeds:
+                deeds[deed] = deeds.pop(deed, 0) + number
+            file = replace(file, weight=known.weight + file.weight, deeds=tuple(deeds.items()))  # noqa: PLW2901 - both in one
+        found[shown] = file
+    return list(found.values())
+
+
+def _sources(ledger: Ledger) -> list[str]:
+    """The tools that several names came from, where names come from tools; the last one used last."""
+    numbers = Counter(name.home for name in ledger.names if name.home)
+    used = dict.fromkeys(action.tool for action in reversed(ledger.actions))
+    return [tool for tool in reversed(used) if numbers[tool] >= _SEVERAL]
 
 
 def _told(deed: Deed, number: int, labels: Mapping[str, str]) -> str:
@@ -165,18 +199,24 @@ def common_root(paths: Iterable[str]) -> str:
     """
     paths = list(paths)
     absolute = [path.split("/") for path in paths if path.startswith("/")]
-    tops = {path.partition("/")[0] for path in paths if not path.startswith(("/", "~")) and path.count("/") > 1}
+    tops = {path.partition("/")[0] for path in paths if not path.startswith(("/", "~")) and "/" in path}
+    folders = {path.rpartition("/")[0] for path in paths if not path.startswith(("/", "~")) and "/" in path}
     roots = Counter(
-        "/".join(parts[: next(i for i, part in enumerate(parts) if part in tops)])
-        for parts in absolute
-        if tops.intersection(parts[2:-1])
+        "/".join(parts[: _split(parts, tops, folders)]) for parts in absolute if tops.intersection(parts[2:-1])
     )
-    roots.pop("", None)
-    if roots:
-        root, number = max(roots.items(), key=lambda item: (item[1], item[0]))
-        if number > 1 and root not in _SYSTEM:
+    known = {root: number for root, number in roots.items() if root and root not in _SYSTEM}
+    if known:
+        inside = {root: sum(path.startswith(root + "/") for path in paths) for root in known}
+        root = max(known, key=lambda root: (inside[root], known[root], root))
+        if inside[root] > 1 or (len(known) == 1 and not root.startswith(_FOREIGN)):
             return root
     return _deepest([parts[:-1] for parts in absolute])
+
+
+def _split(parts: Sequence[str], tops: Collection[str], folders: Collection[str]) -> int:
+    """Where an absolute path goes on as one that is known without its root: in a known folder, else in any."""
+    places = [i for i, part in enumerate(parts[:-1]) if i > 1 and part in tops]
+    return next((i for i in places if "/".join(parts[i:-1]) in folders), places[0])
 
 
 def _deepest(folders: list[list[str]]) -> str:

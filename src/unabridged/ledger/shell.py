@@ -40,10 +40,10 @@ _PROGRAMS: dict[Deed, frozenset[str]] = {
     "read": _words("cat head tail less more bat nl view open goto scroll_down scroll_up od xxd strings jq wc diff"),
     "search": _words("grep rg ag ack egrep fgrep zgrep search_file search_dir search find_string"),
     "list": _words("ls tree find fd find_file stat du file locate which"),
-    "create": _words("touch mkdir create"),
+    "create": _words("touch mkdir create cp rsync"),
     "change": _words("edit insert append str_replace patch ed chmod chown ln sponge"),
     "delete": _words("rm rmdir unlink shred"),
-    "move": _words("mv cp rsync"),
+    "move": _words("mv"),
     "fetch": _words("curl wget http https"),
 }
 _DEEDS: dict[str, Deed] = {program: deed for deed, programs in _PROGRAMS.items() for program in programs}
@@ -83,7 +83,8 @@ def read_command(text: str) -> Command:
         if deed:
             deeds.append(deed)
         if line[start:stop].strip() and not line[start:stop].lstrip().startswith(("cd ", "source ", "export ", "#")):
-            pieces.append(line[start:stop].strip() + (line[stop:resume].strip() or ";"))
+            mark = line[stop:resume].strip()
+            pieces.append(line[start:stop].strip() + (f" {mark}" if mark and mark != ";" else ";"))
         start = resume
     for found in _WRITES.finditer(body):
         touched[found[2] or found[3]] = "change"
@@ -111,9 +112,11 @@ def _read_piece(piece: str, masked: str, touched: dict[str, Deed]) -> Deed | Non
         written += [(word, "change" if "-a" in words else "create") for word in words[1:] if looks_like_path(word)]
     elif deed:
         targets = {path for path, _ in written}
-        for path in _arguments(program, words, deed):
+        paths = list(_arguments(program, words, deed))
+        for path in paths:
             if path not in targets:
-                touched[path] = _stronger(touched.get(path), deed)
+                copied = program in {"cp", "rsync"} and path != paths[-1]
+                touched[path] = _stronger(touched.get(path), "read" if copied else deed)
     for path, done in written:
         touched[path] = _stronger(touched.get(path), done)
     return written[0][1] if written and (deed is None or program in {"cat", "tee"}) else deed
@@ -151,6 +154,11 @@ def _deed_of(program: str, words: list[str]) -> Deed | None:
 
 def _stronger(one: Deed | None, other: Deed) -> Deed:
     return other if one is None or _STRENGTH.get(other, 0) >= _STRENGTH.get(one, 0) else one
+
+
+def is_program(word: str) -> bool:
+    """Whether the word is a program whose deeds are known."""
+    return word in _DEEDS
 
 
 def looks_like_path(word: str) -> bool:

@@ -13,19 +13,26 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from unabridged.ledger.languages import folded, phrases, vocabulary
+from unabridged.ledger.spoken import BLANK
 
 LIMIT = 400
 """Characters of one rule."""
 
 Span = tuple[int, int]
 
+_LEVEL = r"(?:FATAL|ERROR|CRITICAL|PANIC|HINT|NOTICE|DETAIL|WARNING|WARN|INFO|DEBUG|TRACE)\b"
 _MACHINE = re.compile(
-    r"^\w*(?:Error|Exception|Warning|Traceback|INFO|DEBUG|WARN)\b|[{}<>=\\]|;(?:\S|\s*$)|::|->|\w\(\)"
+    r"^(?:\w+(?:Error|Exception|Warning)|Traceback|INFO|DEBUG|WARN)\b|^(?:Error|Exception|Warning)\b\s*(?:[:(\]]|$)"
+    r"|[{}<>=\\]|;(?:\S|\s*$)|::|->|\w\(\)|\bError code: \d|\w(?:Error|Exception): "
+    rf"|^\[?{_LEVEL}[:\]]|^(?:\[?\d[\d:.,TZ/-]*\]? )+\[?{_LEVEL}|^(?:error|fatal|hint|warning): |^npm ERR!"
+    r"|^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
     r"|^\s*(?:import|from|def|class|const|let|var|return|if)\b.*[:;({]\s*$"
 )
+"""Lines of code and of logs."""
 _SPEAKER = re.compile(r"\A(?:\[[^\]\n]{4,40}\]\s*)?(?:\w{1,20}:\s+)?")
 _BETWEEN = " \t,.:;!\u3001\uff0c\u2013\u2014-"
 _CLAUSE = re.compile(r"[,;\uff0c\u3001:\u2013\u2014-]\Z")
+_COLON = re.compile(r"\s?:\s|\uff1a")
 _COMMA = re.compile(r"[,\uff0c\u3001]\s*")
 _TOPIC = re.compile(r"\A[^,]{3,40},\s*\Z")
 _EASTERN = "\u2e7f"
@@ -42,6 +49,18 @@ def strength(core: str, *, listed: bool = False) -> int:
     return _Sentence(folded(core)).strength(listed=listed)
 
 
+def is_order(core: str) -> bool:
+    """Whether a sentence can be meant for the assistant: no question, and nobody else's words."""
+    sentence = _Sentence(folded(core))
+    return not _MACHINE.search(core) and not (sentence.asks or sentence.hearsay)
+
+
+def states(core: str) -> bool:
+    """Whether a sentence says how something is, and rules nothing."""
+    sentence = _Sentence(folded(core))
+    return sentence.subject and not sentence.strength(listed=False)
+
+
 def imparts(core: str) -> bool:
     """Whether a sentence may be something to keep in mind: no question, no tale, no task for now, no turn of speech."""
     return not _MACHINE.search(core) and _Sentence(folded(core)).imparts
@@ -55,10 +74,12 @@ class _Sentence:
 
     def strength(self, *, listed: bool) -> int:
         strong = self._cues("strong")
-        if self._asks:
+        if self.asks:
             return 2 if strong and self._begins("polite") else 0
         if self._reported or self._has("imagined"):
             return 0
+        if self._for_once:
+            return self._strong(strong) if self._lasting(strong) else int(bool(strong) or self._forbids)
         if strong:
             return self._strong(strong)
         if listed or self._conditional:
@@ -67,21 +88,36 @@ class _Sentence:
 
     @property
     def imparts(self) -> bool:
-        other = self._asks or self._narrates or self._task or self._reported or bool(self._denied)
+        other = self.asks or self._narrates or self.task or self._reported or bool(self._denied)
         return not other and not any(self._has(kind) for kind in ("imagined", "wonders", "once"))
+
+    @property
+    def hearsay(self) -> bool:
+        """Whether somebody else is said to say it, or only supposed to."""
+        return self._has("reports") or self._has("imagined") or self.words != self.whole
+
+    @property
+    def _for_once(self) -> bool:
+        """Whether it says itself that it holds this one time."""
+        return self._has("moment")
+
+    def _lasting(self, strong: Sequence[Span]) -> bool:
+        """Whether something in it holds for good all the same: "never" does."""
+        habits = set(phrases("habit").found(self.words))
+        return any(span in habits for span in strong)
 
     def _strong(self, strong: Sequence[Span]) -> int:
         """What "always", "must" and "from now on" are worth: the first two may only tell or describe."""
         habits, modal = set(phrases("habit").found(self.words)), set(phrases("modal").found(self.words))
         if any(span not in habits and span not in modal for span in strong):
             return 3
-        if self._task:  # "Add a check that the name must never be empty" describes the check.
+        if self.task:  # "Add a check that the name must never be empty" describes the check.
             return 3 if any(span in habits and not self._describes(span) for span in strong) else 0
         if any(span in modal for span in strong):
             return 3
         if self._narrates:
             return 2 if self._own("wish") else 0
-        if self._subject and not any(phrases("addressed").inside(self._clause(span)) for span in strong):
+        if self.subject and not self._has("lift") and not any(self._addressed(span) for span in strong):
             # "The dates, always in ISO": a topic and what holds for it, no tale.
             return 3 if any(_TOPIC.match(self.words[:start]) for start, _ in strong) else 1
         return 3
@@ -92,18 +128,21 @@ class _Sentence:
         if self._narrates:
             return 0 if once else 2 if self._own("wish") else int(self._own("weak"))
         wishes = bool(self._cues("wish"))
-        if self._task or once:
-            return 2 if wishes and self._has("scope") and not once else 0
-        if self._subject and not self._has("addressed"):  # "The error only shows up on Mondays" tells.
+        if self.task or once:
+            own = any(not self._describes(span) for span in self._cues("wish"))
+            return 2 if own and self._has("scope") and not once else 0
+        if self.subject and not self._has("addressed"):  # "The error only shows up on Mondays" tells.
             vague = set(phrases("vague").found(self.words))
             wishes = any(span not in vague for span in self._cues("wish"))
         begins = phrases("begins").at_start(self.head) > 0 and not self._denied_at_start
         customary = self._begins("conventions") and not self._denied_at_start
-        if begins or wishes or customary or self._forbids:
+        if self._forbids:
             return 2
+        if begins or wishes or customary:
+            return 1 if self._has("passing") and not self._has("forbids") else 2
         weak = bool(self._cues("weak")) or phrases("customs").at_start(self.head) > 0
         if self._has("scope"):  # "Make every change …": for all of a kind, so perhaps for good.
-            return 2 if weak else int(not self._subject and len(self.words) <= 120)
+            return 2 if weak else int(not self.subject and len(self.words) <= 120)
         return int(weak)
 
     # -- what it is ---------------------------------------------------------------------------------------------------
@@ -113,8 +152,8 @@ class _Sentence:
         """The sentence without an indirect question and without what a task says after a colon: those order nothing."""
         asked = min((start for start, _ in phrases("wonders").found(self.whole)), default=len(self.whole))
         words = self.whole[:asked]
-        before, colon, _ = words.partition(": ")
-        return before if colon and phrases("tasks").at_start(_head(before)) else words
+        colon = _COLON.search(words)
+        return words[: colon.start()] if colon and _given(words[: colon.start()]) else words
 
     @cached_property
     def head(self) -> str:
@@ -123,7 +162,7 @@ class _Sentence:
 
     @cached_property
     def _eastern(self) -> bool:
-        return any(char > _EASTERN for char in self.words[:40])
+        return any(char > _EASTERN and char != BLANK for char in self.words[:40])
 
     @cached_property
     def _denied(self) -> list[Span]:
@@ -139,13 +178,19 @@ class _Sentence:
         return any(start == self._start for start, _ in self._denied)
 
     @cached_property
-    def _asks(self) -> bool:
+    def asks(self) -> bool:
         plain = self.whole.rstrip(" .!\u3002\uff01)")
         return plain.endswith(("?", "\uff1f", *vocabulary("ending")))
 
     @cached_property
     def _reported(self) -> bool:
-        return self._has("reports") and not self._has("restates")
+        return not self._has("restates") and any(not self._adds(span) for span in phrases("reports").found(self.words))
+
+    def _adds(self, report: Span) -> bool:
+        """Whether somebody's words are only the reason that an order is given: "…, the tester says it is fragile"."""
+        before, after = self.words[: report[0]], self.words[report[1] :]
+        comma = _COMMA.search(before, max((stop for _, stop in self._cues("strong")), default=len(before)))
+        return comma is not None and not self._eastern and bool(before[comma.end() :].strip()) and after.count(" ") > 1
 
     @cached_property
     def _narrates(self) -> bool:
@@ -153,7 +198,7 @@ class _Sentence:
         return not self._restates and (phrases("narrators").at_start(self.head) > 0 or self._has("telling"))
 
     @cached_property
-    def _subject(self) -> bool:
+    def subject(self) -> bool:
         """Whether it begins with somebody or something that does the rest: no order does."""
         return phrases("subjects").at_start(self.head) > 0 and not self._restates
 
@@ -163,9 +208,11 @@ class _Sentence:
         return phrases("restates").at_start(self.head) > 0
 
     @cached_property
-    def _task(self) -> bool:
+    def task(self) -> bool:
         """Whether it orders one thing to be made or done now; what it says of that thing is no rule."""
-        return self._begins("tasks")
+        if not self._begins("tasks"):
+            return False
+        return all(self._describes(span) for span in phrases("refused").found(self.words))
 
     def _own(self, kind: str) -> bool:
         """Whether the person says what they themselves want or can't have."""
@@ -179,7 +226,7 @@ class _Sentence:
         if any(self._leads(span) for span in self._cues("orders")):
             return True
         barred = self._cues("barred")
-        if self._subject or len(self.words) > 200:
+        if self.subject or len(self.words) > 200:
             return any(self.words[:start].rstrip().endswith((":", ";")) for start, _ in barred)
         return bool(self._cues("negation")) or any(self._leads(span) for span in barred)
 
@@ -224,7 +271,14 @@ class _Sentence:
     def _describes(self, span: Span) -> bool:
         """Whether it stands in what a task says of its object: after a comma or a relative pronoun."""
         before = self.words[: span[0]]
-        return self._eastern or _COMMA.search(before) is not None or phrases("relative").inside(before)
+        if self._eastern or phrases("relative").inside(before):
+            return True
+        commas = list(_COMMA.finditer(before))
+        # ", and never touch …" is an order of its own.
+        return bool(commas) and before[commas[-1].end() :].partition(" ")[0] not in vocabulary("and")
+
+    def _addressed(self, span: Span) -> bool:
+        return phrases("addressed").inside(self._clause(span))
 
     def _clause(self, span: Span) -> str:
         """The words between the commas around it."""
@@ -236,7 +290,7 @@ class _Sentence:
         """Whether it stands at the beginning of the sentence or of a clause, so that nobody else is said to do it."""
         before = self.words[: span[0]].rstrip()
         first_words = self.words[self._start : span[0]]
-        if not first_words or (not self._subject and first_words.count(" ") <= 1):
+        if not first_words or (not self.subject and first_words.count(" ") <= 1):
             return True
         return _CLAUSE.search(before) is not None or before.rpartition(" ")[2].strip(",") in vocabulary("openers")
 
@@ -251,3 +305,10 @@ def _head(words: str) -> str:
             break
         head = rest
     return head
+
+
+def _given(before: str) -> bool:
+    """Whether these words, before a colon, ask for something to be made of what follows: "translate: …"."""
+    head, tasks = _head(before).strip(), phrases("tasks")
+    made = tasks.at_start(head) > 0 or head in tasks.by_word or phrases("given").at_start(head) > 0
+    return made and not phrases("notes_down").inside(before)

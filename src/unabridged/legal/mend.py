@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from unabridged.formats.base import Format, Message
+from unabridged.formats.reading import read_at
 from unabridged.legal import anthropic, anthropic_mend, gemini, openai_chat, openai_responses, strict
 from unabridged.legal.conversation import Conversation, says_nothing
 from unabridged.legal.pairing import first_user
@@ -22,20 +23,20 @@ CONTINUED = "Understood."
 class Reader:
     """Reads messages of one format, each only once."""
 
-    def __init__(self, fmt: Format) -> None:
+    def __init__(self, fmt: Format, known: Iterable[tuple[Message, View]] = ()) -> None:
         self.fmt = fmt
         # Kept with its message: an id is good only as long as its object lives.
-        self._known: dict[int, tuple[Message, View]] = {}
+        self._known: dict[int, tuple[Message, View]] = {id(pair[0]): pair for pair in known}
 
     def __call__(self, messages: Sequence[Message]) -> list[View]:
         """The view of each message."""
-        return [self.one(message) for message in messages]
+        return [self.one(message, index) for index, message in enumerate(messages)]
 
-    def one(self, message: Message) -> View:
-        """The view of this message."""
+    def one(self, message: Message, index: int = 0) -> View:
+        """The view of this message; one that can't be read is refused by its index."""
         known = self._known.get(id(message))
         if known is None:
-            known = self._known[id(message)] = (message, self.fmt.read(message))
+            known = self._known[id(message)] = (message, read_at(index, message, self.fmt))
         return known[1]
 
 

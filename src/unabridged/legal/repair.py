@@ -69,15 +69,17 @@ def repair(
     model: str | None = None,
     format: Format | str | None = None,  # noqa: A002 - the word every part uses for it
     pending: bool = False,
+    views: Sequence[View] = (),
 ) -> Repaired:
     """The conversation as the provider takes it, with as little changed as possible.
 
     Every message that no finding is about is the same object. Beside what `check` finds there are two findings that
     only mending makes: `bound-thinking`, where the model binds its thinking to what was mended before it, and
     `follow-up`, where a message had to change with its neighbour. `IllegalConversation` when it can't be mended.
+    `views` are what was read of the messages already, so that they need not be read again.
     """
     fmt = detect(messages) if format is None else format_named(format)
-    reader = Reader(fmt)
+    reader = Reader(fmt, zip(messages, views, strict=False))
     given = _conversation(messages, reader, provider or fmt.provider, model, pending=pending)
     findings = _findings(given)
     if not findings:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from math import ceil
 from typing import Literal, NamedTuple
@@ -155,6 +155,8 @@ _WIDE = re.compile(
 
 _REMEMBERED = 32_768
 _REMEMBERED_LENGTH = 24
+_SHORT = 48
+"""Characters of a text whose estimate is remembered: the names and lines of a summary are those of the one before."""
 
 
 class _Costs(dict[str, float]):
@@ -175,8 +177,15 @@ class _Costs(dict[str, float]):
 
 def estimate(text: str, family: Family = "unknown") -> int:
     """About how many tokens `text` is for this family; high rather than low, 0 only for the empty text."""
+    return _short(text, family) if len(text) <= _SHORT else _estimated(text, family)
+
+
+def _estimated(text: str, family: Family) -> int:
     pattern = _ASCII if text.isascii() else _WIDE
     return ceil(sum(map(_costs(family).__getitem__, pattern.findall(text))))
+
+
+_short = lru_cache(maxsize=_REMEMBERED // 2)(_estimated)
 
 
 @cache

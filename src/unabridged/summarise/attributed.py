@@ -14,7 +14,13 @@ from unabridged.ledger.languages import folded
 from unabridged.ledger.phrasing import bare, sentences
 from unabridged.summarise.evidence import Evidence, Said, content, only_forbidden, squeezed, wording
 
-QUOTED = re.compile(r"`[^`\n]*`|“([^“”\n]{1,2000})”|\"([^\"\n]{1,2000})\"|«([^«»\n]{1,2000})»|「([^「」\n]{1,2000})」")
+# Single marks quote only where one opens before a word and one closes behind it: an apostrophe does neither.
+QUOTED = re.compile(
+    r"`[^`\n]*`|[“„]([^“”„\n]{1,2000})[”“]|\"([^\"\n]{1,2000})\"|«([^«»\n]{1,2000})»|»([^«»\n]{1,2000})«"
+    r"|\u2039([^\u2039\u203a\n]{1,2000})\u203a|「([^「」\n]{1,2000})」|『([^『』\n]{1,2000})』"
+    r"|(?:(?<!\S)|(?<=[:\uff1a\u2014])|(?<=\s\())['\u2018\u201a](?=\w)(?!\d|(?:tis|twas|em|til|cause)\b)"
+    r"((?:[^'\u2018\u2019\u201a\n]|(?<=\w)['\u2019](?=\w)){1,2000})(?<=\S)['\u2019\u2018](?!\w)"
+)
 NOT_SAID = "[a quotation that was not found in what was said]"
 
 _REACH = 120
@@ -37,17 +43,36 @@ _ADJECTIVE = re.compile(r"\b(?:the|an|any|all|its|their|only|der|die|das|den|le|
 # "Confirmed that it works" reports; it is held to what was said, not to what was approved.
 _REPORTS = re.compile(r"\s*(?:,\s*)?(?:that|dass|que|qu')\b|\s*了?\s*[,\uff0c\uff1a:]")
 _CONFIRMS = re.compile(r"confirm|agree|accept|bestätig|akzept|accept|acept")
-_AGREES = re.compile(r"agree|d'accord|de acuerdo|einverstanden")
+_AGREES = re.compile(r"agree|d'accord|de acuerdo|einverstanden|vereinbar|abge|conv[ei]n|acord")
 # An approval that somebody has or gave; "user permission checks" is no such thing.
 _HELD = re.compile(
     r"'s?\s|\b(?:with|after|per|on|upon|following|given|under|has|had|got|gets?|received|obtained)\s+(?:\w+\s+){1,3}\Z"
 )
 _GIVEN = re.compile(
-    r"\s*(?:was|is|has been|had been)?\s*(?:given|received|obtained|granted|secured|confirmed)\b"
+    r"\s*:?\s*(?:was|is|has been|had been)?\s*(?:given|received|obtained|granted|secured|confirmed)\b"
+    r"|[^.;,]{0,60}\s(?:was|has been|had been)\s+(?:given|received|obtained|granted|secured)\b"
     r"|[^.;]{0,60}\b(?:erteilt|gegeben|gewährt)\b"
 )
 # Between a person and what they say stands little: "the user then explicitly asked".
 _LITTLE = re.compile(r"'?s?(?:[\s,]+(?:[\w'-]+ly|[\w'-]{1,6}|originally|repeatedly|initially)){0,3}[\s,]*")
+# "The user thought about it and now wants …": one person, two verbs.
+_AND = re.compile(r"\s[^.;:]{1,60}\band\s(?:(?:\w+ly|now|then|also|later)\s)?")
+# "X: approved", "Approved: X", "X was approved": by whom is not said; "orders are approved by a script" says it.
+_LABEL = re.compile(r"(?:[:\uff1a]|\s[-\u2013\u2014])\s*(?:fully |already |explicitly |now |déjà |ya )?\Z")
+_COLON = re.compile(r"\s*[:\uff1a\u2013\u2014]")
+_PREDICATE = re.compile(
+    r"(?<!\bthat )(?<!\bwhich )(?<!\bwho )\b"
+    r"(?:is|are|was|were|(?:has|have|had) been|ist|sind|wurden?|est|sont|(?:a|ont) été|fue|fueron|está|ha sido|es)\s+"
+    r"(?:\w+ly |now |also |already |bereits |déjà |ya )?\Z"
+)
+_TO_DO = re.compile(r"\b(?:approval|consent|permission|authori[sz]ation|go-ahead|green light|sign-off)\s+(?:to|for)\b")
+_MEANS = re.compile(
+    r"\s+(?:by|with|via|using|through|against|automatically|if|when|unless|only|until|von|vom|par|por)\b"
+)
+_OPEN = re.compile(
+    r"\b(?:if|once|until|unless|whether|when|before|pending|await\w*|should|must|nothing|nobody|nichts|niemand|rien|personne|nada|nadie|sobald|wenn|falls|bis|ob|si|dès|quand"
+    r"|cuando|hasta)\b"
+)
 
 
 class Attribution(NamedTuple):
@@ -74,6 +99,8 @@ def attributed(unit: str) -> Attribution | None:
     for kind in ("tell", "wish"):
         for verb in wording(kind).finditer(words):
             person = _before(words, verb)
+            if verb[0] == "待っ" and person is not None and words[person[1]] not in "はが":
+                continue  # what is waited for is the user's
             if person is not None and (_eastern(words, verb) or _near(words[person[1] : verb.start()], person, words)):
                 return Attribution("instruction", *verb.span())
     return None
@@ -115,8 +142,12 @@ def _before(words: str, verb: re.Match[str]) -> tuple[int, int] | None:
 
 
 def _behind(words: str, verb: re.Match[str]) -> tuple[int, int] | None:
-    """The person named behind the verb: "approved by the user"."""
-    for by in wording("by").finditer(words, verb.end(), min(len(words), verb.end() + 40)):
+    """The person named behind the verb: "approved by the user", "agreed with the user"."""
+    reach = verb.end(), min(len(words), verb.end() + 40)
+    found = list(wording("by").finditer(words, *reach))
+    if _AGREES.match(verb[0]):
+        found += wording("with").finditer(words, *reach)
+    for by in found:
         person = wording("person").search(words, by.end(), by.end() + 24)
         if person is not None and not _ANYBODY.search(words[: person.start()][-24:]):
             return person.span()
@@ -125,8 +156,37 @@ def _behind(words: str, verb: re.Match[str]) -> tuple[int, int] | None:
 
 def _near(between: str, person: tuple[int, int], words: str) -> bool:
     """Whether what stands between a person and the verb is little; German puts much there, and its verb last."""
-    little = _LITTLE.fullmatch(between) is not None
+    little = _LITTLE.fullmatch(between) is not None or _AND.fullmatch(between) is not None
     return little or re.match(r"(?:be)?nutzer|anwender|kund|auftrag", words[person[0] :]) is not None
+
+
+def granted(unit: str) -> Attribution | None:
+    """The approval that the sentence states without saying whose; None when it states none, or denies or awaits it."""
+    words = QUOTED.sub(lambda quoted: "_" * len(quoted[0]), folded(unit))
+    if words.rstrip().endswith(("?", "\uff1f")):
+        return None
+    for verb in wording("granted").finditer(words):
+        before, behind = words[: verb.start()], words[verb.end() :]
+        if wording("deny").search(before[-60:]) or _OPEN.search(before[-80:]):
+            continue
+        if _states(before, verb[0], behind) or _eastern(words, verb):
+            return Attribution("approval", *verb.span())
+    return None
+
+
+def _states(before: str, verb: str, behind: str) -> bool:
+    """Whether the participle is what the sentence says, and not a word in it."""
+    if re.match(r"(?:granted|erteilt|accord|conced|otorg)", verb) and not wording("approval").search(before):
+        return False
+    if re.match(r"(?:obtained|received|secured)", verb) and not _TO_DO.search(before):
+        return False
+    if not re.search(r"\w", before):
+        return _COLON.match(behind) is not None
+    if not re.search(r"\w", behind) and _LABEL.search(before):
+        return True
+    if verb.startswith("auth") and re.match(r"\s+to\b", behind) and not wording("other").search(before):
+        return False  # an account that may read a bucket
+    return _PREDICATE.search(before) is not None and _MEANS.match(behind) is None
 
 
 def _eastern(words: str, verb: re.Match[str]) -> bool:
@@ -139,7 +199,7 @@ def _eastern(words: str, verb: re.Match[str]) -> bool:
 def claimed(unit: str) -> frozenset[str]:
     """The content words of the sentence, without those that only attribute it."""
     words = folded(bare(unit.replace(NOT_SAID, " ").strip()))
-    for kind in ("approve", "approval", "tell", "person"):
+    for kind in ("approve", "approval", "granted", "tell", "person"):
         words = wording(kind).sub(" ", words)
     return content(words)
 
@@ -177,6 +237,19 @@ def supported(words: frozenset[str], people: Sequence[Said], unit: str = "") -> 
         len(words & (said.words | said.question)) >= need
         and (forbids or bool(said.question) or not only_forbidden(said, words))
         for said in people
+    )
+
+
+def lifts(unit: str, people: Sequence[Said]) -> bool:
+    """Whether the sentence says that something may be done which people only forbade."""
+    if wording("lifted").search(folded(unit)) is None:
+        return False
+    words = claimed(unit)
+    about = [(len(words & (said.words | said.question)), said) for said in people]
+    most = max((number for number, _ in about), default=0)
+    best = [said for number, said in about if number == most]
+    return (
+        most > 0 and 2 * most >= len(words) and all(not said.question and only_forbidden(said, words) for said in best)
     )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 
 from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, added
+from unabridged.errors import SummaryFailed
 from unabridged.measure.calibrate import Usage
 from unabridged.messages import View
 from unabridged.summarise.chunking import Block, Chunks, Live, calls_bound, make_chunks
@@ -23,7 +24,7 @@ from unabridged.summarise.evidence import Evidence
 from unabridged.summarise.instructions import Question
 from unabridged.summarise.language import NAMES
 from unabridged.summarise.shown import marks
-from unabridged.summarise.standing import split_rules
+from unabridged.summarise.standing import NO_RULE, split_rules, unsaid_rules
 from unabridged.summarise.verify import Expected, Problem, impossible, problems, visible
 
 __all__ = ["Ask", "AskFailed", "Block", "Live", "Rejected", "Reply", "Summary", "calls_bound", "summarise"]
@@ -37,6 +38,8 @@ MOST_LISTED = 40
 """Claims that are listed one by one when a summary was mended."""
 
 _TOO_LONG = frozenset({"over-budget", "not-smaller"})
+_NO_ROOM = frozenset({"cut-off", "empty", "reasoning-only"})
+"""What becomes of the reply of a model that thinks first and has no room for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ def summarise(block: Block) -> Generator[Ask, Reply, Summary]:
     asks, twice at most; any other ends the summary.
     """
     tally = _Tally()
+    refused: SummaryFailed
     for _ in range(SHRINKS + 1):
         work = _Work(block, make_chunks(block), tally)
         try:
@@ -93,6 +97,12 @@ def summarise(block: Block) -> Generator[Ask, Reply, Summary]:
                 raise
             refused = failed
             block = _smaller(block, failed.overflow.limit, tally)
+            continue
+        except Rejected as rejected:
+            if not (work.plan.tight and _NO_ROOM & set(rejected.problems)):
+                raise
+            tally.notes[f"asked again apart: {work.plan.reserve:,} tokens were too few for the reply"] = None
+            refused, block = rejected, replace(block, mode="standalone")
             continue
         return Summary(
             mended.text,
@@ -209,7 +219,8 @@ class _Work:
         text = within(mended.text, block.budget, block.count)
         if not text:
             raise self._rejected([Problem("unfaithful", "nothing in the reply was found in the conversation")])
-        return Mended(text, mended.findings)
+        unsaid = (Finding("instruction", rule, NO_RULE) for rule in unsaid_rules(self.tally.rules, evidence))
+        return Mended(text, (*mended.findings, *unsaid))
 
     def _put_right(self, draft: str, faults: Sequence[str]) -> Generator[Ask, Reply, str]:
         """What the model makes of the draft once it is told what does not hold; "" when that is no use."""
@@ -243,7 +254,7 @@ class _Work:
         return second, key
 
     def _suffix(self, fault: str) -> tuple[Ask, str]:
-        live = self.block.live
+        live = self.plan.live
         if live is None:
             raise ValueError("a suffix needs the live prompt: set live")
         question = self.plan.wording.suffix(tokens=self.plan.goal, kept=live.kept, ledger=self.plan.ledger, fault=fault)

@@ -37,6 +37,14 @@ class Live:
     tools: Any = None
     kept: int = 0
     """How many of the newest messages stay after the compaction."""
+    tail: int = 0
+    """What those take."""
+
+    def older(self) -> Live:
+        """The prompt up to what stays: a beginning of it, which a provider's cache serves as well."""
+        if not 0 < self.kept < len(self.messages):
+            return self
+        return replace(self, messages=self.messages[: -self.kept], tokens=self.tokens - self.tail, kept=0, tail=0)
 
 
 @dataclass(frozen=True)
@@ -87,10 +95,18 @@ class Chunks:
     chunks: list[list[Piece]]
     ledger: str
     wording: Wording
-    suffix: bool = False
+    live: Live | None = None
+    """What is asked behind, if it is asked as a suffix."""
+    tight: bool = False
+    """Whether the reply behind it got less room than one apart would."""
     single: bool = False
     prior_note: str = ""
     """The earlier prose as the first of the notes, when there are chunks."""
+
+    @property
+    def suffix(self) -> bool:
+        """Whether it is asked behind the live prompt."""
+        return self.live is not None
 
     def folds(self, sizes: Sequence[int]) -> list[list[int]]:
         """Notes of these sizes, by their places, in runs that fit into one fold each."""
@@ -126,9 +142,9 @@ def make_chunks(block: Block) -> Chunks:
         reserve, goal, min(reserve * 4 // 5, fold_room // FAN_IN - FRAME), fold_room, [shown], ledger, wording
     )
     if block.mode == "suffix" and block.live is not None:
-        tail = wording.suffix(tokens=goal, kept=block.live.kept, ledger=ledger, fault=_FAULT)
-        if block.live.tokens <= room(tail):
-            return replace(plan, suffix=True)
+        for live in (block.live, block.live.older()):
+            if behind := _behind(plan, block, live):
+                return behind
     if total <= single_room:
         return replace(plan, single=True)
     shown = _shown(block, chunk_room)
@@ -138,6 +154,27 @@ def make_chunks(block: Block) -> Chunks:
         shown = [*pieces([summary], [-1], count, chunk_room), *shown]
         prior = ""
     return replace(plan, chunks=packed(shown, chunk_room), prior_note=prior)
+
+
+def _behind(plan: Chunks, block: Block, live: Live) -> Chunks | None:
+    """The plan for one ask behind this prompt; None without room there for half of what the prose may take.
+
+    Near the trigger little room is left. What is kept elsewhere anyway gives way before the reply does.
+    """
+    count, window = block.count, block.window
+    bare = plan.wording.suffix(tokens=plan.goal, kept=live.kept, fault=_FAULT)
+    left = window - window // 20 - live.tokens - count(bare.text)
+    if left < max(FEWEST, block.budget // 2):
+        return None
+    reply = min(plan.reserve, max(min(block.budget * 5 // 4, left), left - count(plan.ledger)))
+    return replace(
+        plan,
+        reserve=reply,
+        goal=min(block.budget, reply) * 4 // 5,
+        ledger=_head(plan.ledger, left - reply - FRAME, count),
+        live=live,
+        tight=reply < plan.reserve,
+    )
 
 
 def _shown(block: Block, room: int) -> list[Piece]:
@@ -164,8 +201,13 @@ def _head(text: str, room: int, count: Callable[[str], int]) -> str:
 
 
 def calls_bound(block: Block) -> int:
-    """The most model calls that a summary of the block takes: two for each chunk and for each fold."""
+    """The most model calls that a summary of the block takes: two for each chunk and for each fold.
+
+    A reply that was cut off where there was little room for it is asked for once more, apart.
+    """
     plan = make_chunks(block)
+    if plan.tight:
+        return 2 + calls_bound(replace(block, mode="standalone"))
     if plan.suffix or plan.single:
         return 2
     asks = len(plan.chunks)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.languages import folded
+from unabridged.ledger.moves import asks_back
 from unabridged.ledger.phrasing import sentences
-from unabridged.ledger.requests import asks_back
 from unabridged.messages import View
 from unabridged.summarise.language import language_of
 
@@ -67,6 +67,11 @@ def flags() -> list[str]:
 def squeezed(text: str) -> str:
     """The text as quotations are looked for in it: lower case, straight apostrophes, single spaces."""
     return " ".join(text.replace("\u2019", "'").replace("\u2018", "'").lower().split())
+
+
+def unmarked(quotation: str) -> str:
+    """A quotation as it is looked for: squeezed, without the marks at its ends."""
+    return squeezed(quotation).strip(".,;:!?… 。\uff01\uff1f")
 
 
 _LONGEST, _READ = 40, 60_000
@@ -209,9 +214,30 @@ class Evidence:
         lines = (line for line in self.data if wording("person").search(line) and wording("approve").search(line))
         return bool(words) and any(words <= content(line) for line in lines)
 
+    def reports_approval(self, words: frozenset[str]) -> bool:
+        """Whether a tool's answer tells of an approval, of nobody in the conversation, and has most of these words."""
+        for view in (*self.views, *self.beside):
+            for text in (folded(answer.text[:_READ]) for answer in view.answers):
+                known = sum(word in text for word in words) * 5 >= len(words) * 3
+                lines = (line for line in text.splitlines() if known and wording("approve").search(line))
+                if any(wording("person").search(line) is None for line in lines):
+                    return True
+        return False
+
+    @cached_property
+    def talk(self) -> frozenset[str]:
+        """The content words of all that people and the assistant said, and of the earlier prose."""
+        told = [view.text[:_READ] for view in (*self.views, *self.beside) if view.origin == "model"]
+        words = (content(text) for text in (*told, self.prior, self.also))
+        return frozenset().union(*words, *(said.words for said in self.people))
+
     def said(self, quotation: str) -> bool:
         """Whether one person's turn holds these squeezed words."""
         return any(quotation in text for text in self.spoken)
+
+    def quotes(self, said: str) -> bool:
+        """Whether one person's turn, or the earlier prose, has these words, whatever marks stand around them."""
+        return self.said(unmarked(said)) or unmarked(said) in self.earlier
 
     def holds(self, name: str) -> bool:
         """Whether a path, identifier, number or address stands anywhere, as a whole or put together of two parts."""

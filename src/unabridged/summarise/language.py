@@ -22,7 +22,9 @@ _COMMON = {
     "cs": "že jsem jsou není ale jako nebo který která které pro když také jen byl bylo aby může tak tento",
     "da": "og er ikke jeg det at på til af med har som også blev være hvad fra efter eller bliver nogle skal hvis",
     "de": "und der die das ist nicht ich ein eine mit auf für sich den dem auch wird wurde aber oder wenn nach bei",
-    "en": "the and of to is that it was for with this are not but have from they which you has were been will would",
+    # The last few are words elsewhere too: they keep English notes in a telegram's style from being taken for Finnish.
+    "en": "the and of to is that it was for with this are not but have from they which you has were been will would "
+    "on no do as i at if",
     "es": "el los las una que y en del por con para se no es como pero más fue este esta también cuando hay muy",
     "fi": "on ja ei että se oli kun mutta myös tai niin ovat jos sitä tämä olen joka vain ole nyt hän kuin voi",
     "fr": "le les des est pas une et dans que pour qui sur avec plus au ce il sont mais du cette été aux nous vous",

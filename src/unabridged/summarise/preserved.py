@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from unabridged.ledger.languages import labels
 from unabridged.ledger.phrasing import fenced
 from unabridged.messages import View
 from unabridged.shorten import head_and_tail
@@ -33,19 +34,20 @@ def preserve_user_messages(
     *,
     still_open: Collection[int] = (),
     turns: Sequence[int] = (),
+    language: str = "",
 ) -> Preserved:
     """People's messages, newest first up to `budget` tokens; the newest that does not fit is cut to head and tail.
 
     Summary turns, observations and host notes are nobody's words and stay out. `still_open` are the indices of what
     people still wait for (`requests.open_indices`); everything else is labelled finished. Rendered oldest first.
     """
-    numbers = turns or range(len(views))
+    numbers, words = turns or range(len(views)), labels(language)
     asked = [i for i, view in enumerate(views) if view.is_request and view.text.strip()]
     entries: dict[int, str] = {}
     shortened: list[int] = []
     left = budget
     for i in reversed(asked):
-        label = f"[{numbers[i]}] {'open' if i in still_open else 'finished, do not redo'}:"
+        label = f"[{numbers[i]}] {words['is_open' if i in still_open else 'is_finished']}:"
         entry = f"{label}\n{fenced(views[i].text)}"
         size = count(entry) + 1
         if size > left:

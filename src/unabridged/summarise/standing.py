@@ -6,34 +6,48 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from unabridged.ledger.entries import Ledger, Rule, bounded
+from unabridged.ledger.entries import Ledger, Rule
+from unabridged.ledger.lifting import lift
 from unabridged.ledger.phrasing import bare, sentences
-from unabridged.ledger.rules import find_rules, lift, merged, own_sentences
+from unabridged.ledger.ranking import bounded
+from unabridged.ledger.rules import find_rules, merged
+from unabridged.ledger.spoken import own_sentences
 from unabridged.ledger.stated import LIMIT, imparts, strength
 from unabridged.messages import View
+from unabridged.summarise.evidence import Evidence, squeezed
+from unabridged.summarise.headings import under
 from unabridged.summarise.language import language_of
 
 MOST = 24
 """Rules that one summary may add."""
 SHORTEST, LONGEST = 6, 16_000
 """Characters of one rule at least, and of all that a reply lists."""
+NO_RULE = "listed as a rule and said by no person, left out"
 _KNOWN = frozenset({"en", "de", "fr", "es", "zh", "ja"})
 """Languages whose rules are recognised by their wording: there, a sentence without any is doubtful."""
 
-_SECTION = re.compile(
-    r"^#{1,6}[ \t]*\**Standing rules\**:?[ \t]*$\n?(?P<rules>.*?)(?=^#{1,6}[ \t]|\Z)",
-    re.MULTILINE | re.DOTALL | re.IGNORECASE,
-)
+_TITLE = re.compile(r"#{1,6}[ \t]*\**Standing rules\**:?\**[ \t]*", re.IGNORECASE)
 _LISTED = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])?[ \t]*(?:\[\d+\][ \t]*)?(.*)$", re.MULTILINE)
 _MARKS = "\"'`\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d*_ \t"
 _GAP = re.compile(r"\s+")
+_GAPS = re.compile(r"\n{3,}")
 
 
 def split_rules(text: str) -> tuple[str, tuple[str, ...]]:
-    """A reply without its list of standing rules, and the sentences listed there."""
-    sections = [section["rules"][:LONGEST] for section in _SECTION.finditer(text)]
-    listed = [line.rstrip() for section in sections for line in _LISTED.findall(section)]
-    return (_SECTION.sub("", text).strip() if listed else text), tuple(line for line in listed if line.strip(_MARKS))
+    """A reply without its list of standing rules, and the sentences listed there; what follows the list stays."""
+    lines = text.split("\n")
+    sections = [under(lines, i) for i, line in enumerate(lines) if _TITLE.fullmatch(line)]
+    below = ("\n".join(lines[i] for i in section[1:])[:LONGEST] for section in sections)
+    listed = tuple(line.rstrip() for rules in below for line in _LISTED.findall(rules) if line.strip(_MARKS))
+    gone = {i for section in sections for i in section}
+    rest = "\n".join(line for i, line in enumerate(lines) if i not in gone)
+    return (_GAPS.sub("\n\n", rest).strip() if listed else text), listed
+
+
+def unsaid_rules(listed: Iterable[str], evidence: Evidence) -> tuple[str, ...]:
+    """Those of the sentences that no person said: they are in no ledger, and the receipt tells of them."""
+    whole = (sentence for line in listed for sentence in sentences(line.strip(_MARKS)))
+    return tuple(sentence for sentence in whole if not evidence.said(squeezed(_plain(sentence))))
 
 
 def found_rules(listed: Iterable[str], views: Sequence[View], turns: Sequence[int]) -> tuple[Rule, ...]:
@@ -44,7 +58,7 @@ def found_rules(listed: Iterable[str], views: Sequence[View], turns: Sequence[in
     wanted = {_plain(sentence) for line in listed for sentence in sentences(line.strip(_MARKS))}
     rules: dict[str, Rule] = {}
     for i, view in enumerate(views):
-        for said, plain, _ in own_sentences(view.text) if view.is_request else ():
+        for said, plain, *_ in own_sentences(view.text) if view.is_request else ():
             meant = strength(plain) > 0 or imparts(plain)
             if SHORTEST <= len(said) <= LIMIT and meant and _plain(said) in wanted and len(rules) < MOST:
                 rules.setdefault(said, Rule(turns[i], said, _strength(turns[i], said, view.text)))

@@ -183,10 +183,18 @@ def _over_budget(text: str, expected: Expected) -> Problem | None:
 
 def _wrong_language(text: str, expected: Expected) -> Problem | None:
     found = language_of([text]) if expected.language else ""
-    if found and found != expected.language:
+    if found and found != expected.language and not _mostly(text, expected.language, found):
         wanted, have = (NAMES.get(code, f"{code} script") for code in (expected.language, found))
         return Problem("wrong-language", f"the reply is in {have}; the conversation is in {wanted}")
     return None
+
+
+def _mostly(text: str, language: str, other: str) -> bool:
+    """Whether the text is in this language but for a few lines of the other, which may be people's own words."""
+    lines = {line: language_of([line]) == other for line in text.splitlines()}
+    rest = [line for line, foreign in lines.items() if not foreign]
+    few = 4 * sum(len(line) for line, foreign in lines.items() if foreign) <= sum(map(len, rest))
+    return few and language_of(rest) == language
 
 
 _CONTENT = (_error_text, _restated, _repetitive, _not_smaller, _over_budget, _wrong_language)

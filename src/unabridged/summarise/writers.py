@@ -24,8 +24,11 @@ class Writers:
     asker: Asker | None = None
     own: bool = False
 
-    def asked(self, job: Job, settings: Settings, limits: Limits, kept: int) -> Asked | None:
-        """How to ask now; None without a model. `SummaryFailed` while a model that failed is left alone."""
+    def asked(self, job: Job, settings: Settings, limits: Limits, kept: int, factor: float = 1.0) -> Asked | None:
+        """How to ask now; None without a model. `SummaryFailed` while a model that failed is left alone.
+
+        `factor` is what the agent's provider taught about the meter; it holds for the summariser if that is the agent.
+        """
         if self.asker is None:
             return None
         if (seconds := self.asker.rest_left) > 0:
@@ -36,9 +39,11 @@ class Writers:
         if suffix and self.asker.takes_live(job.format.name):
             from unabridged.summarise.chunking import Live  # noqa: PLC0415 - only callers with a model pay for it
 
-            live = Live(job.messages, job.estimate, job.system, job.tools, kept)
+            tail = sum(job.sizes[len(job.sizes) - kept :])
+            live = Live(job.messages, job.estimate, job.system, job.tools, kept, tail)
+        window = info.window if info else limits.window
         return Asked(
-            window=info.window if info else limits.window,
+            window=int(window / factor) if suffix else window,
             name=self.asker.name,
             instruction=settings.instruction,
             max_input=settings.max_input,

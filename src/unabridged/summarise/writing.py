@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from unabridged.ledger.entries import Ledger, decisions
+from unabridged.ledger.entries import Ledger
 from unabridged.ledger.extract import extract
-from unabridged.ledger.gather import gather
+from unabridged.ledger.gather import gather, language_of
 from unabridged.ledger.languages import labels
 from unabridged.ledger.merge import merge
 from unabridged.ledger.phrasing import fenced, quote
-from unabridged.ledger.render import render
+from unabridged.ledger.ranking import decisions
+from unabridged.ledger.render import between, render
 from unabridged.ledger.requests import open_indices
 from unabridged.ledger.sayings import is_talk
 from unabridged.messages import View
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 PROSE = 0.5
 """The share of a summary turn that a model's prose may take; the ledger gets what is left."""
-DECIDED = 0.06
-"""The share for what was decided, in the assistant's words: a model may forget to tell it."""
+DECIDED = (0.05, 0.12)
+"""The share for what was decided, in the assistant's words, of a small and of a large turn: a model may forget it."""
 EARLIER, EARLIER_ANEW = 16, 4
 """The share of the summariser's window, one in so many, for the prose of earlier rounds; and when it begins anew."""
 PRESERVED = 0.25
@@ -35,7 +36,6 @@ PRESERVED = 0.25
 PRESERVED_OF_TALK = 0.06
 """The same where nothing is done: there the ledger carries what tells most of all that was said, not of the newest."""
 
-OWN_WORDS = "## The user's newest messages among these (verbatim)"
 PINNED = "## Pinned by the host (verbatim, always holds)"
 
 
@@ -55,6 +55,8 @@ class Told:
     count: Callable[[str], int]
     preserve: int
     """The most tokens for people's own words."""
+    prose: int
+    """Of how many tokens a model's prose may take its share: where people only talk, the more is for their words."""
     state: str = ""
     """The host's state, ready to be shown."""
     beside: Sequence[View] = ()
@@ -107,10 +109,11 @@ def by_rule(told: Told) -> Written:
         turns=whole.turns if whole else told.turns,
         answered=told.answered,
         kept=told.kept,
-        budget=told.budget - told.count(said) - told.count(told.state),
+        budget=told.budget - told.count(said.text) - told.count(told.state),
         count=told.count,
+        spoken=said.turns,
     )
-    text = _joined(made.text, said, told.state)
+    text = _joined(made.text, said.text, told.state)
     return Written(text, made.ledger, notes=_left_out(made.left_out), rounds=_rounds(told))
 
 
@@ -121,17 +124,18 @@ def with_model(told: Told, asked: Asked) -> Generator[Ask, Reply, Written]:
 
     ledger = _ledger(told)
     said = _own_words(told)
-    decided = _decided(ledger, int(told.budget * DECIDED), told.count)
-    room = told.budget - sum(told.count(part) for part in (said, decided, told.state))
-    carried = render(ledger, room - int(room * PROSE), told.count, kept=told.kept, story=False)
-    summary = yield from summarise(_block(told, asked, ledger, int(room * PROSE), _joined(carried.text, decided)))
+    decided = _decided(ledger, int(told.budget * between(DECIDED, told.budget)), told.count)
+    room = told.budget - sum(told.count(part) for part in (said.text, decided, told.state))
+    most = int(min(room, told.prose) * PROSE)
+    carried = render(ledger, room - most, told.count, kept=told.kept, story=False, spoken=said.turns)
+    summary = yield from summarise(_block(told, asked, ledger, most, _joined(carried.text, decided)))
     read = told.whole or Whole(list(told.views), list(told.turns))
     ledger = with_rules(ledger, found_rules(summary.rules, read.views, read.turns))
     prose = f"## Summary by a model (its own words, not the user's)\n{summary.text.strip()}"
-    left = render(ledger, room - told.count(prose), told.count, kept=told.kept, story=False)
+    left = render(ledger, room - told.count(prose), told.count, kept=told.kept, story=False, spoken=said.turns)
     notes = (*summary.notes, *(f"not checked, the model can't tell: {what}" for what in summary.checks_impossible))
     return Written(
-        _joined(left.text, decided, said, prose, told.state),
+        _joined(left.text, decided, said.text, prose, told.state),
         ledger,
         summary.text,
         ", ".join(summary.models) or asked.name,
@@ -153,9 +157,8 @@ def _decided(ledger: Ledger, room: int, count: Callable[[str], int]) -> str:
     heading = f"## {labels(ledger.language)['notes']}"
     for note in decisions(ledger):
         line = f"- [{note.turn}] {quote(note.text)}"
-        if count("\n".join([heading, *(text for _, text in lines), line])) > room:
-            break
-        lines.append((note.turn, line))
+        if count("\n".join([heading, *(text for _, text in lines), line])) <= room:
+            lines.append((note.turn, line))
     return "\n".join([heading, *(text for _, text in sorted(lines))]) if lines else ""
 
 
@@ -206,21 +209,33 @@ def _block(told: Told, asked: Asked, ledger: Ledger, budget: int, carried: str) 
     return replace(block, prior=prior or told.prior_prose, mode="standalone", live=None)
 
 
-def _own_words(told: Told) -> str:
+class _Spoken(NamedTuple):
+    """People's own words as a part of the summary turn, and the turns that it holds."""
+
+    text: str = ""
+    turns: frozenset[int] = frozenset()
+
+
+def _own_words(told: Told) -> _Spoken:
     """People's messages among what goes, word for word, newest first as far as they fit, labelled open or finished."""
     budget = min(told.preserve, int(told.budget * (PRESERVED_OF_TALK if _mere_talk(told) else PRESERVED)))
     others = [i for i, turn in enumerate(told.turns) if turn not in told.kept]
     if budget <= 0 or not others:
-        return ""
+        return _Spoken()
     still_open = set(open_indices(told.views))
+    language = language_of(told.whole.views) if told.whole else language_of(told.views, told.prior)
+    heading = f"## {labels(language)['own_words']}"
     words = preserve_user_messages(
         [told.views[i] for i in others],
-        budget - told.count(OWN_WORDS),
+        budget - told.count(heading),
         told.count,
         still_open=[place for place, i in enumerate(others) if i in still_open and not told.answered],
         turns=[told.turns[i] for i in others],
-    ).text
-    return f"{OWN_WORDS}\n{words}" if words else ""
+        language=language,
+    )
+    if not words.text:
+        return _Spoken()
+    return _Spoken(f"{heading}\n{words.text}", frozenset(told.turns[others[i]] for i in words.whole))
 
 
 def _mere_talk(told: Told) -> bool:

@@ -3,14 +3,15 @@
 `from unabridged.adapters.langchain import SummarizationMiddleware`
 
 The modules, in reading order: `middleware`, `compactors` (the engine, one for each model), `state` (how a graph's
-state follows), `format` and `blocks` (LangChain's messages), `legal`, `model` (chat models as summarisers),
-`arguments`, `telling` (events), `tools`, `factories`, `manual`.
+state follows), `host` (what it tells in a summary turn), `format` and `blocks` (LangChain's messages), `legal`, `model`
+(chat models as summarisers), `arguments`, `telling` (events), `tools`, `factories`, `manual`.
 """
 
 from __future__ import annotations
 
 from unabridged.adapters.langchain.factories import create_agent, create_deep_agent
 from unabridged.adapters.langchain.format import LangChain
+from unabridged.adapters.langchain.host import todos
 from unabridged.adapters.langchain.manual import acompact, areplay, aundo, compact, replay, undo
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.adapters.langchain.model import summariser_of
@@ -30,5 +31,6 @@ __all__ = [
     "history_tools",
     "replay",
     "summariser_of",
+    "todos",
     "undo",
 ]

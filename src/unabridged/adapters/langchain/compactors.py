@@ -14,12 +14,13 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from unabridged.adapters.langchain.artifacts import archivable
 from unabridged.adapters.langchain.format import FORMAT
+from unabridged.adapters.langchain.host import about
 from unabridged.archive import codec, open_archive
 from unabridged.archive.protocol import Archive
-from unabridged.asking.overflow import Overflow
-from unabridged.engine import Compaction, Compactor, application
+from unabridged.engine import Compaction, Compactor
 from unabridged.events import Event
 from unabridged.measure.meter import Meter
+from unabridged.namespace import application
 from unabridged.settings import Settings, triggers
 
 UNKNOWN_WINDOW = 200_000
@@ -81,7 +82,6 @@ class Compactors:
             self._shared["counter"] = counter_of(counter)
         self._lock = threading.Lock()
         self._made: dict[tuple[str | None, int | None, bool], Compactor] = {}
-        self._learned: dict[str | None, int] = {}
         self._schemas: dict[tuple[int, ...], tuple[list[Any], list[Any]]] = {}
 
     def get(self, agent: str | None, window: int | None, recall: bool = False) -> Compactor:
@@ -90,9 +90,6 @@ class Compactors:
         With `recall` the agent has the tools to follow a reference, so summaries and stubs have some.
         """
         known = self.window or window
-        learned = self._learned.get(agent)
-        if learned is not None:
-            known = min(known or learned, learned)
         with self._lock:
             compactor = self._made.get((agent, known, recall))
             if compactor is None:
@@ -103,16 +100,6 @@ class Compactors:
         settings = self.settings or Settings(**(UNKNOWN if window is None else KNOWN))
         settings = replace(settings, recall=True) if recall else settings
         return Compactor(agent=agent, window=window or assumed_window(settings), settings=settings, **self._shared)
-
-    def learn(self, agent: str | None, compactor: Compactor, fitted: Compaction, overflow: Overflow) -> None:
-        """The provider said "too long": from now on the window is what it told, or clearly less than what was sent.
-
-        Where it told how many tokens it counted, its limit is taken in our own count.
-        """
-        limit = overflow.limit or compactor.limits.window
-        sent = max(fitted.tokens_after, 1)
-        limit = int(limit * min(1.0, sent / overflow.requested)) if overflow.requested else limit
-        self._learned[agent] = max(512, min(limit, int(sent * 0.8)))
 
     def schemas(self, tools: Sequence[Any], response_format: Any = None) -> list[Any]:
         """The tools as a provider is shown them; the same list as long as the tools are the same."""
@@ -144,16 +131,30 @@ class Call:
     thread: str | None
     fixed: Fixed = Fixed()
     force: bool = False
+    values: Any = None
+    """Those of the graph's state."""
 
     def __call__(self) -> Compaction:
         """The answer."""
         given = archivable(self.compactor, self.thread, self.messages)
-        return self._read(given, self._method("")(given, **self._named))
+        with about(self.values):
+            return self._read(given, self._method("")(given, **self._named))
 
     async def later(self) -> Compaction:
         """The same without blocking the event loop."""
         given = archivable(self.compactor, self.thread, self.messages)
-        return self._read(given, await self._method("a")(given, **self._named))
+        with about(self.values):
+            return self._read(given, await self._method("a")(given, **self._named))
+
+    def shorter(self, fitted: Compaction, error: Exception) -> Compaction:
+        """The answer to a model that refused the first one as too long; the error itself where that is no shorter."""
+        with about(self.values):
+            return _changed(self.compactor.overflowed(fitted, error), error)
+
+    async def shorter_later(self, fitted: Compaction, error: Exception) -> Compaction:
+        """The same without blocking the event loop."""
+        with about(self.values):
+            return _changed(await self.compactor.aoverflowed(fitted, error), error)
 
     def _method(self, prefix: str) -> Any:
         return getattr(self.compactor, f"{prefix}{'compact' if self.force else 'fit'}")
@@ -164,6 +165,12 @@ class Call:
 
     def _read(self, given: list[BaseMessage], done: Compaction | None) -> Compaction:
         return done or Compaction(given, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
+
+
+def _changed(again: Compaction, error: Exception) -> Compaction:
+    if not again.changed:
+        raise error
+    return again
 
 
 def assumed_window(settings: Settings) -> int:

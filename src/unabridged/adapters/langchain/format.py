@@ -29,7 +29,8 @@ from unabridged.adapters.langchain.blocks import (
     with_call_text,
 )
 from unabridged.adapters.langchain.legal import WIRE
-from unabridged.formats.base import Edit, Message, Slot, as_json
+from unabridged.formats.base import Edit, Message, Slot, Unreadable, as_json, listed, word
+from unabridged.formats.parts import CONTENT
 from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
 
 SOURCE = "lc_source"
@@ -56,6 +57,8 @@ class LangChain:
 
     def read(self, message: Message) -> View:
         """What the message says."""
+        if not isinstance(message, BaseMessage):
+            raise Unreadable("", message, "a message of LangChain's")
         text, media, calls_in_content = _read_content(message.content)
         if isinstance(message, ToolMessage):
             answer = Answer(message.tool_call_id, text, message.status == "error")
@@ -145,8 +148,10 @@ def _read_content(content: Any) -> tuple[str, tuple[Media, ...], tuple[Call, ...
     texts: list[str] = []
     media: list[Media] = []
     calls: list[Call] = []
-    for block in content:
-        if isinstance(block, dict) and block.get("type") in CALLS:
+    for number, block in enumerate(listed(content, "content", CONTENT)):
+        if not isinstance(block, str | dict):
+            raise Unreadable(f"content[{number}]", block, "a text or a dict")
+        if isinstance(block, dict) and word(block, "type") in CALLS:
             calls.append(read_call_block(block))
             continue
         read = read_block(block)

@@ -27,6 +27,8 @@ def _join(pieces: Sequence[Piece], _: Sequence[Message]) -> list[Message]:
 def _with_calls(message: AIMessage, ids: Sequence[str | None]) -> AIMessage | None:
     """The message with these ids for its calls, those with None left out; None when nothing remains."""
     given: list[Any] = [*message.tool_calls, *message.invalid_tool_calls]
+    if not given:
+        return _with_calls_in_content(message, ids)
     new_ids = dict(zip((call["id"] or "" for call in given), ids, strict=True))
     kept = [{**call, "id": id_} for call, id_ in zip(given, ids, strict=True) if id_]
     content: Any = message.content
@@ -39,6 +41,18 @@ def _with_calls(message: AIMessage, ids: Sequence[str | None]) -> AIMessage | No
     extra = {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
     changed = {"tool_calls": parsed, "invalid_tool_calls": others, "content": content, "additional_kwargs": extra}
     return message.model_copy(update=changed)
+
+
+def _with_calls_in_content(message: AIMessage, ids: Sequence[str | None]) -> AIMessage | None:
+    """The same for calls that stand nowhere else, as another client's history may have them."""
+    left = iter(ids)
+    content: list[Any] = []
+    for block in message.content:
+        if isinstance(block, str) or block.get("type") not in CALLS:
+            content.append(block)
+        elif (id_ := next(left)) is not None:
+            content.append({**block, "call_id" if block.get("call_id") else "id": id_})
+    return message.model_copy(update={"content": content}) if content else None
 
 
 def _with_id(block: Any, new_ids: dict[str, str | None]) -> Any:

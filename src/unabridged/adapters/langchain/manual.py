@@ -31,6 +31,8 @@ class Stored(NamedTuple):
     messages: list[BaseMessage]
     kept: bool
     """Whether the state stays whole, and only the model's view changes."""
+    values: Any
+    """All that the thread's state holds."""
 
     @property
     def thread(self) -> str | None:
@@ -121,7 +123,7 @@ def _stored(agent: Any, thread: Thread, using: Any, snapshot: Any, *, idle: bool
     pending = snapshot.values.get(PENDING)
     own = using if using is not None else middleware_of(agent)
     kept = isinstance(own, SummarizationMiddleware) and own.state_mode == "kept"
-    return Stored(_compactor(own), config, raw, followed(raw, pending) if pending else raw, kept)
+    return Stored(_compactor(own), config, raw, followed(raw, pending) if pending else raw, kept, snapshot.values)
 
 
 def _compactor(own: Any) -> Compactor:
@@ -140,4 +142,4 @@ def _config(thread: Thread) -> Any:
 
 
 def _ask(stored: Stored) -> Call:
-    return Call(stored.compactor, stored.messages, stored.thread, force=True)
+    return Call(stored.compactor, stored.messages, stored.thread, force=True, values=stored.values)

@@ -7,7 +7,6 @@ model's answer behind it, so that whatever other middleware did to that answer s
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, cast
 
@@ -27,6 +26,7 @@ from langgraph.types import Command
 
 from unabridged.adapters.langchain.arguments import DEFAULT, settings_of
 from unabridged.adapters.langchain.compactors import Asked, Call, Compactors, Fixed
+from unabridged.adapters.langchain.host import HostState, provider_of, todos
 from unabridged.adapters.langchain.model import model_name, summariser_of, window_of
 from unabridged.adapters.langchain.state import (
     Pending,
@@ -39,14 +39,10 @@ from unabridged.adapters.langchain.state import (
 )
 from unabridged.adapters.langchain.telling import Teller
 from unabridged.archive.protocol import Archive
-from unabridged.asking.overflow import is_overflow
 from unabridged.engine import Compaction, Compactor
-from unabridged.errors import SettingsError
 from unabridged.events import Event
 from unabridged.recall.tools import READ
 from unabridged.settings import Settings
-
-log = logging.getLogger("unabridged")
 
 PENDING = "_unabridged_pending"
 
@@ -91,8 +87,10 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
 
     Takes the arguments of LangChain's class and of Deep Agents', and ours: `settings` in place of trigger and keep,
     `archive`, `namespace`, `window`, `on_event`, `stream_events` (compactions as custom stream events), and `state`:
-    `"replaced"`, or `"kept"` to leave the state whole and compact only what the model is sent. `model` and
-    `summarizer` write the summaries; without both they are model-free.
+    `"replaced"`, or `"kept"` to leave the state whole and compact only what the model is sent. `host_state` gets the
+    graph's state at each compaction and tells in a text what every summary turn should show of it: the to-dos unless
+    another function is given, nothing with None. `model` and `summarizer` write the summaries; without both they are
+    model-free.
     """
 
     state_schema = SummarizationState
@@ -112,6 +110,7 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
         truncate_args_settings: Any = None,
         settings: Settings | None = None,
         state: Literal["replaced", "kept"] = "replaced",
+        host_state: HostState | None = todos,
         window: int | None = None,
         archive: str | Archive | None = None,
         namespace: str | None = None,
@@ -145,7 +144,7 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
             namespace=namespace,
             counter=token_counter,
             on_event=Teller(on_event, stream=stream_events),
-            options=options or {},
+            options={**({"state": provider_of(host_state)} if host_state is not None else {}), **(options or {})},
         )
 
     @property
@@ -164,8 +163,7 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
         try:
             response = handler(sent.request)
         except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
-            ask = self._ask_again(request, sent, error)
-            sent = self._shorter(sent, self._sent(request, ask, ask()), error)
+            sent = self._sent(request, ask, ask.shorter(sent.fitted, error))
             response = handler(sent.request)
         return self._answered(sent, response)
 
@@ -178,8 +176,7 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
         try:
             response = await handler(sent.request)
         except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
-            ask = self._ask_again(request, sent, error)
-            sent = self._shorter(sent, self._sent(request, ask, await ask.later()), error)
+            sent = self._sent(request, ask, await ask.shorter_later(sent.fitted, error))
             response = await handler(sent.request)
         return self._answered(sent, response)
 
@@ -198,7 +195,7 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
         if pending := request.state.get(PENDING):
             messages = followed(messages, cast("Pending", pending))
         self.last_agent = Asked(model_name(request.model), window_of(request.model), _can_recall(request.tools))
-        return Call(self.compactors.get(*self.last_agent), messages, thread_of(messages), fixed)
+        return Call(self.compactors.get(*self.last_agent), messages, thread_of(messages), fixed, values=request.state)
 
     def _sent(self, request: ModelRequest[Any], ask: Call, fitted: Compaction) -> Sent:
         given = cast("list[BaseMessage]", request.messages)
@@ -208,24 +205,6 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
         can_follow = fitted.changed and _known_to(request.state, given)
         pending = pending_of(given, after) if can_follow else None
         return Sent(request.override(messages=cast("list[Any]", after)), fitted, ask.compactor, pending)
-
-    def _ask_again(self, request: ModelRequest[Any], sent: Sent, error: Exception) -> Call:
-        """The request once more, for the window it turns out to have; the error itself when it says something else."""
-        overflow = is_overflow(error)
-        if overflow is None or sent.compactor.settings.off:
-            raise error
-        log.warning("the model said that %s tokens are too many: compacting once more", sent.fitted.tokens_after)
-        self.compactors.learn(model_name(request.model), sent.compactor, sent.fitted, overflow)
-        try:
-            return self._ask(request)
-        except SettingsError:  # no room for these settings in a window as small as that
-            raise error from None
-
-    def _shorter(self, sent: Sent, again: Sent, error: Exception) -> Sent:
-        """The second try, if it is one."""
-        if again.fitted.tokens_after >= sent.fitted.tokens_after:
-            raise error
-        return again
 
     def _answered(self, sent: Sent, response: ModelResponse[Any]) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         used = next((m.usage_metadata for m in reversed(response.result) if isinstance(m, AIMessage)), None)
@@ -250,7 +229,7 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
     def _ask_bare(self, state: Any) -> Call:
         messages: list[BaseMessage] = state["messages"]
         ensure_ids(messages)
-        return Call(self.compactors.get(*self.last_agent), messages, thread_of(messages))
+        return Call(self.compactors.get(*self.last_agent), messages, thread_of(messages), values=state)
 
     def _update(self, ask: Call, fitted: Compaction) -> dict[str, Any] | None:
         return replacing(with_ids(ask.messages, fitted.messages, ask.thread)) if fitted.changed else None

@@ -14,25 +14,11 @@ from langchain_core.runnables.base import coerce_to_runnable
 from langgraph.constants import TAG_NOSTREAM
 
 from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
-from unabridged.asking.ask import Ask, Reply, Stop
+from unabridged.asking.ask import Ask, Reply
+from unabridged.asking.replies import stop_of
 from unabridged.measure.calibrate import usage_of
 from unabridged.measure.models import model_info
 
-_STOPS: dict[str, Stop] = {
-    "stop": "end",
-    "end_turn": "end",
-    "stop_sequence": "end",
-    "completed": "end",
-    "length": "length",
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "tool_calls": "tool",
-    "tool_use": "tool",
-    "function_call": "tool",
-    "content_filter": "refusal",
-    "refusal": "refusal",
-    "safety": "refusal",
-}
 _REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
 
 
@@ -105,7 +91,7 @@ def reply_of(message: BaseMessage, name: str = "") -> Reply:
     """What a chat model's message says, why it stopped, and what it used."""
     view = FORMAT.read(message)
     told = next((message.response_metadata[key] for key in _REASONS if message.response_metadata.get(key)), None)
-    stop: Stop | None = None if told is None else _STOPS.get(str(told).lower(), "other")
+    stop = stop_of(told)
     return Reply(
         view.text,
         "tool" if view.calls else stop,

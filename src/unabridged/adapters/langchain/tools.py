@@ -125,7 +125,7 @@ def _ask(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> Call:
     if pending := runtime.state.get(PENDING):
         messages = followed(messages, pending)
     compactor = summarization.compactors.get(*summarization.last_agent)
-    return Call(compactor, messages, thread_of(messages), force=True)
+    return Call(compactor, messages, thread_of(messages), force=True, values=runtime.state)
 
 
 def _answer(runtime: ToolRuntime, ask: Call, done: Compaction) -> Command[Any]:

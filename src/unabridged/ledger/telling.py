@@ -1,0 +1,143 @@
+"""What was done, in words: one action, neighbours that can be told together, and what came before them all."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from unabridged.ledger.entries import Action, Deed, Ledger
+from unabridged.ledger.outcomes import NOTHING
+from unabridged.ledger.phrasing import escaped, neutral, one_line, quote
+from unabridged.ledger.shelf import TIMES, common_root
+
+DETAILED = 10
+"""The newest actions, told one by one; older ones are told in runs."""
+_LISTED = 8
+"""Targets of a run that are named."""
+_BRIEF = 60
+"""Characters of each."""
+
+_SHELL = frozenset({"shell", "bash", "sh", "terminal", "run_command", "run_shell_command", "execute_bash", "exec"})
+_BARE = frozenset({"search", "grep", "glob", "find", "list", "ls", "read", "write", "edit"})
+_SEVERAL = re.compile(r"; | && ")
+_FED = re.compile(r"\s*<<-?\s*['\"]?\w+['\"]?\s*")
+# Commands that say no more than their deed and their file: `cat x`, `cat > x`, `ls x`, an editor's own commands.
+_PLAIN: Mapping[str, re.Pattern[str]] = {
+    "read": re.compile(r"(?:cat|open|view|less)\s+(?P<file>[^\s|;&<>-][^\s|;&<>]*)\Z"),
+    "list": re.compile(r"ls\s+(?P<file>[^\s|;&<>-][^\s|;&<>]*)\Z"),
+    "create": re.compile(r"(?:(?:cat|tee)\s*>?|create|touch)\s*(?P<file>[^\s|;&<>-][^\s|;&<>]*)\Z"),
+    "change": re.compile(r"(?:cat|tee)\s*(?:>>|-a)\s*(?P<file>[^\s|;&<>-][^\s|;&<>]*)\Z"),
+}
+_EDITOR = re.compile(r"(?:edit|insert|append|goto|scroll_down|scroll_up)\b\s*")
+
+
+class Teller:
+    """How the actions of one ledger are told, in the words of its language."""
+
+    def __init__(self, ledger: Ledger, words: Mapping[str, str], refer: Callable[[int], str]) -> None:
+        self._ledger, self._words, self._refer = ledger, words, refer
+        self._root = common_root(file.path for file in ledger.files)
+        # What a tool says every time ("File updated. Please review …") tells nothing.
+        repeated = Counter(action.outcome for action in ledger.actions if not action.failed)
+        self._usual = {outcome for outcome, number in repeated.items() if number > 2 and len(outcome) > 30}
+
+    def runs(self) -> list[list[Action]]:
+        """The actions in order, those together that one line can tell.
+
+        Older ones with the same deed that went well; of the newest only those that merely looked.
+        """
+        runs: list[list[Action]] = []
+        newest = len(self._ledger.actions) - DETAILED
+        for place, action in enumerate(self._ledger.actions):
+            last = runs[-1][-1] if runs else None
+            alike = last is not None and _deed(last) == _deed(action) and last.answered and action.answered
+            if last is not None and alike and self._goes_with(last, action, newest=place >= newest):
+                runs[-1].append(action)
+            else:
+                runs.append([action])
+        return runs
+
+    def _goes_with(self, last: Action, action: Action, *, newest: bool) -> bool:
+        if newest:
+            return self._silent(last) and self._silent(action)
+        return not last.failed and not action.failed
+
+    def _silent(self, action: Action) -> bool:
+        """Whether there is nothing to tell of it but deed and target."""
+        return not action.failed and not action.gist and (not action.outcome or action.outcome in self._usual)
+
+    def action(self, action: Action, width: int, *, gist: bool = False) -> str:
+        """One action on a line: deed, target, what was written, what came of it."""
+        line = f"- [{self._refer(action.turn)}] {self._words[_deed(action)]} {self._target(action, width)}"
+        if gist and action.gist:
+            line += f": {quote(action.gist, width)}"
+        if not action.answered:
+            return f"{line} ({self._words['unanswered']})"
+        if action.failed:
+            why = f": {quote(self._short(action.outcome), width)}" if action.outcome else ""
+            return f"{line} → {self._words['failed']}{why}"
+        if action.outcome == NOTHING:
+            return f"{line} → {self._words['nothing']}"
+        told = action.outcome and action.outcome not in self._usual
+        return f"{line} → {quote(self._short(action.outcome), width)}" if told else line
+
+    def run(self, run: Sequence[Action], width: int = 100) -> str:
+        """A run of actions on a line."""
+        if len(run) == 1:
+            return self.action(run[0], width)
+        targets = list(dict.fromkeys(target for action in run for target in self._brief(action)))
+        more = f", {self._words['more'].format(count=len(targets) - _LISTED)}" if len(targets) > _LISTED else ""
+        often = f" {TIMES}{len(run)}:" if len(run) > len(targets) or more else ""
+        return f"- {self._span(run)} {self._words[_deed(run[0])]}{often} {', '.join(targets[:_LISTED])}{more}"
+
+    def earlier(self, actions: Sequence[Action]) -> str:
+        """Everything that found no place, counted: how much was read, changed and run, and how much of it failed."""
+        lost = dict(self._ledger.dropped).get("actions", 0)
+        if not actions and not lost:
+            return ""
+        numbers = Counter(_deed(action) for action in actions).most_common()
+        told = [f"{self._words[deed]} {TIMES}{number}" for deed, number in numbers]
+        told += [self._words["more"].format(count=lost)] * bool(lost)
+        failed = sum(action.failed for action in actions)
+        also = f" ({self._words['failed']} {TIMES}{failed})" if failed else ""
+        return f"- {self._span(actions, lost=bool(lost))} {self._words['earlier']}: {', '.join(told)}{also}"
+
+    def _span(self, actions: Sequence[Action], *, lost: bool = False) -> str:
+        turns = [action.turn for action in actions]
+        first = self._ledger.first if lost else min(turns)
+        last = max(turns, default=first)
+        return f"[{self._refer(first)}]" if first == last else f"[{self._refer(first)}-{self._refer(last)}]"
+
+    def _brief(self, action: Action) -> list[str]:
+        """What an action went to, in a list of several: its files; of a search what was looked for."""
+        if action.paths and action.deed != "search":
+            return [neutral(self._short(path)) for path in action.paths[:2]]
+        return [self._target(action, _BRIEF)]
+
+    def _target(self, action: Action, width: int) -> str:
+        target, about = _FED.sub(" ", action.target).strip() if action.gist else action.target, ""
+        plain = _PLAIN[action.deed].match(target) if action.deed in _PLAIN else None
+        if plain is not None:
+            target = plain["file"]
+        elif action.paths and action.paths[0].rpartition("/")[2] not in target:
+            path, editor = self._short(action.paths[0]), _EDITOR.match(target)
+            target, about = (f"{path} {target[editor.end() :]}".rstrip(), "") if editor else (target, f" ({path})")
+        return neutral(one_line(escaped(self._short(f"{_tool(action)}{target}{about}")), width))
+
+    def _short(self, text: str) -> str:
+        return text.replace(self._root + "/", "") if self._root else text
+
+
+def _deed(action: Action) -> Deed:
+    """The deed it is told by: several commands that looked, ran and cleared away are no search and no deletion."""
+    several = action.tool.lower() in _SHELL and _SEVERAL.search(action.target)
+    return "run" if several and action.deed in {"delete", "search", "list", "read"} else action.deed
+
+
+def _tool(action: Action) -> str:
+    """The tool's own name, where deed and target don't tell it."""
+    if action.tool.lower() in _SHELL or action.tool.lower() in _BARE:
+        return ""
+    plain = action.paths and action.deed not in {"call", "run", "search"}
+    return "" if plain else f"{action.tool} " if action.target else action.tool

@@ -1,0 +1,146 @@
+"""The prose of a model as it may stand below the heading that says whose it is. No claim is judged here.
+
+All of its headings are below that one; none of them can be one under which a summary turn gives people's words or the
+host's: such a heading goes with what stands under it, for by its place that would be theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from unabridged.ledger.languages import folded, tables
+from unabridged.ledger.phrasing import neutral
+
+HIGHEST = 3
+"""The level of the prose's own headings at most: the summary turn's are of level 2."""
+
+HEADING = re.compile(r"\s*(?:#{1,6}\s+\S|\*\*[^*\n]{1,80}\*\*:?\s*\Z)")
+LISTED = re.compile(r"\s*(?:[-*+\u2022>]|\d{1,3}[.)])\s|\s*>|\s{2,}\S")
+"""An item of a list, a line of a block quotation, or what continues one."""
+
+_HASHES = re.compile(r"(\s*)(#{1,6})(?=\s+\S)")
+_UNDERLINED = re.compile(r" {0,3}(?:=+|-{2,})\s*\Z")
+_TAGGED = re.compile(r"\s*<h([1-6])\b[^<>]*>([^\n]+?)</h\1>\s*\Z", re.IGNORECASE)
+_IN_A_LIST = re.compile(r"\s*(?:[-*+>]\s+)+#{1,6}\s")
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_CLOSING = re.compile(r"\[(?=\s*end of summary\b)", re.IGNORECASE)
+_OURS = ("the user's newest messages", "pinned by the host", "state as of message", "told by the host")
+"""Headings of a summary turn that are the same in every language, and what gives them away."""
+
+
+def laid_out(text: str) -> tuple[list[str], list[str]]:
+    """The lines of the prose with its headings at their level, and the lines that had to go."""
+    lines = _with_hashes(text.split("\n"))
+    code = _fenced(lines)
+    posing = [i for i, line in enumerate(lines) if _is_heading(lines, i, code) and _poses(line)]
+    gone = {i for start in posing for i in under(lines, start)}
+    levels = [len(found[2]) for i, line in enumerate(lines) if i not in code and (found := _HASHES.match(line))]
+    lower = max(0, HIGHEST - min(levels, default=HIGHEST))
+    kept = [line if i in code else _lowered(line, lower) for i, line in enumerate(lines) if i not in gone]
+    return kept, [lines[i] for i in sorted(gone) if lines[i].strip()]
+
+
+def is_heading(line: str) -> bool:
+    """Whether the line is a heading, or one in bold."""
+    return HEADING.match(line) is not None
+
+
+def under(lines: Sequence[str], start: int) -> list[int]:
+    """A heading, the first block of lines under it, and the lists that follow; a later paragraph is not under it."""
+    found = [start]
+    code = _fenced(lines)
+    blocks = 0
+    for i in range(start + 1, len(lines)):
+        begins = i == start + 1 or not lines[i - 1].strip()
+        if (i not in code and is_heading(lines[i])) or (start in code and _FENCE.match(lines[i])):
+            break
+        if lines[i].strip() and begins:
+            blocks += 1
+            if blocks > 1 and not LISTED.match(lines[i]):
+                break
+        found.append(i)
+    while len(found) > 1 and not lines[found[-1]].strip():
+        found.pop()
+    return found
+
+
+def without_bare_headings(lines: Sequence[str]) -> list[str]:
+    """The lines without headings that nothing stands under any more; what is in a fence is none."""
+    kept: list[str] = []
+    code = _fenced(lines)
+    empty = True
+    for i in range(len(lines) - 1, -1, -1):
+        heading = i not in code and is_heading(lines[i])
+        if heading and empty:
+            continue
+        kept.append(lines[i])
+        empty = heading or (empty and not lines[i].strip())
+    return kept[::-1]
+
+
+def harmless(line: str) -> str:
+    """The line as `neutral` leaves it, but with its own hashes."""
+    hashes = re.match(r"\s*#{1,6}\s+", line)
+    start = hashes.end() if hashes and not _poses(line) else 0
+    return line[:start] + _CLOSING.sub("(", neutral(line[start:]))
+
+
+def _lowered(line: str, lower: int) -> str:
+    found = _HASHES.match(line)
+    return f"{found[1]}{'#' * min(6, len(found[2]) + lower)}{line[found.end() :]}" if found is not None else line
+
+
+def _with_hashes(lines: Sequence[str]) -> list[str]:
+    """The lines with a heading that is underlined, or in a tag, as one with hashes."""
+    code = _fenced(lines)
+    lines = [line if i in code else _from_tag(line) for i, line in enumerate(lines)]
+    kept: list[str] = []
+    for i, (before, line) in enumerate(pairwise(["", *lines])):
+        text = before.strip() and not LISTED.match(before) and not is_heading(before) and "|" not in before
+        if text and i not in code and i - 1 not in code and _UNDERLINED.match(line):
+            kept[-1] = f"{'#' if '=' in line else '##'} {before.strip()}"
+        else:
+            kept.append(line)
+    return kept
+
+
+def _from_tag(line: str) -> str:
+    found = _TAGGED.match(line)
+    return f"{'#' * int(found[1])} {found[2].strip()}" if found is not None else line
+
+
+def _fenced(lines: Sequence[str]) -> frozenset[int]:
+    """The lines of fenced blocks that are closed; a fence that is not closed hides nothing."""
+    inside: set[int] = set()
+    opened: tuple[int, str] | None = None
+    for i, line in enumerate(lines):
+        found = _FENCE.match(line)
+        if opened is None and found is not None:
+            opened = (i, found[1])
+        elif opened is not None and line.strip() == opened[1]:
+            inside.update(range(opened[0], i + 1))
+            opened = None
+    return frozenset(inside)
+
+
+def _is_heading(lines: Sequence[str], i: int, code: frozenset[int]) -> bool:
+    """Whether the line is a heading; one that ends in a colon before a list does as well."""
+    if is_heading(lines[i]) or _IN_A_LIST.match(lines[i]):
+        return True
+    if i in code:
+        return False
+    below = next((line for line in lines[i + 1 :] if line.strip()), "")
+    return lines[i].rstrip().endswith((":", "\uff1a")) and len(lines[i]) <= 120 and LISTED.match(below) is not None
+
+
+def _poses(heading: str) -> bool:
+    """Whether a heading holds one under which a summary turn gives people's words or the host's, in any language."""
+    plain = " ".join(re.sub(r"[*_`~#\\]", "", folded(heading)).split())
+    return any(name in plain for name in (*_OURS, *_names()))
+
+
+def _names() -> set[str]:
+    ours = (table["words"][name] for table in tables().values() for name in ("open", "finished", "rules", "own_words"))
+    return {folded(re.split(r"[(\uff08]", label)[0].strip()) for label in ours}

@@ -1,0 +1,97 @@
+"""Where nothing is done but talk, what people said is what there is to keep: the summary turn may grow for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conversations import assistant, chat_round, user
+from unabridged import Compactor, Settings
+from unabridged.asking.ask import Ask, Reply
+from unabridged.measure import Meter
+from unabridged.settings import limits
+
+WINDOW = 6_000
+TOWNS = ("Oslo", "Lima", "Kyoto", "Accra", "Turin", "Quito", "Hanoi", "Malmö", "Izmir", "Perth")
+
+
+def told(i: int) -> str:
+    return f"On day {i} my cousin number {i} moved to {TOWNS[i % 10]} with {i + 3} boxes of books about topic {i * 7}."
+
+
+def talk(rounds: int) -> list[Any]:
+    return [line for i in range(rounds) for line in (user(told(i)), assistant(f"How far is {TOWNS[i % 10]} from {i}?"))]
+
+
+def largest_summary(messages: list[Any], settings: Settings | None = None, model: Any = None) -> int:
+    """Fitted message by message: the most tokens that a summary turn took."""
+    meter, most, sent = Meter(model="gpt-5"), 0, list[Any]()
+    with Compactor(model, agent="gpt-5", window=WINDOW, archive="memory:", settings=settings) as compactor:
+        for message in messages:
+            fitted = compactor.fit([*sent, message], thread="t")
+            sent = fitted.messages
+            if fitted.changed:
+                most = max(most, *(meter.text(str(one["content"])) for one in sent if _is_summary(one)))
+    return most
+
+
+def _is_summary(message: Any) -> bool:
+    return "[unabridged summary" in str(message["content"])
+
+
+# R26
+def test_in_mere_talk_the_summary_grows_for_what_was_said_and_no_further() -> None:
+    bounds = limits(Settings(), WINDOW)
+    assert bounds.summary < largest_summary(talk(300)) <= bounds.summary + bounds.talk + 120  # its header and end line
+    assert bounds.summary + bounds.talk <= 0.6 * bounds.target
+
+
+# R26
+@pytest.mark.parametrize("settings", [Settings(preserve=0), Settings(summary=1_000)], ids=["preserve", "summary"])
+def test_whoever_sets_the_size_gets_that_size(settings: Settings) -> None:
+    bounds = limits(settings, WINDOW)
+    assert bounds.talk == 0
+    assert largest_summary(talk(200), settings) <= bounds.summary + 120
+
+
+def test_one_call_ever_made_is_no_mere_talk_also_when_only_the_summary_tells_of_it() -> None:
+    bounds = limits(Settings(), WINDOW)
+    worked = [user("Look at the file."), *chat_round("read", "found it", path="a.py"), assistant("Done.")]
+    assert largest_summary([*worked, *talk(200)]) <= bounds.summary + 120
+
+
+def test_a_model_may_write_no_more_for_it() -> None:
+    asked: list[int] = []
+
+    def model(ask: Ask) -> Reply:
+        asked.append(ask.max_tokens)
+        return Reply("They spoke of cousins who moved, town after town, and of how far it is.", "end", model="scripted")
+
+    bounds = limits(Settings(), WINDOW)
+    assert largest_summary(talk(200), Settings(deadline=30), model) <= bounds.summary + bounds.talk + 120
+    assert asked
+    assert max(asked) <= bounds.summary
+
+
+def test_requests_that_are_all_open_never_stand_in_the_way_of_fitting() -> None:
+    """Where the assistant only asks back, all that was said is one open chain: some of it stays in the ledger."""
+    worked = [user("Look at the file, then help me move."), *chat_round("read", "found it", path="a.py")]
+    sent: list[Any] = []
+    with Compactor(agent="gpt-5", window=WINDOW, archive="memory:") as compactor:
+        for message in [*worked, assistant("Done. What next?"), *talk(300)]:
+            fitted = compactor.fit([*sent, message], thread="t")
+            sent = fitted.messages
+            assert fitted.estimate <= compactor.limits.budget
+        assert compactor.replay(sent, thread="t") == [*worked, assistant("Done. What next?"), *talk(300)]
+
+
+def test_many_pins_are_counted_with_what_keeps_them_apart() -> None:
+    pin = lambda message: "number 1" in str(message["content"])  # noqa: E731 - one line says it
+    sent: list[Any] = []
+    with Compactor(agent="gpt-5", window=WINDOW, archive="memory:", settings=Settings(pin=pin)) as compactor:
+        for message in talk(100):
+            fitted = compactor.fit([*sent, message], thread="t")
+            sent = fitted.messages
+            assert fitted.estimate <= compactor.limits.budget
+    assert sum(map(pin, sent)) == sum(map(pin, talk(100)))

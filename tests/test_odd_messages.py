@@ -1,0 +1,143 @@
+"""What no provider takes as a message: an error of ours that names the place, or a result; never a bare `TypeError`."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import datetime as dt
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conversations import user
+from engine_case import compactor, rounds
+from unabridged import IllegalConversation, UnabridgedError, check, repair
+from unabridged.formats import FORMATS
+from unabridged.testing import Shape, make_conversation, shapes
+
+EXAMPLES = max(60, int(os.environ.get("UNABRIDGED_EXAMPLES", "2000")) // 10)
+ODD: tuple[Any, ...] = (
+    0, 7, -1.5, float("nan"), True, False, None, "", "word", "\ud800", b"bytes", (), ("a", 1), [], [0], [None],
+    ["a", 1], [[]], [{}], {}, {"a": 1}, {1: 2}, {"type": 3}, {"type": []}, {"type": "text", "text": 5},
+    {"type": "text"}, {1, 2}, {(1, 2): 3}, [{"type": "tool_use", "id": 5, "name": None, "input": 0}],
+    [{"type": "tool_result"}], object(), [{"function": 3}], [{"function": {"name": 2, "arguments": {1: 2}}}], range(3),
+    type, dt.date(2020, 1, 1), [{"type": "image_url", "image_url": 3}],
+    [{"type": "image", "source": {"data": 3}}], [{"type": "document"}],
+)  # fmt: skip
+ASKED = ("fit", "afit", "compact", "plan", "replay", "undo")
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place inside a list of messages, by its keys and indices."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in inside:
+        yield (*path, key)
+        yield from places(inner, (*path, key))
+
+
+def put(messages: list[Any], path: tuple[Any, ...], odd: Any) -> list[Any]:
+    """A copy with `odd` at the place."""
+    changed: Any = copy.deepcopy(messages)
+    at = changed
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = odd
+    return list(changed)
+
+
+def ask(what: str, format_: str | None, messages: list[Any], window: int) -> None:
+    """Any of the ways to hand a conversation over; what is ours to raise is fine."""
+    before = repr(messages)
+    with compactor(window, format=format_) as engine:
+        try:
+            asked = getattr(engine, what)(messages, thread="t")
+            if what == "afit":
+                asyncio.run(asked)
+        except UnabridgedError:
+            pass
+    assert repr(messages) == before
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_an_odd_value_anywhere_gives_a_result_or_an_error_of_ours(format_: str) -> None:
+    how = st.tuples(st.sampled_from(ASKED), st.sampled_from((500, 2_000, 99_999)), st.sampled_from((format_, None)))
+
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(shapes(format_), st.integers(0, 10**6), st.sampled_from(ODD), how)
+    def holds(shape: Shape, at: int, odd: Any, how: tuple[str, int, str | None]) -> None:
+        messages = make_conversation(shape).messages
+        found = list(places(messages))
+        what, window, told = how
+        ask(what, told, put(messages, found[at % len(found)], odd), window)
+
+    holds()
+
+
+CALL = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": 3, "arguments": ""}}]}
+REFUSED: list[tuple[str, Any, str]] = [
+    *((name, {"role": "user", "content": 0}, r"message 1 .* content is 0 \(int\), where a text") for name in FORMATS),
+    *((name, {"role": "user", "content": {"a": "b"}}, r"content is \{'a': 'b'\} \(dict\)") for name in FORMATS),
+    *((name, {"role": [], "content": "a"}, r"role is \[\] \(list\), where a text") for name in FORMATS),
+    *((name, odd, r"message 1 .* it is .*, where a dict") for name in FORMATS for odd in (7, "hi", None)),
+    ("openai-chat", {"role": "user", "content": ["a", {"type": "text", "text": 5}]}, r"content\[1\]\.text is 5"),
+    ("openai-chat", {"role": "assistant", "tool_calls": 3}, "tool_calls is 3"),
+    ("openai-chat", CALL, r"tool_calls\[0\]\.name is 3"),
+    ("openai-responses", {"type": "function_call", "call_id": [1], "name": "x"}, r"call_id is \[1\]"),
+    ("openai-responses", {"type": "function_call_output", "call_id": "c", "output": [3]}, r"output\[0\] is 3"),
+    ("anthropic", {"role": "user", "content": [{"type": "tool_result", "content": 9}]}, r"content\[0\]\.content is 9"),
+    ("anthropic", {"role": "user", "content": [{"type": "text", "text": b"x" * 99}]}, r"text is b'x{10,30}… \(bytes\)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("format_", "odd", "said"), REFUSED)
+def test_what_is_no_message_is_named_by_its_index_and_what_was_found(format_: str, odd: Any, said: str) -> None:
+    messages = [user("hello"), odd]
+    with compactor(format=format_) as engine:
+        for asked in (engine.fit, engine.compact, engine.plan, engine.replay, engine.undo):
+            with pytest.raises(IllegalConversation, match=said):
+                asked(messages, thread="t")
+        with pytest.raises(IllegalConversation, match=said):
+            asyncio.run(engine.afit(messages, thread="t"))
+    with pytest.raises(IllegalConversation, match=said):
+        check(messages, format=format_)
+    with pytest.raises(IllegalConversation, match=said):
+        repair(messages, format=format_)
+
+
+def test_nothing_is_lost_when_a_message_is_refused_and_the_run_goes_on_without_it() -> None:
+    messages = rounds(40)
+    with compactor() as engine:
+        before = engine.fit(messages, thread="t")
+        assert before.changed
+        with pytest.raises(IllegalConversation, match=f"message {len(before.messages)} "):
+            engine.fit([*before.messages, {"role": "user", "content": 0}], thread="t")
+        assert engine.replay(before.messages, thread="t") == messages
+        again = engine.fit([*before.messages, user("go on")], thread="t")
+        assert engine.replay(again.messages, thread="t") == [*messages, user("go on")]
+
+
+@pytest.mark.parametrize("given", [7, "hello", {"role": "user", "content": "hello"}, {1, 2}, b"hello"])
+def test_a_conversation_that_is_no_list_is_refused(given: Any) -> None:
+    with compactor() as engine:
+        engine.fit([user("hello")], thread="known")
+        for thread in ("new", "known", None):
+            for asked in (engine.fit, engine.compact, engine.plan, engine.replay):
+                with pytest.raises(IllegalConversation, match=f"a list of messages; got {type(given).__name__}"):
+                    asked(given, thread=thread)
+
+
+def test_calls_that_a_server_numbers_are_read_as_their_digits_and_pair() -> None:
+    messages = rounds(30)
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            call["id"] = len(call["id"])
+        if message["role"] == "tool":
+            message["tool_call_id"] = len(message["tool_call_id"])
+    with compactor() as engine:
+        fitted = engine.fit(messages, thread="t")
+        assert fitted.changed
+        assert engine.replay(fitted.messages, thread="t") == messages

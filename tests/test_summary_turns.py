@@ -1,0 +1,187 @@
+"""A summary turn as somebody reads it who has to go on from it: nothing twice, nothing that misleads or tires."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from conversations import assistant, chat_round, user
+from ledger_case import answers, calls, count, person, round_of, run, says, section, sections
+from unabridged import Settings
+from unabridged.ledger.actions import read_call
+from unabridged.ledger.extract import extract
+from unabridged.ledger.gather import gather
+from unabridged.ledger.languages import labels, tables
+from unabridged.ledger.outcomes import outcome
+from unabridged.ledger.phrasing import head_and_tail, sentences
+from unabridged.ledger.shelf import common_root
+from unabridged.ledger.shell import read_command
+from unabridged.messages import View
+from unabridged.rewrite import is_ours, joints, marked_ids, summary_text
+
+FAILURE = "E   AssertionError: assert 1 == 2\n1 failed in 0.2s"
+
+
+def turn(
+    *parts: list[View] | View, budget: int = 1_000, answered: bool = False, kept: frozenset[int] = frozenset()
+) -> str:
+    views = [view for part in parts for view in (part if isinstance(part, list) else [part])]
+    return extract(views, answered=answered, budget=budget, count=count, kept=kept).text
+
+
+def test_a_tool_without_a_target_is_told_by_its_name() -> None:
+    text = turn(person("Run the tests."), round_of("run_tests", "56 passed in 4.3s"), answered=False)
+    assert "- [1] ran run_tests → “56 passed in 4.3s”" in section(text, "done")
+
+
+def test_commands_keep_the_spaces_between_them() -> None:
+    assert read_command("git status && git log|head -3; ls").line == "git status && git log | head -3; ls"
+
+
+def test_several_commands_that_also_cleared_away_were_run() -> None:
+    text = turn(person("Profile it."), round_of("bash", "took 3 s", command="rm -f /tmp/a.db; python profile.py"))
+    assert section(text, "done") == ["- [1] ran rm -f /tmp/a.db; python profile.py → “took 3 s”"]
+
+
+def test_a_copy_is_no_move() -> None:
+    assert dict(read_command("cp src/a.py src/a.py.bak").touched) == {"src/a.py": "read", "src/a.py.bak": "create"}
+
+
+def test_what_a_plain_command_did_is_told_by_deed_and_file() -> None:
+    long = "a line of the file\n" * 20
+    text = turn(
+        person("Look, then write it."),
+        round_of("bash", long, command="cat src/a.py"),
+        round_of("bash", "", command="cat > src/b.py <<'EOF'\nvalue = 1\nEOF"),
+    )
+    assert section(text, "done") == ["- [1] read src/a.py", "- [3] created src/b.py: “value = 1”"]
+
+
+def test_neighbours_that_merely_looked_are_told_in_one_line() -> None:
+    long = "a line of the file\n" * 20
+    text = turn(person("Have a look."), *(round_of("read_file", long, path=f"src/part_{n}.py") for n in range(3)))
+    assert section(text, "done") == ["- [1-5] read src/part_0.py, src/part_1.py, src/part_2.py"]
+
+
+def test_what_found_no_place_is_counted_by_what_it_was() -> None:
+    steps = [
+        view
+        for n in range(12)
+        for view in [
+            *round_of("read_file", "a line\n" * 40, path=f"src/part_{n}.py"),
+            *round_of("edit_file", "ok", path=f"src/part_{n}.py", new_text=f"value = {n} and some more text"),
+            *round_of("run_tests", FAILURE if n == 3 else "9 passed in 0.1s"),
+        ]
+    ]
+    done = section(turn(person("Do all of it."), steps, budget=500), "done")
+    assert done[0].startswith("- [1-")
+    assert "earlier: " in done[0]
+    for word in ("read ×", "changed ×", "ran ×", "(FAILED ×1)"):  # noqa: RUF001 - what is shown
+        assert word in done[0]
+
+
+def test_a_failure_is_told_once() -> None:
+    text = turn(person("Run it."), round_of("bash", FAILURE, command="python check.py"))
+    assert text.count("AssertionError: assert 1 == 2") == 1
+    assert section(text, "faults") == []
+
+
+def test_when_all_the_tests_pass_those_of_a_file_no_longer_fail() -> None:
+    failed = round_of("bash", FAILURE, command="python -m pytest tests/test_a.py -q")
+    passed = round_of("bash", "56 passed in 4.3s", command="python -m pytest -q")
+    assert gather([person("Fix it."), *failed], answered=False).faults
+    assert not gather([person("Fix it."), *failed, *passed], answered=False).faults
+
+
+def test_a_script_that_worked_says_nothing_of_another_that_failed() -> None:
+    failed = round_of("bash", FAILURE, command="python first.py")
+    passed = round_of("bash", "fine", command="python -m http.server")
+    assert gather([person("Fix it."), *failed, *passed], answered=False).faults
+
+
+# R22
+def test_what_may_be_meant_for_the_moment_does_not_stand_among_the_rules() -> None:
+    message = (
+        "The second parcel came back on Tuesday, and the driver left it with a neighbour of mine. "
+        "I need the total in digits. Never phone me."
+    )
+    text = turn(person(message), says("There are 4."), person("And the next?"), answered=False)
+    assert section(text, "rules") == ["- [0] Never phone me."]
+    assert section(text, "passing") == ["- [0] I need the total in digits."]
+
+
+def test_a_record_is_told_without_its_marks_and_an_error_by_its_message() -> None:
+    record = json.dumps({"order": "NK-1", "status": "split", "parts": [{"part": "A"}]}, indent=1)
+    assert outcome(record, "read") == ("order: NK-1, status: split, parts: [{part: A}]", False)
+    refused = json.dumps({"code": 7, "error": "LOCKED", "message": "not while it is traced"}, indent=1)
+    assert outcome(refused, "change", error=True) == ("error: LOCKED, message: not while it is traced, code: 7", True)
+
+
+def test_an_observation_is_told_without_its_label_and_the_prompt_behind_it() -> None:
+    assert outcome("Observation: applied to policy.py\nkiln-04$", "run") == ("applied to policy.py", False)
+
+
+def test_every_short_argument_of_a_call_is_shown_not_only_the_first() -> None:
+    asked = read_call("update_order", json.dumps({"order": "NK-1", "replace": {"A": "B"}, "split": True}))
+    assert asked.target == 'order=NK-1 replace={"A": "B"} split=true'
+
+
+def test_names_stand_beside_the_tool_they_came_from_even_when_its_id_was_used_again() -> None:
+    text = turn(
+        person("What do you have on me?"),
+        [calls("get_user", id="u1"), answers("cards GC-11001 and GC-11002 and GC-11003 " + "x " * 300)],
+        [calls("calculate", expression="1 + 1"), answers("2")],
+    )
+    assert "- get_user: GC-11001 GC-11002 GC-11003" in section(text, "names")
+
+
+def test_argument_keys_moments_options_and_capitals_are_no_names() -> None:
+    query = "SELECT id FROM t WHERE at > '2024-10-27T02:30:00' -- and run with --verbose"
+    text = turn(person("Look."), round_of("query_table", "ok", query_text=query, row_limit=3))
+    names = "\n".join([*section(text, "names"), *section(text, "files")])
+    assert not any(word in names for word in ("SELECT", "2024-10-27T02", "--verbose", "query_text", "row_limit"))
+
+
+def test_a_text_is_shortened_between_words() -> None:
+    short = head_and_tail("one two three four five six seven eight nine ten", 30)
+    assert short == "one two three four … nine ten"
+    assert len(head_and_tail("没有空格的文字" * 20, 30)) <= 30
+
+
+def test_a_date_does_not_end_a_sentence() -> None:
+    assert sentences("Es liegt seit dem 4.11. im Zentrum. Soll ich?") == [
+        "Es liegt seit dem 4.11. im Zentrum.",
+        "Soll ich?",
+    ]
+
+
+def test_the_root_is_what_stands_before_a_folder_that_is_known_without_it() -> None:
+    paths = ["ferry/board.py", "tests/test_a.py", "docs/x.md", "/home/me/src/ferry/tests/test_b.py"]
+    assert common_root(paths) == "/home/me/src/ferry"
+
+
+# R29
+@pytest.mark.parametrize("code", sorted(tables()))
+def test_the_header_speaks_the_conversations_language_and_is_recognised_in_each(code: str) -> None:
+    text = summary_text("0123456789ab", "body", 0, 12, code)
+    view = View("user", "person", text)
+    assert labels(code)["compacted"].format(first=0, last=11) in text
+    assert is_ours(view)
+    assert marked_ids(view) == ["0123456789ab"]
+    assert text.endswith("[end of summary 0123456789ab]")
+    assert {labels(code)[kind] for kind in ("acknowledgment", "bridge", "question")} <= joints()
+
+
+def test_a_whole_turn_is_in_one_language_and_says_nothing_twice() -> None:
+    asked = "Bitte prüfe den Bericht und die Tabelle, und ändere niemals das Schema der Datenbank."
+    lists = [user(asked), *chat_round("read_file", "eine Zeile\n" * 2_000, path="bericht.py")]
+    lists += [assistant("Das ist geprüft und in Ordnung."), user("Gut. Jetzt noch die Tabelle der Kunden, bitte.")]
+    lists += chat_round("read_file", "noch eine Zeile\n" * 3_000, path="tabelle.py")
+    found = run(iter(lists), window=8_000, settings=Settings(clear=None))
+    summary = found.summaries[-1]
+    assert labels("de")["compacted"].partition("{")[0] in summary
+    german = set(labels("de").values())
+    assert all(heading in german for heading in sections(summary) if heading)
+    assert summary.count("Bitte prüfe den Bericht und die Tabelle") == 1
+    assert "-1" not in summary.partition("\n")[0], "a summary of nothing but a summary still says what it stands for"
