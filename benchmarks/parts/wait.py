@@ -18,7 +18,7 @@ SLEEPERS = 8
 
 def measure(bench: Bench) -> dict[str, Any]:
     """Turns that stood still for a summary; seconds of the compactor's own work."""
-    most = min(bench.most, 60 if bench.quick else 300)
+    most = min(bench.most, 40 if bench.quick else 300)
     timed = {arm: bench.job(arm, limit=1, most=most, seconds=LATENCY, gap=GAP) for arm in bench.asking}
     done = bench.replays("waiting", list(timed.values()), workers=SLEEPERS)
     wanted = jobs(bench)
