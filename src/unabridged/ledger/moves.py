@@ -123,6 +123,16 @@ def only_withdraws(text: str) -> bool:
     return any(few_words(words[stop:], 3) for _, stop in phrases("withdraw", "cancel").found(words))
 
 
+def withdraws_this(text: str, request: str) -> bool:
+    """Whether words that withdraw name what they drop, and this request speaks of it: "never mind the footer"."""
+    words, asked = folded(text.strip()), folded(request)
+    _, stop = next(iter(phrases("withdraw", "cancel").found(words)), (0, 0))
+    if not stop or _BREAK.match(words, stop):
+        return False
+    named = [word for word in _PARTS.split(sentences(words[stop:])[0]) if len(word) > 3]
+    return any(re.search(rf"\b{re.escape(word)}", asked) for word in named)
+
+
 def few_words(text: str, most: int) -> bool:
     """At most so many words; two signs of a script without spaces count as one."""
     text = text[:2_000]

@@ -29,6 +29,7 @@ from unabridged.ledger.moves import (
     orders_by_itself,
     reports_done,
     says_go,
+    withdraws_this,
 )
 from unabridged.ledger.phrasing import head_and_tail, sentences
 from unabridged.messages import View
@@ -87,7 +88,8 @@ class _Talk:
         interrupts = any(self.requests[j].worked for j in self.chain)  # else all that was just said is answered
         if not (interrupts if self.status == "working" else self.tools):
             return False
-        if request.worked == 2 or not is_question(request.text):
+        long = self.status != "working" or len(request.answer) > ANSWER_LIMIT // 2
+        if (request.worked == 2 and long) or not is_question(request.text):
             return False
         if request.asks in {"question", "proposal"}:
             return len(sentences(request.answer)) > 1
@@ -101,6 +103,11 @@ class _Talk:
         if self.status == "idle":
             return [*self._taken_up(newest), newest]
         if request.kind == "withdraw":
+            named = [j for j in self.chain if withdraws_this(request.text, self.requests[j].text)]
+            if named and len(named) < len(self.chain):  # "never mind the footer": the rest goes on
+                for j in named:
+                    self.states[j] = "withdrawn"
+                return [*(j for j in self.chain if j not in named), newest]
             self._mark("withdrawn")
             if only_withdraws(request.text):
                 self.states[newest] = "withdrawn"
