@@ -217,7 +217,7 @@ class Flow:
             joint=joint,
             piece=self.meter.text(shortening_note("0" * 12)) + 30,
             pinned=frozenset(stay),
-            open_requests=waiting(job.views, job.sizes, self.hard * 2 // 3, joint),
+            open_requests=waiting(job.views, job.sizes, self.hard * 3 // 4, joint),
             talk=mere_talk(self.archive, job),
         )
 
