@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from ledger_case import answers, calls, observation, person, says
 from unabridged.ledger.actions import read_call, steps, written_action
+from unabridged.ledger.entries import Deed
 from unabridged.ledger.gather import gather
 from unabridged.ledger.outcomes import outcome
 from unabridged.ledger.shell import read_command
@@ -48,9 +51,10 @@ def test_a_tool_is_understood_by_its_name_and_arguments(tool: str, arguments: st
     "arguments", ["", "{", "null", "[1, 2]", '{"path": 3}', '{"a": {"b": [null, true]}}', "\x00", "[" * 5_000]
 )
 def test_odd_arguments_are_read_without_complaint(arguments: str) -> None:
-    read_call("edit_file", arguments)
-    read_call("bash", arguments)
-    read_call("", arguments)
+    for tool in ("edit_file", "bash", ""):
+        asked = read_call(tool, arguments)
+        assert asked.deed in get_args(Deed)
+        assert not asked.touched  # nothing in them names a file
 
 
 @pytest.mark.parametrize(

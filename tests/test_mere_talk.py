@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from conversations import assistant, chat_round, user
+from test_properties import fitted_at_once
 from unabridged import Compactor, Settings
 from unabridged.asking.ask import Ask, Reply
 from unabridged.measure import Meter
 from unabridged.settings import limits
+from unabridged.testing import Shape
 
 WINDOW = 6_000
 TOWNS = ("Oslo", "Lima", "Kyoto", "Accra", "Turin", "Quito", "Hanoi", "Malmö", "Izmir", "Perth")
@@ -95,3 +97,10 @@ def test_many_pins_are_counted_with_what_keeps_them_apart() -> None:
             sent = fitted.messages
             assert fitted.estimate <= compactor.limits.budget
     assert sum(map(pin, sent)) == sum(map(pin, talk(100)))
+
+
+def test_ten_open_requests_in_a_window_of_two_thousand_tokens_all_stay() -> None:
+    """Found by the soak: what keeps many requests apart took the room of one of them."""
+    extras = ("odd", "interrupted")
+    shape = Shape("anthropic", 1, "marathon", turns=1, rounds=32, width=1, bulk=66, ending="working", extras=extras)
+    assert fitted_at_once(shape, 2_000)

@@ -449,9 +449,3 @@ def test_signed_thinking_is_accepted_by_an_upstream_that_demands_it() -> None:
 
 def with_extra(shape: Shape, extra: str) -> Shape:
     return replace(shape, extras=tuple(dict.fromkeys([*shape.extras, extra])))
-
-
-def test_ten_open_requests_in_a_window_of_two_thousand_tokens_all_stay() -> None:
-    """Found by the soak: what keeps many requests apart took the room of one of them."""
-    shape = Shape("anthropic", 1, "marathon", turns=1, rounds=32, width=1, bulk=66, ending="working")
-    assert fitted_at_once(replace(shape, extras=("odd", "interrupted")), 2_000)
