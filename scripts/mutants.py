@@ -1,8 +1,9 @@
 """Break the code on purpose, one small named change at a time, and see the suite fail: `python scripts/mutants.py`.
 
-Each mutant is an exact replacement of text, made in a copy of the tree. Exits with 1 when one survives, when its text
-does not stand in the code exactly once any more, or when the suite fails without any change. `--check` only looks
-whether each can be made: that its text is there, that what it makes compiles, and that its tests exist.
+Each mutant is an exact replacement of text, made in a copy of the tree; `scripts/mutants/*.toml` list them.
+Exits with 1 when one survives, when its text does not stand in the code exactly once any more, or when the suite fails
+without any change. `--check` only looks whether each can be made: that its text is there, that what it makes compiles,
+and that its tests exist.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+LISTS = ROOT / "scripts" / "mutants"
 PROPERTIES = ("tests/test_properties.py",)
 
 
@@ -32,131 +35,14 @@ class Mutant:
     tests: tuple[str, ...] = PROPERTIES
 
 
-MUTANTS = (
-    Mutant(
-        "cut parts a call from its result",
-        "src/unabridged/cut.py",
-        "return [depth > 0 for depth in accumulate(opened[: len(views) + 1])]",
-        "return [depth > 9 for depth in accumulate(opened[: len(views) + 1])]",
-    ),
-    Mutant(
-        "cut parts reasoning from its item",
-        "src/unabridged/cut.py",
-        "inside[i] = before.glued or (",
-        "inside[i] = (",
-    ),
-    Mutant(
-        "cut takes system messages",
-        "src/unabridged/cut.py",
-        'return {i for i, view in enumerate(views) if view.role == "system"} | whole_rounds(safe, anchors)',
-        "return whole_rounds(safe, anchors)",
-    ),
-    Mutant(
-        "cut takes the open request",
-        "src/unabridged/cut.py",
-        "kept = stays | set(open_requests)",
-        "kept = set(stays)",
-    ),
-    Mutant(
-        "rewrite copies what stays",
-        "src/unabridged/rewrite.py",
-        "        self.messages.append(message)\n",
-        "        self.messages.append(dict(message) if isinstance(message, dict) else message)\n",
-    ),
-    Mutant(
-        "rewrite forgets the summary turn",
-        "src/unabridged/rewrite.py",
-        "if summary is not None and i == place:",
-        "if summary is not None and i < 0:",
-    ),
-    Mutant(
-        "budget is twice the window",
-        "src/unabridged/flow.py",
-        "return int(self.limits.budget / self.calibration.factor / (1 + self.meter.error))",
-        "return int(self.limits.window * 2 / self.calibration.factor)",
-    ),
-    Mutant(
-        "archive gets the summary but not the originals",
-        "src/unabridged/history.py",
-        "stored = archive.store(record, [*went, *came])",
-        "stored = archive.store(record, came)",
-    ),
-    Mutant(
-        "list is shortened though the archive failed",
-        "src/unabridged/history.py",
-        """    stored = archive.store(record, [*went, *came])
-""",
-        """    try:
-        stored = archive.store(record, [*went, *came])
-    except ArchiveError:
-        stored = record
-""",
-    ),
-    Mutant(
-        "fold drops the earlier ledger",
-        "src/unabridged/briefing.py",
-        "    earlier = earlier_summary(flow.archive, job, plan.gone)\n",
-        "    earlier = Earlier()\n",
-        ("tests/test_faithful_decay.py", "tests/test_engine.py"),
-    ),
-    Mutant(
-        "pairing is not mended",
-        "src/unabridged/flow.py",
-        "        if mended.findings:\n",
-        "        if not mended.findings:\n",
-    ),
-    Mutant(
-        "bound reasoning stays after a rewrite",
-        "src/unabridged/flow.py",
-        "        new = strip_from(new, views,",
-        "        strip_from(new, views,",
-    ),
-    Mutant(
-        "replay loses the first message after the cut",
-        "src/unabridged/records.py",
-        "*messages[at + len(record.after) :]]",
-        "*messages[at + len(record.after) + 1 :]]",
-    ),
-    Mutant(
-        "key does not see what tools answered",
-        "src/unabridged/messages.py",
-        "[(answer.text, answer.error) for answer in self.answers],",
-        "[],",
-    ),
-    Mutant(
-        "undo takes the last message too",
-        "src/unabridged/history.py",
-        "lines = backward(last, lines, standing.at,",
-        "lines = backward(last, lines[:-1], standing.at,",
-    ),
-    Mutant(
-        "below the trigger a new list is given back",
-        "src/unabridged/engine.py",
-        "same = partial(Compaction, messages, False,",
-        "same = partial(Compaction, list(messages), False,",
-    ),
-    Mutant(
-        "what was refused is kept in the provider's tokens of then",
-        "src/unabridged/asking/refused.py",
-        "return self.sent if self.overflow.requested is not None else round(self.estimate * factor)",
-        "return self.sent",
-        ("tests/test_overflow_recovery.py",),
-    ),
-    Mutant(
-        "a message that can't be read is not named",
-        "src/unabridged/threads.py",
-        "            view = read_at(len(self.messages), message, format_)\n",
-        "            view = format_.read(message)\n",
-        ("tests/test_odd_messages.py",),
-    ),
-    Mutant(
-        "a provider of state that hangs is waited for",
-        "src/unabridged/state.py",
-        "        return done.result(seconds)\n",
-        "        return done.result()\n",
-        ("tests/test_faithful_state.py",),
-    ),
-)
+def read_mutants(folder: Path = LISTS) -> tuple[Mutant, ...]:
+    """Every mutant that the lists name, list by list."""
+    lists = [tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.toml"))]
+    items = (item for listed in lists for item in listed["mutant"])
+    return tuple(Mutant(**{**item, "tests": tuple(item.get("tests", PROPERTIES))}) for item in items)
+
+
+MUTANTS = read_mutants()
 
 
 def copy_tree(target: Path) -> None:
