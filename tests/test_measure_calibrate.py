@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from openai.types.completion_usage import PromptTokensDetails
 from openai.types.responses import ResponseUsage
 
 from unabridged.measure.calibrate import Calibration, Usage, usage_of
+from unabridged.measure.meter import Meter
 
 
 def after(*ratios: float) -> float:
@@ -206,6 +208,47 @@ def test_a_refusal_never_lowers_it_and_one_that_no_count_explains_is_bounded() -
         assert calibration.factor == pytest.approx(1.4)
     calibration.refused(10, 2_000_000)
     assert calibration.factor == 10.0
+
+
+# -- kept across a restart -------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.floats(0.01, 20), st.tuples(st.floats(0.5, 20)))), st.lists(st.floats(0.1, 5)))
+def test_what_was_learned_is_the_same_after_a_restart(before: list[float | tuple[float]], later: list[float]) -> None:
+    calibration = Calibration()
+    for ratio in before:
+        if isinstance(ratio, tuple):
+            calibration.refused(10_000, round(10_000 * ratio[0]))
+        else:
+            calibration.observe(10_000, Usage(round(10_000 * ratio)))
+    read = Calibration.from_json(json.loads(json.dumps(calibration.to_json("k"))), "k")
+    assert read.factor == calibration.factor
+    for ratio in later:
+        for each in (calibration, read):
+            each.observe(10_000, Usage(round(10_000 * ratio)))
+        assert read.factor == calibration.factor
+
+
+def test_what_was_learned_of_other_counts_is_not_taken_over() -> None:
+    calibration = Calibration()
+    calibration.observe(10_000, Usage(14_000))
+    meters = [Meter(model="gpt-5"), Meter(model="gpt-5-mini"), Meter(model="claude-opus-5-5"), Meter()]
+    meters += [Meter(model="gpt-5", exact=True), Meter(model="gpt-5", counter=lambda *_: 1)]
+    assert len({meter.key for meter in meters}) == len(meters)
+    for meter in meters[1:]:
+        assert Calibration.from_json(calibration.to_json(meters[0].key), meter.key).factor == 1.0
+    same = Meter(model="GPT-5")
+    assert Calibration.from_json(calibration.to_json(meters[0].key), same.key).factor == pytest.approx(1.4)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [None, {}, [], "k", 7, {"key": "k"}, {"key": "k", "ratios": None}, {"key": "k", "ratios": "1.4"}, {"ratios": [1.4]}]
+    + [{"key": "k", "ratios": [odd]} for odd in (0, -1, True, None, "1.4", [1.4], float("nan"), float("inf"), 10**400)],
+)
+def test_what_no_calibration_wrote_teaches_nothing(stored: Any) -> None:
+    assert Calibration.from_json(stored, "k").factor == 1.0
 
 
 @settings(deadline=None)

@@ -108,6 +108,20 @@ class Calibration:
         self.factor = 1.0
         self._ratios: deque[float] = deque(maxlen=self._KEPT)
 
+    @classmethod
+    def from_json(cls, stored: Any, key: str) -> Calibration:
+        """What `to_json` made, read again; a new one when it was learned of other counts, or is nothing it made."""
+        calibration = cls()
+        if isinstance(stored, Mapping) and stored.get("key") == key and isinstance(stored.get("ratios"), list):
+            told = [ratio for ratio in stored["ratios"] if type(ratio) in (int, float) and 0 < ratio < _MOST]
+            calibration._ratios.extend(map(float, told))
+            calibration.factor = calibration._settle(list(calibration._ratios))
+        return calibration
+
+    def to_json(self, key: str) -> dict[str, Any]:
+        """All it learned, as JSON can hold it. `key` (`Meter.key`) says which counts were compared."""
+        return {"key": key, "ratios": list(self._ratios)}
+
     def observe(self, estimated: int, usage: Usage) -> None:
         """Learn from one request: what we thought it takes, and what its provider says it took."""
         if estimated <= 0 or usage.input <= 0:

@@ -19,6 +19,9 @@ Family = Literal["openai", "claude", "claude-3", "other", "unknown"]
 """Models that cut text alike: `openai` is GPT-4o and later, `claude` Claude 4.7 and later, `claude-3` Claude 3 to 4.6,
 `other` every other known model (the highest of four open tokenizers), `unknown` the highest of them all."""
 
+VERSION = 2
+"""Raised when estimates change: what was learned of older ones no longer holds."""
+
 
 class _Prices(NamedTuple):
     """What each kind of piece costs, in tokens."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Message, as_json, get, plain
-from unabridged.measure.estimate import Family, estimate
+from unabridged.measure.estimate import VERSION, Family, estimate
 from unabridged.measure.media import media_tokens
 from unabridged.measure.models import family_of
 from unabridged.messages import Reasoning, View
@@ -52,6 +52,12 @@ class Meter:
         """How far below the truth it may be, as a share of the truth."""
         self._counter = counter
         self._exact = _exact_tokenizer(model, self.family) if exact and counter is None else None
+
+    @property
+    def key(self) -> str:
+        """What reports on its counts depend on, so that what they taught is kept apart: how it counts, which model."""
+        how = "counter" if self._counter is not None else "exact" if self._exact is not None else f"estimate-{VERSION}"
+        return f"{how}/{self.family}/{self.model}"
 
     def message(self, view: View, raw: Message = None) -> int:
         """Everything in one message, and what stands around it. `raw` is the caller's own object, if there is one."""
