@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from benchmarks.needs import Needs, needs, text_of
 from benchmarks.policies import Conversation, Extra, Line, Mask, Ours, Payback, Policy, Raw, Summary, load
 from unabridged.clear import Prices
+from unabridged.evaluate.score import Needs, held, needs_of_views
 
 LONG_RUNS = ("coding_tools", "coding_text", "coding_sessions_anthropic")
 GAP = 20.0
@@ -116,7 +116,7 @@ def replay(
         run.bill.output += sum(line.tokens for line in conversation.lines[start:stop])
         run.calls += 1
         if start in cuts:
-            run.contexts[start] = text_of([line.view for line in current])
+            run.contexts[start] = "\n".join(line.view.whole_text() for line in current)
             run.sizes[start] = sum(line.tokens for line in current)
         taken = start
     if not prices.caches:
@@ -145,7 +145,7 @@ def needs_of(conversation: Conversation) -> dict[int, Needs]:
     size, due = 0.0, float(CUT)
     for i, line in enumerate(conversation.lines):
         if size >= due and i in starts:
-            wanted = needs(views[:i], views[i:])
+            wanted = needs_of_views(views[:i], views[i:])
             if wanted:
                 found[i] = wanted
             due = (size // CUT + 1) * CUT
@@ -224,8 +224,8 @@ def _row(
             continue
         lines = conversation.lines
         whole = {cut: sum(line.tokens for line in lines[:cut]) for cut in needed}
-        recalls.append(statistics.mean(need.recall(run.contexts[cut]) for cut, need in needed.items()))
-        tails.append(statistics.mean(n.recall(tail_of(lines[:cut], run.sizes[cut])) for cut, n in needed.items()))
+        recalls.append(statistics.mean(held(run.contexts[cut], need).share for cut, need in needed.items()))
+        tails.append(statistics.mean(held(tail_of(lines[:cut], run.sizes[cut]), n).share for cut, n in needed.items()))
         sizes.append(statistics.mean(run.sizes[cut] / whole[cut] for cut in needed))
     return Row(
         policy=name,

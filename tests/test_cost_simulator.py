@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from benchmarks.cost import WINDOW, Bill, Cache, interval, model_calls, needs_of, pauses, replay, rows, tail_of
-from benchmarks.needs import needs
 from benchmarks.policies import (
     Conversation,
     Extra,
@@ -29,7 +28,7 @@ from benchmarks.policies import (
 
 from conversations import assistant, chat_round, system, user
 from unabridged.clear import Prices
-from unabridged.messages import Answer, Call, View
+from unabridged.messages import View
 
 PRICES = Prices(read=0.1, write=1.25, fresh=1.0, output=5.0, lifetime=300.0)
 
@@ -177,19 +176,6 @@ def test_a_tail_has_as_many_tokens_as_are_asked_for() -> None:
         tail = tail_of(lines, tokens)
         assert tokens - 0.1 * tokens - 60 <= count(tail) <= tokens
     assert tail_of(lines, 10_000) == "\n".join(line.view.text for line in lines)
-
-
-def test_needed_is_what_stood_before_and_is_not_shown_again_before_it_is_used() -> None:
-    before = [View("tool", "tool", answers=(Answer("1", "src/app/main.py: load_config, save_config, plain"),))]
-    after = [
-        View("assistant", "model", "load_config here is talk", calls=(Call("2", "edit", '{"f":"src/app/main.py"}'),)),
-        View("tool", "tool", answers=(Answer("2", "now save_config"),)),
-        View("assistant", "model", calls=(Call("3", "run", "load_config save_config never_seen"),)),
-    ]
-    wanted = needs(before, after)
-    assert wanted.files == frozenset({"src/app/main.py"})
-    assert wanted.names == frozenset({"load_config"})
-    assert [wanted.recall(text) for text in ("main.py load_config", "main.py", "")] == [1.0, 0.5, 0.0]
 
 
 def test_a_row_sets_cost_beside_recall_and_a_tail_of_the_same_size() -> None:

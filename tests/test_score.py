@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from unabridged.evaluate.score import Held, Needs, average, cuts, held, needs
+import pytest
+
+from unabridged.evaluate.score import Held, Needs, average, cuts, held, leaves, needs, needs_of_views
+from unabridged.messages import Answer, Call, View
 
 
 def call(**arguments: Any) -> dict[str, Any]:
@@ -70,3 +73,44 @@ def test_conversations_weigh_the_same_however_often_they_were_cut() -> None:
     files, names = average({"a": [Held(1, 1, 1, 2), Held(0, 0, 2, 2)], "b": [Held(0, 1, 0, 1)]})
     assert (files, names) == (0.5, 0.375)
     assert average({}) == (1.0, 1.0)
+
+
+def used(name: str, value: Any) -> list[dict[str, Any]]:
+    """The same call in the form of each provider."""
+    use = {"type": "tool_use", "id": "1", "name": "edit", "input": {name: value}}
+    return [call(**{name: value}), {"role": "assistant", "content": [use]}]
+
+
+@pytest.mark.parametrize("before", ["\n", "\t", "\r", "\x08", "\\", '"', "\u00e9 ", "\x00"])
+def test_a_name_in_a_call_is_read_as_it_is_whatever_json_writes_in_front_of_it(before: str) -> None:
+    """`\\tgetColor` is the name `getColor`, never `tgetColor`; nothing else is read as needed beside it."""
+    stood = [{"role": "user", "content": "getColor, tgetColor, ngetColor, rgetColor, bgetColor and u0000getColor"}]
+    for after in used("new_text", f"x = 1;{before}getColor(theme)"):
+        assert needs(stood, [after]).names == {"getColor"}
+
+
+def test_the_keys_of_arguments_are_no_names() -> None:
+    stood = [{"role": "user", "content": "pass replace_all and file_path with load_config"}]
+    for after in used("replace_all", [{"file_path": "load_config"}, None, 3]):
+        assert needs(stood, [after]).names == {"load_config"}
+
+
+def test_the_values_of_arguments_are_read_through_json_in_json() -> None:
+    inner = json.dumps({"query": "a\tload_config", "flags": [True, None, 4.5]})
+    assert leaves({"arguments": inner}) == "a\tload_config\nTrue\n\n4.5"
+    assert leaves('"quoted"') == '"quoted"'
+    assert leaves("[" * 100_000) == "[" * 100_000
+
+
+def test_messages_that_were_read_already_need_the_same() -> None:
+    before = [View("tool", "tool", answers=(Answer("1", "src/app/main.py: load_config, save_config, plain"),))]
+    after = [
+        View("assistant", "model", "load_config here is talk", calls=(Call("2", "edit", '{"f":"src/app/main.py"}'),)),
+        View("tool", "tool", answers=(Answer("2", "now save_config"),)),
+        View("assistant", "model", calls=(Call("3", "run", '{"new_text": "\\tload_config save_config never_seen"}'),)),
+    ]
+    wanted = needs_of_views(before, after)
+    assert wanted == Needs(frozenset({"src/app/main.py"}), frozenset({"load_config"}))
+    assert [held(text, wanted).share for text in ("main.py load_config", "main.py", "")] == [1.0, 0.5, 0.0]
+    assert not Needs(frozenset(), frozenset())
+    assert held("", Needs(frozenset(), frozenset())).share == 1.0

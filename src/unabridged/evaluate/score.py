@@ -3,15 +3,19 @@
 A conversation is cut; the file names and identifiers in the calls that come after the cut (in text protocols: in the
 assistant's turns) that stood before it, and were not shown again before they were used, are what the agent needs. What
 the compacted context holds of them is its score. Plain strings, no judge, no model: anybody can check it by hand.
+Of a call its values are read, as they are and not as JSON escapes them: a tab before `name` makes no `tname`, and the
+keys of its arguments are the tool's, no names.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+from unabridged.messages import View
 
 CALLS = 60
 """How many calls after the cut count as next."""
@@ -31,6 +35,9 @@ class Needs:
     files: frozenset[str]
     names: frozenset[str]
 
+    def __bool__(self) -> bool:
+        return bool(self.files or self.names)
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -41,17 +48,38 @@ class Held:
     names: int
     names_needed: int
 
+    @property
+    def share(self) -> float:
+        """The share of files and names together; all of it when nothing is needed."""
+        needed = self.files_needed + self.names_needed
+        return (self.files + self.names) / needed if needed else 1.0
+
+
+class _Turn(NamedTuple):
+    """One message: whose, and every part of it as (is it a call's arguments, its text)."""
+
+    role: str
+    parts: tuple[tuple[bool, str], ...]
+
 
 def needs(before: Sequence[Message], after: Sequence[Message], calls: int = CALLS) -> Needs:
     """The files and names of the next calls that stood before the cut and were not shown again before their use."""
-    known = "\n".join(text for message in before for _, text in _texts(message))
+    return _needs(map(_turn, before), map(_turn, after), calls)
+
+
+def needs_of_views(before: Sequence[View], after: Sequence[View], calls: int = CALLS) -> Needs:
+    """`needs` of messages that were read already, in whatever format."""
+    return _needs(map(_turn_of_view, before), map(_turn_of_view, after), calls)
+
+
+def _needs(before: Iterable[_Turn], after: Iterable[_Turn], calls: int) -> Needs:
+    known = "\n".join(text for turn in before for _, text in turn.parts)
     files: set[str] = set()
     names: set[str] = set()
     shown: set[str] = set()
     seen = 0
-    for message in after:
-        parts = list(_texts(message))
-        acts_in_text = message["role"] == "assistant" and not any(is_call for is_call, _ in parts)
+    for role, parts in after:
+        acts_in_text = role == "assistant" and not any(is_call for is_call, _ in parts)
         for is_call, text in parts:
             if is_call or acts_in_text:
                 seen += 1
@@ -59,7 +87,7 @@ def needs(before: Sequence[Message], after: Sequence[Message], calls: int = CALL
                 names |= {
                     name for name in set(_NAME.findall(text)) if _exact(name) and name in known and name not in shown
                 }
-            elif message["role"] != "assistant":
+            elif role != "assistant":
                 shown |= {*_PATH.findall(text), *_NAME.findall(text)}
         if seen >= calls:
             break
@@ -106,6 +134,31 @@ def _exact(word: str) -> bool:
     return "_" in word or _HUMP.search(word) is not None
 
 
+def _turn(message: Message) -> _Turn:
+    return _Turn(message["role"], tuple(_texts(message)))
+
+
+def _turn_of_view(view: View) -> _Turn:
+    said = [(False, view.text)] if view.text else []
+    called = [(True, leaves(call.arguments)) for call in view.calls]
+    return _Turn(view.role, (*said, *called, *((False, answer.text) for answer in view.answers)))
+
+
+def leaves(value: Any) -> str:
+    """The values of a call's arguments, a line each, as they are and not as JSON escapes them; without their keys."""
+    if isinstance(value, str):
+        try:
+            parsed = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        return value if isinstance(parsed, str) else leaves(parsed)
+    if isinstance(value, Mapping):
+        return "\n".join(map(leaves, value.values()))
+    if isinstance(value, list | tuple):
+        return "\n".join(map(leaves, value))
+    return "" if value is None else str(value)
+
+
 def _texts(message: Message) -> Iterator[tuple[bool, str]]:
     """Every part of a message as (is it a call's arguments, its text), in Chat Completions or Anthropic form."""
     content = message.get("content")
@@ -116,7 +169,7 @@ def _texts(message: Message) -> Iterator[tuple[bool, str]]:
         if kind in _TEXTS:
             yield False, block["text"]
         elif kind == "tool_use":
-            yield True, json.dumps(block.get("input"))
+            yield True, leaves(block.get("input"))
         elif kind == "tool_result":
             inner = block.get("content")
             blocks = inner if isinstance(inner, list) else ()
@@ -127,4 +180,4 @@ def _texts(message: Message) -> Iterator[tuple[bool, str]]:
                 else " ".join(part.get("text", "") for part in blocks if isinstance(part, dict)),
             )
     for call in message.get("tool_calls") or ():
-        yield True, call["function"]["arguments"]
+        yield True, leaves(call["function"]["arguments"])

@@ -139,8 +139,6 @@ class Name:
     """The file it was last used with."""
     asked: bool = False
     """Whether a person named it: that does not fade."""
-    opens: str = ""
-    """How a line that begins with it is written in a call (`\\n` or `\\t`), when one did."""
     told: int = 0
     """2: told on its own, not in a crowd, by a person, or by anybody where it is an id or a number; 1: another name."""
 

@@ -81,7 +81,6 @@ def _names(older: Ledger, newer: Ledger) -> tuple[Name, ...]:
                 name.uses + known.uses,
                 name.home or known.home,
                 name.asked or known.asked,
-                name.opens or known.opens,
                 max(name.told, known.told),
             )
         found[name.text] = name

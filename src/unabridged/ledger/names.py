@@ -32,7 +32,6 @@ _MEASURE = re.compile(
     re.IGNORECASE,
 )
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2}")
-_OPENS = re.compile(r"([\n\t])([A-Za-z_]\w{5,60})(?= ?[^\w ]| ?$)", re.MULTILINE)
 _PATH = re.compile(r"(?<![\w./~+-])[\w.~+-]{0,80}+/[\w./@+-]{2,240}+")
 _FILE_NAME = re.compile(r"(?<![\w./@~+-])[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,6}(?![\w/(])")
 _SPECIAL = re.compile(
@@ -95,13 +94,11 @@ def is_name(word: str) -> bool:
 def collect_names(pieces: Iterable[Piece]) -> tuple[Name, ...]:
     """Every name in the pieces, with its weight as of its last use."""
     found: dict[str, _Seen] = {}
-    opens: dict[str, str] = {}
     for piece in pieces:
         text = piece.text
         if "\\" in text:  # Code in a string: what follows an escape is a word of its own.
             text = text.replace("\\n", "\n").replace("\\t", "\t")
-        words, openers = _named(text, piece.voice)
-        opens.update(openers)
+        words = _named(text, piece.voice)
         weight = _weight(piece.voice, len(words))
         few = len(words) <= _FEW[piece.voice] and (piece.voice != "tool" or len(text) <= _SHORT)
         for word in words:
@@ -112,27 +109,21 @@ def collect_names(pieces: Iterable[Piece]) -> tuple[Name, ...]:
             seen.asked |= piece.voice == "person"
             seen.told = max(seen.told, _told(piece.voice, word) if few else 0)
     names = [
-        Name(word, seen.turn, seen.weight, seen.uses, seen.home, seen.asked, opens.get(word, ""), seen.told)
-        for word, seen in found.items()
+        Name(word, seen.turn, seen.weight, seen.uses, seen.home, seen.asked, seen.told) for word, seen in found.items()
     ]
     return tuple(sorted(names, key=lambda name: (name.turn, name.text)))
 
 
 @remembered
-def _named(text: str, voice: Voice) -> tuple[frozenset[str], tuple[tuple[str, str], ...]]:
-    """The names in a text, and how a line of a call is written that begins with one."""
+def _named(text: str, voice: Voice) -> frozenset[str]:
+    """The names in a text."""
     words = {word for word in set(_WORD.findall(text)) if is_name(word)}
     if voice != "tool" or len(text) < 2_000:
         words.update(_specials(text) if voice == "person" else _lasting(_specials(text)))
     if voice == "tool" and text[:1] in {"{", "["}:  # of a record, the names of its fields are the tool's
         words.difference_update(_FIELD.findall(text))
     words -= {word[1:] for word in words if word[0] == "#"}
-    words = {word for word in words if len(word) < 14 or not _SECRET.match(word)}
-    opens: dict[str, str] = {}
-    for before, word in _OPENS.findall(text) if voice == "call" else ():
-        if word in words:  # a sentence that begins a line there is no name
-            opens[word] = "\\n" if before == "\n" else "\\t"
-    return frozenset(words), tuple(opens.items())
+    return frozenset(word for word in words if len(word) < 14 or not _SECRET.match(word))
 
 
 def _lasting(words: set[str]) -> set[str]:

@@ -99,9 +99,9 @@ def head_and_tail(text: str, limit: int, mark: str = " … ") -> str:
     return before.rstrip() + mark + after.lstrip()
 
 
-def escaped(text: str) -> str:
-    r"""The text on one line with `\n` and `\t` where its lines and tabs were: how a command is shown."""
-    return text.replace("\r", "").replace("\n", "\\n").replace("\t", "\\t")
+def with_line_ends(text: str) -> str:
+    """The text on one line with a sign where its lines ended: how a command is shown."""
+    return " \u23ce ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def neutral(text: str) -> str:

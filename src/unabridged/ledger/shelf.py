@@ -101,7 +101,7 @@ class Shelf:
 
     def _put(self, name: Name) -> bool:
         """Beside its file when that is shown, else among the other names."""
-        text = f" {name.opens}{neutral(name.text)}"
+        text = f" {neutral(name.text)}"
         path = self._home(name.home)
         if path and not path.endswith("/") and any(line.key == path for line in self._shown.lines):
             return self._page.attach(path, text if self._page.attached(path) else f":{text}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from unabridged.ledger.entries import Action, Deed, Ledger
 from unabridged.ledger.outcomes import NOTHING
-from unabridged.ledger.phrasing import escaped, neutral, one_line, quote
+from unabridged.ledger.phrasing import neutral, one_line, quote, with_line_ends
 from unabridged.ledger.shelf import TIMES, common_root
 
 DETAILED = 10
@@ -123,7 +123,7 @@ class Teller:
         elif action.paths and action.paths[0].rpartition("/")[2] not in target:
             path, editor = self._short(action.paths[0]), _EDITOR.match(target)
             target, about = (f"{path} {target[editor.end() :]}".rstrip(), "") if editor else (target, f" ({path})")
-        return neutral(one_line(escaped(self._short(f"{_tool(action)}{target}{about}")), width))
+        return neutral(one_line(with_line_ends(self._short(f"{_tool(action)}{target}{about}")), width))
 
     def _short(self, text: str) -> str:
         return text.replace(self._root + "/", "") if self._root else text
