@@ -121,6 +121,28 @@ def test_off_means_no_change_on_any_path() -> None:
     assert engine.plan(messages, thread="t").plan is None
 
 
+@pytest.mark.parametrize("trigger", [None, []], ids=str)
+@pytest.mark.parametrize("background", [None, 0.1], ids=["clearing", "background"])
+@pytest.mark.parametrize("agent", ["gpt-4.1", "claude-sonnet-4-5"])
+def test_no_trigger_means_that_fit_changes_nothing_at_any_size_on_any_path(
+    trigger: Any, background: float | None, agent: str
+) -> None:
+    asked: list[str] = []
+    events: list[Event] = []
+    options: dict[str, Any] = {"agent": agent, "on_event": events.append}
+    options["settings"] = Settings(trigger=trigger, background=background)
+    engine = compactor(4_000, model=lambda text: asked.append(text) or "They worked on.", **options)
+    now, whole, messages = 0.0, rounds(100, 400), []
+    engine._clock = lambda: now  # noqa: SLF001 - a pause in which a provider's cache expires
+    for i in range(0, len(whole), 10):
+        messages += whole[i : i + 10]
+        now += 3_600.0 * (i % 3)
+        fitted = engine.fit(messages, thread="t")
+        assert (fitted.messages is messages, fitted.changed) == (True, False)
+    assert engine._early._work == {}  # noqa: SLF001 - nothing was begun in the background
+    assert (asked, events) == ([], [])
+
+
 def test_no_trigger_means_never_but_compact_still_works() -> None:
     # R4, R42
     engine = compactor(4_000, settings=Settings(trigger=None))
@@ -129,6 +151,8 @@ def test_no_trigger_means_never_but_compact_still_works() -> None:
     done = engine.compact(messages, thread="t")
     assert done is not None
     assert done.tokens_after < done.tokens_before
+    assert engine.fit(done.messages, thread="t").messages is done.messages
+    assert engine.fit(messages, thread="t").messages is messages  # who sends it all again asks again
 
 
 def test_compact_works_at_any_size_and_says_what_it_did() -> None:

@@ -272,9 +272,11 @@ class Compactor:
             same = partial(Compaction, messages, False, before, before, scope.thread, estimate=estimate)
             reason = why or flow.pulled(estimate, len(messages))
             idle, thread.called = self._clock() - thread.called, self._clock()
-            early = reason is None and self._begin_early(scope, flow, messages, (format_, system, tools), estimate)
+            never = not (why or self.limits.trigger)
+            begin = not never and reason is None
+            early = begin and self._begin_early(scope, flow, messages, (format_, system, tools), estimate)
             look = not early and thread.worth_a_look(estimate, idle, self._clears_after)
-            if reason is None and not (look or thread.resent):
+            if never or (reason is None and not (look or thread.resent)):
                 return same(fixed=(system, tools))
             if reason is not None and not force and thread.failed_at * FAILED_GROWTH > estimate and flow.fits(estimate):
                 return same(why=thread.said, fixed=(system, tools))

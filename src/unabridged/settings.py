@@ -3,7 +3,7 @@
 trigger=("fraction", 0.85)                         at 85 % of the window
 trigger=[("tokens", 170_000), ("messages", 300)]   at either
 trigger=[{"tokens": 50_000, "messages": 100}]      at both together
-trigger=None                                       never by itself; `compact` still works
+trigger=None                                       never by itself, clearing included; `compact` still works
 keep=[("fraction", 0.10), ("messages", 20)]        whichever keeps fewer
 """
 
