@@ -13,11 +13,12 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from unabridged.archive import codec, open_archive
-from unabridged.archive.protocol import Archive, Hit, Record, Scope
+from unabridged.access import Access
+from unabridged.archive import open_archive
+from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.driving import adrive_in_threads, drive, in_thread, taken
 from unabridged.early import Early
-from unabridged.errors import ArchiveError, SummaryFailed, WontFit
+from unabridged.errors import SummaryFailed, WontFit
 from unabridged.events import Event, Unchanged, Undone
 from unabridged.formats import Format, Message, detect, format_named, in_a_list, read_each
 from unabridged.hooks import Hooks
@@ -50,7 +51,7 @@ FAILED_GROWTH = 1.05
 """After a compaction that came to nothing, the conversation grows by this much before the next try, while it fits."""
 
 
-class Compactor:
+class Compactor(Access):
     """Keeps conversations inside the window and every original in the archive. One serves any number of threads.
 
     `model` writes the summaries: a callable (`str -> str` or `Ask -> Reply`, sync or async), a `"provider:name"`
@@ -58,6 +59,8 @@ class Compactor:
     conversation: it gives the window, the tokenizer family, the prices and the rule for thinking blocks. `redact` is
     run over what a summary turn says and what search sees (`unabridged.archive.secrets.mask` finds keys and tokens).
     `state` is asked at each compaction, with the thread's name, for the host's own state: a text, or an awaitable.
+    `namespace` says whose conversations these are; every method takes another one for its call, so that one compactor
+    serves any number of tenants. No read or search crosses a namespace.
     """
 
     def __init__(
@@ -125,29 +128,53 @@ class Compactor:
         }
 
     def fit(
-        self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
+        self,
+        messages: list[Message],
+        *,
+        thread: str | None = None,
+        namespace: str | None = None,
+        system: Any = None,
+        tools: Any = None,
     ) -> Compaction:
         """The conversation as it should be sent now: the very same list, or a shorter one that is legal and fits."""
-        return self._drive(self._run(messages, thread, system, tools))
+        return self._drive(self._run(messages, (thread, namespace), system, tools))
 
     async def afit(
-        self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
+        self,
+        messages: list[Message],
+        *,
+        thread: str | None = None,
+        namespace: str | None = None,
+        system: Any = None,
+        tools: Any = None,
     ) -> Compaction:
         """`fit` without blocking the event loop."""
-        return await self._adrive(self._run(messages, thread, system, tools))
+        return await self._adrive(self._run(messages, (thread, namespace), system, tools))
 
     def compact(
-        self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
+        self,
+        messages: list[Message],
+        *,
+        thread: str | None = None,
+        namespace: str | None = None,
+        system: Any = None,
+        tools: Any = None,
     ) -> Compaction | None:
         """Compact now, whatever the size; None when nothing is gained."""
-        done = self._drive(self._run(messages, thread, system, tools, force=True, why=ASKED))
+        done = self._drive(self._run(messages, (thread, namespace), system, tools, force=True, why=ASKED))
         return done if done.changed else None
 
     async def acompact(
-        self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
+        self,
+        messages: list[Message],
+        *,
+        thread: str | None = None,
+        namespace: str | None = None,
+        system: Any = None,
+        tools: Any = None,
     ) -> Compaction | None:
         """`compact` without blocking the event loop."""
-        done = await self._adrive(self._run(messages, thread, system, tools, force=True, why=ASKED))
+        done = await self._adrive(self._run(messages, (thread, namespace), system, tools, force=True, why=ASKED))
         return done if done.changed else None
 
     def overflowed(self, fitted: Compaction, error: object) -> Compaction:
@@ -167,14 +194,20 @@ class Compactor:
             self._asker.cancel()
 
     def plan(
-        self, messages: list[Message], *, thread: str | None = None, system: Any = None, tools: Any = None
+        self,
+        messages: list[Message],
+        *,
+        thread: str | None = None,
+        namespace: str | None = None,
+        system: Any = None,
+        tools: Any = None,
     ) -> Outlook:
         """What `fit` would do with it. Nothing is done, stored or remembered."""
         format_ = self._format or detect(messages)
         from unabridged.plan import make_plan  # noqa: PLC0415 - see the imports above
 
         flow = self._flow(format_)
-        job = self._job(Thread(), self._scope(messages, thread), messages, format_, (system, tools))
+        job = self._job(Thread(), self._scope(messages, thread, namespace), messages, format_, (system, tools))
         tokens, budget = flow.tokens(job.estimate), self.limits.budget
         trigger = flow.pulled(job.estimate, len(messages))
         if trigger is None or self.settings.off:
@@ -195,51 +228,34 @@ class Compactor:
             if self._refusals is not None:
                 self._adopt(self._refusals.limits(self._calibration.factor))
 
-    def replay(self, messages: list[Message], *, thread: str | None = None) -> list[Message]:
+    def replay(
+        self, messages: list[Message], *, thread: str | None = None, namespace: str | None = None
+    ) -> list[Message]:
         """The original conversation, exactly: every compaction that stands in the list is taken back."""
-        return self._take_back(messages, thread, all_of_them=True)[0]
+        return self._take_back(messages, thread, namespace, all_of_them=True)[0]
 
-    async def areplay(self, messages: list[Message], *, thread: str | None = None) -> list[Message]:
+    async def areplay(
+        self, messages: list[Message], *, thread: str | None = None, namespace: str | None = None
+    ) -> list[Message]:
         """`replay` without blocking the event loop."""
-        return await in_thread(self.replay, messages, thread=thread)
+        return await in_thread(self.replay, messages, thread=thread, namespace=namespace)
 
-    def undo(self, messages: list[Message], *, thread: str | None = None) -> list[Message]:
+    def undo(
+        self, messages: list[Message], *, thread: str | None = None, namespace: str | None = None
+    ) -> list[Message]:
         """The list as it was before its newest compaction, and what came since; the same list if there is none."""
-        before, record = self._take_back(messages, thread, all_of_them=False)
+        before, record = self._take_back(messages, thread, namespace, all_of_them=False)
         if record is not None:
             self._archive.retire(record.scope, record.id)
             self._threads.drop(record.scope)
             self._emit(Undone(record.scope.thread, record.id))
         return before
 
-    async def aundo(self, messages: list[Message], *, thread: str | None = None) -> list[Message]:
+    async def aundo(
+        self, messages: list[Message], *, thread: str | None = None, namespace: str | None = None
+    ) -> list[Message]:
         """`undo` without blocking the event loop."""
-        return await in_thread(self.undo, messages, thread=thread)
-
-    def search(self, query: str, *, thread: str, limit: int = 10) -> Sequence[Hit]:
-        """The archived messages of the thread that match best: literal words, no query syntax."""
-        return self._archive.search(Scope(self._namespace, thread), query, limit)
-
-    async def asearch(self, query: str, *, thread: str, limit: int = 10) -> Sequence[Hit]:
-        """`search` without blocking the event loop."""
-        return await in_thread(self.search, query, thread=thread, limit=limit)
-
-    def read(self, ref: str, *, thread: str) -> Message:
-        """The archived message that a search hit names by its hash, exactly as it was."""
-        bodies = self._archive.bodies(Scope(self._namespace, thread), [ref])
-        if ref not in bodies:
-            raise ArchiveError(f"thread {thread!r} holds no message {ref!r}: references work only inside their thread")
-        return codec.decode(bodies[ref])
-
-    async def aread(self, ref: str, *, thread: str) -> Message:
-        """`read` without blocking the event loop."""
-        return await in_thread(self.read, ref, thread=thread)
-
-    def forget(self, thread: str) -> None:
-        """Remove the thread from the archive: records, originals, and everything only it used."""
-        scope = Scope(self._namespace, thread)
-        self._archive.forget(scope)
-        self._threads.drop(scope)
+        return await in_thread(self.undo, messages, thread=thread, namespace=namespace)
 
     def close(self) -> None:
         """Let go of the summariser, and of the archive if this compactor opened it."""
@@ -255,12 +271,19 @@ class Compactor:
         self.close()
 
     def _run(
-        self, messages: list[Message], name: str | None, system: Any, tools: Any, *, force: bool = False, why: str = ""
+        self,
+        messages: list[Message],
+        name: tuple[str | None, str | None],
+        system: Any,
+        tools: Any,
+        *,
+        force: bool = False,
+        why: str = "",
     ) -> Generator[Any, Any, Compaction]:
         """Measure what is new; below the trigger that is all, unless it is compacted for another reason."""
         if self.settings.off or not messages:
-            return Compaction(messages, changed=False, tokens_before=0, tokens_after=0, thread=name or "")
-        scope = self._scope(messages, name)
+            return Compaction(messages, False, 0, 0, name[0] or "", namespace=name[1])
+        scope = self._scope(messages, *name)
         thread = self._threads.get(scope)
         yield from taken(thread.lock)
         try:
@@ -269,7 +292,8 @@ class Compactor:
             estimate = self._overhead(thread, flow.meter, system, tools)
             estimate += thread.follow(messages, format_, flow.meter.message)
             before = flow.tokens(estimate)
-            same = partial(Compaction, messages, False, before, before, scope.thread, estimate=estimate)
+            whose = {"thread": scope.thread, "namespace": scope.namespace}
+            same = partial(Compaction, messages, False, before, before, estimate=estimate, **whose)
             reason = why or flow.pulled(estimate, len(messages))
             idle, thread.called = self._clock() - thread.called, self._clock()
             never = not (why or self.limits.trigger)
@@ -314,7 +338,9 @@ class Compactor:
             raise WontFit(overhead=overhead, floor=sent, budget=now.budget, window=now.window) from cause
         log.warning("the provider refused %s tokens as too long: the window is now %s", sent, limits.window)
         why, force = f"the provider refused {sent:,} tokens as too long", not limits.trigger
-        done = yield from self._run(fitted.messages, fitted.thread, *fitted.fixed, force=force, why=why)
+        done = yield from self._run(
+            fitted.messages, (fitted.thread, fitted.namespace), *fitted.fixed, force=force, why=why
+        )
         return replace(done, refused=True)
 
     def _adopt(self, limits: Limits | None) -> None:
@@ -362,7 +388,10 @@ class Compactor:
             thread.adopt(job.messages, job.format, job.views, job.sizes)
             thread.cleared = job.receipt is not None and job.receipt.kind == "clearing"
         after, fixed = flow.tokens(job.estimate), (job.system, job.tools)
-        return Compaction(job.messages, changed, before, after, job.scope.thread, job.receipt, why, job.estimate, fixed)
+        return Compaction(
+            job.messages, changed, before, after, job.scope.thread, job.receipt, why, job.estimate, fixed,
+            namespace=job.scope.namespace,
+        )  # fmt: skip
 
     def _flow(self, format_: Format) -> Flow:
         """The flow for this format, which tells the tokenizer family where no agent is named."""
@@ -395,26 +424,27 @@ class Compactor:
         thread.fixed = (system, tools, meter.overhead(system, tools))
         return thread.fixed[2]
 
-    def _scope(self, messages: Sequence[Message], name: str | None) -> Scope:
+    def _scope(self, messages: Sequence[Message], name: str | None, namespace: str | None = None) -> Scope:
         """The thread by its name; without one, by the record its summary turn names, else by its first words."""
+        space = self._space(namespace)
         if name is not None:
-            return Scope(self._namespace, name)
+            return Scope(space, name)
         format_ = self._format or detect(in_a_list(messages)[:4])
         first = next((view for view in read_each(messages, format_) if view.role != "system"), None)
         if first is None:
-            return Scope(self._namespace, "unnamed")
+            return Scope(space, "unnamed")
         for record_id in marked_ids(first):
-            if (scope := self._archive.locate(self._namespace, record_id)) is not None:
+            if (scope := self._archive.locate(space, record_id)) is not None:
                 return scope
-        return Scope(self._namespace, f"from-{meaning(first)[:16]}")
+        return Scope(space, f"from-{meaning(first)[:16]}")
 
     def _take_back(
-        self, messages: list[Message], name: str | None, *, all_of_them: bool
+        self, messages: list[Message], name: str | None, namespace: str | None, *, all_of_them: bool
     ) -> tuple[list[Message], Record | None]:
         from unabridged import history  # noqa: PLC0415 - see the imports above
 
         format_ = self._format or detect(messages)
-        scope = self._scope(messages, name)
+        scope = self._scope(messages, name, namespace)
         return history.taken_back(self._archive, scope, messages, format_, every=all_of_them)
 
     def _drive(self, steps: Generator[Any, Any, T]) -> T:

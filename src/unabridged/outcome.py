@@ -30,6 +30,8 @@ class Compaction:
     """The system prompt and the tools it was measured with."""
     refused: bool = False
     """Whether the provider refused it once, when it was longer: what `overflowed` gave back."""
+    namespace: str | None = None
+    """Whose conversation it is; with `thread`, what `search`, `read` and `forget` take."""
 
 
 @dataclass(frozen=True, slots=True)
