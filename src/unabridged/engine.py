@@ -24,7 +24,7 @@ from unabridged.formats import Format, Message, detect, format_named, in_a_list,
 from unabridged.hooks import Hooks
 from unabridged.measure.calibrate import Calibration, usage_of
 from unabridged.measure.meter import Meter
-from unabridged.measure.models import FALLBACK_WINDOW, family_of, model_info
+from unabridged.measure.models import family_of, model_info, window_for
 from unabridged.messages import Origin
 from unabridged.namespace import application
 from unabridged.outcome import Compaction, Outlook
@@ -55,10 +55,12 @@ class Compactor(Access):
     """Keeps conversations inside the window and every original in the archive. One serves any number of threads.
 
     `model` writes the summaries: a callable (`str -> str` or `Ask -> Reply`, sync or async), a `"provider:name"`
-    string, or None for model-free; `fallback` is asked when it fails. `agent` names the model that reads the
-    conversation: it gives the window, the tokenizer family, the prices and the rule for thinking blocks. `redact` is
-    run over what a summary turn says and what search sees (`unabridged.archive.secrets.mask` finds keys and tokens).
-    `state` is asked at each compaction, with the thread's name, for the host's own state: a text, or an awaitable.
+    string, or None for model-free; `fallback` is asked when it fails. `model_window` and `fallback_window` are what
+    these two take, in tokens, where their names do not tell (else what the agent does). `agent` names the model that
+    reads the conversation: it gives the window, the tokenizer family, the prices and the rule for thinking blocks.
+    `redact` is run over what a summary turn says and what search sees (`unabridged.archive.secrets.mask` finds keys and
+    tokens). `state` is asked at each compaction, with the thread's name, for the host's own state: a text, or an
+    awaitable.
     `namespace` says whose conversations these are; every method takes another one for its call, so that one compactor
     serves any number of tenants. No read or search crosses a namespace.
     """
@@ -67,7 +69,9 @@ class Compactor(Access):
         self,
         model: Any = None,
         *,
+        model_window: int | None = None,
         fallback: Any = None,
+        fallback_window: int | None = None,
         agent: str | None = None,
         window: int | None = None,
         archive: str | Archive | None = None,
@@ -84,7 +88,7 @@ class Compactor(Access):
     ) -> None:
         info = model_info(agent)
         self.settings = settings or Settings()
-        self.limits: Limits = limits(self.settings, window or (info.window if info else FALLBACK_WINDOW))
+        self.limits: Limits = limits(self.settings, window_for(agent, window))
         self._format = format_named(format) if format is not None else None
         self._namespace = namespace if namespace is not None else application()
         self._on_event = on_event
@@ -98,11 +102,10 @@ class Compactor(Access):
         self._flows: dict[str, Flow] = {}
         self._asker: Asker | None = None
         self._refusals: Refusals | None = None
-        if model is not None:
-            from unabridged.asking.asker import Asker  # noqa: PLC0415 - only callers with a model pay for it
+        if any(given is not None for given in (model, model_window, fallback, fallback_window)):
+            from unabridged.asking.asker import asker_for  # noqa: PLC0415 - only callers with a model pay for it
 
-            wait = {"deadline": self.settings.deadline, "cool_down": self.settings.cool_down}
-            self._asker = Asker(model, fallback=fallback, retries=self.settings.retries, **wait)
+            self._asker = asker_for(model, fallback, (model_window, fallback_window), self.settings)
         from unabridged.clear import prices_for  # noqa: PLC0415 - see the imports above
 
         prices = prices_for(self.settings.clear, info)

@@ -33,6 +33,8 @@ class Ask:
     """Seconds this call may take; the one who asks stops waiting then."""
     again: int = 0
     """How many replies to the same question were rejected before."""
+    window: int | None = None
+    """The summariser's window that it was made for, in tokens; None where nobody said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,16 +21,20 @@ from unabridged.asking.exchange import Attempt, Exchange
 from unabridged.asking.speaking import Work, close, speaker_of
 from unabridged.driving import adrive, drive
 from unabridged.errors import SettingsError
+from unabridged.settings import Settings
 
-__all__ = ["Asker", "Attempt", "Exchange", "arun", "run"]
+__all__ = ["Asker", "Attempt", "Exchange", "arun", "asker_for", "run"]
 
 T = TypeVar("T")
+SMALLEST_WINDOW = 64
+"""Tokens below which no model is."""
 
 
 class Asker:
     """Asks a model, and another one when that fails. One serves any number of threads at once.
 
     `model` and `fallback` are callables (`str -> str` or `Ask -> Reply`, sync or async) or `"provider:name"` strings.
+    `windows` are the most tokens each of the two takes, where the model table does not know them by their names.
     `deadline` is in seconds, for all asks of one compaction; a model that failed is left alone for `cool_down` seconds.
     """
 
@@ -39,6 +43,7 @@ class Asker:
         model: Any,
         *,
         fallback: Any = None,
+        windows: tuple[int | None, int | None] = (None, None),
         deadline: float = 120.0,
         retries: int = 2,
         back_off: float = 0.5,
@@ -50,8 +55,10 @@ class Asker:
             raise SettingsError(f"retries must be a whole number of at least 0; got {retries!r}")
         _number("retries", retries, 0)
         if model is None:
-            raise SettingsError("an Asker needs a model; without one, summaries are model-free")
-        self.speakers = tuple(speaker_of(one) for one in (model, fallback) if one is not None)
+            raise SettingsError("a fallback or a window of the summariser needs a model; without one, leave them out")
+        sizes = [_window("model", model, windows[0]), _window("fallback", fallback, windows[1])]
+        given = zip((model, fallback), sizes, strict=True)
+        self.speakers = tuple(speaker_of(one, size) for one, size in given if one is not None)
         self.deadline, self.retries, self.back_off, self.cool_down = deadline, retries, back_off, cool_down
         self._lock = threading.Lock()
         self._resting: dict[int, float] = {}
@@ -62,6 +69,11 @@ class Asker:
     def name(self) -> str:
         """The model that is asked first."""
         return self.speakers[0].name
+
+    @property
+    def window(self) -> int | None:
+        """The most tokens that the model takes which would be asked now; None where nobody knows."""
+        return self.speakers[next(iter(self.ready()), 0)].window
 
     def takes_live(self, format_name: str) -> bool:
         """Whether it can be asked as a suffix of a live prompt in this wire format.
@@ -136,6 +148,12 @@ class Asker:
             return len(self._stuck)
 
 
+def asker_for(model: Any, fallback: Any, windows: tuple[int | None, int | None], settings: Settings) -> Asker:
+    """The asker that a compactor with these settings asks."""
+    wait = {"deadline": settings.deadline, "cool_down": settings.cool_down}
+    return Asker(model, fallback=fallback, windows=windows, retries=settings.retries, **wait)
+
+
 def run(steps: Generator[Ask, Reply, T], asker: Asker, *, on_attempt: Callable[[Attempt], object] | None = None) -> T:
     """Drive anything that yields asks to its end. A failed ask is thrown into it as `AskFailed`."""
     return drive(steps, Exchange(asker, on_attempt).ask)
@@ -146,6 +164,18 @@ async def arun(
 ) -> T:
     """`run` without blocking the event loop."""
     return await adrive(steps, Exchange(asker, on_attempt).aask)
+
+
+def _window(name: str, model: object, size: object) -> int | None:
+    if size is None:
+        return None
+    if model is None:
+        raise SettingsError(f"{name}_window is the window of the {name}, and there is no {name}: leave it out")
+    if isinstance(size, bool) or not isinstance(size, int) or size < SMALLEST_WINDOW:
+        raise SettingsError(
+            f"{name}_window must be a whole number of at least {SMALLEST_WINDOW:,} tokens; got {size!r}"
+        )
+    return size
 
 
 def _number(name: str, value: object, least: float) -> None:

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from unabridged.asking.ask import Ask, AskFailed, FailedBecause, Reply
-from unabridged.asking.overflow import is_overflow
-from unabridged.asking.speaking import Speaker, Work, lasting, start, wait_told
+from unabridged.asking.overflow import Overflow, is_overflow
+from unabridged.asking.speaking import Speaker, Work, lasting, start, takes, wait_told
 from unabridged.driving import adrive, drive
 
 if TYPE_CHECKING:
@@ -99,6 +99,10 @@ class Exchange:
                 self._failed.add(place)
                 self.asker.rest(place)
                 error = failed
+        if small := self._fit():  # not asked yet: it takes less than this ask was made for
+            speaker = self.asker.speakers[small[0]]
+            told = f"{speaker.name} takes {speaker.window:,} tokens, fewer than this ask needs"
+            raise AskFailed("too-long", told, Overflow(speaker.window)) from error
         if error is not None:
             raise error
         rest = self.asker.rest_left
@@ -107,9 +111,12 @@ class Exchange:
         )
 
     def _order(self, ask: Ask) -> list[int]:
-        """The models that are fit. Where a reply was rejected the other model comes first: it may know better."""
-        fit = [place for place in self.asker.ready() if place not in self._failed]
-        return fit[::-1] if ask.again and not ask.messages else fit
+        """The fit models that take so much. Where a reply was rejected the other comes first: it may know better."""
+        able = [place for place in self._fit() if takes(self.asker.speakers[place], ask)]
+        return able[::-1] if ask.again and not ask.messages else able
+
+    def _fit(self) -> list[int]:
+        return [place for place in self.asker.ready() if place not in self._failed]
 
     def _tries(self, speaker: Speaker, ask: Ask, *, last: bool) -> _Steps:
         """Ask one model until it answers, its error is a lasting one, or retries or time are used up."""

@@ -19,6 +19,8 @@ from typing import Any, Protocol
 
 from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
+from unabridged.measure.estimate import estimate
+from unabridged.measure.models import model_info
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Speaker:
     is_async: bool
     at_home: bool = False
     """Whether its coroutines belong on our own event loop, wherever they are asked for."""
+    window: int | None = None
+    """The most tokens it takes, as told, else as the model table knows it by its name; None when neither does."""
 
 
 class Work(Protocol):
@@ -45,7 +49,7 @@ class Work(Protocol):
     def add_done_callback(self, fn: Callable[[Any], object], /) -> None: ...  # noqa: D102
 
 
-def speaker_of(model: Any) -> Speaker:
+def speaker_of(model: Any, window: int | None = None) -> Speaker:
     """The model, wrapped; refused when it is neither a callable nor a `"provider:name"`."""
     if isinstance(model, Speaker):
         return model
@@ -58,7 +62,9 @@ def speaker_of(model: Any) -> Speaker:
     call = getattr(model, "__call__", None)  # noqa: B004 - its signature is wanted, not whether it has one
     is_async = inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(call)
     name = getattr(model, "name", None) or getattr(model, "__qualname__", None) or type(model).__name__
-    return Speaker(str(name), model, _takes_ask(model), is_async, getattr(model, "at_home", False))
+    info = model_info(str(name))
+    window = window or (info.window if info else None)
+    return Speaker(str(name), model, _takes_ask(model), is_async, getattr(model, "at_home", False), window)
 
 
 def close(speaker: Speaker) -> None:
@@ -79,6 +85,13 @@ def _takes_ask(model: Callable[..., Any]) -> bool:
     if first.annotation in {Ask, "Ask"} or str(first.annotation).endswith(".Ask"):
         return True
     return first.name == "ask" and first.annotation not in {str, "str"}
+
+
+def takes(speaker: Speaker, ask: Ask) -> bool:
+    """Whether the ask fits the model: it was made for a window as small, or takes no more than there is."""
+    if speaker.window is None or ask.window is None or ask.window <= speaker.window:
+        return True
+    return not ask.messages and estimate(ask.instruction, "unknown") + ask.max_tokens <= speaker.window
 
 
 def start(speaker: Speaker, ask: Ask, *, here: bool) -> Work:

@@ -7,6 +7,7 @@ name alone (family, binding) is decided by rule, so that tomorrow's models are n
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +16,13 @@ from pathlib import Path
 
 from unabridged.measure.estimate import Family
 
+log = logging.getLogger("unabridged")
+
 FALLBACK_WINDOW = 32_768
 """The window of a model that is not known and does not tell."""
+
+_assumed: set[str | None] = set()
+"""The models, by name, of which it was said already that their window is not known; None where none was named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,23 @@ def model_info(name: str | None) -> ModelInfo | None:
     return ModelInfo(known, provider, window, family_of(name), binds_thinking(name), *prices)
 
 
+def window_for(agent: str | None, window: int | None) -> int:
+    """The window to keep within: the one given, else the agent's; else a small one is assumed, and said once a process.
+
+    A given one is not looked at here: `limits` refuses what is none.
+    """
+    if window is not None:
+        return window
+    if (info := model_info(agent)) is not None:
+        return info.window
+    if agent not in _assumed:
+        _assumed.add(agent)
+        who = f"the window of {agent!r} is not known" if agent else "neither window= nor agent= was given"
+        what = "the most tokens that the model takes" + ("" if agent else ", or agent=, its name")
+        log.warning("%s: %s tokens are assumed. Give window=, %s", who, f"{FALLBACK_WINDOW:,}", what)
+    return FALLBACK_WINDOW
+
+
 def family_of(model: str | None, format_name: str | None = None) -> Family:
     """How the model cuts text into tokens; a guess from the wire format when the name tells nothing.
 
@@ -114,10 +137,17 @@ _CLAUDE_TURNED = re.compile(r"^claude-([4-9]|\d\d)(?:-(\d{1,2}))?-([a-z]+)$")
 
 
 def _known(name: str) -> str | None:
-    """The table's name for a model: one of its spellings, else the longest known name that it begins with."""
+    """The table's name for a model: one of its spellings, else the longest known name that it begins with.
+
+    Else the one that the table has only as a preview or with a date: `grok-4` is `grok-4-0709` there.
+    """
     table, spellings = _table(), list(_spellings(name))
     beginnings = (spelling[:end] for spelling in spellings for end in _ends(spelling))
-    return next((name for name in (*spellings, *beginnings) if name in table), None)
+    known = next((name for name in (*spellings, *beginnings) if name in table), None)
+    if known is not None:
+        return known
+    dated = (re.compile(re.escape(spelling) + r"-(?:preview|\d{4,8})") for spelling in spellings)
+    return next((listed for pattern in dated for listed in table if pattern.fullmatch(listed)), None)
 
 
 def _spellings(name: str) -> Iterator[str]:
@@ -130,6 +160,7 @@ def _spellings(name: str) -> Iterator[str]:
         plain = _VENDOR.sub("", part)
         if plain.startswith("claude"):
             plain = plain.replace(".", "-")
+        plain = plain.replace("gpt-35-", "gpt-3.5-")  # Azure's names have no dots
         while plain:
             yield plain
             yield from _claude_spellings(plain)

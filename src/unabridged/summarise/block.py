@@ -258,7 +258,8 @@ class _Work:
         if live is None:
             raise ValueError("a suffix needs the live prompt: set live")
         question = self.plan.wording.suffix(tokens=self.plan.goal, kept=live.kept, ledger=self.plan.ledger, fault=fault)
-        return Ask(live.system, live.messages, live.tools, question.text, self.plan.reserve), ""
+        ask = Ask(live.system, live.messages, live.tools, question.text, self.plan.reserve, window=self.block.window)
+        return ask, ""
 
     def _single(self, fault: str) -> tuple[Ask, str]:
         shown = [piece.text for piece in self.plan.chunks[0]]
@@ -278,7 +279,8 @@ class _Work:
         return lambda fault: self._ask(self.plan.wording.fold(notes, tokens=tokens, ledger=ledger, fault=fault))
 
     def _ask(self, question: Question) -> tuple[Ask, str]:
-        return Ask(instruction=question.text, max_tokens=self.plan.reserve), question.key
+        ask = Ask(instruction=question.text, max_tokens=self.plan.reserve, window=self.block.window)
+        return ask, question.key
 
     def _expected(self, budget: int, replaced: int | None, shown: Sequence[str]) -> Expected:
         most = replaced if replaced is not None else 1 << 60

@@ -41,7 +41,7 @@ class Writers:
 
             tail = sum(job.sizes[len(job.sizes) - kept :])
             live = Live(job.messages, job.estimate, job.system, job.tools, kept, tail)
-        window = info.window if info else limits.window
+        window = self.asker.window or limits.window
         return Asked(
             window=int(window / factor) if suffix else window,
             name=self.asker.name,
