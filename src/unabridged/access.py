@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Hit, Scope
+from unabridged.archive.references import find
 from unabridged.driving import in_thread
-from unabridged.errors import ArchiveError, SettingsError
+from unabridged.errors import SettingsError
 from unabridged.formats import Message
 from unabridged.threads import Threads
 
@@ -27,14 +28,11 @@ class Access:
         """`search` without blocking the event loop."""
         return await in_thread(self.search, query, thread=thread, namespace=namespace, limit=limit)
 
-    def read(self, ref: str, *, thread: str, namespace: str | None = None) -> Message:
-        """The archived message that a search hit names by its hash, exactly as it was."""
-        bodies = self._archive.bodies(Scope(self._space(namespace), thread), [ref])
-        if ref not in bodies:
-            raise ArchiveError(f"thread {thread!r} holds no message {ref!r}: references work only inside their thread")
-        return codec.decode(bodies[ref])
+    def read(self, ref: str | int, *, thread: str, namespace: str | None = None) -> Message:
+        """The archived message exactly as it was: by a hit's `ref` (`12-9f3ac1d2ab`), its turn (12) or its hash."""
+        return codec.decode(find(self._archive, Scope(self._space(namespace), thread), ref).body)
 
-    async def aread(self, ref: str, *, thread: str, namespace: str | None = None) -> Message:
+    async def aread(self, ref: str | int, *, thread: str, namespace: str | None = None) -> Message:
         """`read` without blocking the event loop."""
         return await in_thread(self.read, ref, thread=thread, namespace=namespace)
 

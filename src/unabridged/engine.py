@@ -295,7 +295,7 @@ class Compactor(Access):
             estimate = self._overhead(thread, flow.meter, system, tools)
             estimate += thread.follow(messages, format_, flow.meter.message)
             before = flow.tokens(estimate)
-            whose = {"thread": scope.thread, "namespace": scope.namespace}
+            whose: dict[str, Any] = {"thread": scope.thread, "namespace": scope.namespace}
             same = partial(Compaction, messages, False, before, before, estimate=estimate, **whose)
             reason = why or flow.pulled(estimate, len(messages))
             idle, thread.called = self._clock() - thread.called, self._clock()

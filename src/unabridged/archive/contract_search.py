@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from unabridged.archive.contract_values import HERE, said, stored, summary
 from unabridged.archive.protocol import Archive
+from unabridged.archive.references import find, reference
 
 _MIXED = (
     "Please look at src/app/getUserName.py and its tests",
@@ -52,6 +53,14 @@ class SearchContract:
         assert self._turns(archive, "0042") == [1]
         assert self._turns(archive, "todo.md") == [9]
         assert self._turns(archive, "notes/todo.md") == [9]
+        archive.close()
+
+    def test_a_hit_has_the_reference_that_leads_to_it(self, opened: Callable[[], Archive]) -> None:
+        archive = self._mixed(opened)
+        (hit, *_) = archive.search(HERE, "getUserName")
+        assert hit.ref == reference(HERE, hit.turn, hit.hash)
+        for ref in (hit.ref, hit.hash, str(hit.turn)):
+            assert find(archive, HERE, ref) == said(hit.text, hit.turn)
         archive.close()
 
     def test_the_whole_name_comes_before_its_scattered_parts(self, opened: Callable[[], Archive]) -> None:

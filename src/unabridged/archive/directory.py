@@ -165,7 +165,7 @@ class DirectoryArchive:
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
         """The archived messages that match best: literal words, no query syntax."""
         with self._reading(scope) as thread:
-            return thread.search(query, limit)
+            return thread.search(scope, query, limit)
 
     def threads(self, namespace: str) -> Sequence[str]:
         """The names of the threads that hold anything, sorted."""

@@ -99,8 +99,11 @@ class EncryptedArchive:
         if self._plaintext_index:
             found = self._archive.search(scope, query, limit)
             opened = (self._open_view(scope, hit.hash, hit.turn, hit.role) for hit in found)
-            return [Hit(d, h.turn, r, o, h.text, h.score) for h, (d, r, o, _) in zip(found, opened, strict=True)]
-        return Thread(searched=list(self.parts(scope))).search(query, limit)
+            return [
+                rules.hit(scope, Part(digest, b"", hit.turn, role, origin, hit.text), hit.score)
+                for hit, (digest, role, origin, _) in zip(found, opened, strict=True)
+            ]
+        return Thread(searched=list(self.parts(scope))).search(scope, query, limit)
 
     def threads(self, namespace: str) -> Sequence[str]:
         """The names of the threads that hold anything, sorted."""

@@ -90,7 +90,7 @@ class MemoryArchive:
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
         """The archived messages that match best: literal words, no query syntax."""
         with self._lock:
-            return self._thread(scope).search(query, limit)
+            return self._thread(scope).search(scope, query, limit)
 
     def threads(self, namespace: str) -> Sequence[str]:
         """The names of the threads that hold anything, sorted."""

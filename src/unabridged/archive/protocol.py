@@ -75,6 +75,8 @@ class Hit(NamedTuple):
     origin: str
     text: str
     score: float
+    ref: str = ""
+    """What `read` takes, on every surface: `12-9f3ac1d2ab`. It works only inside its scope."""
 
 
 class Archive(Protocol):

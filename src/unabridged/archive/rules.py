@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from unabridged.archive.codec import digest
 from unabridged.archive.protocol import Hit, Part, Record, Scope
+from unabridged.archive.references import reference
 from unabridged.errors import ArchiveError
 
 KEYED: Final = "hmac-sha256:"
@@ -138,9 +139,10 @@ class Tokens:
             return None
 
 
-def hit(part: Part, score: float) -> Hit:
+def hit(scope: Scope, part: Part, score: float) -> Hit:
     """The part as a search gives it."""
-    return Hit(part.hash, part.turn, part.role, part.origin, part.text, score)
+    ref = reference(scope, part.turn, part.hash)
+    return Hit(part.hash, part.turn, part.role, part.origin, part.text, score, ref)
 
 
 def check_lease(seconds: float) -> None:

@@ -225,7 +225,7 @@ class SqlArchive:
 
             found = index.search(query, limit, ((first, data) for first, data in segments), texts)
             texts([match.number for match in found])
-        return [rules.hit(parts[match.number], match.score) for match in found]
+        return [rules.hit(scope, parts[match.number], match.score) for match in found]
 
     def threads(self, namespace: str) -> Sequence[str]:
         """The names of the threads that hold anything, sorted."""

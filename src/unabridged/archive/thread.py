@@ -74,14 +74,14 @@ class Thread:
         chosen = [part for part in self.searched if first <= part.turn and (last is None or part.turn < last)]
         return sorted(chosen, key=lambda part: part.turn)
 
-    def search(self, query: str, limit: int) -> list[Hit]:
+    def search(self, scope: Scope, query: str, limit: int) -> list[Hit]:
         """The parts that match best. The index is made at the first search, and then only of what is new."""
         new = self.searched[self._indexed :]
         if new:
             self._segments.append((self._indexed, index.build([(part.turn, part.text) for part in new])))
             self._indexed += len(new)
         found = index.search(query, limit, self._segments, lambda at: {n: self.searched[n].text for n in at})
-        return [rules.hit(self.searched[match.number], match.score) for match in found]
+        return [rules.hit(scope, self.searched[match.number], match.score) for match in found]
 
     def problems(self, scope: Scope) -> Iterator[str]:
         """A sentence for every body that is not what its hash says, and every reference to nothing."""

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unabridged.archive.protocol import Archive, Record, Scope
+from unabridged.archive.references import FORMS
 from unabridged.cli import options, page
 from unabridged.cli.screen import console, fail, one_line, plain, print_json, spans, working
 from unabridged.job import receipt_of
@@ -112,7 +113,7 @@ def search(
 
 
 def read(
-    ref: Annotated[str, typer.Argument(help="A reference that a search found (12-9f3ac1d2ab), or a turn (12).")],
+    ref: Annotated[str, typer.Argument(help=f"{FORMS[0].upper()}{FORMS[1:]}.")],
     *,
     thread: Annotated[str, typer.Option("--thread", help="The conversation's name in the archive.")],
     archive: options.ArchiveUrl = None,

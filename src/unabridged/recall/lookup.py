@@ -1,25 +1,21 @@
 """What left the context, found again and read in full: for programs as values, for an agent as text.
 
 Everything here is bound to one scope, a namespace and a thread, and no argument of a search or a reference can leave
-it. A reference is `12-9f3ac1d2ab`: the turn, and a mark made of the scope and the message's hash, so that one guessed,
-or carried over from another thread, leads nowhere. A turn's number alone, `12`, as it stands in brackets in a summary,
-is this thread's own turn 12.
+it. What a reference is, and what it leads to, is in `archive.references`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from unabridged.archive import codec
-from unabridged.archive.protocol import Archive, Part, Scope
-from unabridged.errors import ArchiveError
+from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.references import find, reference
 from unabridged.formats import Format, Message
-from unabridged.ledger.phrasing import quote
 from unabridged.recall.excerpts import Piece, pieces_of
-from unabridged.recall.passages import Look, gathered, reference
+from unabridged.recall.passages import Look, gathered
 from unabridged.recall.ranking import ranked
 from unabridged.recall.results import MARK, Found, Neighbour, Reading, Result
 
@@ -42,7 +38,6 @@ _CANDIDATES: Final = 200
 """Matches of the archive that are ordered anew."""
 _EACH: Final = 1_400
 """Characters that a result may take, on average, when few are asked for."""
-_REFERENCE: Final = re.compile(r"\[?(?:turn |t)?([0-9]{1,9})(?:-([0-9a-f]{10}))?\]?")
 
 
 def search(
@@ -73,7 +68,7 @@ def search(
 def read(
     archive: Archive,
     scope: Scope,
-    ref: str,
+    ref: str | int,
     offset: int = 0,
     *,
     page: int = PAGE,
@@ -95,29 +90,9 @@ def read(
     )
 
 
-def original(archive: Archive, scope: Scope, ref: str) -> Message:
+def original(archive: Archive, scope: Scope, ref: str | int) -> Message:
     """The archived message with this reference as the caller's own object, exactly."""
     return codec.decode(find(archive, scope, ref).body)
-
-
-def find(archive: Archive, scope: Scope, ref: str) -> Part:
-    """The part a reference leads to; an `ArchiveError` when it leads to none, or to several."""
-    match = _REFERENCE.fullmatch(ref.strip().lower()) if len(ref) < 40 else None
-    if match is None:
-        raise ArchiveError(f"no such reference in this thread: {quote(ref, 60)}. Search for one.")
-    turn = int(match[1])
-    parts = {reference(scope, turn, part.hash): part for part in archive.parts(scope, turn, turn + 1)}
-    if match[2] is not None:
-        if (name := f"{turn}-{match[2]}") in parts:
-            return parts[name]
-        raise ArchiveError(f"no such reference in this thread: {quote(ref, 60)}. Search for one.")
-    if not parts:
-        raise ArchiveError(
-            f"no such reference in this thread: turn {turn} is not in the archive. It may still stand in the context."
-        )
-    if len(parts) > 1:
-        raise ArchiveError(f"turn {turn} has {len(parts)} versions, in branches: read one of {', '.join(parts)}.")
-    return next(iter(parts.values()))
 
 
 def _page(pieces: Sequence[Piece], offset: int, room: int) -> tuple[Piece, ...]:

@@ -6,12 +6,12 @@ stands directly beside it joins it. So a long exchange about one thing is read a
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from unabridged.archive.protocol import Archive, Hit, Part, Scope
+from unabridged.archive.references import reference
 from unabridged.formats import Format
 from unabridged.ledger.phrasing import quote
 from unabridged.recall.excerpts import find_place, pieces_of
@@ -149,12 +149,6 @@ class _Shelf:
         """The hit's own part and its neighbours: one before, two after, since answers follow questions."""
         near = self._look.archive.parts(self._look.scope, max(hit.turn - before, 0), hit.turn + after + 1)
         return [part for part in _branch(self._look, near, hit) if part.turn != hit.turn or part.hash == hit.hash]
-
-
-def reference(scope: Scope, turn: int, digest: str) -> str:
-    """The reference to the message with this hash at this turn. It leads somewhere only inside its scope."""
-    place = "".join(f"{len(item)}:{item}" for item in (*scope, digest)).encode("utf-8", "surrogatepass")
-    return f"{turn}-{hashlib.sha256(place).hexdigest()[:10]}"
 
 
 def _result(look: Look, hit: Hit, part: Part) -> Result:

@@ -32,8 +32,8 @@ _DESCRIPTIONS: Final = {
         "its turn, whose words it is, what stood around it, and a ref for read_history."
     ),
     READ: (
-        "Read one message that left the context, exactly as it was. Takes a ref from search_history, or the number of "
-        "a turn as it stands in brackets in the summary, for example 12 for [12]."
+        "Read one message that left the context, exactly as it was. Takes a ref from search_history (12-9f3ac1d2ab), "
+        "or the number of a turn as it stands in brackets in the summary, for example 12 for [12]."
     ),
 }
 _PARAMETERS: Final[dict[str, dict[str, Any]]] = {

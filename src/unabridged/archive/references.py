@@ -1,0 +1,87 @@
+"""References to archived messages: one form, one parser, one way to what they lead to, for every surface.
+
+A reference is `12-9f3ac1d2ab`: the turn, and a mark made of the scope and the message's hash, so that one guessed, or
+carried over from another thread, leads nowhere. A turn's number alone, `12` or `[12]` as it stands in a summary, is
+this thread's own turn 12; a message's whole hash, `sha256:…`, is that message, if this thread holds it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final
+
+from unabridged.archive import codec
+from unabridged.archive.protocol import Archive, Part, Scope
+from unabridged.errors import ArchiveError, UnabridgedError
+
+FORMS: Final = "a reference that a search gave (12-9f3ac1d2ab), a turn's number (12) or a whole hash (sha256:…)"
+"""What is accepted, in the words of every message that refuses something else."""
+
+_MARK: Final = 10
+_TURN: Final = re.compile(rf"\[?(?:turn |t)?([0-9]{{1,9}})(?:-([0-9a-f]{{{_MARK}}}))?\]?")
+_HASH: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+_SPAN: Final = re.compile(r"\[?([0-9]{1,9})-[0-9]{1,9}\]?")
+_UNSHOWN: Final = re.compile(r"[^\w:.\-/ ]")
+_LONGEST: Final = 80
+
+
+def reference(scope: Scope, turn: int, digest: str) -> str:
+    """The reference to the message with this hash at this turn. It leads somewhere only inside its scope."""
+    place = "".join(f"{len(item)}:{item}" for item in (*scope, digest)).encode("utf-8", "surrogatepass")
+    return f"{turn}-{hashlib.sha256(place).hexdigest()[:_MARK]}"
+
+
+def find(archive: Archive, scope: Scope, ref: str | int) -> Part:
+    """The archived message a reference leads to; an `ArchiveError` when it leads to none, or to several."""
+    if isinstance(ref, int) and not isinstance(ref, bool):
+        ref = str(ref)
+    if not isinstance(ref, str):
+        raise ArchiveError(f"a reference is a text, not {type(ref).__name__}: {FORMS}.")
+    text = ref.strip().lower() if len(ref) <= _LONGEST else ""
+    if (whole := _HASH.fullmatch(text)) is not None:
+        return _by_hash(archive, scope, f"sha256:{whole[1]}")
+    match = _TURN.fullmatch(text)
+    if match is None:
+        if (span := _SPAN.fullmatch(text)) is not None:
+            raise ArchiveError(f"{text.strip('[]')} is several turns: read one at a time, such as {span[1]}.")
+        raise _unknown(ref)
+    turn = int(match[1])
+    parts = {reference(scope, turn, part.hash): part for part in archive.parts(scope, turn, turn + 1)}
+    if match[2] is not None:
+        if (name := f"{turn}-{match[2]}") in parts:
+            return parts[name]
+        raise _unknown(ref)
+    if not parts:
+        raise ArchiveError(
+            f"no such reference in this thread: turn {turn} is not in the archive. It may still stand in the context."
+        )
+    if len(parts) > 1:
+        raise ArchiveError(f"turn {turn} has {len(parts)} versions, in branches: read one of {', '.join(parts)}.")
+    return next(iter(parts.values()))
+
+
+def _by_hash(archive: Archive, scope: Scope, digest: str) -> Part:
+    """The message with this hash: one that went, else one that was put in, whose turn is then -1."""
+    body = archive.bodies(scope, [digest]).get(digest)
+    if body is None:
+        raise _unknown(digest)
+    went = next((part for part in archive.parts(scope) if part.hash == digest), None)
+    return went or Part(digest, body, -1, *_told(body))
+
+
+def _told(body: bytes) -> tuple[str, str, str]:
+    """Role, origin and text of a message that was put in: it is ours, whatever its role."""
+    from unabridged.formats import detect  # noqa: PLC0415 - only this rare reading needs it
+
+    try:
+        message = codec.decode(body)
+        view = detect([message]).read(message)
+    except (UnabridgedError, TypeError, ValueError, AttributeError):
+        return "user", "summary", ""  # another program's classes, or a format of its own
+    return view.role, "summary", view.whole_text()
+
+
+def _unknown(ref: str) -> ArchiveError:
+    shown = _UNSHOWN.sub("?", ref[:60]) + ("…" if len(ref) > 60 else "")
+    return ArchiveError(f"no such reference in this thread: “{shown}”. Give {FORMS}; search for one.")
