@@ -16,6 +16,7 @@ from unabridged.habits import Facts, is_cleared, learned
 from unabridged.history import Standing
 from unabridged.ledger.entries import Ledger, from_json, to_json
 from unabridged.ledger.moves import kind_of
+from unabridged.ledger.own_words import own_words
 from unabridged.ledger.requests import open_indices
 from unabridged.ledger.sayings import is_talk
 from unabridged.messages import View
@@ -128,7 +129,7 @@ def waiting(views: Sequence[View], sizes: Sequence[int], room: int, joint: int =
     found: set[int] = set()
     opened = open_indices(views)[::-1]
     for i in (*opened[:1], *opened[1:][-1:], *opened[1:-1]):  # what began it counts more than what came between
-        if found and kind_of(views[i].text) in {"resume", "ack"}:
+        if found and kind_of(own_words(views[i].text)) in {"resume", "ack"}:
             continue
         room -= sizes[i] + joint
         if not found or room >= 0:
@@ -143,7 +144,7 @@ def closing_answer(views: Sequence[View], shown: Sequence[int]) -> list[int]:
         return []
     speakers = [i for i in range(asked + 1, len(views)) if views[i].role != "system"]
     for i, following in zip(speakers, [*speakers[1:], None], strict=True):
-        if views[i].is_request and kind_of(views[i].text) == "withdraw":
+        if views[i].is_request and kind_of(own_words(views[i].text)) == "withdraw":
             return [] if i in shown else [i]
         ends = following is None or views[following].is_request
         if views[i].origin == "model" and not views[i].calls and views[i].text and ends:

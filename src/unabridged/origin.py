@@ -12,18 +12,12 @@ says so with `origin=`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from unabridged import habits
 from unabridged.habits import NOTHING, Facts
+from unabridged.ledger.own_words import is_hosts
 from unabridged.messages import Origin, View
-
-_HOST = re.compile(
-    r"\A\s*<(system-reminder|environment_context|user_instructions|permissions instructions|"
-    r"turn_aborted|task-notification|local-command-\w+)>.*</\1>\s*\Z",
-    re.DOTALL,
-)
 
 
 def with_origins(views: Sequence[View], before: Facts = NOTHING, said: Sequence[Origin | None] = ()) -> list[View]:
@@ -38,7 +32,7 @@ def with_origins(views: Sequence[View], before: Facts = NOTHING, said: Sequence[
 def _ruled(views: Sequence[View], before: Facts) -> list[View]:
     found = [view.said_by("person") if _taken_for_a_tools(view) else view for view in views]
     for i, view in enumerate(found):
-        if view.role == "user" and view.origin == "person" and _HOST.match(view.text):
+        if view.role == "user" and view.origin == "person" and not view.media and is_hosts(view.text):
             found[i] = view.said_by("host")
     if habits.calls_tools(views, before):
         return found

@@ -71,6 +71,11 @@ def fences_blanked(text: str) -> str:
     return _FENCED.sub(lambda found: "\n" * len(found[0]), text)
 
 
+def fenced_blocks(text: str) -> list[tuple[int, int]]:
+    """Where the fenced blocks of a text stand."""
+    return [found.span() for found in _FENCED.finditer(text)] if "```" in text or "~~~" in text else []
+
+
 def one_line(text: str, limit: int = 0) -> str:
     """The text on one line; with a limit, its beginning up to the last whole word that fits."""
     if limit and len(text) > 8 * limit:

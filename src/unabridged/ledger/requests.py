@@ -31,6 +31,7 @@ from unabridged.ledger.moves import (
     says_go,
     withdraws_this,
 )
+from unabridged.ledger.own_words import own_words
 from unabridged.ledger.phrasing import head_and_tail, sentences
 from unabridged.messages import View
 
@@ -249,7 +250,8 @@ def asked(
     lead = Lead()
     for i, view in enumerate(views):
         if view.origin == "person" and (view.text.strip() or view.media):
-            found.append(Request(turns[i], view.text, kind_of(view.text)))
+            said = own_words(view.text)
+            found.append(Request(turns[i], said, kind_of(said)))
             continue
         closing = _closing(views, i, worked, answered=answered)
         if not worked[i] and not closing:

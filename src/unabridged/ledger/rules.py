@@ -14,6 +14,7 @@ from dataclasses import replace
 from unabridged.ledger.entries import Lift, Rule
 from unabridged.ledger.languages import folded, phrases
 from unabridged.ledger.lifting import lifts, replaces, restricted
+from unabridged.ledger.own_words import blanked
 from unabridged.ledger.spoken import Said, heads_list, own_sentences, pointed_at, read, said_in, spoken
 from unabridged.ledger.stated import LIMIT, imparts, states, strength
 from unabridged.remember import remembered
@@ -35,7 +36,7 @@ def find_rules(turn: int, text: str) -> tuple[list[Rule], list[Lift]]:
 @remembered
 def _stated(text: str) -> tuple[tuple[_Stated, ...], tuple[str, ...]]:
     text = read(text)
-    said = spoken(text)
+    said, own = spoken(text), blanked(text)
     rules: list[_Stated] = []
     taken_back: list[str] = []
     listed, before, stop = False, "", 0
@@ -49,6 +50,8 @@ def _stated(text: str) -> tuple[tuple[_Stated, ...], tuple[str, ...]]:
         found = 0 if heading or (takes and not restricted(plain)) else strength(plain, listed=listed)
         if found:
             stop = pointed_at(text, sentence)
+            if own[sentence.stop : stop] != text[sentence.stop : stop]:  # nobody points at what the host put there
+                stop = sentence.stop
             rules.append((_whole(sentence, before, text, stop), found))
         if (takes and found < 2) or (found > 1 and replaces(plain)):
             taken_back.append(core)

@@ -10,6 +10,7 @@ from math import log
 from unabridged.archive.words import count_terms
 from unabridged.ledger.entries import Saying
 from unabridged.ledger.languages import folded, phrases
+from unabridged.ledger.own_words import own_words
 from unabridged.ledger.phrasing import sentences
 from unabridged.messages import View
 
@@ -39,12 +40,13 @@ def is_talk(actions: Sequence[object], requests: int) -> bool:
 def sayings_in(views: Sequence[View], turns: Sequence[int]) -> tuple[Saying, ...]:
     """What people and the assistant said, each with how much it tells: rare words for its length, questions less."""
     spoken = [i for i, view in enumerate(views) if view.origin in {"person", "model"} and view.text.strip()]
-    terms = {i: count_terms(views[i].text[:_MOST]) for i in spoken}
+    said = {i: own_words(view.text) if (view := views[i]).is_request else view.text for i in spoken}
+    terms = {i: count_terms(text[:_MOST]) for i, text in said.items()}
     spread = Counter(term for counted in terms.values() for term in counted)
     rarity = {term: log(len(spoken) / number) ** 2 for term, number in spread.items()}
     found = []
     for i in spoken:
-        text, by_person = views[i].text.strip(), views[i].origin == "person"
+        text, by_person = said[i].strip(), views[i].is_request
         if len(text) <= LIMIT:
             found.append(Saying(turns[i], by_person, text, _weight(text, terms[i], rarity, by_person=by_person)))
             continue

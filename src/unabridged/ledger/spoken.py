@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from unabridged.ledger import own_words
 from unabridged.ledger.languages import folded, labels, phrases, tables
 from unabridged.ledger.phrasing import bare, fences_blanked, sentences
 
@@ -24,28 +25,13 @@ _QUOTED_LINE = re.compile(
     re.MULTILINE,
 )
 _PASTED = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
-_TAG = re.compile(
-    r"<((?:\w+[-_])?(?:file|document|doc|log|output|error|code|page|email|mail|quote|paste|text|article|html|pre|diff|"
-    r"trace|transcript|readme|source|data|context|prompt|template|example|sample|snippet|stdout|stderr|console|terminal|"
-    r"contract|letter|post|response|reply|config|json|yaml|xml|sql|csv|content|story|chat|conversation|attachment)s?)"
-    r"\b[^<>\n]*>",
-    re.IGNORECASE,
-)
-"""What a person holds up to be looked at, in a tag that says what it is."""
-_OWN_TAG = re.compile(
-    r"</?(?:rules?|instructions?|important|notes?|reminders?|requirements?|constraints?|guidelines?|preferences|task|"
-    r"request|query|question)>",
-    re.IGNORECASE,
-)
-"""What is the person's own in a tag."""
-_WRAPPER = frozenset({"prompt", "text", "content", "context", "conversation", "chat"})
-"""Tags that a host may also put around all that a person says."""
 _QUOTED = re.compile(
-    r"\"[^\"\n]{0,600}\"|\u201c[^\u201d\n]{0,600}\u201d|\u201e[^\u201c\u201d\n]{0,600}[\u201c\u201d]|«[^»\n]{0,600}»"
-    r"|[\u300c\u300e][^\u300d\u300f\n]{0,600}[\u300d\u300f]"
-    r"|(?<![\w'])'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w)){2,300}'(?![\w'])|\u2018(?:[^\u2019\n]|\u2019(?=\w)){2,300}\u2019"
+    r"\"[^\"\n]*\"|(?<![\w\"])\"(?=\S)[^\"]*(?<=\S)\"(?![\w\"])|\u201c[^\u201c\u201d]*\u201d|\u201e[^\u201c\u201d\u201e]*[\u201c\u201d]"
+    r"|«[^«»]*»|[\u300c\u300e][^\u300c-\u300f]*[\u300d\u300f]"
+    r"|(?<![\w'])'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w)){2,4000}'(?![\w'])|\u2018(?:[^\u2018\u2019\n]|\u2019(?=\w)){2,4000}\u2019"
     r"|`[^`\n]+`"
 )
+"""Quotations, of any length; one that is not closed on its line goes on where marks open and close as they should."""
 _MORE_THAN_A_NAME = re.compile(r"[\s(){}<>=;\\]")
 BLANK = "\ufffc"
 """Stands for each character of a quotation, so that places stay true and no phrase is found in it."""
@@ -79,8 +65,8 @@ def read(text: str) -> str:
 def spoken(text: str) -> str:
     """The text, everything blanked that is not the person's own; as long as it was."""
     said = _SUMMARY.sub(lambda found: _ruled(found[0]), text) if "[unabridged summary" in text else text
-    said = _untagged(_PASTED.sub(_blank, _QUOTED_LINE.sub(_blank, fences_blanked(said))))
-    return _unindented(_OWN_TAG.sub(_blank, said) if "<" in said else said)
+    said = _QUOTED_LINE.sub(_blank, fences_blanked(own_words.blanked(said)))
+    return _unindented(_PASTED.sub(_blank, said))
 
 
 def said_in(said: str) -> Iterator[Said]:
@@ -165,38 +151,6 @@ def _ruled(summary: str) -> str:
             lines = _TURN.sub(lambda found: "-" + " " * (len(found[0]) - 1), section["lines"])
             kept[section.start("lines") : section.end("lines")] = lines
     return "".join(kept)
-
-
-def _untagged(text: str) -> str:
-    """The text without what stands in such tags; each name is looked for once where it is never closed."""
-    if "</" not in text:
-        return text
-    kept, unclosed, small = text, set[str](), text.lower()
-    stop = 0
-    for opening in _TAG.finditer(text):
-        name = opening[1].lower()
-        if opening.start() < stop or name in unclosed:
-            continue
-        end = _closed(small, name, opening.end())
-        if end < 0:
-            unclosed.add(name)
-            continue
-        if name in _WRAPPER and not (kept[: opening.start()] + kept[end:]).strip():
-            continue
-        kept = kept[: opening.start()] + "\n" * (end - opening.start()) + kept[end:]
-        stop = end
-    return kept
-
-
-def _closed(small: str, name: str, start: int) -> int:
-    """Where the tag is closed for good: what is pasted may hold its own closing tag, to speak after it."""
-    closing = f"</{name}>"
-    close = small.find(closing, start)
-    if close < 0:
-        return -1
-    again = small.find(f"<{name}", close)
-    last = small.rfind(closing, close, again if again >= 0 else len(small))
-    return last + len(closing)
 
 
 def _unindented(text: str) -> str:

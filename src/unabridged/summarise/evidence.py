@@ -17,6 +17,7 @@ from pathlib import Path
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.languages import folded
 from unabridged.ledger.moves import asks_back
+from unabridged.ledger.own_words import foreign, own_words
 from unabridged.ledger.phrasing import sentences
 from unabridged.messages import View
 from unabridged.summarise.language import language_of
@@ -160,8 +161,9 @@ class Evidence:
         before = ""
         for view in views:
             if view.is_request and view.text.strip():
-                asks = before if _nods(view.text) and before and asks_back(before, 0) else ""
-                yield Said(view.text, content(view.text), content(asks[-1_500:]))
+                text = own_words(view.text)
+                asks = before if _nods(text) and before and asks_back(before, 0) else ""
+                yield Said(text, content(text), content(asks[-1_500:]))
             if view.origin == "model" and view.text.strip():
                 before = view.text
             elif view.is_request:
@@ -195,12 +197,14 @@ class Evidence:
 
     @cached_property
     def data(self) -> tuple[str, ...]:
-        """What tools, pages and the host said, line by line, folded."""
+        """What tools, pages, the host and nobody knows who said, line by line, folded."""
         lines: dict[str, None] = {}
         for view in (*self.views, *self.beside):
             texts = [answer.text for answer in view.answers]
-            if view.origin in {"tool", "host"}:
+            if view.origin in {"tool", "host", "unknown"}:
                 texts.append(view.text)
+            elif view.is_request:
+                texts += [view.text[part.start : part.stop] for part in foreign(view.text)]
             for text in texts:
                 lines.update(dict.fromkeys(folded(text).splitlines()))
         return tuple(lines)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from unabridged.ledger.languages import labels
+from unabridged.ledger.own_words import own_words
 from unabridged.ledger.phrasing import fenced
 from unabridged.messages import View
 from unabridged.shorten import head_and_tail
@@ -42,19 +43,19 @@ def preserve_user_messages(
     people still wait for (`requests.open_indices`); everything else is labelled finished. Rendered oldest first.
     """
     numbers, words = turns or range(len(views)), labels(language)
-    asked = [i for i, view in enumerate(views) if view.is_request and view.text.strip()]
+    said = {i: own_words(view.text) for i, view in enumerate(views) if view.is_request and view.text.strip()}
     entries: dict[int, str] = {}
     shortened: list[int] = []
     left = budget
-    for i in reversed(asked):
+    for i, text in reversed(said.items()):
         label = f"[{numbers[i]}] {words['is_open' if i in still_open else 'is_finished']}:"
-        entry = f"{label}\n{fenced(views[i].text)}"
+        entry = f"{label}\n{fenced(text)}"
         size = count(entry) + 1
         if size > left:
             room = left - count(f"{label}\n{fenced('')}") - 2
             if room < SMALLEST:
                 break
-            entry = f"{label}\n{fenced(head_and_tail(views[i].text, room, count, _NOTE))}"
+            entry = f"{label}\n{fenced(head_and_tail(text, room, count, _NOTE))}"
             shortened.append(i)
         entries[i] = entry
         left -= count(entry) + 1
@@ -65,5 +66,5 @@ def preserve_user_messages(
         "\n".join(entries[i] for i in kept),
         tuple(i for i in kept if i not in shortened),
         tuple(shortened),
-        tuple(i for i in asked if i not in entries),
+        tuple(i for i in said if i not in entries),
     )
