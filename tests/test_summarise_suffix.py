@@ -17,9 +17,10 @@ def test_a_suffix_carries_the_live_prompts_own_objects_and_asks_last() -> None:
     scripted = ScriptedModel([ends(GOOD)])
     summary_of(scripted, block(mode="suffix", live=prompt, prior="old"))
     (ask,) = scripted.asks
-    assert ask.messages is prompt.messages
+    assert list(map(id, ask.messages)) == list(map(id, prompt.messages))
+    assert ask.messages is not prompt.messages, "a list of its own: what a summariser appends changes nothing"
     assert ask.system is prompt.system
-    assert ask.tools is prompt.tools
+    assert ask.tools == prompt.tools
     assert ask.instruction.startswith("Stop here")
     assert "newest 2 messages stay" in ask.instruction
     assert "mark3end" not in ask.instruction
@@ -29,7 +30,7 @@ def test_a_tool_call_in_reply_to_a_suffix_is_a_fault_and_the_second_ask_has_the_
     prompt = live()
     scripted = ScriptedModel([ends("", stop="tool", calls=1), ends(GOOD)])
     assert summary_of(scripted, block(mode="suffix", live=prompt)).text == GOOD
-    assert scripted.asks[1].messages is prompt.messages
+    assert list(map(id, scripted.asks[1].messages)) == list(map(id, prompt.messages))
     assert "called a tool" in scripted.asks[1].instruction
 
 

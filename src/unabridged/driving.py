@@ -78,6 +78,36 @@ async def adrive(steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]]
         steps.close()
 
 
+def as_error(error: BaseException, name: str) -> Exception:
+    """The error as one that ends only what is under way: nothing that would end a thread, a loop or the process."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration | StopAsyncIteration):
+        return error
+    wrapped = RuntimeError(f"{name} raised {type(error).__name__}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+async def guarded(waiting: Awaitable[T], name: str) -> T:
+    """What is awaited; whatever it raises comes out as `as_error` has it. The one who waits may still be cancelled.
+
+    On the main thread an interrupt is the person's own, and goes through.
+    """
+    import asyncio  # noqa: PLC0415 - see above
+    import threading  # noqa: PLC0415 - likewise
+
+    try:
+        return await waiting
+    except Exception:
+        raise
+    except BaseException as error:
+        task = asyncio.current_task()
+        cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling()
+        main = threading.current_thread() is threading.main_thread()
+        if cancelled or (isinstance(error, KeyboardInterrupt) and main):
+            raise
+        raise as_error(error, name) from error
+
+
 async def in_thread(function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
     """`asyncio.to_thread`: call it beside the event loop."""
     import asyncio  # noqa: PLC0415 - see above

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from unabridged.driving import LOOP
+from unabridged.driving import LOOP, as_error, guarded
 from unabridged.ledger.phrasing import fenced, neutral
 from unabridged.shorten import head_and_tail
 
@@ -71,7 +71,7 @@ def _called(provider: Provider, thread: str, seconds: float) -> Any:
     loop, done = _free_loop(), Future[Any]()
 
     async def bounded(waiting: Awaitable[Any]) -> Any:
-        return await asyncio.wait_for(waiting, seconds)
+        return await asyncio.wait_for(guarded(waiting, "state"), seconds)
 
     def work() -> None:
         try:
@@ -82,7 +82,7 @@ def _called(provider: Provider, thread: str, seconds: float) -> Any:
                 said = on_loop.result() if on_loop is not None else asyncio.run(waiting)
             done.set_result(said)
         except BaseException as error:  # noqa: BLE001 - handed to the one who waits
-            done.set_exception(error)
+            done.set_exception(as_error(error, "state"))
 
     worker = threading.Thread(target=copy_context().run, args=(work,), name="unabridged-state", daemon=True)
     worker.start()

@@ -21,7 +21,8 @@ class Ask:
     """What a summariser is asked.
 
     Standalone: `messages` is empty and everything stands in `instruction`. Suffix: `system`, `tools` and `messages` are
-    the live prompt's own objects, to be sent exactly as they are, and `instruction` goes last, as a user's turn.
+    the live prompt's own objects, to be sent exactly as they are, and `instruction` goes last, as a user's turn. The
+    lists are copies made for this call, what is in them is the caller's own: append to them, but change no message.
     """
 
     system: Any = None
@@ -39,7 +40,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model answered. `stop` is None where nobody can tell why it stopped."""
+    """What a model answered. `stop` is None where nobody can tell why it stopped.
+
+    Each field may be given as an SDK has it (`replies.read_reply`): no text, content blocks, its own usage object.
+    """
 
     text: str
     stop: Stop | None = None

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from unabridged.asking.ask import Ask, AskFailed, FailedBecause, Reply
-from unabridged.asking.overflow import Overflow, is_overflow
+from unabridged.asking.overflow import Overflow, is_overflow, text_of
 from unabridged.asking.speaking import Speaker, Work, lasting, start, takes, wait_told
-from unabridged.driving import adrive, drive
+from unabridged.driving import adrive, as_error, drive
 
 if TYPE_CHECKING:
     from unabridged.asking.asker import Asker
@@ -218,7 +218,7 @@ def _pass_on(ended: Work, done: Future[Reply | None]) -> None:
     if ended.cancelled():
         _settle(done, error=RuntimeError("the model's call was cancelled from outside"))
     elif (error := ended.exception()) is not None:
-        _settle(done, error=error)
+        _settle(done, error=as_error(error, "the summariser"))
     else:
         _settle(done, reply=ended.result())
 
@@ -252,5 +252,5 @@ def _why(error: BaseException) -> FailedBecause:
 
 def _short(error: BaseException) -> str:
     """Its kind and the beginning of what it says; the whole is its cause."""
-    text = " ".join(str(error).split())
+    text = " ".join(text_of(error).split())
     return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

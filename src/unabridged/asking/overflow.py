@@ -187,7 +187,7 @@ class _Said:
         names = {kind.__name__.lstrip("_") for kind in type(error).__mro__}
         names |= {name.removeprefix("HTTP") for name in names}
         self.overflowed |= bool(names & _CLASSES)
-        self.texts.append(str(error)[:4_000])
+        self.texts.append(text_of(error)[:4_000])
 
     def _read_fields(self, answer: object, depth: int) -> None:
         for key in ("code", "type", "status", "Code", "stop_reason", "finish_reason", "status_code", "reason"):
@@ -201,7 +201,8 @@ class _Said:
         for key in _INSIDE:
             self.read(_plain(_field(answer, key)), depth + 1)
         for key in ("choices", "candidates"):
-            for choice in list(_field(answer, key) or ())[:4]:
+            choices = _field(answer, key)
+            for choice in list(choices)[:4] if isinstance(choices, list | tuple) else ():
                 self._read_code(_field(choice, "finish_reason"))
 
     def _read_code(self, code: object) -> None:
@@ -233,6 +234,14 @@ class _Said:
         if limit is not None and output is not None and output >= limit:
             return None  # the answer alone was asked too long: no shorter conversation would help
         return Overflow(limit, numbers.get("input", self.counts.get("n_prompt_tokens")), output)
+
+
+def text_of(error: BaseException) -> str:
+    """What the error says; "" where it can't even be asked."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - an SDK's error may raise while it is shown
+        return ""
 
 
 def _field(answer: object, key: str) -> Any:

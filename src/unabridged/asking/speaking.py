@@ -1,8 +1,8 @@
 """A model as we call it: what it takes, how a call is started without waiting for it, and what its errors mean.
 
 A blocking model runs in a daemon thread of its own, an async one as a task: either can be left to itself. Coroutines
-asked for from plain threads, and those of provider strings, live on one event loop kept for them, so that a client's
-connections are never used from two loops.
+asked for from plain threads, and those of provider strings, live on one event loop kept for them (`home`), so that a
+client's connections are never used from two loops.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from unabridged.asking.ask import Ask, Reply
+from unabridged.asking.home import at_home
+from unabridged.asking.replies import read_reply
+from unabridged.driving import as_error, guarded
 from unabridged.errors import SettingsError
 from unabridged.measure.estimate import estimate
 from unabridged.measure.models import model_info
@@ -70,7 +72,7 @@ def speaker_of(model: Any, window: int | None = None) -> Speaker:
 def close(speaker: Speaker) -> None:
     """Let go of the connections a provider's model holds; other models are their owners' to close."""
     if speaker.at_home:
-        asyncio.run_coroutine_threadsafe(speaker.call.aclose(), _home()).result(10)  # type: ignore[attr-defined] # Provided
+        at_home(speaker.call.aclose()).result(10)  # type: ignore[attr-defined] # Provided
 
 
 def _takes_ask(model: Callable[..., Any]) -> bool:
@@ -101,11 +103,14 @@ def start(speaker: Speaker, ask: Ask, *, here: bool) -> Work:
     coroutine = _call(speaker, ask)
     if here and not speaker.at_home:
         return asyncio.ensure_future(coroutine)
-    return asyncio.run_coroutine_threadsafe(coroutine, _home())
+    return at_home(coroutine)
 
 
 async def _call(speaker: Speaker, ask: Ask) -> Reply:
-    return _reply(speaker, await speaker.call(_argument(speaker, ask)))
+    async def said() -> Any:
+        return await speaker.call(_argument(speaker, ask))
+
+    return read_reply(await guarded(said(), speaker.name), speaker.name)
 
 
 def _in_thread(speaker: Speaker, ask: Ask) -> Future[Reply]:
@@ -116,51 +121,30 @@ def _in_thread(speaker: Speaker, ask: Ask) -> Future[Reply]:
         try:
             result = speaker.call(_argument(speaker, ask))
             if inspect.isawaitable(result):
-                result = asyncio.run_coroutine_threadsafe(_awaited(result), _home()).result()
-            work.set_result(_reply(speaker, result))
+                result = at_home(guarded(result, speaker.name)).result()
+            work.set_result(read_reply(result, speaker.name))
         except BaseException as error:  # noqa: BLE001 - it is handed to the one who waits
-            work.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+            work.set_exception(as_error(error, speaker.name))
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(body,), name="unabridged-ask", daemon=True).start()
     return work
 
 
-async def _awaited(value: Awaitable[Any]) -> Any:
-    return await value
-
-
 def _argument(speaker: Speaker, ask: Ask) -> Ask | str:
+    """What the model is called with. Lists are copies, so that what it appends changes nobody's conversation."""
     if speaker.takes_ask:
-        return ask
+        copies = {key: _copied(getattr(ask, key)) for key in ("system", "messages", "tools")}
+        return replace(ask, **copies)
     if ask.messages:
         raise SettingsError(f"{speaker.name} takes a text, so it can't be asked as a suffix of the live prompt")
     return ask.instruction
 
 
-def _reply(speaker: Speaker, result: Any) -> Reply:
-    if isinstance(result, str):
-        return Reply(result, model=speaker.name)
-    if not isinstance(result, Reply):
-        raise TypeError(f"{speaker.name} returned {type(result).__name__}: return a str or a Reply")
-    return result if result.model else replace(result, model=speaker.name)
-
-
-# -- our own event loop -----------------------------------------------------------------------------------------------
-
-_home_lock = threading.Lock()
-_homes: dict[int, asyncio.AbstractEventLoop] = {}
-
-
-def _home() -> asyncio.AbstractEventLoop:
-    """The loop of this process, started when first needed. A forked child gets its own: no thread survives a fork."""
-    with _home_lock:
-        loop = _homes.get(os.getpid())
-        if loop is None:
-            loop = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, name="unabridged-home", daemon=True).start()
-            _homes[os.getpid()] = loop
-        return loop
+def _copied(value: Any) -> Any:
+    if isinstance(value, tuple) or not isinstance(value, Sequence | Mapping) or isinstance(value, str):
+        return value
+    return dict(value) if isinstance(value, Mapping) else list(value)
 
 
 # -- what an error means ----------------------------------------------------------------------------------------------
@@ -178,9 +162,9 @@ def lasting(error: BaseException) -> bool:
 
 def status_of(error: BaseException) -> int | None:
     """The HTTP status an SDK's exception carries."""
-    for holder in (error, getattr(error, "response", None)):
+    for holder in (error, _field(error, "response")):
         for key in ("status_code", "status", "code"):
-            value = getattr(holder, key, None)
+            value = _field(holder, key)
             if isinstance(value, int) and not isinstance(value, bool) and 100 <= value < 600:
                 return value
     return None
@@ -188,7 +172,7 @@ def status_of(error: BaseException) -> int | None:
 
 def wait_told(error: BaseException) -> float | None:
     """The seconds after which the provider wants to be asked again."""
-    for headers in (getattr(getattr(error, "response", None), "headers", None), getattr(error, "headers", None)):
+    for headers in (_field(_field(error, "response"), "headers"), _field(error, "headers")):
         try:
             seconds = float(headers.get("retry-after")) if headers is not None else -1.0
         except (AttributeError, TypeError, ValueError):
@@ -196,3 +180,11 @@ def wait_told(error: BaseException) -> float | None:
         if seconds >= 0:
             return seconds
     return None
+
+
+def _field(holder: Any, key: str) -> Any:
+    """An attribute, as far as it can be had: an SDK's property may raise anything."""
+    try:
+        return getattr(holder, key, None)
+    except Exception:  # noqa: BLE001 - see above
+        return None
