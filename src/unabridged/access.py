@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Hit, Scope
@@ -36,11 +39,40 @@ class Access:
         """`read` without blocking the event loop."""
         return await in_thread(self.read, ref, thread=thread, namespace=namespace)
 
-    def forget(self, thread: str, *, namespace: str | None = None) -> None:
-        """Remove the thread from the archive: records, originals, and everything only it used."""
-        scope = Scope(self._space(namespace), thread)
-        self._archive.forget(scope)
-        self._threads.drop(scope)
+    def namespaces(self) -> Sequence[str]:
+        """The namespaces of the archive that hold anything, sorted: whose conversations it has."""
+        return self._archive.namespaces()
+
+    def threads(self, *, namespace: str | None = None) -> Sequence[str]:
+        """The threads of a namespace that hold anything, sorted."""
+        return self._archive.threads(self._space(namespace))
+
+    def forget(
+        self,
+        thread: str | None = None,
+        *,
+        namespace: str | None = None,
+        older_than: timedelta | datetime | None = None,
+    ) -> Sequence[str]:
+        """Remove from the archive, for good: records, originals, and everything only they used; the threads that went.
+
+        One thread; or a whole namespace, named; or the threads of a namespace (by default the compactor's own) whose
+        newest compaction is older than so long, or than a moment. No thread is removed by half.
+        """
+        space = self._space(namespace)
+        if thread is not None:
+            name: Any = thread
+            if not isinstance(name, str) or older_than is not None:
+                raise SettingsError(f"forget takes one thread's name, or older_than; got {name!r} and {older_than!r}")
+            gone: Sequence[str] = [thread] if thread in self._archive.threads(space) else []
+            self._archive.forget(Scope(space, thread))
+        elif namespace is None and older_than is None:
+            raise SettingsError("forget needs a thread, namespace= or older_than=: without any it would be everything")
+        else:
+            gone = self._archive.forget_namespace(space, None if older_than is None else _moment(older_than))
+        for one in gone:
+            self._threads.drop(Scope(space, one))
+        return gone
 
     def _space(self, namespace: str | None) -> str:
         """The namespace of a call: the one it names, else the compactor's own."""
@@ -49,3 +81,17 @@ class Access:
         if not isinstance(namespace, str):
             raise SettingsError(f"namespace must be a text, or None for the compactor's own; got {namespace!r}")
         return namespace
+
+
+def _moment(older_than: timedelta | datetime) -> float:
+    """The Unix time before which something is older than this: an age, or a moment (without a zone, local time)."""
+    now = time.time()
+    if isinstance(older_than, timedelta):
+        moment = now - older_than.total_seconds()
+    elif isinstance(older_than, datetime):
+        moment = older_than.timestamp()
+    else:
+        raise SettingsError(f"older_than must be a timedelta or a datetime; got {older_than!r}")
+    if moment >= now:
+        raise SettingsError(f"older_than={older_than!r} is not in the past: it would remove everything")
+    return moment

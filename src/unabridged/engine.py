@@ -22,7 +22,8 @@ from unabridged.errors import SummaryFailed, WontFit
 from unabridged.events import Event, Unchanged, Undone
 from unabridged.formats import Format, Message, detect, format_named, in_a_list, read_each
 from unabridged.hooks import Hooks
-from unabridged.measure.calibrate import Calibration, usage_of
+from unabridged.learned import Learned
+from unabridged.measure.calibrate import usage_of
 from unabridged.measure.meter import Meter
 from unabridged.measure.models import family_of, model_info, window_for
 from unabridged.messages import Origin
@@ -95,7 +96,6 @@ class Compactor(Access):
         self._archive: Archive = open_archive(archive) if archive is None or isinstance(archive, str) else archive
         self._owned = archive is None or isinstance(archive, str)
         self._agent = agent
-        self._calibration = Calibration()
         self._clock: Callable[[], float] = time.monotonic
         self._threads = Threads()
         self._early = Early()
@@ -111,7 +111,9 @@ class Compactor(Access):
         prices = prices_for(self.settings.clear, info)
         self._clears_after = prices.lifetime if prices is not None else None
         self._new_meter = partial(Meter, model=agent, counter=counter, exact=exact)
-        self._new_meter(family=family_of(agent))  # a tokenizer that is not installed is said now, not at the first call
+        meter = self._new_meter(family=family_of(agent))  # a tokenizer that is not installed is said now
+        self._learned = Learned(self._archive, self._namespace, meter.key if agent else None)
+        self._calibration = self._learned.calibration
         self._shared: dict[str, Any] = {
             "settings": self.settings,
             "limits": self.limits,
@@ -227,7 +229,7 @@ class Compactor(Access):
         """Learn from what the provider reported for this request: the SDK's usage object, or the whole response."""
         report = usage_of(usage)
         if report is not None and fitted.estimate > 0:
-            self._calibration.observe(fitted.estimate, report)
+            self._learned.observe(fitted.estimate, report)
             if self._refusals is not None:
                 self._adopt(self._refusals.limits(self._calibration.factor))
 
@@ -261,7 +263,8 @@ class Compactor(Access):
         return await in_thread(self.undo, messages, thread=thread, namespace=namespace)
 
     def close(self) -> None:
-        """Let go of the summariser, and of the archive if this compactor opened it."""
+        """Let go of the summariser, and of the archive if this compactor opened it; what was learned is kept."""
+        self._learned.keep()
         if self._asker is not None:
             self._asker.close()
         if self._owned:

@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from unabridged.archive import codec
+from unabridged.archive.contract_forget import ForgetContract
 from unabridged.archive.contract_lookup import LookupContract
 from unabridged.archive.contract_search import SearchContract
 from unabridged.archive.contract_values import HERE, THERE, raises, record_for, said, stored, summary
@@ -33,7 +34,7 @@ _ODD_NAMES = (
 )  # fmt: skip
 
 
-class ArchiveContract(LookupContract, SearchContract):
+class ArchiveContract(LookupContract, SearchContract, ForgetContract):
     """The behaviour of every store, each sentence a test."""
 
     durable = True

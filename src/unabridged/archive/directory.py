@@ -2,7 +2,7 @@
 
     folder/namespace/thread/00000001.jsonl    one for each `store` or `retire`, never changed
                             transcript.md     brought up to date after each, from those
-          .locks/  .leases/                   who writes, who works
+          .locks/  .leases/  .notes/          who writes, who works, what the engine learned
 
 A file appears whole, by renaming, so that a crash leaves the old or the new state. A thread's folder is complete in
 itself: it can be copied, read and deleted by itself, at the price that a message two threads share is in both.
@@ -21,12 +21,12 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from unabridged.archive import files, forks, jsonl, rules, transcript
+from unabridged.archive import codec, files, forks, jsonl, rules, transcript
 from unabridged.archive.names import to_folder
 from unabridged.archive.protocol import Hit, Part, Record, Scope
 from unabridged.archive.thread import Thread
@@ -167,6 +167,12 @@ class DirectoryArchive:
         with self._reading(scope) as thread:
             return thread.search(scope, query, limit)
 
+    def namespaces(self) -> Sequence[str]:
+        """The namespaces that have a thread, sorted."""
+        with self._explained():
+            spaces = (self._folders(space.name) for space in self._root.glob("[!.]*"))
+            return sorted({scope.namespace for folders in spaces for _, scope in folders if scope is not None})
+
     def threads(self, namespace: str) -> Sequence[str]:
         """The names of the threads that hold anything, sorted."""
         with self._explained():
@@ -174,17 +180,51 @@ class DirectoryArchive:
 
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its folder, with everything in it."""
-        with self._writing(scope) as folder:
-            shutil.rmtree(self._leases(scope), ignore_errors=True)
-            if folder.is_dir():
-                folder.rename(self._root / f".gone-{uuid.uuid4().hex}")  # at one stroke; removing takes many
-                files.sync_folder(folder.parent)
-                with suppress(OSError):
-                    folder.parent.rmdir()
-            for gone in self._root.glob(".gone-*"):
-                shutil.rmtree(gone, ignore_errors=True)
-            with self._lock:
-                self._cache.pop(scope, None)
+        with self._writing(scope):
+            self._remove(scope)
+
+    def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
+        """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
+        with self._writing_alone():
+            found = [scope for _, scope in self._folders(to_folder(namespace)) if scope is not None]
+            old = [scope for scope in found if before is None or self._load(scope).thread.newest_time() < before]
+            if before is None:
+                shutil.rmtree(self._notes(namespace), ignore_errors=True)
+                self._take_away(self._root / to_folder(namespace))
+            for scope in old:
+                self._remove(scope)
+            return sorted(scope.thread for scope in old)
+
+    def _remove(self, scope: Scope) -> None:
+        shutil.rmtree(self._leases(scope), ignore_errors=True)
+        self._take_away(folder := self._folder(scope))
+        with suppress(OSError):
+            folder.parent.rmdir()
+        with self._lock:
+            self._cache.pop(scope, None)
+
+    def _take_away(self, folder: Path) -> None:
+        """Remove the folder, at one stroke for whoever looks: removing its files takes many."""
+        if folder.is_dir():
+            folder.rename(self._root / f".gone-{uuid.uuid4().hex}")
+            files.sync_folder(folder.parent)
+        for gone in self._root.glob(".gone-*"):
+            shutil.rmtree(gone, ignore_errors=True)
+
+    def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
+        """Keep some plain JSON under this key, in the place of what was there."""
+        with self._writing(Scope(namespace, "")):
+            path = self._notes(namespace) / _digest(key)
+            files.make_folder(path.parent, self._root)
+            files.write_whole(path, codec.encode(dict(data)), _ignore)
+
+    def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
+        """What was kept under this key last; None when nothing was."""
+        with self._explained():
+            try:
+                return rules.note((self._notes(namespace) / _digest(key)).read_bytes())
+            except FileNotFoundError:
+                return None
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
@@ -257,6 +297,16 @@ class DirectoryArchive:
                 yield self._folder(scope)
 
     @contextmanager
+    def _writing_alone(self) -> Iterator[None]:
+        """Every lock there is, in the order everybody takes them: no other writes anything meanwhile."""
+        with self._explained(), ExitStack() as stack:
+            locks = self._root / ".locks"
+            files.make_folder(locks, self._root)
+            for number in range(256):
+                stack.enter_context(files.locked(locks / f"{number:02x}", self._wait))
+            yield
+
+    @contextmanager
     def _explained(self) -> Iterator[None]:
         if self._closed:
             raise ArchiveError(f"the archive {self._root} is closed. Open it again.")
@@ -271,6 +321,9 @@ class DirectoryArchive:
 
     def _leases(self, scope: Scope) -> Path:
         return self._root / ".leases" / _digest(*scope)
+
+    def _notes(self, namespace: str) -> Path:
+        return self._root / ".notes" / _digest(namespace)
 
     def _folders(self, space: str) -> Iterator[tuple[Path, Scope | None]]:
         """Every thread's folder of a namespace, and whose it is as far as its first file says."""

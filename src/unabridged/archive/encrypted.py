@@ -105,6 +105,10 @@ class EncryptedArchive:
             ]
         return Thread(searched=list(self.parts(scope))).search(scope, query, limit)
 
+    def namespaces(self) -> Sequence[str]:
+        """The namespaces that have a thread, sorted."""
+        return self._archive.namespaces()
+
     def threads(self, namespace: str) -> Sequence[str]:
         """The names of the threads that hold anything, sorted."""
         return self._archive.threads(namespace)
@@ -112,6 +116,25 @@ class EncryptedArchive:
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
         self._archive.forget(scope)
+
+    def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
+        """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
+        return self._archive.forget_namespace(namespace, before)
+
+    def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
+        """Keep some plain JSON under this key, sealed, in the place of what was there."""
+        name = self._name(Scope(namespace, ""), key)
+        sealed = self._seal(codec.encode(dict(data)), "note", namespace, name)
+        self._archive.remember(namespace, name, {"sealed": base64.b64encode(sealed).decode("ascii")})
+
+    def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
+        """What was kept under this key last; None when nothing was."""
+        name = self._name(Scope(namespace, ""), key)
+        found = self._archive.remembered(namespace, name)
+        if found is None:
+            return None
+        sealed = base64.b64decode(str(found.get("sealed", "")))
+        return rules.note(self._unseal(sealed, "note", namespace, name))
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""

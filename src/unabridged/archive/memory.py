@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from unabridged.archive import forks, rules
+from unabridged.archive import codec, forks, rules
 from unabridged.archive.protocol import Hit, Part, Record, Scope
 from unabridged.archive.thread import Thread
 from unabridged.errors import ArchiveError
@@ -22,6 +22,7 @@ class MemoryArchive:
         self._threads: dict[Scope, Thread] | None = {}
         self._bodies: dict[tuple[str, str], bytes] = {}
         self._leases: dict[tuple[Scope, str], tuple[str, float]] = {}
+        self._notes: dict[tuple[str, str], bytes] = {}
         self._tokens = rules.Tokens()
         self._lock = threading.RLock()
         forks.watch(self)
@@ -92,6 +93,11 @@ class MemoryArchive:
         with self._lock:
             return self._thread(scope).search(scope, query, limit)
 
+    def namespaces(self) -> Sequence[str]:
+        """The namespaces that have a thread, sorted."""
+        with self._lock:
+            return sorted({scope.namespace for scope in self._all()})
+
     def threads(self, namespace: str) -> Sequence[str]:
         """The names of the threads that hold anything, sorted."""
         with self._lock:
@@ -107,6 +113,30 @@ class MemoryArchive:
                     del self._bodies[scope.namespace, digest]
             for held in [held for held in self._leases if held[0] == scope]:
                 del self._leases[held]
+
+    def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
+        """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
+        with self._lock:
+            spaces = {scope: thread for scope, thread in self._all().items() if scope.namespace == namespace}
+            old = [scope for scope, thread in spaces.items() if before is None or thread.newest_time() < before]
+            for scope in old:
+                self.forget(scope)
+            if before is None:
+                self._notes = {key: data for key, data in self._notes.items() if key[0] != namespace}
+                self._leases = {held: what for held, what in self._leases.items() if held[0].namespace != namespace}
+            return sorted(scope.thread for scope in old)
+
+    def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
+        """Keep some plain JSON under this key, in the place of what was there."""
+        with self._lock:
+            self._all()
+            self._notes[namespace, key] = codec.encode(dict(data))
+
+    def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
+        """What was kept under this key last; None when nothing was."""
+        with self._lock:
+            self._all()
+            return rules.note(self._notes.get((namespace, key)))
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
@@ -143,6 +173,7 @@ class MemoryArchive:
             self._threads = None
             self._bodies.clear()
             self._leases.clear()
+            self._notes.clear()
 
     def pause(self) -> None:
         """Take the lock: a fork is coming."""

@@ -81,11 +81,21 @@ class PostgresDatabase:
             yield _Transaction(connection)
 
     @contextmanager
-    def write(self, scope: Scope, *, alone: bool = False) -> Iterator[_Transaction]:
-        """A transaction that is all there or not at all; no other writes this thread, or (`alone`) this namespace."""
+    def write(self, scope: Scope) -> Iterator[_Transaction]:
+        """A transaction that is all there or not at all; no other writes this thread meanwhile."""
         namespace, thread = _lock_number(scope.namespace), _lock_number(scope.namespace, scope.thread)
-        share = "" if alone else "_shared"
-        locks = f"SELECT pg_advisory_xact_lock{share}({namespace}); SELECT pg_advisory_xact_lock({thread})"
+        locks = f"SELECT pg_advisory_xact_lock_shared({namespace}); SELECT pg_advisory_xact_lock({thread})"
+        with self._locked(locks) as transaction:
+            yield transaction
+
+    @contextmanager
+    def alone(self, namespace: str) -> Iterator[_Transaction]:
+        """A transaction that is all there or not at all; no other writes anything of this namespace meanwhile."""
+        with self._locked(f"SELECT pg_advisory_xact_lock({_lock_number(namespace)})") as transaction:
+            yield transaction
+
+    @contextmanager
+    def _locked(self, locks: str) -> Iterator[_Transaction]:
         with self._connection() as connection:
             self._begin(connection, f"SET LOCAL lock_timeout TO {int(self._wait * 1000)}; {locks}")
             yield _Transaction(connection)

@@ -139,12 +139,32 @@ class Archive(Protocol):
         """
         ...
 
+    def namespaces(self) -> Sequence[str]:
+        """The namespaces that have a thread, sorted."""
+        ...
+
     def threads(self, namespace: str) -> Sequence[str]:
         """The names of the threads that hold anything, sorted."""
         ...
 
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
+        ...
+
+    def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
+        """Remove the whole namespace, with what was remembered for it; the names of the threads that went, sorted.
+
+        With `before` (Unix time) only the threads whose newest record, retired or not, was made before that. No thread
+        is removed by half, and where the store has transactions all go in one.
+        """
+        ...
+
+    def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
+        """Keep some plain JSON of the engine's own under this key, in the place of what was there."""
+        ...
+
+    def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
+        """What was kept under this key last; None when nothing was."""
         ...
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:

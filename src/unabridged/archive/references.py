@@ -84,4 +84,6 @@ def _told(body: bytes) -> tuple[str, str, str]:
 
 def _unknown(ref: str) -> ArchiveError:
     shown = _UNSHOWN.sub("?", ref[:60]) + ("…" if len(ref) > 60 else "")
-    return ArchiveError(f"no such reference in this thread: “{shown}”. Give {FORMS}; search for one.")
+    return ArchiveError(
+        f"no such reference in this thread: “{shown}”. References work only inside their thread: give {FORMS}."
+    )

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from unabridged.archive.codec import digest
+from unabridged.archive.codec import decode, digest
 from unabridged.archive.protocol import Hit, Part, Record, Scope
 from unabridged.archive.references import reference
 from unabridged.errors import ArchiveError
@@ -143,6 +143,15 @@ def hit(scope: Scope, part: Part, score: float) -> Hit:
     """The part as a search gives it."""
     ref = reference(scope, part.turn, part.hash)
     return Hit(part.hash, part.turn, part.role, part.origin, part.text, score, ref)
+
+
+def note(data: bytes | None) -> dict[str, Any] | None:
+    """What `remember` kept, from its bytes; None where there is nothing, or nothing that can be read."""
+    try:
+        found = None if data is None else decode(data)
+    except ArchiveError:
+        return None  # it is only of use, never needed
+    return found if isinstance(found, dict) else None
 
 
 def check_lease(seconds: float) -> None:

@@ -67,7 +67,17 @@ CREATE TABLE leases (
 ){compact};
 """
 
-MIGRATIONS: Final = (_ARCHIVE, _LEASES)
+# Not tied to `namespaces` either: what is learned is kept before anything left a context.
+_NOTES: Final = """
+CREATE TABLE notes (
+    namespace {bytes} NOT NULL,
+    key {bytes} NOT NULL,
+    data {bytes} NOT NULL,
+    PRIMARY KEY (namespace, key)
+){compact};
+"""
+
+MIGRATIONS: Final = (_ARCHIVE, _LEASES, _NOTES)
 
 _SQLITE: Final = {"id": "INTEGER PRIMARY KEY", "bytes": "BLOB", "compact": " WITHOUT ROWID"}
 _POSTGRES: Final = {

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
-from unabridged.archive import index, rules, sql_rows
+from unabridged.archive import codec, index, rules, sql_rows
 from unabridged.archive.protocol import Hit, Part, Record, Scope
+from unabridged.archive.sql_forget import remove_namespace, remove_thread
 from unabridged.archive.sql_rows import HELD, PARTS, THREAD, Prepared, Transaction, batches, names, to_bytes
 
 STEPS: Final = ("begun", "bodies", "parts", "index", "record", "committed")
@@ -30,11 +31,12 @@ class Database(Protocol):
         """A transaction that sees one state."""
         ...
 
-    def write(self, scope: Scope, *, alone: bool = False) -> AbstractContextManager[Transaction]:
-        """A transaction that is all there or not at all; no other writes this thread meanwhile.
+    def write(self, scope: Scope) -> AbstractContextManager[Transaction]:
+        """A transaction that is all there or not at all; no other writes this thread meanwhile."""
+        ...
 
-        `alone` keeps every other writer out of the namespace.
-        """
+    def alone(self, namespace: str) -> AbstractContextManager[Transaction]:
+        """A transaction that is all there or not at all; no other writes anything of this namespace meanwhile."""
         ...
 
     def purge(self) -> None:
@@ -227,6 +229,12 @@ class SqlArchive:
             texts([match.number for match in found])
         return [rules.hit(scope, parts[match.number], match.score) for match in found]
 
+    def namespaces(self) -> Sequence[str]:
+        """The namespaces that have a thread, sorted."""
+        with self._database.read() as read:
+            rows = read.execute("SELECT DISTINCT n.name FROM namespaces n JOIN threads t ON t.namespace = n.id")
+        return sorted(sql_rows.to_text(name) for (name,) in rows)
+
     def threads(self, namespace: str) -> Sequence[str]:
         """The names of the threads that hold anything, sorted."""
         with self._database.read() as read:
@@ -238,21 +246,33 @@ class SqlArchive:
 
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
-        with self._database.write(scope, alone=True) as write:
-            write.execute("DELETE FROM leases WHERE namespace = ? AND thread = ?", names(scope))
-            thread = sql_rows.thread_id(write, scope)
-            if thread is None:
-                return
-            bodies = [body for (body,) in write.execute("SELECT DISTINCT body FROM parts WHERE thread = ?", [thread])]
-            for table in ("parts", "segments", "records"):
-                write.execute(f"DELETE FROM {table} WHERE thread = ?", [thread])
-            for batch, marks in batches(bodies):
-                unused = "NOT EXISTS (SELECT 1 FROM parts p WHERE p.body = bodies.id)"
-                write.execute(f"DELETE FROM bodies WHERE id IN ({marks}) AND {unused}", batch)
-            write.execute("DELETE FROM threads WHERE id = ?", [thread])
-            unused = "NOT EXISTS (SELECT 1 FROM threads t WHERE t.namespace = namespaces.id)"
-            write.execute(f"DELETE FROM namespaces WHERE name = ? AND {unused}", [to_bytes(scope.namespace)])
+        with self._database.alone(scope.namespace) as write:
+            remove_thread(write, scope)
         self._database.purge()
+
+    def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
+        """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
+        with self._database.alone(namespace) as write:
+            gone = remove_namespace(write, namespace, before)
+        if gone or before is None:
+            self._database.purge()
+        return gone
+
+    def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
+        """Keep some plain JSON under this key, in the place of what was there."""
+        with self._database.write(Scope(namespace, "")) as write:
+            write.execute(
+                "INSERT INTO notes VALUES (?, ?, ?) ON CONFLICT (namespace, key) DO UPDATE SET data = excluded.data",
+                [to_bytes(namespace), to_bytes(key), codec.encode(dict(data))],
+            )
+
+    def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
+        """What was kept under this key last; None when nothing was."""
+        with self._database.read() as read:
+            rows = read.execute(
+                "SELECT data FROM notes WHERE namespace = ? AND key = ?", [to_bytes(namespace), to_bytes(key)]
+            )
+        return rules.note(rows[0][0] if rows else None)
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""

@@ -80,9 +80,15 @@ class SqliteDatabase:
             yield transaction
 
     @contextmanager
-    def write(self, scope: Scope, *, alone: bool = False) -> Iterator[_Transaction]:
-        """A transaction that is all there or not at all. SQLite has one writer at a time, so it is always alone."""
-        del scope, alone
+    def write(self, scope: Scope) -> Iterator[_Transaction]:
+        """A transaction that is all there or not at all. SQLite has one writer at a time."""
+        with self.alone(scope.namespace) as transaction:
+            yield transaction
+
+    @contextmanager
+    def alone(self, namespace: str) -> Iterator[_Transaction]:
+        """A transaction that is all there or not at all, with every other writer kept out of the file."""
+        del namespace
         if not self._writer.acquire(timeout=self._wait):
             raise ArchiveError(f"{self._path}: another thread has been writing for {self._wait:.0f} s. Try again.")
         try:

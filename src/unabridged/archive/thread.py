@@ -57,6 +57,10 @@ class Thread:
         """Every live record, newest first."""
         return [record for record in reversed(self.records.values()) if self.live.get(record.key) == record.id]
 
+    def newest_time(self) -> float:
+        """When the record that was stored last was made, retired or not."""
+        return next((record.created for record in reversed(self.records.values())), 0.0)
+
     def keyed(self, keys: Sequence[str]) -> list[Record]:
         """The live records that hold one of these keys."""
         return [self.records[self.live[key]] for key in dict.fromkeys(keys) if key in self.live]

@@ -1,0 +1,61 @@
+"""What reports on real requests taught about our counts, kept in the archive so that a restart need not learn again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from unabridged.archive.protocol import Archive
+from unabridged.errors import ArchiveError
+from unabridged.measure.calibrate import Calibration, Usage
+
+log = logging.getLogger("unabridged")
+
+SETTLED = 3
+"""Reports after which it is kept for the first time."""
+PAUSE = 300.0
+"""Seconds between two times that it is kept; what was learned since is kept when the compactor is closed."""
+
+
+class Learned:
+    """A calibration that outlives the process. An archive that can't be read or written only costs what it taught.
+
+    `key` tells how and for which model was counted; None keeps nothing: without a model's name nobody can tell whose
+    reports they are.
+    """
+
+    def __init__(
+        self, archive: Archive, namespace: str, key: str | None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._archive, self._namespace, self._key, self._clock = archive, namespace, key, clock
+        self._reports = 0
+        self._kept_at: float | None = None
+        self.calibration = Calibration()
+        if key is not None:
+            try:
+                self.calibration = Calibration.from_json(archive.remembered(namespace, _name(key)), key)
+            except ArchiveError as error:
+                log.debug("what earlier reports taught can't be read: %s", error)
+
+    def observe(self, estimated: int, usage: Usage) -> None:
+        """Learn from one report, and keep what was learned every now and then."""
+        self.calibration.observe(estimated, usage)
+        self._reports += 1
+        first = self._kept_at is None and self._reports >= SETTLED
+        if first or (self._kept_at is not None and self._clock() - self._kept_at >= PAUSE):
+            self.keep()
+
+    def keep(self) -> None:
+        """Write it down, if anything was learned since the last time."""
+        if self._key is None or not self._reports:
+            return
+        self._kept_at, self._reports = self._clock(), 0
+        try:
+            self._archive.remember(self._namespace, _name(self._key), self.calibration.to_json(self._key))
+        except ArchiveError as error:
+            log.debug("what reports taught can't be kept: %s", error)
+
+
+def _name(key: str) -> str:
+    return f"calibration {key}"
