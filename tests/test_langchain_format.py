@@ -28,6 +28,7 @@ from unabridged.archive import codec
 from unabridged.asking.ask import Ask, Reply
 from unabridged.formats.base import Slot
 from unabridged.legal import PROVIDERS
+from unabridged.measure.meter import Meter
 from unabridged.messages import Answer, Call, Media, Reasoning, View
 
 FORMAT = LangChain()
@@ -159,7 +160,9 @@ def test_what_is_no_message_of_langchain_is_named_by_its_index() -> None:
 
 def test_an_unknown_block_is_readable_and_counted() -> None:
     view = FORMAT.read(ai({"type": "web_search_call", "action": {"query": "pumps"}}))
-    assert "pumps" in view.text
+    assert "pumps" in view.whole_text()
+    assert not view.text, "nobody wrote it"
+    assert Meter().message(view) > Meter().message(FORMAT.read(ai()))
 
 
 MESSAGES: list[BaseMessage] = [

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from toktok import batch_count  # type: ignore[import-untyped]
 
 from unabridged.errors import SettingsError
+from unabridged.formats import FORMATS
 from unabridged.measure.estimate import estimate
 from unabridged.measure.meter import Meter
 from unabridged.messages import Answer, Call, Media, Reasoning, View
@@ -70,12 +71,12 @@ def test_sealed_thinking_counts_by_its_seal_when_that_is_more_than_what_is_shown
 
 def test_a_providers_own_item_counts_by_what_is_in_it() -> None:
     meter = Meter(model="gpt-5")
-    view = View("assistant", "model", opaque=True)
-    assert 1_500 < meter.message(view, {"type": "compaction", "encrypted_content": "gAAAA" * 2_000}) < 3_000
+    items, messages = FORMATS["openai-responses"], FORMATS["anthropic"]
+    assert 1_500 < meter.message(items.read({"type": "compaction", "encrypted_content": "gAAAA" * 2_000})) < 3_000
     told = {"role": "assistant", "content": [{"type": "compaction", "content": WORDS}, {"type": "text", "text": "Hi"}]}
-    assert meter.message(view, told) > estimate(WORDS, "openai")
-    assert meter.message(view, {"type": "item_reference", "id": "rs_1"}) < 60
-    assert meter.message(view) < 20
+    assert meter.message(messages.read(told)) > estimate(WORDS, "openai")
+    assert meter.message(items.read({"type": "item_reference", "id": "rs_1"})) < 60
+    assert meter.message(View("assistant", "model", opaque=True)) < 20
 
 
 def test_an_estimate_reserves_an_error_and_a_count_does_not() -> None:

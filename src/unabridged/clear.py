@@ -31,7 +31,10 @@ LEAST_SHARE = 0.20
 
 # Provider-defined tools whose calls or outputs have a structure of their own: there is no text to put a stub into.
 _FIXED_CALLS = frozenset({"local_shell_call", "shell_call", "computer_call", "apply_patch_call"})
-_FIXED_OUTPUTS = frozenset({"shell_call", "computer_call"})
+_FIXED_OUTPUTS = frozenset({"computer_call"})
+
+_BESIDE = frozenset({"call", "attached"})
+"""What stands in the model's own turn, and is never touched there beside reasoning that is signed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +295,7 @@ def _pieces(
             waited = max(0, later[index] - keep_rounds)
             found = _pieces_of(view, _Place(index, sizes[index], waited), calls, count)
             signed = bool(view.calls) and beside_signed(views, index)
-            yield from (piece for piece in found if wanted.piece(piece) and not (signed and piece.slot.kind == "call"))
+            yield from (piece for piece in found if wanted.piece(piece) and not (signed and piece.slot.kind in _BESIDE))
 
 
 class _Place(NamedTuple):
@@ -310,7 +313,7 @@ def _pieces_of(view: View, place: _Place, calls: Mapping[str, Call], count: Call
     fixed = any(call.name in _FIXED_OUTPUTS for call in answered)
     words = min(place.size, count(view.whole_text())) if view.media else place.size
     length = len(view.text) + sum(len(call.arguments) for call in view.calls)
-    length += sum(len(answer.text) for answer in view.answers)
+    length += sum(map(len, (*(answer.text for answer in view.answers), *view.attached)))
     for answer in () if fixed else view.answers:
         tokens = words * len(answer.text) // (length or 1)
         yield place.piece(
@@ -326,6 +329,9 @@ def _pieces_of(view: View, place: _Place, calls: Mapping[str, Call], count: Call
             )
     if view.origin == "tool" and not view.answers:
         yield place.piece(Slot("text"), view.text, words, [])
+    if view.attached and view.origin in {"model", "tool"}:  # what a provider's own tools gave, not a person's documents
+        attached = "\n".join(view.attached)
+        yield place.piece(Slot("attached"), attached, words * len(attached) // (length or 1), [])
     if view.origin == "tool" and view.media and not fixed:
         yield place.piece(Slot("media"), "", place.size - words, answered, view.media)
 
@@ -336,6 +342,8 @@ def _with_stubs(views: Sequence[View], pieces: Sequence[_Piece], count: Callable
     known: set[str] = set()
     for index, view in enumerate(views):
         known |= words_of(view.text) if (index, Slot("text")) not in going else set()
+        for text in view.attached:
+            known |= words_of(text) if (index, Slot("attached")) not in going else set()
         for answer in view.answers:
             known |= words_of(answer.text) if (index, Slot("answer", answer.call_id)) not in going else set()
         for call in view.calls:

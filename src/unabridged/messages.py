@@ -58,7 +58,11 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one message says. `text` is in the voice of `origin`; calls are the model's, answers the tools'."""
+    """What one message says. `text` is in the voice of `origin`; calls are the model's, answers the tools'.
+
+    Whatever else is readable in it is `attached`: search results, documents, what a provider's own tools gave. It is
+    counted, searched and shown, and nobody says it.
+    """
 
     role: Role
     origin: Origin
@@ -67,10 +71,18 @@ class View:
     answers: tuple[Answer, ...] = ()
     media: tuple[Media, ...] = ()
     reasoning: tuple[Reasoning, ...] = ()
+    attached: tuple[str, ...] = ()
+    """Text that is in the message and is not in the voice of `origin`, block by block."""
+    sealed: int = 0
+    """Characters of encrypted content that only the provider reads, thinking left out."""
+    unread: str = ""
+    """A digest of the blocks that are no plain text, media, call or answer: all that is in them but ids and marks."""
     opaque: bool = False
     """A provider's own item (server-side compaction, item reference): kept exactly where and as it is."""
     glued: bool = False
     """Must stay directly in front of what follows it (a Responses reasoning item)."""
+    older: View | None = field(default=None, repr=False, compare=False)
+    """The message as earlier versions read it, where that was different: records of theirs are found by its meaning."""
     _meaning: str = field(default="", init=False, repr=False, compare=False)
     """Worked out once: every look-up of a record needs it of every message."""
 
@@ -84,6 +96,12 @@ class View:
             object.__setattr__(self, "_meaning", self._digest() if self.role != "system" else "system")
         return self._meaning
 
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        """Every digest under which a record may know the message, the present one first."""
+        older = self.older.meanings if self.older is not None else ()
+        return (self.meaning, *(digest for digest in older if digest != self.meaning))
+
     def _digest(self) -> str:
         said: tuple[Any, ...] = (
             self.role,
@@ -93,6 +111,8 @@ class View:
             [(media.kind, media.source) for media in self.media],
             self.opaque,
         )
+        if self.unread:  # only then: what earlier versions read the same way keeps the digest they gave it
+            said += (self.unread,)
         return hashlib.sha256(repr(said).encode("utf-8", "surrogatepass")).hexdigest()
 
     def said_by(self, origin: Origin) -> View:
@@ -115,5 +135,6 @@ class View:
         """Everything readable in the message, its calls and answers included: what search sees."""
         parts = [self.text, *(f"{call.name} {call.arguments}" for call in self.calls)]
         parts += [answer.text for answer in self.answers]
+        parts += self.attached
         parts += [media.name for media in self.media if media.name]
         return "\n".join(part for part in parts if part)

@@ -183,4 +183,4 @@ def _squeeze(now: Situation) -> Plan:
 
 
 def _pieces(view: View) -> int:
-    return max(1, bool(view.text) + len(view.calls) + len(view.answers) + len(view.media))
+    return max(1, bool(view.text) + len(view.calls) + len(view.answers) + len(view.media) + len(view.attached))

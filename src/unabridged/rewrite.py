@@ -39,9 +39,9 @@ def shortening_note(record_id: str) -> str:
 def marked_ids(view: View) -> list[str]:
     """The record ids a message names. Names prove nothing: the archive decides which to trust."""
     found = _MARK.findall(view.text) if "[unabridged" in view.text else []
-    for answer in view.answers:
-        if "[unabridged" in answer.text:
-            found += _MARK.findall(answer.text)
+    for text in (*(answer.text for answer in view.answers), *view.attached):
+        if "[unabridged" in text:
+            found += _MARK.findall(text)
     for call in view.calls:
         if "[unabridged" in call.arguments:
             found += _MARK.findall(call.arguments)
@@ -50,7 +50,7 @@ def marked_ids(view: View) -> list[str]:
 
 def is_ours(view: View) -> bool:
     """Whether a turn that the archive vouches for is wholly ours: summary, acknowledgment or bridge."""
-    if view.calls or view.answers:
+    if view.calls or view.answers or view.attached:
         return False
     return view.text.startswith("[unabridged summary ") or view.text in joints()
 

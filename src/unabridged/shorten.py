@@ -35,7 +35,8 @@ def shorten(
     """The message of so large a `size` with its largest pieces cut down until it takes at most about `tokens`.
 
     A piece is a text, a tool's answer, or the strings in a call's arguments; images and files that take more than half
-    of what there is become a note. Arguments beside `signed` reasoning are never touched.
+    of what there is become a note. What stands beside `signed` reasoning in the
+    model's own turn (arguments, what the provider's tools gave) is never touched.
     """
     sizes: dict[tuple[Slot, str], int] = {}
 
@@ -54,7 +55,7 @@ def shorten(
     def cut(slot: Slot, text: str) -> str:
         if slot.kind == "media":
             return note.format(tokens="an unknown number of") if drop_media else text
-        if sizes[slot, text] <= cap or (slot.kind == "call" and signed):
+        if sizes[slot, text] <= cap or (slot.kind in {"call", "attached"} and signed):
             return text
         if slot.kind == "call":
             return _shorten_arguments(text, cap, count, note)

@@ -94,9 +94,12 @@ def _weigh_message(weight: Weight, view: View, message: Any, meter: Meter, names
         _add(weight, f"results of {names.get(answer.call_id, 'an unknown tool')}", tokens)
     for media in view.media:
         _add(weight, "images and files", meter.message(replace(bare, media=(media,))) - empty)
+    for text in view.attached:
+        name = "results of the provider's own tools" if view.role == "assistant" else "attached texts"
+        _add(weight, name, meter.message(replace(bare, attached=(text,))) - empty)
     for reasoning in view.reasoning:
         _add(weight, "thinking", meter.message(replace(bare, reasoning=(reasoning,))) - empty)
-    rest = replace(view, answers=(), media=(), reasoning=())
+    rest = replace(view, answers=(), media=(), reasoning=(), attached=())
     tokens = meter.message(rest, message)
     if view.answers and not view.text and not view.opaque:
         last = f"results of {names.get(view.answers[0].call_id, 'an unknown tool')}"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, Literal
 
+from unabridged.formats import older
 from unabridged.formats.base import (
     Edit,
     Message,
@@ -19,13 +21,16 @@ from unabridged.formats.base import (
     text_at,
     word,
 )
-from unabridged.formats.parts import CONTENT, edit_content, edit_part, read_content, read_media
-from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
+from unabridged.formats.parts import CONTENT, Hands, Parts, collect, edit_content, edit_part
+from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system"}
 _THINKING = frozenset({"thinking", "redacted_thinking"})
-_OPAQUE = frozenset({"compaction", "container_upload", "mid_conversation_system", "fallback"})
+_OPAQUE = frozenset({
+    "compaction", "container_upload", "mid_conversation_system", "fallback", "tool_addition", "tool_removal",
+})  # fmt: skip
 _BLOCKS = frozenset({"tool_use", "tool_result", "server_tool_use", "document", "image", "search_result"})
+_SPOKEN = frozenset({"text"})
 
 
 class Anthropic:
@@ -43,23 +48,14 @@ class Anthropic:
         content = get(message, "content")
         if content is None or isinstance(content, str):
             return View(role, _origin(role, answers=False), content or "")
-        reader, blocks, number = _Reader(), listed(content, "content", CONTENT), 0
+        reader, blocks, number = _Reader(role), listed(content, "content", CONTENT), 0
         try:
             for number, block in enumerate(blocks):  # noqa: B007 - the error names it
                 reader.add(block)
         except Unreadable as odd:
             raise odd.within(f"content[{number}]") from None
-        origin = _origin(role, answers=bool(reader.answers) and not reader.texts)
-        return View(
-            role,
-            origin,
-            "\n".join(reader.texts),
-            calls=tuple(reader.calls),
-            answers=tuple(reader.answers),
-            media=tuple(reader.media),
-            reasoning=tuple(reader.reasoning),
-            opaque=reader.opaque,
-        )
+        view = reader.view()
+        return replace(view, older=older.anthropic(view, blocks)) if view.unread else view
 
     def claims(self, message: Message) -> bool:
         """Messages with tool, thinking or source blocks are written by this format alone."""
@@ -82,7 +78,7 @@ class Anthropic:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""
         content = get(message, "content")
         if content is None or isinstance(content, str):
-            new = edit_content(content, lambda text: edit(Slot("text"), text), lambda source: source, "text")
+            new = edit_content(content, _hands(edit, Slot("text"), Slot("attached")))
             return message if new is content else _with_content(message, new)
         blocks = [_edit_block(block, edit) for block in content]
         if all(new is old for new, old in zip(blocks, content, strict=True)):
@@ -103,37 +99,55 @@ class Anthropic:
 class _Reader:
     """Collects what the blocks of one message say."""
 
-    def __init__(self) -> None:
-        self.texts: list[str] = []
+    def __init__(self, role: Role) -> None:
+        self.role: Role = role
+        self.parts = Parts()
         self.calls: list[Call] = []
         self.answers: list[Answer] = []
-        self.media: list[Media] = []
         self.reasoning: list[Reasoning] = []
         self.opaque = False
 
     def add(self, block: Any) -> None:
         """Take one block in. A server-side tool's call and result share the assistant's message and need no pairing."""
         kind = None if isinstance(block, str) else kind_of(block)
-        if isinstance(block, str) or kind == "text":
-            text = block if isinstance(block, str) else text_at(block, "text")
-            if text:
-                self.texts.append(text)
-        elif kind == "tool_use":
+        if kind == "tool_use":
             self.calls.append(Call(id_at(block, "id"), text_at(block, "name"), as_json(get(block, "input") or {})))
         elif kind == "tool_result":
-            text, media = read_content(get(block, "content"))
-            self.answers.append(Answer(id_at(block, "tool_use_id"), text, bool(get(block, "is_error"))))
-            self.media += media
+            self._answer(block)
         elif kind == "thinking":
             self.reasoning.append(Reasoning(text_at(block, "thinking"), text_at(block, "signature")))
         elif kind == "redacted_thinking":
             self.reasoning.append(Reasoning("", text_at(block, "data")))
-        elif (item := read_media(block)) is not None:
-            self.media.append(item)
         elif kind in _OPAQUE:
             self.opaque = True
-        else:  # server tools, search results and whatever comes next: readable, counted, kept in their message
-            self.texts.append(as_json(plain(block)))
+            self.parts.attach(block)
+        else:  # text, media, and all that nobody says: server tools, search results, whatever comes next
+            self.parts.add(block, _SPOKEN)
+
+    def _answer(self, block: Any) -> None:
+        """A tool's result: all that is readable in it is the tool's."""
+        inner = collect(get(block, "content"))
+        self.answers.append(Answer(id_at(block, "tool_use_id"), "\n".join(inner.every), bool(get(block, "is_error"))))
+        self.parts.media += inner.media
+        self.parts.sealed += inner.sealed
+        self.parts.others += inner.others
+
+    def view(self) -> View:
+        """All of it as one message."""
+        found = self.parts.content()
+        return View(
+            self.role,
+            _origin(self.role, answers=bool(self.answers) and not found.text),
+            found.text,
+            calls=tuple(self.calls),
+            answers=tuple(self.answers),
+            media=found.media,
+            reasoning=tuple(self.reasoning),
+            attached=found.attached,
+            sealed=found.sealed,
+            unread=found.unread,
+            opaque=self.opaque,
+        )
 
 
 def _origin(role: Role, *, answers: bool) -> Origin:
@@ -159,8 +173,12 @@ def _edit_block(block: Any, edit: Edit) -> Any:
     if kind == "tool_result":
         content = get(block, "content")
         slot = Slot("answer", id_at(block, "tool_use_id"))
-        new_content = edit_content(content, lambda t: edit(slot, t), lambda source: edit(Slot("media"), source), "text")
+        new_content = edit_content(content, _hands(edit, slot, slot))
         return block if new_content is content else {**plain(block), "content": new_content}
-    if kind in _THINKING:
+    if kind in _THINKING or kind in _OPAQUE:
         return block
-    return edit_part(block, lambda t: edit(Slot("text"), t), lambda source: edit(Slot("media"), source), "text")
+    return edit_part(block, _hands(edit, Slot("text"), Slot("attached"))._replace(spoken=_SPOKEN))
+
+
+def _hands(edit: Edit, text: Slot, attached: Slot) -> Hands:
+    return Hands(lambda t: edit(text, t), lambda source: edit(Slot("media"), source), lambda t: edit(attached, t))

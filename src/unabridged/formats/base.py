@@ -17,9 +17,12 @@ Message = Any
 
 
 class Slot(NamedTuple):
-    """Which piece of a message an edit is looking at; `id` is the call's, for `answer` and `call`."""
+    """Which piece of a message an edit is looking at; `id` is the call's, for `answer` and `call`.
 
-    kind: Literal["text", "answer", "call", "media"]
+    An `attached` text is edited where it stands: its block stays the block that it is.
+    """
+
+    kind: Literal["text", "answer", "call", "media", "attached"]
     id: str = ""
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
+from unabridged.formats import older
 from unabridged.formats.base import (
     Edit,
     Message,
@@ -18,7 +20,7 @@ from unabridged.formats.base import (
     text_at,
     word,
 )
-from unabridged.formats.parts import edit_content, read_content
+from unabridged.formats.parts import Hands, edit_content, read_content, spoken_by
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {
@@ -43,20 +45,20 @@ class OpenAIChat:
         """What the message says."""
         kind_of(message)
         role, origin = _ROLES.get(text_at(message, "role"), ("user", "host"))
-        text, media = read_content(get(message, "content"))
+        content = get(message, "content")
+        found = read_content(content, spoken=spoken_by(role))
+        rest: dict[str, Any] = {"media": found.media, "sealed": found.sealed, "unread": found.unread}
         if role == "tool":
             call_id = id_at(message, "tool_call_id") or f"function:{text_at(message, 'name')}"
-            return View("tool", "tool", answers=(Answer(call_id, text),), media=media)
-        if role != "assistant":
-            return View(role, origin, text, media=media)
-        return View(
-            "assistant",
-            "model",
-            text or text_at(message, "refusal"),
-            calls=_calls(message),
-            media=media,
-            reasoning=_reasoning(message),
-        )
+            view = View("tool", "tool", answers=(Answer(call_id, found.every),), **rest)
+        elif role != "assistant":
+            view = View(role, origin, found.text, attached=found.attached, **rest)
+        else:
+            text = found.text or text_at(message, "refusal")
+            thought = _reasoning(message)
+            rest["attached"] = found.attached
+            view = View("assistant", "model", text, calls=_calls(message), reasoning=thought, **rest)
+        return replace(view, older=older.chat(view, content)) if view.unread else view
 
     def claims(self, message: Message) -> bool:
         """Tool messages, and assistant messages with `tool_calls`, are written by this format alone."""
@@ -76,10 +78,13 @@ class OpenAIChat:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""
         changed: dict[str, Any] = {}
         content = get(message, "content")
-        slot = Slot("text")
+        slot, beside = Slot("text"), Slot("attached")
         if word(message, "role") in {"tool", "function"}:
-            slot = Slot("answer", self.read(message).answers[0].call_id)
-        new = edit_content(content, lambda text: edit(slot, text), lambda source: edit(Slot("media"), source), "text")
+            slot = beside = Slot("answer", self.read(message).answers[0].call_id)
+        hands = Hands(
+            lambda text: edit(slot, text), lambda source: edit(Slot("media"), source), lambda t: edit(beside, t)
+        )
+        new = edit_content(content, hands._replace(spoken=spoken_by(word(message, "role"))))
         if new is not content:
             changed["content"] = new
         calls = [_edit_call(call, edit) for call in list_at(message, "tool_calls")]
@@ -93,7 +98,7 @@ class OpenAIChat:
             return message
         kept = {key: value for key, value in plain(message).items() if key not in _REASONING_KEYS}
         view = self.read(kept)
-        return kept if view.text or view.calls or view.media else None
+        return kept if view.text or view.calls or view.media or view.attached else None
 
 
 _REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
+from unabridged.formats import older
+from unabridged.formats.attached import edit_leaves
 from unabridged.formats.base import Edit, Message, Slot, as_json, get, id_at, kind_of, plain, text_at, word
-from unabridged.formats.parts import edit_content, read_content
+from unabridged.formats.parts import Content, Hands, Parts, edit_content, read_content, spoken_by
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {
@@ -23,12 +26,23 @@ _CALLS = {
     "computer_call": "action",
     "apply_patch_call": "operation",
 }
+_EXTRA = ("actions", "pending_safety_checks", "acknowledged_safety_checks", "namespace", "environment")
 _OUTPUTS = {f"{kind}_output": kind for kind in _CALLS}
 # calls that the provider itself answered: the result is inside the item
 _SERVER_SIDE = frozenset({
     "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
     "mcp_call", "mcp_list_tools", "tool_search_call", "tool_search_output",
 })  # fmt: skip
+
+
+_EDITED = {
+    "message": "content",
+    "function_call": "arguments",
+    "custom_tool_call": "input",
+    **dict.fromkeys(_OUTPUTS, "output"),
+}
+"""Type of the item -> the field with what can be edited. A screenshot can't: only another one may stand there."""
+del _EDITED["computer_call_output"]
 
 
 class OpenAIResponses:
@@ -43,24 +57,14 @@ class OpenAIResponses:
         """What the item says."""
         kind = kind_of(message) or "message"
         id_at(message, "id")  # any item may have one, and legality looks at it
-        if kind == "message":
-            role, origin = _ROLES.get(text_at(message, "role"), ("user", "host"))
-            text, media = read_content(get(message, "content"))
-            return View(role, origin, text, media=media)
-        if kind in _CALLS:
-            name = text_at(message, "name") or kind
-            call = Call(_call_id(message), name, as_json(_jsonable(get(message, _CALLS[kind]))))
-            return View("assistant", "model", calls=(call,))
-        if kind in _OUTPUTS:
-            return _read_output(message)
         if kind == "reasoning":
-            summary, _ = read_content(get(message, "summary"), "summary")
-            shown, _ = read_content(get(message, "content"))
+            summary = read_content(get(message, "summary"), "summary").text
+            shown = read_content(get(message, "content")).text
             sealed = text_at(message, "encrypted_content") or id_at(message, "id")
             return View("assistant", "model", reasoning=(Reasoning(shown or summary, sealed),), glued=True)
-        if kind in _SERVER_SIDE:
-            return View("assistant", "model", as_json(plain(message)))
-        return View("assistant", "model", opaque=True)
+        view = _read_other(message, kind)
+        changed = view.unread or kind == "computer_call_output"  # whose screenshot was text
+        return replace(view, older=older.item(view, message, _SERVER_SIDE)) if changed else view
 
     def claims(self, message: Message) -> bool:
         """Items with a `type` of their own are written by this format alone."""
@@ -85,21 +89,26 @@ class OpenAIResponses:
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""
         kind = word(message, "type") or "message"
-        field, slot = {"function_call": "arguments", "custom_tool_call": "input"}.get(kind), Slot("call")
-        if kind == "message":
-            field, slot = "content", Slot("text")
-        elif field is not None:
+        if kind in _SERVER_SIDE:
+            return edit_leaves(message, lambda text: edit(Slot("attached"), text))
+        field, slot, beside = _EDITED.get(kind), Slot("text"), Slot("attached")
+        if kind in _CALLS:
             slot = Slot("call", _call_id(message))
-        elif kind in _OUTPUTS and kind != "computer_call_output":
-            field, slot = "output", Slot("answer", _call_id(message))
-        if field is None:
+        elif kind in _OUTPUTS:
+            slot = beside = Slot("answer", _call_id(message))
+        old = get(message, field) if field is not None else None
+        if field is None or old is None:
             return message
-        old = get(message, field)
-        if kind == "shell_call_output":
-            old = None  # its output is a list of streams with exit codes, not content parts
-        text_type = "output_text" if get(message, "role") == "assistant" else "input_text"
-        new = edit_content(old, lambda text: edit(slot, text), lambda source: edit(Slot("media"), source), text_type)
-        return message if new is old or old is None else {**plain(message), field: new}
+        role = word(message, "role")
+        hands = Hands(
+            lambda text: edit(slot, text),
+            lambda source: edit(Slot("media"), source),
+            lambda text: edit(beside, text),
+            "output_text" if role == "assistant" else "input_text",
+            spoken_by("tool" if kind in _OUTPUTS else role),
+        )
+        new = edit_content(old, hands)
+        return message if new is old else {**plain(message), field: new}
 
     def without_reasoning(self, message: Message) -> Message | None:
         """None for a reasoning item, every other item as it is."""
@@ -111,19 +120,66 @@ def _call_id(message: Message) -> str:
 
 
 def _jsonable(value: Any) -> Any:
-    return value if value is None or isinstance(value, str | dict | list) else plain(value)
+    if isinstance(value, list):
+        return [_jsonable(item) for item in value]
+    return value if value is None or isinstance(value, str | dict) else plain(value)
+
+
+def _read_other(message: Message, kind: str) -> View:
+    """A message, a call, an output, a provider's own result, or an item that only the provider reads."""
+    if kind in _OUTPUTS:
+        return _read_output(message)
+    role, origin = _ROLES.get(text_at(message, "role"), ("user", "host"))
+    calls: tuple[Call, ...] = ()
+    if kind == "message":
+        found = read_content(get(message, "content"), spoken=spoken_by(role))
+    elif kind in _CALLS:
+        role, origin = "assistant", "model"
+        wrote = get(message, _CALLS[kind]) or get(message, "actions")
+        calls = (Call(_call_id(message), text_at(message, "name") or kind, as_json(_jsonable(wrote))),)
+        found = _beside(message).content()
+    else:
+        role, origin, parts = "assistant", "model", Parts()
+        parts.attach(message)
+        found = parts.content()
+    return View(
+        role,
+        origin,
+        found.text,
+        calls,
+        media=found.media,
+        attached=found.attached,
+        sealed=found.sealed,
+        unread=found.unread,
+        opaque=not (kind == "message" or kind in _CALLS or kind in _SERVER_SIDE),
+    )
+
+
+def _beside(message: Message) -> Parts:
+    """What stands in a call or an output besides what was called and what came of it."""
+    parts = Parts()
+    extra = {key: value for key in _EXTRA if (value := get(message, key))}
+    if extra:
+        parts.attach(extra)
+    return parts
 
 
 def _read_output(message: Message) -> View:
-    output = get(message, "output")
+    output, call_id = get(message, "output"), _call_id(message)
+    parts = output if isinstance(output, list) else [output]
+    plainly = isinstance(output, str) or output is None or word(message, "type") == "shell_call_output"
+    found = Content() if plainly else read_content(parts, "output")
+    text, beside = found.every, _beside(message).content()
     if isinstance(output, str) or output is None:
-        return View("tool", "tool", answers=(Answer(_call_id(message), output or ""),))
-    if isinstance(output, list):
-        text, media = read_content(output, "output")
-        if not text and not media:
-            text = as_json([_jsonable(part) for part in output])
-        return View("tool", "tool", answers=(Answer(_call_id(message), text),), media=media)
-    _, media = read_content([output], "output")  # a computer's screenshot
+        text = output or ""
+    elif not (text or found.media or found.unread):  # the streams of a shell, or nothing
+        text = as_json([_jsonable(part) for part in parts])
     return View(
-        "tool", "tool", answers=(Answer(_call_id(message), "" if media else as_json(_jsonable(output))),), media=media
+        "tool",
+        "tool",
+        answers=(Answer(call_id, text),),
+        media=found.media,
+        sealed=found.sealed,
+        attached=beside.attached,
+        unread=found.unread + beside.unread,
     )

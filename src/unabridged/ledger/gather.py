@@ -127,6 +127,8 @@ def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -
             yield Piece(turns[i], "call", step.wrote, home)
             if step.action.failed:
                 yield Piece(turns[i], "fault", step.action.outcome, home)
+        for text in view.attached:
+            yield Piece(turns[i], "tool", text, "")
         for answer in view.answers:
             yield Piece(turns[i], "tool", answer.text, homes.get(answer.call_id, ""))
 

@@ -249,7 +249,7 @@ def asked(
     found: list[Request] = []
     lead = Lead()
     for i, view in enumerate(views):
-        if view.origin == "person" and (view.text.strip() or view.media):
+        if view.origin == "person" and (view.text.strip() or view.media or view.attached):
             said = own_words(view.text)
             found.append(Request(turns[i], said, kind_of(said)))
             continue

@@ -111,7 +111,7 @@ def _answers_stop(views: Sequence[View], start: int) -> int:
 
 def says_nothing(view: View) -> bool:
     """Whether the message would make a turn without parts."""
-    said = view.text or view.calls or view.answers or view.media or view.reasoning
+    said = view.text or view.calls or view.answers or view.media or view.reasoning or view.attached or view.unread
     return not said and not view.opaque
 
 

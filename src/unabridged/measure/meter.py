@@ -27,8 +27,6 @@ _TOOLS: Mapping[Family, int] = {"openai": 20, "claude": 550, "claude-3": 550, "o
 
 _SEALED = 5
 """Characters of encrypted content a token takes, at most."""
-_OWN = frozenset({"compaction", "container_upload", "mid_conversation_system", "fallback"})
-"""Kinds of content parts that only the provider reads."""
 
 
 class Meter:
@@ -70,8 +68,8 @@ class Meter:
             tokens += _ANSWER + self._count(answer.text)
         for media in view.media:
             tokens += media_tokens(media, self.model, self.family) + self._count(media.name)
-        tokens += sum(map(self._thinking, view.reasoning))
-        return tokens + (self._opaque(raw) if view.opaque and raw is not None else 0)
+        tokens += sum(map(self._count, view.attached)) + view.sealed // _SEALED
+        return tokens + sum(map(self._thinking, view.reasoning))
 
     def text(self, text: str) -> int:
         """A text alone; given to a `counter` as the one message of a user."""
@@ -98,16 +96,6 @@ class Meter:
     def _thinking(self, reasoning: Reasoning) -> int:
         """What is shown may be only a summary of what is sealed: the larger counts."""
         return max(self._count(reasoning.text), len(reasoning.signature) // _SEALED)
-
-    def _opaque(self, raw: Message) -> int:
-        """A provider's own item, or the parts of a message that are: what it sealed, or what it says."""
-        content = get(raw, "content")
-        parts = [part for part in content if _OWN & {get(part, "type")}] if isinstance(content, list) else [raw]
-        sealed = [get(part, "encrypted_content") for part in parts]
-        return sum(
-            len(seal) // _SEALED if isinstance(seal, str) else self._count(_schema_text(part))
-            for part, seal in zip(parts, sealed, strict=True)
-        )
 
 
 def _ask(counter: Counter, messages: list[Message], tools: Any) -> int:

@@ -23,6 +23,7 @@ from unabridged.ledger.phrasing import neutral, one_line
 from unabridged.messages import Media, View
 
 TOOL_OUTPUT: Final = "tool output"
+ATTACHED: Final = "attached material, nobody's words"
 _WHOSE: Final = {
     "person": "the user wrote",
     "model": "the assistant wrote",
@@ -63,6 +64,7 @@ def pieces_of(part: Part, format_: Format | None = None) -> list[Piece]:
         Piece(f"the assistant called {neutral(one_line(c.name, 80))}", _readable(c.arguments)) for c in view.calls
     ]
     found += [Piece(f"{TOOL_OUTPUT}, an error" if a.error else TOOL_OUTPUT, a.text) for a in view.answers]
+    found += [Piece(TOOL_OUTPUT if view.role == "assistant" else ATTACHED, text) for text in view.attached]
     found += [Piece(f"an attached {media.kind}", _attached(media)) for media in view.media]
     return found or [Piece(_WHOSE.get(part.origin, _NOBODYS), part.text)]
 

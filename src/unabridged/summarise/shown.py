@@ -54,7 +54,7 @@ def pieces(views: Sequence[View], turns: Sequence[int], count: Count, room: int)
 
 
 def _parts(view: View, turn: int, names: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """What a message says, by whose words they are: thinking, text, calls, answers, media."""
+    """What a message says, by whose words they are: thinking, text, calls, what is attached, answers, media."""
     who = _WHO[view.origin]
     thought = "\n".join(block.text for block in view.reasoning if block.text)
     if thought:
@@ -65,6 +65,8 @@ def _parts(view: View, turn: int, names: dict[str, str]) -> Iterator[tuple[str, 
         yield who, said
     for call in view.calls:
         yield f"{who} calls {_name(call.name)}", call.arguments
+    for text in view.attached:
+        yield "tool of the provider" if who == "assistant" else f"attached, not the words of the {who}", text
     for answer in view.answers:
         failed = ", an error" if answer.error else ""
         tool = _name(names.get(answer.call_id, ""))

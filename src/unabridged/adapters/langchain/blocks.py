@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from unabridged.formats import older
+from unabridged.formats.attached import read_media
 from unabridged.formats.base import as_json
-from unabridged.formats.parts import read_media
 from unabridged.messages import Call, Media, MediaKind, Reasoning
 
 THINKING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
@@ -26,21 +27,40 @@ _SOURCES = ("base64", "data", "url", "file_id", "id")
 _ARGUMENTS = {"tool_use": "input", "custom_tool_call": "input", "function_call": "arguments"}
 
 
-def is_text(block: dict[str, Any]) -> bool:
-    """Whether the block says something in its field `text`."""
-    return block.get("type") in {"text", "text-plain", "output_text", "input_text"} and isinstance(
-        block.get("text"), str | None
-    )
+def is_text(block: dict[str, Any], *, model: bool) -> bool:
+    """Whether the block is its author's own words; `output_text` and a refusal are only where the model writes."""
+    kind = block.get("type")
+    if kind == "refusal":
+        return model
+    spoken = kind in {"text", "input_text"} or (model and kind == "output_text")
+    if kind is None:  # Bedrock's own shape has no type
+        return isinstance(block.get("text"), str)
+    return spoken and isinstance(block.get("text"), str | None)
 
 
-def read_block(block: Any) -> str | Media:  # noqa: PLR0911 - one return for each shape reads best
-    """What a block says, or shows; nothing for a call or a thought, which are read elsewhere."""
+def text_of(block: dict[str, Any]) -> str:
+    """The own words in a block that `is_text`."""
+    return str(block.get("refusal" if block.get("type") == "refusal" else "text") or "")
+
+
+def media_of(block: dict[str, Any]) -> Media | None:
+    """The image, sound, film or file in a block; None where it has text or is anything else."""
+    kind = block.get("type")
+    if kind == "text-plain" and not block.get("text"):
+        return _standard("file", block)
+    if kind in _KINDS and "source" not in block and "file" not in block:
+        return _standard(kind, block)
+    return read_media(block)
+
+
+def as_once_read(block: Any) -> str | Media:  # noqa: PLR0911 - one return for each shape reads best
+    """What earlier versions took a block for: only for the keys of their records."""
     if isinstance(block, str):
         return block
     kind = block.get("type")
     if kind in THINKING or kind in CALLS:
         return ""
-    if is_text(block):
+    if kind in {"text", "text-plain", "output_text", "input_text"} and isinstance(block.get("text"), str | None):
         return block.get("text") or ""
     if kind == "refusal":
         return str(block.get("refusal") or "")
@@ -48,12 +68,9 @@ def read_block(block: Any) -> str | Media:  # noqa: PLR0911 - one return for eac
         return Media("image", "image/png", str(block.get("result") or ""))
     if kind in _KINDS and "source" not in block and "file" not in block:
         return _standard(kind, block)
-    media = read_media(block)
-    if media is not None:
+    if (media := older.media(block)) is not None:
         return media
-    if "text" in block and isinstance(block["text"], str):  # Bedrock's own shape has no type
-        return block["text"]
-    return as_json(block)  # server tools, search results and whatever comes next: readable, counted, kept
+    return block["text"] if isinstance(block.get("text"), str) else as_json(block)
 
 
 def _standard(kind: str, block: dict[str, Any]) -> Media:

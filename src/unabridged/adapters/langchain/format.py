@@ -7,6 +7,7 @@ business; what no provider takes (calls and results that don't pair) is checked 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, Literal
 
 from langchain_core.messages import (
@@ -22,15 +23,18 @@ from langchain_core.messages import (
 from unabridged.adapters.langchain.blocks import (
     CALLS,
     THINKING,
+    as_once_read,
     is_text,
-    read_block,
+    media_of,
     read_call_block,
+    text_of,
     thinking_of,
     with_call_text,
 )
 from unabridged.adapters.langchain.legal import WIRE
+from unabridged.formats.attached import edit_leaves
 from unabridged.formats.base import Edit, Message, Slot, Unreadable, as_json, listed, word
-from unabridged.formats.parts import CONTENT
+from unabridged.formats.parts import CONTENT, Hands, Parts
 from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
 
 SOURCE = "lc_source"
@@ -59,23 +63,21 @@ class LangChain:
         """What the message says."""
         if not isinstance(message, BaseMessage):
             raise Unreadable("", message, "a message of LangChain's")
-        text, media, calls_in_content = _read_content(message.content)
+        model = isinstance(message, AIMessage)
+        parts, calls_in_content = _read_content(message.content, model=model)
+        found = parts.content()
+        rest: dict[str, Any] = {"media": found.media, "sealed": found.sealed, "unread": found.unread}
         if isinstance(message, ToolMessage):
-            answer = Answer(message.tool_call_id, text, message.status == "error")
-            return View("tool", "tool", answers=(answer,), media=media)
-        if isinstance(message, FunctionMessage):
-            return View("tool", "tool", answers=(Answer(f"function:{message.name}", text),), media=media)
-        role, origin = _role(message)
-        if not isinstance(message, AIMessage):
-            return View(role, origin, text, media=media)
-        return View(
-            role,
-            origin,
-            text,
-            calls=_calls(message) or calls_in_content,
-            media=media,
-            reasoning=_reasoning(message),
-        )
+            answer = Answer(message.tool_call_id, found.every, message.status == "error")
+            view = View("tool", "tool", answers=(answer,), **rest)
+        elif isinstance(message, FunctionMessage):
+            view = View("tool", "tool", answers=(Answer(f"function:{message.name}", found.every),), **rest)
+        else:
+            role, origin = _role(message)
+            view = View(role, origin, found.text, attached=found.attached, **rest)
+        if isinstance(message, AIMessage):
+            view = replace(view, calls=_calls(message) or calls_in_content, reasoning=_reasoning(message))
+        return replace(view, older=_as_once_read(view, message.content)) if view.unread else view
 
     def claims(self, message: Message) -> bool:
         """Only LangChain has these classes."""
@@ -94,11 +96,11 @@ class LangChain:
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""
-        slot = Slot("text")
+        slot, beside = Slot("text"), Slot("attached")
         if isinstance(message, ToolMessage):
-            slot = Slot("answer", message.tool_call_id)
+            slot = beside = Slot("answer", message.tool_call_id)
         elif isinstance(message, FunctionMessage):
-            slot = Slot("answer", f"function:{message.name}")
+            slot = beside = Slot("answer", f"function:{message.name}")
         changed: dict[str, Any] = {}
         new_texts: dict[str, str] = {}
         if isinstance(message, AIMessage):
@@ -107,7 +109,10 @@ class LangChain:
                 new = [_edit_call(call, edit, new_texts) for call in calls]
                 if any(one is not other for one, other in zip(new, calls, strict=True)):
                     changed[key] = new
-        content = _edit_content(message.content, edit, slot, new_texts)
+        hands = Hands(
+            lambda text: edit(slot, text), lambda source: edit(Slot("media"), source), lambda text: edit(beside, text)
+        )
+        content = _edit_content(message.content, hands, new_texts, model=isinstance(message, AIMessage))
         if content is not message.content:
             changed["content"] = content
         if "tool_calls" in changed and "tool_calls" in message.additional_kwargs:
@@ -142,24 +147,38 @@ def _role(message: BaseMessage) -> tuple[Role, Origin]:
     return "user", "host" if message.additional_kwargs.get(SOURCE) == SUMMARIZATION else "person"
 
 
-def _read_content(content: Any) -> tuple[str, tuple[Media, ...], tuple[Call, ...]]:
+def _read_content(content: Any, *, model: bool) -> tuple[Parts, tuple[Call, ...]]:
+    """What the blocks hold, and the calls among them; thoughts are read elsewhere."""
+    parts, calls = Parts(), []
     if isinstance(content, str):
-        return content, (), ()
-    texts: list[str] = []
-    media: list[Media] = []
-    calls: list[Call] = []
+        parts.say(content)
+        return parts, ()
     for number, block in enumerate(listed(content, "content", CONTENT)):
         if not isinstance(block, str | dict):
             raise Unreadable(f"content[{number}]", block, "a text or a dict")
-        if isinstance(block, dict) and word(block, "type") in CALLS:
+        if isinstance(block, str):
+            parts.say(block)
+        elif model and word(block, "type") in CALLS:
             calls.append(read_call_block(block))
-            continue
-        read = read_block(block)
-        if isinstance(read, Media):
-            media.append(read)
-        elif read:
-            texts.append(read)
-    return "\n".join(texts), tuple(media), tuple(calls)
+        elif is_text(block, model=model):
+            parts.say(text_of(block))
+        elif not (model and word(block, "type") in THINKING):
+            media = media_of(block)
+            if media is not None and not block.get("context"):
+                parts.media.append(media)
+            else:
+                parts.attach(block)
+    return parts, tuple(calls)
+
+
+def _as_once_read(view: View, content: Any) -> View:
+    """The message as earlier versions read it, whose records are still to be found."""
+    read = [as_once_read(block) for block in content if isinstance(block, str) or word(block, "type") not in CALLS]
+    text = "\n".join(one for one in read if isinstance(one, str) and one)
+    media = tuple(one for one in read if isinstance(one, Media))
+    if view.answers:
+        return View(view.role, view.origin, answers=(replace(view.answers[0], text=text),), media=media)
+    return View(view.role, view.origin, text, view.calls, media=media)
 
 
 def _calls(message: AIMessage) -> tuple[Call, ...]:
@@ -202,30 +221,29 @@ def as_arguments(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"value": value}
 
 
-def _edit_content(content: Any, edit: Edit, slot: Slot, new_texts: dict[str, str]) -> Any:
+def _edit_content(content: Any, hands: Hands, new_texts: dict[str, str], *, model: bool) -> Any:
     if isinstance(content, str):
-        new = edit(slot, content) if content else content
+        new = hands.text(content) if content else content
         return content if new == content else new
-    blocks = [_edit_block(block, edit, slot, new_texts) for block in content]
+    blocks = [_edit_block(block, hands, new_texts, model=model) for block in content]
     same = all(new is old for new, old in zip(blocks, content, strict=True))
     return content if same else blocks
 
 
-def _edit_block(block: Any, edit: Edit, slot: Slot, new_texts: dict[str, str]) -> Any:
+def _edit_block(block: Any, hands: Hands, new_texts: dict[str, str], *, model: bool) -> Any:
     if isinstance(block, str):
-        new = edit(slot, block)
+        new = hands.text(block)
         return block if new == block else new
     kind = block.get("type")
-    if kind in CALLS:
+    if model and kind in CALLS:
         return with_call_text(block, new_texts)
-    if kind in THINKING:
+    if model and kind in THINKING:
         return block
-    if is_text(block):
-        old = block.get("text") or ""
-        new = edit(slot, old) if old else old
-        return block if new == old else {**block, "text": new}
-    read = read_block(block)
-    if not isinstance(read, Media):
-        return block
-    new = edit(Slot("media"), read.source)
-    return block if new == read.source else {"type": "text", "text": new}
+    if is_text(block, model=model):
+        old = text_of(block)
+        new = hands.text(old) if old else old
+        return block if new == old else {**block, "refusal" if kind == "refusal" else "text": new}
+    media = media_of(block)
+    if media is not None and (new := hands.media(media.source)) != media.source:
+        return {"type": "text", "text": new}
+    return block if media is not None and not block.get("context") else edit_leaves(block, hands.attached)
