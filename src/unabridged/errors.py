@@ -46,7 +46,16 @@ class WontFit(UnabridgedError):  # noqa: N818 - public name, reads as what it is
 
 
 class SummaryFailed(UnabridgedError):  # noqa: N818 - public name, reads as what it is
-    """A summary was asked for and none was good enough; history is unchanged."""
+    """A summary was asked for and none was good enough; history is unchanged.
+
+    `reason` says why in words that may stand in logs and receipts: nothing of what was said is in it. `cost` is what
+    the calls took that were answered and paid for all the same: `calls`, tokens, and dollars where prices are known.
+    """
+
+    def __init__(self, message: str, *, reason: str = "") -> None:
+        self.reason = reason or message
+        self.cost: dict[str, float] = {}
+        super().__init__(message)
 
 
 class ArchiveError(UnabridgedError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -30,9 +30,10 @@ class Receipt:
     summariser: str
     """The model that wrote the summary, or `model-free`."""
     cost: dict[str, float] = field(default_factory=dict)
-    """What the summariser itself used: tokens and, where prices are known, dollars."""
+    """What the summariser itself used: calls that were answered, usable or not, tokens and, where known, dollars."""
     notes: tuple[str, ...] = ()
-    """What else was done or left out: repairs, shortened messages, dropped reasoning, rules kept by reference."""
+    """What else was done or left out: a summariser or a hook that failed and why, repairs, shortened messages, dropped
+    reasoning, rules kept by reference."""
     mended: tuple[str, ...] = ()
     """What of a model's prose did not hold: quotations, approvals and instructions left out, invented names marked."""
 
@@ -79,6 +80,8 @@ class Failed(Event):
 
     stage: str
     error: BaseException
+    cost: Mapping[str, float] = field(default_factory=dict)
+    """What the summariser took for nothing: calls that were answered, tokens, dollars."""
 
 
 @dataclass(frozen=True, slots=True)

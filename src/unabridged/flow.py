@@ -27,6 +27,7 @@ from unabridged.job import (
     Job,
     Made,
     data_of,
+    failure,
     learned_by,
     mere_talk,
     receipt_for,
@@ -115,18 +116,15 @@ class Flow:
             try:
                 return (yield from flow._steps(job, reason, force=force))
             except (ArchiveError, HookRaised, SummaryFailed) as error:
-                stage = {ArchiveError: "archive", HookRaised: "hook"}.get(type(error), "summary")
-                self.emit(Failed(job.scope.thread, stage, getattr(error, "error", error)))
+                self.emit(failure(job, error))
                 self._restore(job)
                 if self.fits(job.estimate):
-                    log.warning(
-                        "thread not compacted (%s failed), %s tokens still fit", stage, self.tokens(job.estimate)
-                    )
                     return str(error)
                 if isinstance(error, ArchiveError):
                     raise
-                part = {"hooks": Hooks()} if isinstance(error, HookRaised) else {"writers": Writers()}
-                flow = replace(flow, **part)
+                hook = isinstance(error, HookRaised)
+                job.without.append(f"{'without hooks' if hook else 'model-free'}: {error.reason}")
+                flow = replace(flow, **({"hooks": Hooks()} if hook else {"writers": Writers()}))
 
     def early(self, job: Job) -> Steps:
         """Make the record that the trigger will need, before it is pulled; the job's list is nobody's but ours."""
@@ -138,8 +136,12 @@ class Flow:
         plan = make_plan(self.situation(job))
         if isinstance(plan, str) or not plan.gone or plan.caps:
             return "nothing to be made early"
-        made = yield from self._make(job, plan, base)
-        self._record(job, made, base, "made early, in the background", early=True)
+        try:
+            made = yield from self._make(job, plan, base)
+            self._record(job, made, base, "made early, in the background", early=True)
+        except (ArchiveError, HookRaised, SummaryFailed) as error:
+            self.emit(failure(job, error))
+            return str(error)
         return ""
 
     def may_clear(self, job: Job) -> bool:
@@ -407,7 +409,13 @@ class Flow:
         asked = self.writers.asked(job, self.settings, self.limits, kept, factor)
         if asked is None:
             return by_rule(told)
-        return (yield from self.writers.write(told, asked))
+        try:
+            written = yield from self.writers.write(told, asked)
+        except SummaryFailed as error:
+            job.spend(error.cost)
+            raise
+        job.spend(written.cost)
+        return written
 
     # -- archive first, then let the caller see it --------------------------------------------------------------------
 

@@ -19,7 +19,9 @@ class HookRaised(Exception):  # noqa: N818 - never leaves the engine
 
     def __init__(self, stage: str, error: Exception) -> None:
         self.stage, self.error = stage, error
-        super().__init__(f"{stage} raised {type(error).__name__}: {error}")
+        self.reason = f"{stage} raised {type(error).__name__}"
+        """What happened without what the error says, for logs and receipts."""
+        super().__init__(f"{self.reason}: {error}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -10,10 +11,12 @@ from typing import Any, NamedTuple, cast
 
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.cut import safe_indices, whole_rounds
-from unabridged.events import Kind, Receipt
+from unabridged.errors import ArchiveError, SummaryFailed
+from unabridged.events import Failed, Kind, Receipt
 from unabridged.formats import Format, Message
 from unabridged.habits import Facts, is_cleared, learned
 from unabridged.history import Standing
+from unabridged.hooks import HookRaised
 from unabridged.ledger.entries import Ledger, from_json, to_json
 from unabridged.ledger.moves import kind_of
 from unabridged.ledger.own_words import own_words
@@ -21,6 +24,8 @@ from unabridged.ledger.requests import open_indices
 from unabridged.ledger.sayings import is_talk
 from unabridged.messages import View
 from unabridged.summarise.writing import Written
+
+log = logging.getLogger("unabridged")
 
 
 @dataclass(slots=True)
@@ -49,6 +54,10 @@ class Job:
     standing: Standing | None = None
     receipt: Receipt | None = None
     notes: list[str] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
+    """What failed, and so was done without."""
+    cost: dict[str, float] = field(default_factory=dict)
+    """What the summariser took so far, for whatever came of it."""
     state: str | None = None
     """What the host told of its state for this compaction; None until it was asked."""
 
@@ -56,6 +65,19 @@ class Job:
     def estimate(self) -> int:
         """What the whole request takes, as the meter counts."""
         return self.overhead + sum(self.sizes)
+
+    def spend(self, cost: Mapping[str, float]) -> None:
+        """Add what a summary took, good or not."""
+        self.cost = {key: self.cost.get(key, 0) + cost.get(key, 0) for key in {**self.cost, **cost}}
+
+
+def failure(job: Job, error: ArchiveError | HookRaised | SummaryFailed) -> Failed:
+    """The event that says what failed. It is logged too; a summariser's failure is, once in a row, by who asks it."""
+    if isinstance(error, SummaryFailed):
+        return Failed(job.scope.thread, "summary", error, error.cost)
+    stage, cause = ("hook", error.error) if isinstance(error, HookRaised) else ("archive", error)
+    log.warning("a compaction was given up, the %s failed: %s", stage, type(cause).__name__)
+    return Failed(job.scope.thread, stage, cause)
 
 
 class Base(NamedTuple):
@@ -233,8 +255,8 @@ def receipt_for(job: Job, made: Made, base: Base, reason: str, tokens: Callable[
         tokens_after=tokens(job.overhead + sum(made.sizes)),
         archive="",
         summariser=written.summariser if written else "model-free",
-        cost=dict(written.cost) if written else {},
-        notes=(*job.notes, *(written.notes if written else ())),
+        cost=dict(job.cost),
+        notes=(*job.without, *job.notes, *(written.notes if written else ())),
         mended=written.mended if written else (),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -53,25 +53,38 @@ class Reply:
     reasoning: str = ""
     model: str = ""
     """Who answered."""
+    notes: tuple[str, ...] = ()
+    """Who failed before, and why."""
 
 
 class AskFailed(SummaryFailed):
     """No model answered: `why` says in a word what happened; `overflow` is set when the ask was too long for it."""
 
-    def __init__(self, why: FailedBecause, message: str, overflow: Overflow | None = None) -> None:
+    def __init__(self, why: FailedBecause, message: str, overflow: Overflow | None = None, *, reason: str = "") -> None:
         self.why = why
         self.overflow = overflow
-        super().__init__(message)
+        super().__init__(message, reason=reason)
 
 
 class Rejected(SummaryFailed):
     """The model answered, and no reply was good enough; `problems` names what was wrong with the last one."""
 
-    def __init__(self, message: str, *, problems: tuple[str, ...], calls: int, usage: Usage | None) -> None:
+    def __init__(
+        self, message: str, *, problems: tuple[str, ...], calls: int, usage: Usage | None, models: Iterable[str] = ()
+    ) -> None:
         self.problems = problems
         self.calls = calls
         self.usage = usage
-        super().__init__(message)
+        who = ", ".join(models) or "the model"
+        super().__init__(message, reason=f"no reply of {who} was usable in {calls} calls ({', '.join(problems)})")
+
+
+def cost_of(calls: int, usage: Usage | None) -> dict[str, float]:
+    """What so many answered calls took, as a receipt has it."""
+    cost: dict[str, float] = {"calls": calls}
+    if usage is not None:
+        cost |= {name: getattr(usage, name) for name in ("input", "cache_read", "cache_write", "output")}
+    return cost
 
 
 def added(first: Usage | None, second: Usage | None) -> Usage | None:

@@ -9,6 +9,7 @@ a compaction, wake up at once when cancelled, and serve threads and event loops 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import weakref
@@ -18,12 +19,15 @@ from typing import Any, Self, TypeVar
 
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.exchange import Attempt, Exchange
+from unabridged.asking.failing import remedy
 from unabridged.asking.speaking import Work, close, speaker_of
 from unabridged.driving import adrive, drive
-from unabridged.errors import SettingsError
+from unabridged.errors import SettingsError, SummaryFailed
 from unabridged.settings import Settings
 
 __all__ = ["Asker", "Attempt", "Exchange", "arun", "asker_for", "run"]
+
+log = logging.getLogger("unabridged")
 
 T = TypeVar("T")
 SMALLEST_WINDOW = 64
@@ -63,6 +67,8 @@ class Asker:
         self._lock = threading.Lock()
         self._resting: dict[int, float] = {}
         self._stuck: list[Work] = []
+        self._warned: frozenset[int | None] = frozenset()
+        self._last = ""
         self._exchanges: weakref.WeakSet[Exchange] = weakref.WeakSet()
 
     @property
@@ -96,6 +102,26 @@ class Asker:
         with self._lock:
             for one in range(len(self.speakers)) if place is None else (place,):
                 self._resting[one] = until
+
+    def resting(self, seconds: float) -> str:
+        """That it failed and is left alone, in words."""
+        why = f" ({self._last})" if self._last else ""
+        return f"{self.name} failed a moment ago{why} and is left alone for another {seconds:.0f} s"
+
+    def warn(self, who: int | None, failed: SummaryFailed, then: str) -> None:
+        """Log a failure once in a row: of the model at a place, or of them all (None). `well` ends the row."""
+        self._last = failed.reason
+        with self._lock:
+            said, self._warned = who in self._warned, self._warned | {who}
+        if not said:
+            log.warning(
+                "the summariser failed: %s. %s; said once until it is well. %s", failed.reason, then, remedy(failed)
+            )
+
+    def well(self, who: int | None = None) -> None:
+        """The model at this place has answered; without one: a summary was made."""
+        with self._lock:
+            self._warned = self._warned - {who}
 
     def ready(self) -> list[int]:
         """The places of the models that are not resting."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from unabridged.asking.ask import Ask, AskFailed, FailedBecause, Reply
+from unabridged.asking.failing import in_words
 from unabridged.asking.overflow import Overflow, is_overflow, text_of
 from unabridged.asking.speaking import Speaker, Work, lasting, start, takes, wait_told
 from unabridged.driving import adrive, as_error, drive
@@ -92,13 +93,19 @@ class Exchange:
         order = self._order(ask)
         for number, place in enumerate(order):
             try:
-                return (yield from self._tries(self.asker.speakers[place], ask, last=number == len(order) - 1))
+                reply = yield from self._tries(self.asker.speakers[place], ask, last=number == len(order) - 1)
             except AskFailed as failed:
                 if failed.why == "cancelled" or failed.overflow is not None:
                     raise
                 self._failed.add(place)
                 self.asker.rest(place)
                 error = failed
+                continue
+            self.asker.well(place)
+            if error is None:
+                return reply
+            self.asker.warn(order[number - 1], error, f"{reply.model} was asked instead")
+            return replace(reply, notes=(*reply.notes, f"{error.reason}; {reply.model} was asked instead"))
         if small := self._fit():  # not asked yet: it takes less than this ask was made for
             speaker = self.asker.speakers[small[0]]
             told = f"{speaker.name} takes {speaker.window:,} tokens, fewer than this ask needs"
@@ -106,9 +113,7 @@ class Exchange:
         if error is not None:
             raise error
         rest = self.asker.rest_left
-        raise AskFailed(
-            "cool-down", f"{self.asker.name} failed a moment ago and is left alone for another {rest:.0f} s"
-        )
+        raise AskFailed("cool-down", self.asker.resting(rest))
 
     def _order(self, ask: Ask) -> list[int]:
         """The fit models that take so much. Where a reply was rejected the other comes first: it may know better."""
@@ -133,7 +138,8 @@ class Exchange:
                 pause = self._pause(error, number)
                 if overflow is not None or lasting(error) or number >= self.asker.retries or pause >= self._left():
                     why = _why(error) if overflow is None else "too-long"
-                    raise AskFailed(why, f"{speaker.name} failed: {_short(error)}", overflow) from error
+                    reason = f"{speaker.name} failed: {in_words(error)}" + (f", {number + 1} tries" if number else "")
+                    raise AskFailed(why, f"{speaker.name} failed: {_short(error)}", overflow, reason=reason) from error
             yield _Pause(pause)
             number += 1
 

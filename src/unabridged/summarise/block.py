@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 
-from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, added
+from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, added, cost_of
 from unabridged.errors import SummaryFailed
 from unabridged.measure.calibrate import Usage
 from unabridged.messages import View
@@ -76,6 +76,7 @@ class _Tally:
         self.usage = added(self.usage, reply.usage)
         self.impossible.update(dict.fromkeys(impossible(reply)))
         self.models.update(dict.fromkeys([reply.model] if reply.model else []))
+        self.notes.update(dict.fromkeys(reply.notes))
         return replace(reply, text=text) if rules else reply
 
 
@@ -86,6 +87,15 @@ def summarise(block: Block) -> Generator[Ask, Reply, Summary]:
     asks, twice at most; any other ends the summary.
     """
     tally = _Tally()
+    try:
+        return (yield from _summarised(block, tally))
+    except SummaryFailed as failed:
+        failed.cost = cost_of(tally.calls, tally.usage) if tally.calls else {}
+        raise
+
+
+def _summarised(block: Block, tally: _Tally) -> Generator[Ask, Reply, Summary]:
+    """The summary; what its asks took is counted in the tally, whatever comes of it."""
     refused: SummaryFailed
     for _ in range(SHRINKS + 1):
         work = _Work(block, make_chunks(block), tally)
@@ -198,6 +208,7 @@ class _Work:
             problems=tuple(problem.name for problem in found),
             calls=self.tally.calls,
             usage=self.tally.usage,
+            models=self.tally.models,
         )
 
     def faithful(self, draft: str) -> Generator[Ask, Reply, Mended]:

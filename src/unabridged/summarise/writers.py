@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from unabridged.settings import Limits, Settings
 
 
+OTHERWISE = "While the request fits, history stays as it is; else the summary is model-free"
+
+
 @dataclass(frozen=True, slots=True)
 class Writers:
     """The model that is asked, if any; `own` says that it is the agent's own, so that its cached prompt can be used."""
@@ -32,7 +35,7 @@ class Writers:
         if self.asker is None:
             return None
         if (seconds := self.asker.rest_left) > 0:
-            raise SummaryFailed(f"the summariser failed and is left alone for another {seconds:.0f} s")
+            raise SummaryFailed(self.asker.resting(seconds))
         info = model_info(self.asker.name)
         suffix = self.own if settings.suffix is None else settings.suffix
         live = None
@@ -54,15 +57,24 @@ class Writers:
         )
 
     def write(self, told: Told, asked: Asked) -> Generator[Ask, Reply, Written]:
-        """The body with a model's prose; a model whose replies were no good is left alone for a while."""
-        from unabridged.asking.ask import Rejected  # noqa: PLC0415 - only callers with a model pay for it
+        """The body with a model's prose; a model whose replies were no good is left alone for a while.
+
+        A failure says what it cost, and is logged, once in a row.
+        """
+        from unabridged.asking.ask import AskFailed, Rejected  # noqa: PLC0415 - only callers with a model pay for it
 
         try:
-            return (yield from with_model(told, asked))
-        except Rejected:
-            if self.asker is not None:
+            written = yield from with_model(told, asked)
+        except SummaryFailed as failed:
+            failed.cost = asked.priced(failed.cost)
+            if self.asker is not None and isinstance(failed, Rejected):
                 self.asker.rest()
+            if self.asker is not None and not (isinstance(failed, AskFailed) and failed.why == "cancelled"):
+                self.asker.warn(None, failed, OTHERWISE)
             raise
+        if self.asker is not None:
+            self.asker.well()
+        return written
 
 
 def writers_for(asker: Asker | None, agent: str | None) -> Writers:

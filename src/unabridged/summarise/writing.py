@@ -98,6 +98,11 @@ class Asked:
     live: Live | None = None
     price: Callable[[int, int], float | None] = lambda _input, _output: None
 
+    def priced(self, cost: dict[str, float]) -> dict[str, float]:
+        """The same with dollars in it, where prices and tokens are known."""
+        dollars = self.price(int(cost["input"]), int(cost["output"])) if "input" in cost else None
+        return cost if dollars is None else {**cost, "dollars": dollars}
+
 
 def by_rule(told: Told) -> Written:
     """The whole body without a model."""
@@ -119,6 +124,7 @@ def by_rule(told: Told) -> Written:
 
 def with_model(told: Told, asked: Asked) -> Generator[Ask, Reply, Written]:
     """The body with a model's prose in it; `SummaryFailed` when no reply was good enough."""
+    from unabridged.asking.ask import cost_of  # noqa: PLC0415 - only callers with a model pay for it
     from unabridged.summarise.block import summarise  # noqa: PLC0415 - only callers with a model pay for it
     from unabridged.summarise.standing import found_rules, with_rules  # noqa: PLC0415 - likewise
 
@@ -139,7 +145,7 @@ def with_model(told: Told, asked: Asked) -> Generator[Ask, Reply, Written]:
         ledger,
         summary.text,
         ", ".join(summary.models) or asked.name,
-        _cost(asked, summary.calls, summary.usage),
+        asked.priced(cost_of(summary.calls, summary.usage)),
         (*notes, *_left_out(left.left_out)),
         summary.mended,
         _rounds(told),
@@ -250,15 +256,3 @@ def _joined(*parts: str) -> str:
 
 def _left_out(what: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"left out of the summary, kept in the archive: {item}" for item in what)
-
-
-def _cost(asked: Asked, calls: int, usage: object) -> dict[str, float]:
-    cost: dict[str, float] = {"calls": calls}
-    if usage is not None:
-        for name in ("input", "cache_read", "cache_write", "output"):
-            if (value := getattr(usage, name, None)) is not None:
-                cost[name] = value
-        dollars = asked.price(int(cost.get("input", 0)), int(cost.get("output", 0)))
-        if dollars is not None:
-            cost["dollars"] = dollars
-    return cost
