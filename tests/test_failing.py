@@ -216,7 +216,8 @@ def test_it_is_said_once_in_a_row_and_again_in_the_next_row(caplog: pytest.LogCa
         return Reply(PLAIN, "end")
 
     host = Host(model, OVER, caplog)
-    said, wrote = [], []
+    said: list[int] = []
+    wrote: list[bool] = []
     while down:
         wrote.append(host.fit(waits=False, thread=f"t{len(wrote)}").receipt.summariser == "model-free")
         said.append(len(host.warnings))
