@@ -23,6 +23,9 @@ For a person with a session file that is too long, or broken, and for a look int
 - In a pipe, and with `NO_COLOR`, there are no colours and no progress bars; `--json` prints one JSON document and
   nothing else. What is for the person goes to standard error.
 - Sizes: `32768`, `32k`, `1.5m`; 1k is 1,000. Indices of messages count from 0, as `check` and `measure` give them.
+- `-` in the place of a file is standard input.
+- Programs and the command line keep their conversations in the namespace `default` unless another is named. Without
+  `--namespace`, `threads` and `search` go over all, and a thread that is not in `default` is looked for in the others.
 - A conversation's thread is found by the compactions that stand in it; a new one is named after its file and folder.
 - `unabridged --install-completion` sets up the shell's completion.
 

@@ -55,7 +55,7 @@ def test_the_ten_largest_messages_come_first() -> None:
     assert largest[0]["index"] == 6
     shown = run("measure", SESSION).out
     assert "the largest messages" in shown
-    assert "│       6 │ tool" in shown
+    assert "│       6 │ results of " in shown
 
 
 def test_where_a_window_would_have_been_crossed(tmp_path: Path) -> None:

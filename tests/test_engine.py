@@ -102,7 +102,7 @@ def test_the_receipt_says_why_when_what_and_where() -> None:
     receipt = fitted.receipt
     assert receipt is not None
     assert receipt.thread == "t"
-    assert "of 3,400 tokens" in receipt.reason
+    assert "tokens, the trigger is 3,400" in receipt.reason
     assert receipt.turns[0][0] == 0
     assert (receipt.messages_before, receipt.messages_after) == (len(messages), len(fitted.messages))
     assert (receipt.tokens_before, receipt.tokens_after) == (fitted.tokens_before, fitted.tokens_after)

@@ -15,7 +15,7 @@ def test_a_token_threshold_pulls_at_its_value_and_not_before() -> None:
     # R1
     bounds = limits(Settings(trigger=("tokens", 1_000), keep=("tokens", 100)), 200_000)
     assert bounds.pulled(999, 1) is None
-    assert bounds.pulled(1_000, 1) == "1,000 of 1,000 tokens"
+    assert bounds.pulled(1_000, 1) == "1,000 tokens, the trigger is 1,000"
 
 
 def test_the_default_trigger_is_85_percent_of_the_window_and_the_unknown_window_32768() -> None:
@@ -30,7 +30,7 @@ def test_a_message_count_pulls_whatever_the_tokens() -> None:
     # R3
     bounds = limits(Settings(trigger=("messages", 50), keep=("messages", 6)), 200_000)
     assert bounds.pulled(1, 49) is None
-    assert bounds.pulled(1, 50) == "50 of 50 messages"
+    assert bounds.pulled(1, 50) == "50 messages, the trigger is 50"
 
 
 @pytest.mark.parametrize(

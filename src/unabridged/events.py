@@ -20,7 +20,7 @@ class Receipt:
     """What pulled the trigger, with numbers."""
     created: float
     turns: tuple[tuple[int, int], ...]
-    """Half-open ranges of the original conversation's turns that the summary stands for or that were edited."""
+    """Half-open ranges of the original conversation's turns that went; where none did, of those that were edited."""
     messages_before: int
     messages_after: int
     tokens_before: int
@@ -36,6 +36,8 @@ class Receipt:
     reasoning, rules kept by reference."""
     mended: tuple[str, ...] = ()
     """What of a model's prose did not hold: quotations, approvals and instructions left out, invented names marked."""
+    edited: tuple[tuple[int, int], ...] = ()
+    """Half-open ranges of turns that stayed beside those that went, and were cleared, shortened or mended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,7 +275,9 @@ class Flow:
         sizes = [self.meter.message(view, message) for view, message in zip(views, new, strict=True)]
         key = keys[-1]
         record_id = history.free_id(self.archive, job.scope, key)
-        made = Made(record_id, key, len(base.messages), "repair", new, views, sizes, (), job.learned, None, record.id)
+        made = Made(
+            record_id, key, len(base.messages), "repair", new, views, sizes, (), (), job.learned, None, record.id
+        )
         job.standing = standing
         self._record(job, made, base, "thinking that the early summary left unbound")
 
@@ -399,8 +401,8 @@ class Flow:
         sizes = sizes_of(job, new, views, self.meter.message)
         if findings := check_views(views, job.format.provider, self.agent, format=job.format, pending=job.pending):
             raise IllegalConversation(f"compacting would make it illegal: {findings[0].message}")
-        covers = tuple(sorted({*edits.gone, *edits.edited}))
-        return Made(record_id, key, reach, edits.kind, new, views, sizes, covers, learned, written)
+        gone, edited = tuple(sorted(edits.gone)), tuple(sorted(edits.edited))
+        return Made(record_id, key, reach, edits.kind, new, views, sizes, gone, edited, learned, written)
 
     def _write(self, job: Job, plan: Plan, base: Base) -> Generator[Any, Any, Written]:
         """What the summary turn says, within the plan's tokens: with a model where there is one, else by rule."""

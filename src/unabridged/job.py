@@ -114,8 +114,10 @@ class Made:
     messages: list[Message]
     views: list[View]
     sizes: list[int]
-    covers: tuple[int, ...]
-    """Indices, in the base, of what the summary stands for and of what was edited."""
+    gone: tuple[int, ...]
+    """Indices, in the base, of what the summary stands for."""
+    edited: tuple[int, ...]
+    """Indices, in the base, of what stays and was cleared, shortened or mended."""
     learned: Facts = field(default_factory=dict)
     """How the host answers, as far as the messages showed that went."""
     written: Written | None = None
@@ -240,7 +242,7 @@ def turns_in(job: Job, base: Base) -> list[int]:
 
 def receipt_for(job: Job, made: Made, base: Base, reason: str, tokens: Callable[[int], int]) -> Receipt:
     """What is written down of a compaction; where the originals are is filled in by the one who stores them."""
-    covered = [base.turns[i] for i in made.covers if i < len(base.turns) and base.turns[i] >= 0]
+    gone, edited = _turns(made.gone, base), _turns(made.edited, base)
     written = made.written
     return Receipt(
         id=made.record_id,
@@ -248,7 +250,8 @@ def receipt_for(job: Job, made: Made, base: Base, reason: str, tokens: Callable[
         kind=made.kind,
         reason=reason,
         created=time.time(),
-        turns=ranges(covered),
+        turns=gone or edited,
+        edited=edited if gone else (),
         messages_before=len(job.given),
         messages_after=len(made.messages),
         tokens_before=tokens(job.estimate),
@@ -261,10 +264,16 @@ def receipt_for(job: Job, made: Made, base: Base, reason: str, tokens: Callable[
     )
 
 
+def _turns(indices: Sequence[int], base: Base) -> tuple[tuple[int, int], ...]:
+    """The turns of the original conversation at these indices; what was put in has none."""
+    return ranges([base.turns[i] for i in indices if i < len(base.turns) and base.turns[i] >= 0])
+
+
 def receipt_of(record: Record) -> Receipt:
     """The receipt as it was stored."""
     data = dict(cast("dict[str, Any]", record.data["receipt"]))
     data["turns"] = tuple((first, last) for first, last in data["turns"])
+    data["edited"] = tuple((first, last) for first, last in data.get("edited", ()))
     data["notes"] = tuple(data["notes"])
     data["mended"] = tuple(data.get("mended", ()))  # records of earlier versions have none
     return Receipt(**data)

@@ -158,7 +158,10 @@ class Limits:
         have = {"tokens": tokens, "messages": messages}
         for condition in self.trigger:
             if all(have[measure] >= bound for measure, bound in condition.items()):
-                return " and ".join(f"{have[measure]:,} of {bound:,} {measure}" for measure, bound in condition.items())
+                told = (
+                    f"{have[measure]:,} {measure}, the trigger is {bound:,}" for measure, bound in condition.items()
+                )
+                return " and ".join(told)
         return None
 
     @property

@@ -65,6 +65,8 @@ class ForgetContract:
                 archive.retire(scope, record.id)
         stored(archive, said("elsewhere", 0), scope=THERE)
         archive.remember(HERE.namespace, "k", {"a": 1})
+        newest = {name: archive.newest_time(Scope(HERE.namespace, name)) for name in (*times, "never there")}
+        assert newest == {"old": 200.0, "new": 900.0, "undone": 900.0, "edge": 500.0, "never there": None}
         assert list(archive.forget_namespace(HERE.namespace, 500.0)) == ["old"]
         assert list(archive.threads(HERE.namespace)) == ["edge", "new", "undone"]
         assert archive.remembered(HERE.namespace, "k") == {"a": 1}

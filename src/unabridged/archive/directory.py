@@ -178,6 +178,11 @@ class DirectoryArchive:
         with self._explained():
             return sorted(scope.thread for _, scope in self._folders(to_folder(namespace)) if scope is not None)
 
+    def newest_time(self, scope: Scope) -> float | None:
+        """When the record that was stored last was made, retired or not; None when the thread has none."""
+        with self._reading(scope) as thread:
+            return thread.newest_time()
+
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its folder, with everything in it."""
         with self._writing(scope):
@@ -187,7 +192,7 @@ class DirectoryArchive:
         """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
         with self._writing_alone():
             found = [scope for _, scope in self._folders(to_folder(namespace)) if scope is not None]
-            old = [scope for scope in found if before is None or self._load(scope).thread.newest_time() < before]
+            old = [scope for scope in found if before is None or rules.is_older(self.newest_time(scope), before)]
             if before is None:
                 shutil.rmtree(self._notes(namespace), ignore_errors=True)
                 self._take_away(self._root / to_folder(namespace))

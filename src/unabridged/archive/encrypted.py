@@ -113,6 +113,10 @@ class EncryptedArchive:
         """The names of the threads that hold anything, sorted."""
         return self._archive.threads(namespace)
 
+    def newest_time(self, scope: Scope) -> float | None:
+        """When the record that was stored last was made, retired or not; None when the thread has none."""
+        return self._archive.newest_time(scope)
+
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
         self._archive.forget(scope)

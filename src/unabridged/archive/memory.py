@@ -103,6 +103,11 @@ class MemoryArchive:
         with self._lock:
             return sorted(scope.thread for scope in self._all() if scope.namespace == namespace)
 
+    def newest_time(self, scope: Scope) -> float | None:
+        """When the record that was stored last was made, retired or not; None when the thread has none."""
+        with self._lock:
+            return self._thread(scope).newest_time()
+
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
         with self._lock:
@@ -117,8 +122,8 @@ class MemoryArchive:
     def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
         """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
         with self._lock:
-            spaces = {scope: thread for scope, thread in self._all().items() if scope.namespace == namespace}
-            old = [scope for scope, thread in spaces.items() if before is None or thread.newest_time() < before]
+            scopes = [scope for scope in self._all() if scope.namespace == namespace]
+            old = [scope for scope in scopes if rules.is_older(self.newest_time(scope), before)]
             for scope in old:
                 self.forget(scope)
             if before is None:

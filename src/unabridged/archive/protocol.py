@@ -147,6 +147,10 @@ class Archive(Protocol):
         """The names of the threads that hold anything, sorted."""
         ...
 
+    def newest_time(self, scope: Scope) -> float | None:
+        """When the record that was stored last was made (Unix time), retired or not; None when the thread has none."""
+        ...
+
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
         ...

@@ -145,6 +145,11 @@ def hit(scope: Scope, part: Part, score: float) -> Hit:
     return Hit(part.hash, part.turn, part.role, part.origin, part.text, score, ref)
 
 
+def is_older(newest: float | None, before: float | None) -> bool:
+    """Whether a thread whose newest record is from `newest` goes with all that is older than `before`; None is all."""
+    return before is None or (newest is not None and newest < before)
+
+
 def note(data: bytes | None) -> dict[str, Any] | None:
     """What `remember` kept, from its bytes; None where there is nothing, or nothing that can be read."""
     try:

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from unabridged.archive import codec, index, rules, sql_rows
 from unabridged.archive.protocol import Hit, Part, Record, Scope
-from unabridged.archive.sql_forget import remove_namespace, remove_thread
+from unabridged.archive.sql_forget import newest_time, remove_namespace, remove_thread
 from unabridged.archive.sql_rows import HELD, PARTS, THREAD, Prepared, Transaction, batches, names, to_bytes
 
 STEPS: Final = ("begun", "bodies", "parts", "index", "record", "committed")
@@ -243,6 +243,11 @@ class SqlArchive:
                 [to_bytes(namespace)],
             )
         return sorted(sql_rows.to_text(name) for (name,) in rows)
+
+    def newest_time(self, scope: Scope) -> float | None:
+        """When the record that was stored last was made, retired or not; None when the thread has none."""
+        with self._database.read() as read:
+            return newest_time(read, scope)
 
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""

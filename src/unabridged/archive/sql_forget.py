@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from unabridged.archive import sql_rows
+from unabridged.archive import rules, sql_rows
 from unabridged.archive.protocol import Scope
-from unabridged.archive.sql_rows import Transaction, batches, names, to_bytes, to_text
+from unabridged.archive.sql_rows import THREAD, Transaction, batches, names, to_bytes, to_text
 
 
 def remove_thread(write: Transaction, scope: Scope) -> None:
@@ -31,9 +31,10 @@ def remove_namespace(write: Transaction, namespace: str, before: float | None) -
     """Remove the threads of a namespace, or those whose newest record is older than `before`; their names, sorted."""
     name = to_bytes(namespace)
     found = write.execute(
-        "SELECT t.id, t.name FROM threads t JOIN namespaces n ON n.id = t.namespace WHERE n.name = ?", [name]
+        "SELECT t.name FROM threads t JOIN namespaces n ON n.id = t.namespace WHERE n.name = ?", [name]
     )
-    old = [to_text(thread) for key, thread in found if before is None or _newest(write, namespace, key) < before]
+    scopes = [Scope(namespace, to_text(thread)) for (thread,) in found]
+    old = [one.thread for one in scopes if before is None or rules.is_older(newest_time(write, one), before)]
     for thread in old:
         remove_thread(write, Scope(namespace, thread))
     if before is None:
@@ -42,7 +43,7 @@ def remove_namespace(write: Transaction, namespace: str, before: float | None) -
     return sorted(old)
 
 
-def _newest(write: Transaction, namespace: str, thread: int) -> float:
-    """When the record that was stored last was made, retired or not."""
-    rows = write.execute("SELECT data FROM records WHERE thread = ? ORDER BY number DESC LIMIT 1", [thread])
-    return sql_rows.unpack_record(Scope(namespace, ""), rows[0][0]).created if rows else 0.0
+def newest_time(tx: Transaction, scope: Scope) -> float | None:
+    """When the record that was stored last was made, retired or not; None when the thread has none."""
+    rows = tx.execute(f"SELECT data FROM records WHERE thread = {THREAD} ORDER BY number DESC LIMIT 1", names(scope))
+    return sql_rows.unpack_record(scope, rows[0][0]).created if rows else None

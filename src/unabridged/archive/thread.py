@@ -57,9 +57,9 @@ class Thread:
         """Every live record, newest first."""
         return [record for record in reversed(self.records.values()) if self.live.get(record.key) == record.id]
 
-    def newest_time(self) -> float:
-        """When the record that was stored last was made, retired or not."""
-        return next((record.created for record in reversed(self.records.values())), 0.0)
+    def newest_time(self) -> float | None:
+        """When the record that was stored last was made, retired or not; None without any."""
+        return next((record.created for record in reversed(self.records.values())), None)
 
     def keyed(self, keys: Sequence[str]) -> list[Record]:
         """The live records that hold one of these keys."""

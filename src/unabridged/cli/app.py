@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from unabridged import __version__
 from unabridged.cli import check, compact, evaluate, measure, records, restore, serve, watch
@@ -21,7 +22,41 @@ EXIT_CODES = {
     130: "interrupted; there is no half-written file",
 }
 
+_MEANT = {"repair": "unabridged check FILE --repair -o OUT"}
+"""What people type, and which command does it."""
+
+
+class _Command(TyperCommand):
+    """A command whose help shows a flag as a flag, without a type."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, as the help shows them."""
+        return _without_flag_types(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    """The commands; one that has another name here is told by it."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, as the help shows them."""
+        return _without_flag_types(super().get_params(ctx))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is called."""
+        if args and args[0] in _MEANT:
+            fail(f"there is no command {args[0]!r}: say {_MEANT[args[0]]}", 2)
+        return super().resolve_command(ctx, args)
+
+
+def _without_flag_types(params: list[Any]) -> list[Any]:
+    for parameter in params:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
+    return params
+
+
 app = typer.Typer(
+    cls=_Group,
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode="rich",
@@ -50,7 +85,7 @@ def _root(
 
 def _add(panel: str, *commands: tuple[object, str]) -> None:
     for command, example in commands:
-        app.command(rich_help_panel=panel, epilog=f"Example: {example}")(command)  # type: ignore[type-var]
+        app.command(cls=_Command, rich_help_panel=panel, epilog=f"Example: {example}")(command)  # type: ignore[type-var]
 
 
 _add(
@@ -61,7 +96,10 @@ _add(
     (watch.watch, "unabridged watch ~/.claude/projects/my-project/session.jsonl"),
 )
 app.command(
-    "eval", rich_help_panel=FILES, epilog="Example: unabridged eval sessions/ --budget 1k,3k --plot recall.svg"
+    "eval",
+    cls=_Command,
+    rich_help_panel=FILES,
+    epilog="Example: unabridged eval sessions/ --budget 1k,3k --plot recall.svg",
 )(evaluate.evaluate)
 _add(
     RECORD,
@@ -73,7 +111,7 @@ _add(
     (restore.replay, "unabridged replay shorter.json -o whole.json"),
     (restore.undo, "unabridged undo shorter.json -o before.json"),
     (restore.export, "unabridged export my-thread --as text -o my-thread.txt"),
-    (restore.forget, "unabridged forget my-thread"),
+    (restore.forget, "unabridged forget --namespace tenant-7 --older-than 30d"),
     (restore.prune, "unabridged prune --older-than 90d"),
 )
 _add(SERVING, (serve.mcp, "unabridged mcp --archive sqlite:///agent.db --thread my-thread"))

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unabridged.cli import options
-from unabridged.cli.screen import console, fail, plain, print_json, working
+from unabridged.cli.screen import console, fail, number_of, plain, print_json, working
 from unabridged.errors import IllegalConversation
 from unabridged.legal import PROVIDERS, Finding, repair
 from unabridged.legal import check as findings_of
@@ -96,7 +96,7 @@ def _show(loaded: Loaded, found: dict[str, list[Finding]], mended: list[Finding]
     for name, findings in found.items():
         shown = mended if mended is not None else findings
         if not shown:
-            screen.print(f"{len(loaded.messages):,} messages: {name} takes them as they are.", markup=False)
+            screen.print(f"{number_of(len(loaded.messages), 'message')}: {name} takes them as they are.", markup=False)
             continue
         did = "mended" if mended is not None else "would be refused"
         table = Table(title=f"{name}: {len(shown):,} {did}", title_justify="left", title_style="bold")

@@ -13,7 +13,7 @@ import typer
 from rich.panel import Panel
 from rich.text import Text
 
-from unabridged.archive.protocol import Archive
+from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli import options
 from unabridged.cli.bites import BITE, fit_in_bites
 from unabridged.cli.picture import Fate, Piece, before_and_after, facts
@@ -42,7 +42,7 @@ class _Wanted:
     agent: str | None
     summariser: str | None
     archive: str | None
-    namespace: str
+    namespace: str | None
     thread: str | None
     now: bool
 
@@ -73,7 +73,7 @@ def compact(
         bool, typer.Option("--dry-run", help="Show what would happen; nothing is written, stored or paid for.")
     ] = False,
     archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = options.NAMESPACE,
+    namespace: options.Namespace = None,
     thread: options.ThreadName = None,
     max_size: options.MaxSize = options.MAX_SIZE,
 ) -> None:
@@ -128,18 +128,20 @@ def _settings(trigger: list[str] | None, keep: list[str] | None) -> Settings:
 def _compacted(loaded: Loaded, wanted: _Wanted, file: Path) -> tuple[Compaction, int]:
     """The outcome, and the budget it had to meet."""
     with _archive(wanted, loaded) as archive:
-        name = wanted.thread or options.thread_of(archive, wanted.namespace, loaded.messages, loaded.format, file)
+        scope = options.thread_of(archive, wanted.namespace, loaded, file)
+        if wanted.thread is not None and scope.thread != wanted.thread:
+            scope = Scope(wanted.namespace or options.NAMESPACE, wanted.thread)
         compactor = Compactor(
             wanted.summariser,
             agent=wanted.agent,
             window=wanted.window,
             archive=archive,
             settings=wanted.settings,
-            namespace=wanted.namespace,
+            namespace=scope.namespace,
             format=loaded.format,
             origin=loaded.origin_of(),
         )
-        asked: dict[str, Any] = {"thread": name, "system": loaded.system, "tools": loaded.tools}
+        asked: dict[str, Any] = {"thread": scope.thread, "system": loaded.system, "tools": loaded.tools}
         with compactor:
             return _fitted(compactor, loaded, asked, now=wanted.now), compactor.limits.budget
 
@@ -191,6 +193,7 @@ def _outcome(loaded: Loaded, done: Compaction, legal: str, out: Path | None) -> 
         "messages_after": len(done.messages),
         "legal": legal,
         "why": done.why,
+        "namespace": done.namespace,
         "thread": done.thread,
         "receipt": asdict(done.receipt) if done.receipt else None,
         "out": str(out) if out else None,
@@ -275,6 +278,7 @@ def _receipt(done: Compaction, legal: str, budget: int, before: int) -> list[tup
     rows += [
         ("why", receipt.reason),
         ("turns compacted", spans(receipt.turns)),
+        *([("turns shortened", spans(receipt.edited))] if receipt.edited else []),
         ("summariser", receipt.summariser),
         ("originals", plain(where)),
         ("id", receipt.id),

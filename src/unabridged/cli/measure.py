@@ -10,7 +10,7 @@ from rich.text import Text
 
 from unabridged.cli import options
 from unabridged.cli.picture import facts
-from unabridged.cli.screen import console, counting, one_line, plain, print_json
+from unabridged.cli.screen import console, counting, number_of, one_line, plain, print_json
 from unabridged.cli.weigh import Cost, Weight, cost, weigh
 from unabridged.measure.models import model_info
 from unabridged.sessions import Loaded
@@ -56,8 +56,8 @@ def _report(loaded: Loaded, weight: Weight, price: Cost | None, agent: str | Non
         "tokens": weight.total,
         "shares": {name: asdict(share) for name, share in _ordered(weight)},
         "largest": [
-            {"index": index, "role": role, "tokens": tokens, "begins": text}
-            for tokens, index, role, text in weight.largest
+            {"index": index, "whose": whose, "tokens": tokens, "begins": text}
+            for tokens, index, whose, text in weight.largest
         ],
         "crossed": {str(window): index for window, index in weight.crossed.items()},
         "cost": asdict(price) if price else None,
@@ -72,10 +72,10 @@ def _ordered(weight: Weight) -> list[tuple[str, Any]]:
 def _show(loaded: Loaded, weight: Weight, price: Cost | None, agent: str | None) -> None:
     screen = console()
     what = f"{loaded.kind}, {loaded.format}" if loaded.kind not in {"json", "jsonl"} else loaded.format
-    head = f"{loaded.path.name}: {len(loaded.messages):,} messages, {weight.total:,} tokens ({what}"
+    head = f"{loaded.path.name}: {number_of(len(loaded.messages), 'message')}, {weight.total:,} tokens ({what}"
     screen.print(Text(plain(head + (f", {agent})" if agent else ")")), style="bold"))
     screen.print(_shares(weight, max(10, screen.width - 66)))
-    screen.print(_largest(weight, max(20, screen.width - 40)))
+    screen.print(_largest(weight, max(20, screen.width - 52)))
     screen.print(facts("windows", _crossings(weight, len(loaded.messages), agent)))
     screen.print(facts("cost", _costs(price, agent)))
 
@@ -97,11 +97,11 @@ def _shares(weight: Weight, cells: int) -> Table:
 def _largest(weight: Weight, width: int) -> Table:
     table = Table(title="the largest messages", title_justify="left", title_style="bold")
     table.add_column("message", justify="right", no_wrap=True)
-    table.add_column("role", no_wrap=True)
+    table.add_column("whose", max_width=24, overflow="fold")
     table.add_column("tokens", justify="right", no_wrap=True)
     table.add_column("begins", no_wrap=True, overflow="ellipsis")
-    for tokens, index, role, text in weight.largest:
-        table.add_row(f"{index:,}", role, f"{tokens:,}", Text(one_line(text, width)))
+    for tokens, index, whose, text in weight.largest:
+        table.add_row(f"{index:,}", Text(one_line(whose, 60)), f"{tokens:,}", Text(one_line(text, width)))
     return table
 
 

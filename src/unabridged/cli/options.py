@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,10 +18,10 @@ import typer
 
 from unabridged.archive import open_archive
 from unabridged.archive.opening import default_url
-from unabridged.archive.protocol import Archive
-from unabridged.cli.screen import reading, tell
+from unabridged.archive.protocol import Archive, Scope
+from unabridged.cli.screen import number_of, reading, tell
 from unabridged.errors import SettingsError
-from unabridged.formats import FORMATS, Message, format_named
+from unabridged.formats import FORMATS, format_named
 from unabridged.rewrite import marked_ids
 from unabridged.sessions import KINDS, Loaded, load
 
@@ -26,7 +30,7 @@ NAMES = ", ".join((*FORMATS, *KINDS))
 File = Annotated[
     Path,
     typer.Argument(
-        help="JSON or JSON Lines of messages, or a session of Claude Code, Codex CLI or pi.",
+        help="JSON or JSON Lines of messages, or a session of Claude Code, Codex CLI or pi; - for standard input.",
         readable=False,  # who reads it says why it can't be read, in one line
     ),
 ]
@@ -55,13 +59,20 @@ ArchiveUrl = Annotated[
     ),
 ]
 Namespace = Annotated[
-    str, typer.Option("--namespace", envvar="UNABRIDGED_NAMESPACE", help="Whose conversations these are.")
+    str | None,
+    typer.Option(
+        "--namespace",
+        envvar="UNABRIDGED_NAMESPACE",
+        help="Whose conversations these are. Unnamed: `default`, and what is not there is looked for in the others.",
+    ),
 ]
 ThreadName = Annotated[str | None, typer.Option("--thread", help="The conversation's name in the archive.")]
 ThreadArgument = Annotated[str, typer.Argument(help="The conversation's name in the archive.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
-NAMESPACE = "cli"
+NAMESPACE = "default"
+"""Where a program and the command line keep their conversations when nobody says."""
+STDIN = Path("-")
 MAX_SIZE = "1g"
 
 _NUMBER = re.compile(r"([\d_,]*\.?\d+)\s*([kmg]?)b?", re.IGNORECASE)
@@ -119,13 +130,34 @@ def condition(option: str, text: str) -> tuple[str, float]:
 def loaded_from(file: Path, format_: str | None, which: str | None, max_size: str) -> Loaded:
     """The conversation in the file, read with a progress bar; what is odd about it is said."""
     chosen = int(which) if which is not None and which.isdecimal() else which
-    with reading(file) as progress:
-        loaded = load(file, format=format_, which=chosen, max_size=number(max_size, "a size"), progress=progress)
+    most = number(max_size, "a size")
+    path = from_stdin(most) if is_stdin(file) else file
+    with reading(path) as progress:
+        loaded = load(path, format=format_, which=chosen, max_size=most, progress=progress)
     for warning in loaded.warnings[:3]:
         tell(f"{file}: {warning}")
     if len(loaded.warnings) > 3:
-        tell(f"{file}: {len(loaded.warnings) - 3:,} more lines like that")
+        tell(f"{file}: {number_of(len(loaded.warnings) - 3, 'more line')} like that")
     return loaded
+
+
+def is_stdin(file: Path) -> bool:
+    """Whether `-` stands for the file: what comes in on standard input."""
+    return file == STDIN
+
+
+def from_stdin(most: int) -> Path:
+    """Standard input as a file of its own, for its owner alone, gone when the program ends."""
+    folder = Path(tempfile.mkdtemp(prefix="unabridged-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path, size = folder / "stdin", 0
+    with path.open("wb") as out:
+        while chunk := sys.stdin.buffer.read(1 << 20):
+            size += len(chunk)
+            if size > most:
+                raise SettingsError(f"standard input has more than {most:,} bytes: raise --max-size")
+            out.write(chunk)
+    return path
 
 
 def writable(out: Path, file: Path) -> None:
@@ -155,15 +187,33 @@ def opened(url: str | None, *, new: bool = False) -> Iterator[Archive]:
         archive.close()
 
 
-def thread_of(archive: Archive, namespace: str, messages: list[Message], format_: str, file: Path) -> str:
+def thread_of(archive: Archive, namespace: str | None, loaded: Loaded, file: Path) -> Scope:
     """The thread a conversation belongs to: that of a compaction that stands in it, else the file's own.
 
-    Files in different folders may have the same name: the place is part of it.
+    Files in different folders may have the same name: the place is part of it; of standard input, what it says.
     """
-    reader = format_named(format_)
-    for message in messages:
-        for record_id in marked_ids(reader.read(message)):
-            if (scope := archive.locate(namespace, record_id)) is not None:
-                return scope.thread
-    place = hashlib.sha256(str(file.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:6]
-    return f"{file.stem}-{place}"
+    reader = format_named(loaded.format)
+    marked = [record_id for message in loaded.messages for record_id in marked_ids(reader.read(message))]
+    for space in spaces(archive, namespace) if marked else ():
+        for record_id in marked:
+            if (scope := archive.locate(space, record_id)) is not None:
+                return scope
+    place = loaded.path.read_bytes() if is_stdin(file) else str(file.resolve()).encode("utf-8", "surrogateescape")
+    name = "stdin" if is_stdin(file) else file.stem
+    return Scope(namespace or NAMESPACE, f"{name}-{hashlib.sha256(place).hexdigest()[:6]}")
+
+
+def spaces(archive: Archive, namespace: str | None) -> Sequence[str]:
+    """The namespace that was named; where none was, the default one and then all others."""
+    if namespace is not None:
+        return [namespace]
+    return [NAMESPACE, *(other for other in archive.namespaces() if other != NAMESPACE)]
+
+
+def found(archive: Archive, namespace: str | None, thread: str) -> Scope | None:
+    """The thread of this name: in the namespace that was named, else in the default one, else in the only other."""
+    having = [space for space in spaces(archive, namespace) if thread in archive.threads(space)]
+    if len(having) > 1 and having[0] != NAMESPACE:
+        listed = ", ".join(map(repr, having[:5]))
+        raise SettingsError(f"several namespaces have a thread {thread!r}: say --namespace, one of {listed}")
+    return Scope(having[0], thread) if having else None

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.cli.sawtooth import chart
-from unabridged.cli.screen import plain, spans
+from unabridged.cli.screen import number_of, plain, spans
 from unabridged.errors import ArchiveError
 from unabridged.formats import detect
 from unabridged.job import receipt_of
@@ -64,7 +64,7 @@ def render(archive: Archive, scope: Scope, records: Sequence[Record]) -> str:
 
 def _facts(archive: Archive, scope: Scope, records: Sequence[Record], parts: int) -> str:
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    kept = f"{len(records):,} compactions, {parts:,} messages kept word for word"
+    kept = f"{number_of(len(records), 'compaction')}, {number_of(parts, 'message')} kept word for word"
     return f"{kept} · namespace {scope.namespace} · {archive.url} · made {made}"
 
 
@@ -93,6 +93,7 @@ def _compaction(number: int, record: Record, shown: Mapping[str, Shown]) -> str:
         ("tokens", f"{receipt.tokens_before:,} → {receipt.tokens_after:,}"),
         ("messages", f"{receipt.messages_before:,} → {receipt.messages_after:,}"),
         ("turns", spans(receipt.turns)),
+        *([("shortened", spans(receipt.edited))] if receipt.edited else []),
         ("summariser", receipt.summariser),
         *((name, f"{value:,.4g}") for name, value in receipt.cost.items()),
         *(("mended", mended) for mended in receipt.mended),

@@ -15,7 +15,7 @@ from rich.text import Text
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.archive.references import FORMS
 from unabridged.cli import options, page
-from unabridged.cli.screen import console, fail, one_line, plain, print_json, spans, working
+from unabridged.cli.screen import console, fail, number_of, one_line, plain, print_json, spans, working
 from unabridged.job import receipt_of
 from unabridged.recall import lookup
 from unabridged.sessions import write_whole
@@ -24,29 +24,34 @@ from unabridged.sessions import write_whole
 def threads(
     *,
     archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = options.NAMESPACE,
+    namespace: options.Namespace = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """The conversations of a namespace that have something in the archive."""
+    """The conversations that have something in the archive: of all namespaces, or of the one that is named."""
     with options.opened(archive) as store:
-        names = store.threads(namespace)
-        found = [(name, store.records(Scope(namespace, name))) for name in names]
+        spaces = [namespace] if namespace is not None else store.namespaces()
+        scopes = [Scope(space, name) for space in spaces for name in store.threads(space)]
+        found = [(scope, store.records(scope)) for scope in scopes]
         where = store.url
     if as_json:
-        print_json({"archive": where, "namespace": namespace, "threads": [_thread(*item) for item in found]})
+        listed = [{"namespace": scope.namespace, **_thread(scope.thread, records)} for scope, records in found]
+        print_json({"archive": where, "namespace": namespace, "threads": listed})
         return
     screen = console()
     if not found:
-        screen.print(plain(f"{where} holds no threads of namespace {namespace}."), markup=False)
+        which = f" of namespace {namespace}" if namespace is not None else ""
+        screen.print(plain(f"{where} holds no threads{which}."), markup=False)
         return
-    table = Table(title=Text(plain(f"{where}, namespace {namespace}")), title_justify="left", title_style="bold")
-    table.add_column("thread", overflow="fold")
+    table = Table(title=Text(plain(where)), title_justify="left", title_style="bold")
+    for name in ("namespace", "thread"):
+        table.add_column(name, overflow="fold")
     for name in ("compactions", "messages kept", "newest", "tokens then"):
         table.add_column(name, justify="right")
-    for name, records in found:
-        facts = _thread(name, records)
+    for scope, records in found:
+        facts = _thread(scope.thread, records)
         tokens = f"{facts['tokens_before']:,} → {facts['tokens_after']:,}" if records else "all undone"
-        table.add_row(Text(plain(name)), str(len(records)), f"{facts['kept']:,}", _day(facts["newest"]), tokens)
+        names = (Text(plain(scope.namespace)), Text(plain(scope.thread)))
+        table.add_row(*names, str(len(records)), f"{facts['kept']:,}", _day(facts["newest"]), tokens)
     screen.print(table)
 
 
@@ -58,27 +63,29 @@ def show(
         typer.Option("--html", help="Write one self-contained page: chart, before and after, search.", readable=False),
     ] = None,
     archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = options.NAMESPACE,
+    namespace: options.Namespace = None,
     as_json: options.AsJson = False,
 ) -> None:
     """The compactions of a thread, oldest first: why, what went, tokens before and after."""
-    scope = Scope(namespace, thread)
     with options.opened(archive) as store:
-        records = known(store, scope)
+        scope = known(store, namespace, thread)
+        records = store.records(scope)
         if html is not None:
             with working("making the page"):
                 write_whole(html, [page.render(store, scope, records).encode("utf-8", "replace")])
     if as_json:
         receipts = [{**asdict(receipt_of(record)), "prior": record.prior} for record in records]
-        print_json({"thread": thread, "namespace": namespace, "compactions": receipts, "html": str(html or "") or None})
+        found = {"thread": thread, "namespace": scope.namespace}
+        print_json({**found, "compactions": receipts, "html": str(html or "") or None})
         return
     screen = console()
-    screen.print(Text(plain(f"thread {thread}: {len(records):,} compactions"), style="bold"))
+    screen.print(Text(plain(f"thread {thread}: {number_of(len(records), 'compaction')}"), style="bold"))
     for record in records:
         receipt = receipt_of(record)
         screen.print(Text(f"{receipt.id}  {_day(record.created)}  {receipt.kind} by {plain(receipt.summariser)}"))
         screen.print(Text(f"  {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens; {plain(receipt.reason)}"))
-        screen.print(Text(f"  turns {spans(receipt.turns)}", style="dim"))
+        also = f", shortened {spans(receipt.edited)}" if receipt.edited else ""
+        screen.print(Text(f"  turns {spans(receipt.turns)}{also}", style="dim"))
     if html is not None:
         screen.print(plain(f"Written to {html}."), markup=False)
 
@@ -89,25 +96,27 @@ def search(
     thread: options.ThreadName = None,
     limit: Annotated[int, typer.Option(help="The most results for each thread.", min=1, max=lookup.MOST)] = 5,
     archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = options.NAMESPACE,
+    namespace: options.Namespace = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """What left the context and matches best, in one thread or in all of the namespace."""
+    """What left the context and matches best, in one thread or in all of them."""
     with options.opened(archive) as store:
-        names = [thread] if thread is not None else store.threads(namespace)
         if thread is not None:
-            known(store, Scope(namespace, thread))
-        found = {name: lookup.search(store, Scope(namespace, name), query, limit).results for name in names}
+            scopes = [known(store, namespace, thread)]
+        else:
+            spaces = [namespace] if namespace is not None else store.namespaces()
+            scopes = [Scope(space, name) for space in spaces for name in store.threads(space)]
+        found = {scope: lookup.search(store, scope, query, limit).results for scope in scopes}
     if as_json:
-        hits = [{"thread": name, **asdict(result)} for name, results in found.items() for result in results]
+        hits = [{**scope._asdict(), **asdict(result)} for scope, results in found.items() for result in results]
         print_json({"query": query, "namespace": namespace, "results": hits})
         return
     screen = console()
     if not any(found.values()):
         screen.print("Nothing that left the context matches. Search is literal: try one telling word.", markup=False)
-    for name, results in found.items():
+    for scope, results in found.items():
         for result in results:
-            head = Text(f"[{result.turn}] {plain(name)}", style="bold")
+            head = Text(f"[{result.turn}] {plain(scope.thread)}", style="bold")
             screen.print(head.append(f"  {result.whose}, ref {result.ref}", style="dim"))
             screen.print(Text(f"  {one_line(result.excerpt, 400)}"))
 
@@ -117,13 +126,12 @@ def read(
     *,
     thread: Annotated[str, typer.Option("--thread", help="The conversation's name in the archive.")],
     archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = options.NAMESPACE,
+    namespace: options.Namespace = None,
     as_json: options.AsJson = False,
 ) -> None:
     """One archived message in full; with --json, exactly as it was."""
-    scope = Scope(namespace, thread)
     with options.opened(archive) as store:
-        known(store, scope)
+        scope = known(store, namespace, thread)
         reading = lookup.read(store, scope, ref, page=1 << 40)
         message = lookup.original(store, scope, ref) if as_json else None
     if as_json:
@@ -141,15 +149,14 @@ def verify(
     thread: Annotated[str | None, typer.Argument(help="One thread; by default everything in the archive.")] = None,
     *,
     archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = options.NAMESPACE,
+    namespace: options.Namespace = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Check every reference, hash and part. Ends with 1 when something is wrong."""
     with options.opened(archive) as store:
-        if thread is not None:
-            known(store, Scope(namespace, thread))
+        scope = known(store, namespace, thread) if thread is not None else None
         with working("verifying"):
-            problems = list(store.verify(Scope(namespace, thread) if thread is not None else None))
+            problems = list(store.verify(scope))
         where = store.url
     if as_json:
         print_json({"archive": where, "thread": thread, "problems": problems})
@@ -157,24 +164,32 @@ def verify(
         what = f"thread {thread} in {where}" if thread is not None else where
         for problem in problems:
             console().print(plain(problem), markup=False, soft_wrap=True)
-        said = f"{len(problems):,} problems in {what}." if problems else f"{what}: everything is there and intact."
+        said = (
+            f"{number_of(len(problems), 'problem')} in {what}."
+            if problems
+            else f"{what}: everything is there and intact."
+        )
         console().print(plain(said), markup=False, soft_wrap=True)
     if problems:
         raise typer.Exit(1)
 
 
-def known(store: Archive, scope: Scope) -> Sequence[Record]:
-    """The thread's records; one that is not there is said, with those that are."""
-    names = store.threads(scope.namespace)
-    if scope.thread not in names:
-        listed = ", ".join(one_line(name, 40) for name in names[:5]) or "none"
-        more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
-        fail(
-            f"no thread {scope.thread!r} in namespace {scope.namespace!r} of {store.url}: it has {listed}{more}. "
-            "Name another with --archive, --namespace or --thread",
-            2,
-        )
-    return store.records(scope)
+def known(store: Archive, namespace: str | None, thread: str) -> Scope:
+    """The thread of this name; one that is not there is said, with those that are."""
+    scope = options.found(store, namespace, thread)
+    if scope is None:
+        fail(f"{missing(store, namespace, thread)}. Name another with --archive, --namespace or --thread", 2)
+    return scope
+
+
+def missing(store: Archive, namespace: str | None, thread: str) -> str:
+    """That there is no such thread, and which there are."""
+    spaces = options.spaces(store, namespace)
+    names = [name for space in spaces for name in store.threads(space)]
+    listed = ", ".join(one_line(name, 40) for name in names[:5]) or "none"
+    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+    where = f"namespace {namespace!r}" if namespace is not None else "any namespace"
+    return f"no thread {thread!r} in {where} of {store.url}: it has {listed}{more}"
 
 
 def _thread(name: str, records: Sequence[Record]) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from unabridged.archive import codec
-from unabridged.archive.protocol import Part, Record, Scope
+from unabridged.archive import codec, rules
+from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.cli import options
 from unabridged.cli.records import known
-from unabridged.cli.screen import ask, console, fail, plain, print_json, working
+from unabridged.cli.screen import ask, console, fail, number_of, plain, print_json, working
 from unabridged.engine import Compactor
 from unabridged.errors import ArchiveError
 from unabridged.formats import Message
@@ -31,7 +31,7 @@ def replay(
     *,
     out: Needed,
     archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = options.NAMESPACE,
+    namespace: options.Namespace = None,
     thread: options.ThreadName = None,
     format_: options.FormatName = None,
     which: options.Which = None,
@@ -50,7 +50,7 @@ def undo(
     *,
     out: Needed,
     archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = options.NAMESPACE,
+    namespace: options.Namespace = None,
     thread: options.ThreadName = None,
     format_: options.FormatName = None,
     which: options.Which = None,
@@ -72,40 +72,58 @@ def export(
         typer.Option("--as", help="The messages that left, a line each; a text to read; or all, with every record."),
     ] = "messages",
     archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = options.NAMESPACE,
+    namespace: options.Namespace = None,
     as_json: options.AsJson = False,
 ) -> None:
     """What a thread has in the archive, as a file: what left its context, in order."""
-    scope = Scope(namespace, thread)
     with options.opened(archive) as store:
-        records = known(store, scope)
+        scope = known(store, namespace, thread)
+        records = store.records(scope)
         parts = store.parts(scope)
         pieces = {"messages": _lines, "text": _transcript, "all": _all}[layout](parts, records)
         write_whole(out, pieces)
     if as_json:
         print_json({"thread": thread, "messages": len(parts), "compactions": len(records), "out": str(out)})
     else:
-        console().print(plain(f"{len(parts):,} messages written to {out}."), markup=False, soft_wrap=True)
+        console().print(plain(f"{number_of(len(parts), 'message')} written to {out}."), markup=False, soft_wrap=True)
 
 
 def forget(
-    thread: options.ThreadArgument,
+    context: typer.Context,
+    thread: Annotated[str | None, typer.Argument(help="The conversation's name in the archive.")] = None,
     *,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", help="Instead of one thread all whose newest compaction is older: 30d."),
+    ] = None,
     yes: options.Yes = False,
     archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = options.NAMESPACE,
+    namespace: options.Namespace = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Remove a thread from the archive: its records, its originals, and everything only it used."""
-    scope = Scope(namespace, thread)
+    """Remove from the archive, for good: records, originals, and everything only they used. Says what goes, and asks.
+
+    A thread; or, without one, the whole namespace that --namespace names; or what is older than --older-than, in that
+    namespace or in all. No thread is removed by half.
+    """
+    if (thread is None) == (older_than is None) and (thread is not None or not _said(context, "namespace")):
+        fail("name a thread, or --namespace for a whole namespace, or --older-than 30d for what is old", 2)
     with options.opened(archive) as store:
-        records = known(store, scope)
-        ask(f"Remove thread {plain(thread)!r} with {len(records):,} compactions from {store.url}, for good?", yes=yes)
-        store.forget(scope)
+        if thread is not None:
+            scope = known(store, namespace, thread)
+            count = number_of(len(store.records(scope)), "compaction")
+            ask(f"Remove thread {plain(thread)!r} with {count} from {store.url}, for good?", yes=yes)
+            store.forget(scope)
+            gone = [scope]
+        else:
+            before = time.time() - options.age(older_than) if older_than is not None else None
+            gone = _removed(store, namespace, before, older_than, yes=yes, quiet=as_json)
     if as_json:
-        print_json({"forgotten": [thread]})
-    else:
+        print_json({"forgotten": [scope._asdict() for scope in gone]})
+    elif thread is not None:
         console().print(plain(f"Thread {thread} is forgotten."), markup=False, soft_wrap=True)
+    elif gone:
+        console().print(f"{number_of(len(gone), 'thread')} forgotten.", markup=False, soft_wrap=True)
 
 
 def prune(
@@ -114,40 +132,81 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     yes: options.Yes = False,
     archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = options.NAMESPACE,
+    namespace: options.Namespace = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Forget the threads of a namespace that have not been compacted for so long. Says what goes, and asks."""
+    """Forget the threads that have not been compacted for so long, of all namespaces or of the one that is named.
+
+    Says what goes, and asks: `forget --older-than` with a look beforehand.
+    """
     before = time.time() - options.age(older_than)
     with options.opened(archive) as store:
-        found = {name: store.records(Scope(namespace, name)) for name in store.threads(namespace)}
-        # A thread whose compactions were all undone tells no age: it stays.
-        old = [name for name, records in found.items() if records and max(r.created for r in records) < before]
-        if not as_json:
-            for name in old:
-                console().print(plain(f"  {name}: {len(found[name]):,} compactions"), markup=False, soft_wrap=True)
-            said = f"{len(old):,} of {len(found):,} threads have not been compacted for {older_than}."
-            console().print(plain(said), markup=False, soft_wrap=True)
-        if old and not dry_run:
-            ask(f"Remove these {len(old):,} threads from {store.url}, for good?", yes=yes)
-            for name in old:
-                store.forget(Scope(namespace, name))
+        would = _old(store, namespace, before)
+        count = sum(len(store.threads(space)) for space in _spaces(store, namespace))
+        if dry_run:
+            gone = list[Scope]()
+            if not as_json:
+                _say_old(would, count, older_than)
+        else:
+            gone = _removed(store, namespace, before, older_than, yes=yes, quiet=as_json)
     if as_json:
-        print_json({"forgotten": [] if dry_run else old, "would_go": old, "threads": len(found)})
+        facts = {"forgotten": [scope._asdict() for scope in gone], "would_go": [scope._asdict() for scope in would]}
+        print_json({**facts, "threads": count})
+
+
+def _removed(
+    store: Archive, namespace: str | None, before: float | None, older_than: str | None, *, yes: bool, quiet: bool
+) -> list[Scope]:
+    """Say what would go, ask, and remove it: namespace by namespace, each in one go."""
+    would = _old(store, namespace, before)
+    if not quiet:
+        _say_old(would, sum(len(store.threads(space)) for space in _spaces(store, namespace)), older_than)
+    if not would and older_than is not None:
+        return []
+    whole = f"namespace {plain(str(namespace))!r}, " if older_than is None else ""
+    ask(f"Remove {whole}{number_of(len(would), 'thread')} from {store.url}, for good?", yes=yes)
+    spaces = [str(namespace)] if older_than is None else list(dict.fromkeys(scope.namespace for scope in would))
+    return [Scope(space, name) for space in spaces for name in store.forget_namespace(space, before)]
+
+
+def _say_old(would: Sequence[Scope], count: int, older_than: str | None) -> None:
+    for scope in would:
+        console().print(plain(f"  {scope.thread} (namespace {scope.namespace})"), markup=False, soft_wrap=True)
+    since = f" have not been compacted for {older_than}" if older_than is not None else " would go"
+    console().print(plain(f"{len(would):,} of {number_of(count, 'thread')}{since}."), markup=False, soft_wrap=True)
+
+
+def _old(store: Archive, namespace: str | None, before: float | None) -> list[Scope]:
+    """The threads whose newest compaction, undone or not, is older; all of them without an age."""
+    scopes = [Scope(space, name) for space in _spaces(store, namespace) for name in store.threads(space)]
+    return [scope for scope in scopes if rules.is_older(store.newest_time(scope), before)]
+
+
+def _spaces(store: Archive, namespace: str | None) -> Sequence[str]:
+    return [namespace] if namespace is not None else store.namespaces()
+
+
+def _said(context: typer.Context, parameter: str) -> bool:
+    """Whether the person wrote the option on the command line: what removes much is not taken from elsewhere."""
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 @contextmanager
 def _compactor(
-    loaded: Loaded, file: Path, url: str | None, namespace: str, thread: str | None
+    loaded: Loaded, file: Path, url: str | None, namespace: str | None, thread: str | None
 ) -> Iterator[tuple[Compactor, str]]:
     """A compactor on the archive, and the thread that the conversation belongs to."""
     with options.opened(url) as archive:
-        name = thread or options.thread_of(archive, namespace, loaded.messages, loaded.format, file)
-        known(archive, Scope(namespace, name))
+        scope = options.thread_of(archive, namespace, loaded, file)
+        if thread is not None and thread != scope.thread:
+            scope = Scope(namespace or options.NAMESPACE, thread)
+        if scope.thread not in archive.threads(scope.namespace):
+            scope = known(archive, namespace, scope.thread)
         origin = loaded.origin_of()
-        compactor = Compactor(archive=archive, namespace=namespace, format=loaded.format, origin=origin)
+        compactor = Compactor(archive=archive, namespace=scope.namespace, format=loaded.format, origin=origin)
         with compactor:
-            yield compactor, name
+            yield compactor, scope.thread
 
 
 def _write(loaded: Loaded, messages: list[Message], out: Path, *, as_json: bool, thread: str) -> None:
@@ -158,7 +217,7 @@ def _write(loaded: Loaded, messages: list[Message], out: Path, *, as_json: bool,
         counts = {"messages_before": len(loaded.messages), "messages_after": len(messages)}
         print_json({"thread": thread, **counts, "out": str(out)})
     else:
-        said = f"{len(loaded.messages):,} messages became {len(messages):,}, written to {out}."
+        said = f"{number_of(len(loaded.messages), 'message')} became {len(messages):,}, written to {out}."
         console().print(plain(said), markup=False, soft_wrap=True)
 
 

@@ -43,6 +43,11 @@ def spans(turns: Iterable[tuple[int, int]]) -> str:
     return ", ".join([*listed[:20], *more])
 
 
+def number_of(count: int, what: str) -> str:
+    """So many of something, as people say it: 1 compaction, 1,200 messages."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def tell(message: str) -> None:
     """One line for the person, on standard error, so that pipes stay clean."""
     Console(stderr=True, highlight=False, emoji=False, soft_wrap=True).print(Text(f"unabridged: {plain(message)}"))

@@ -6,7 +6,10 @@ from typing import Annotated
 
 import typer
 
+from unabridged.archive.protocol import Scope
 from unabridged.cli import options
+from unabridged.cli.records import missing
+from unabridged.cli.screen import tell
 from unabridged.recall import mcp_server
 
 
@@ -14,7 +17,7 @@ def mcp(
     *,
     thread: Annotated[str, typer.Option("--thread", help="The conversation whose history is served.")],
     archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = options.NAMESPACE,
+    namespace: options.Namespace = None,
     http: Annotated[
         int | None, typer.Option("--http", help="Serve over HTTP on this port instead of stdio; 0 finds one.")
     ] = None,
@@ -29,7 +32,12 @@ def mcp(
     Over stdio, for a host that starts it as a child process; with --http over streamable HTTP, on this machine alone
     unless a token says who may ask. This command prints no JSON of its own: stdio is the protocol's.
     """
-    if http is None:
-        mcp_server.serve(archive, namespace, thread)
-    else:
-        mcp_server.serve(archive, namespace, thread, transport="http", host=host, port=http, token=token)
+    with options.opened(archive, new=True) as store:
+        scope = options.found(store, namespace, thread)
+        if scope is None:
+            tell(f"{missing(store, namespace, thread)}. Until it is compacted, a search finds nothing")
+            scope = Scope(namespace or options.NAMESPACE, thread)
+        if http is None:
+            mcp_server.serve(store, *scope)
+        else:
+            mcp_server.serve(store, *scope, transport="http", host=host, port=http, token=token)

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from unabridged.cli import options
-from unabridged.cli.screen import console, plain, print_json
+from unabridged.cli.screen import console, fail, number_of, plain, print_json
 from unabridged.cli.weigh import Weight, weigh
 from unabridged.measure.models import FALLBACK_WINDOW, model_info
 from unabridged.sessions import Loaded, SessionFileError, load
@@ -55,6 +55,8 @@ def watch(
 
     In a pipe a line is printed for each change; with --json a JSON object on each line.
     """
+    if options.is_stdin(file):
+        fail("watch follows a file as it grows: name one. unabridged measure - reads standard input once", 2)
     tokens = options.number(window, "a window") if window else None
     chosen = int(which) if which is not None and which.isdecimal() else which
     how = {"format": format_, "which": chosen, "max_size": options.number(max_size, "a size")}
@@ -134,7 +136,7 @@ def _tell(seen: _Seen, live: Live | None, *, as_json: bool) -> None:
 def _line(seen: _Seen, loaded: Loaded, weight: Weight) -> str:
     grown = f" ({seen.tokens[-1] - seen.tokens[-2]:+,})" if len(seen.tokens) > 1 else ""
     full = f"{weight.total:,} of {seen.window:,} tokens, {weight.total / seen.window:.0%} full{grown}"
-    return plain(f"{len(loaded.messages):,} messages, {full}{'; ' + seen.problem if seen.problem else ''}")
+    return plain(f"{number_of(len(loaded.messages), 'message')}, {full}{'; ' + seen.problem if seen.problem else ''}")
 
 
 def _drawn(seen: _Seen, loaded: Loaded, weight: Weight, width: int) -> RenderableType:

@@ -39,7 +39,7 @@ class Weight:
     shares: dict[str, Share] = field(default_factory=dict)
     """By whose they are: system, tools, user, assistant, thinking, `results of NAME`, images and files."""
     largest: list[tuple[int, int, str, str]] = field(default_factory=list)
-    """(tokens, index, role, how it begins), the largest first."""
+    """(tokens, index, whose words it is, how it begins), the largest first."""
     crossed: dict[int, int | None] = field(default_factory=dict)
     """For each window the index of the message that was too much; None where all fits."""
     requests: list[tuple[int, int]] = field(default_factory=list)
@@ -59,7 +59,9 @@ def weigh(loaded: Loaded, model: str | None, step: Callable[[], None] = lambda: 
         view = reader.read(message)
         names.update((call.id, call.name) for call in view.calls)
         earlier = weight.total
-        _weigh_message(weight, view, message, meter, names)
+        said = loaded.origins.get(index)
+        whose = _whose(view if said is None else view.said_by(said), names)
+        _weigh_message(weight, view, message, meter, names, whose=whose)
         tokens = weight.total - earlier
         if view.role == "assistant":
             sent, answered = weight.requests.pop() if answering else (earlier, 0)
@@ -68,11 +70,20 @@ def weigh(loaded: Loaded, model: str | None, step: Callable[[], None] = lambda: 
         for window in WINDOWS:
             if weight.crossed[window] is None and weight.total > window:
                 weight.crossed[window] = index
-        item = (tokens, -index, view.role, view.whole_text()[:400] if _small(heap, tokens) else "")
+        item = (tokens, -index, whose, view.whole_text()[:400] if _small(heap, tokens) else "")
         heappush(heap, item) if len(heap) < LARGEST else heappushpop(heap, item)
         step()
-    weight.largest = [(tokens, -index, role, text) for tokens, index, role, text in sorted(heap, reverse=True)]
+    weight.largest = [(tokens, -index, whose, text) for tokens, index, whose, text in sorted(heap, reverse=True)]
     return weight
+
+
+def _whose(view: View, names: dict[str, str]) -> str:
+    """Whose words a message is, whatever its role: of a tool's, which tool's."""
+    if view.answers and not view.text:
+        return f"results of {names.get(view.answers[0].call_id, 'an unknown tool')}"
+    if view.role in {"system", "assistant"}:
+        return view.role
+    return {"person": "user", "tool": "results of an unknown tool"}.get(view.origin, view.origin)
 
 
 def _small(heap: list[tuple[int, int, str, str]], tokens: int) -> bool:
@@ -85,7 +96,9 @@ def _add(weight: Weight, name: str, tokens: int) -> None:
         weight.total += tokens
 
 
-def _weigh_message(weight: Weight, view: View, message: Any, meter: Meter, names: dict[str, str]) -> None:
+def _weigh_message(
+    weight: Weight, view: View, message: Any, meter: Meter, names: dict[str, str], *, whose: str
+) -> None:
     """Each piece of the message to its own share; what stands around the message counts with its text."""
     bare = View(view.role, view.origin)
     empty = meter.message(bare)
@@ -102,11 +115,10 @@ def _weigh_message(weight: Weight, view: View, message: Any, meter: Meter, names
     rest = replace(view, answers=(), media=(), reasoning=(), attached=())
     tokens = meter.message(rest, message)
     if view.answers and not view.text and not view.opaque:
-        last = f"results of {names.get(view.answers[0].call_id, 'an unknown tool')}"
-        weight.shares[last].tokens += tokens
+        weight.shares[whose].tokens += tokens
         weight.total += tokens
     else:
-        _add(weight, {"tool": "user"}.get(view.role, view.role), tokens)
+        _add(weight, whose, tokens)
 
 
 @dataclass(frozen=True, slots=True)

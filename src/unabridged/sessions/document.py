@@ -57,7 +57,10 @@ def load_conversation_line(
         if found is not None and which is not None:
             break
     if several:
-        raise SessionFileError(f"{path} holds more than one conversation: choose one by its index (0, 1, ...) or id")
+        raise SessionFileError(
+            f"{path} holds more than one conversation: choose one by its index from 0, or by its "
+            "id: --which 0 on the command line, which=0 in Python"
+        )
     if found is None:
         raise SessionFileError(f"{path} has no conversation {which!r}: it holds {count}, counted from 0")
     document = Document(stamp, found.start, found.start + len(found.raw), None)
