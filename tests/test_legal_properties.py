@@ -166,6 +166,18 @@ def test_what_the_builders_make_is_legal_and_comes_back_as_it_is(format_: str, t
     assert check_views(views, format_) == []
 
 
+@given(turns=TURNS, ids=st.lists(st.sampled_from(["", "x", "y"]), min_size=1))
+@settings(max_examples=100, deadline=None)
+def test_repair_never_takes_a_call_or_an_output_that_pair_by_call_id(turns: list[Turn], ids: list[str]) -> None:
+    """Whatever ids the items share: by those nothing is paired."""
+    dumped = [item if isinstance(item, dict) else item.model_dump() for item in responses(turns)]
+    named = [{**item, "id": ids[i % len(ids)]} if ids[i % len(ids)] else item for i, item in enumerate(dumped)]
+    mended = repair(named, format="openai-responses").messages
+    assert check(mended, format="openai-responses") == []
+    bare = [{key: value for key, value in item.items() if key != "id"} for item in mended if "call_id" in item]
+    assert bare == [{k: value for k, value in item.items() if k != "id"} for item in dumped if "call_id" in item]
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("format_", BUILDERS)
 @given(turns=TURNS, damage=DAMAGE, bound=st.booleans())

@@ -42,6 +42,10 @@ def screen(id_: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+SHOT = {
+    "type": "computer_call_output", "call_id": "a",
+    "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw0KGgo="},
+}  # fmt: skip
 SDK_CALL = ResponseFunctionToolCall(type="function_call", id="fc_1", call_id="a", name="read", arguments="{}")
 SDK_THINKING = ResponseReasoningItem(type="reasoning", id="rs_9", summary=[])
 SDK_DONE = ResponseOutputMessage.model_validate({
@@ -75,6 +79,16 @@ ILLEGAL = [
         [("duplicate-call", 3), ("duplicate-answer", 4)],
     ),
     Case("an item twice", [USER, DONE, USER, DONE], [("duplicate-item", 3)]),
+    Case(
+        "one id for several calls and their outputs",
+        [USER, call("a", id="fc"), call("b", id="fc"), {**output("a"), "id": "fc"}, {**output("b"), "id": "fc"}, DONE],
+        [("duplicate-item", 2), ("duplicate-item", 3), ("duplicate-item", 4)],
+    ),
+    Case(
+        "one id for two screens",
+        [USER, screen("a"), SHOT, screen("b"), {**SHOT, "call_id": "b"}],
+        [("duplicate-item", 3)],
+    ),
     Case(
         "a reasoning item twice",
         [USER, thinking(), DONE, USER, thinking(), SDK_DONE],

@@ -103,8 +103,7 @@ def _cleaned(given: Conversation, target: str) -> list[Message]:
     if given.format != target:
         return _spoken(messages, given, target)
     if target == "openai-responses":
-        again = {finding.index for finding in openai_responses.duplicate_items(replace(given, provider=target))}
-        return [message for index, message in enumerate(messages) if index not in again]
+        return openai_responses.told_apart(replace(given, provider=target))
     if target == "openai-chat":
         clean = [openai_chat.cleaned(message) for message in messages]
     elif target != "anthropic":  # an adapter's own format

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
-from unabridged.formats.base import Message, get
+from unabridged.formats.attached import content_of
+from unabridged.formats.base import Message, get, plain
 from unabridged.legal.conversation import Conversation, Finding, Rule, Seen, grouped
 from unabridged.legal.pairing import duplicate_calls, empty_conversation, missing_ids
 from unabridged.messages import View
+
+_NEED_ID = frozenset({
+    "reasoning", "file_search_call", "web_search_call", "code_interpreter_call", "image_generation_call",
+    "computer_call", "local_shell_call", "mcp_call", "mcp_list_tools", "mcp_approval_request", "item_reference",
+    "program", "program_output",
+})  # fmt: skip
+"""Items that are not taken without an `id`."""
 
 
 def calls_without_output(conversation: Conversation) -> Iterator[Finding]:
@@ -59,8 +68,35 @@ def duplicate_items(conversation: Conversation) -> Iterator[Finding]:
             continue  # its `id` is the call's
         if seen.again(get(item, "id") or ""):
             yield Finding(
-                "duplicate-item", index, f"item {index} repeats the id {get(item, 'id')!r}: keep the first of them"
+                "duplicate-item",
+                index,
+                f"item {index} repeats the id {get(item, 'id')!r}: leave the id out, or the item if it is the same one",
             )
+
+
+def told_apart(conversation: Conversation) -> list[Message]:
+    """The items with no `id` twice: the same item again is left out, any other one loses its id, or gets a new one.
+
+    Calls and outputs are paired by `call_id`: none goes for its `id`.
+    """
+    again = {finding.index for finding in duplicate_items(conversation)}
+    taken = {get(item, "id") for _, item in conversation.wire()}
+    first: dict[str, Message] = {}
+    kept: list[Message] = []
+    for index, item in conversation.wire():
+        if index not in again:
+            first.setdefault(get(item, "id") or "", item)
+            kept.append(item)
+            continue
+        view, id_ = conversation.views[index], get(item, "id")
+        if not view.calls and not view.answers and content_of([item]) == content_of([first[id_]]):
+            continue
+        bare = {key: value for key, value in plain(item).items() if key != "id"}
+        if get(item, "type") in _NEED_ID:
+            bare["id"] = next(new for n in count(2) if (new := f"{id_}_{n}") not in taken)
+            taken.add(bare["id"])
+        kept.append(bare)
+    return kept
 
 
 def lone_reasoning(conversation: Conversation) -> Iterator[Finding]:
