@@ -47,7 +47,7 @@ from unabridged.plan import Plan, Situation, make_plan
 from unabridged.records import meaning
 from unabridged.rewrite import is_ours, rewrite, shortening_note, summary_text
 from unabridged.settings import Limits, Settings
-from unabridged.shorten import shorten
+from unabridged.shorten import cut_down, shorten
 from unabridged.state import Provider
 from unabridged.summarise.writers import Writers
 from unabridged.summarise.writing import Written, by_rule, pinned
@@ -208,6 +208,7 @@ class Flow:
         joint = self._size(job.format, text("assistant", labels(language)["acknowledgment"]))
         header = text("user", summary_text("0" * 12, self._front(language), 9_999, 99_999, language))
         stay = [i for i, m in enumerate(job.messages) if pin and job.views[i].origin != "summary" and pin(m)]
+        piece = self.meter.text(shortening_note("0" * 12)) + 30
         return Situation(
             views=job.views,
             sizes=job.sizes,
@@ -217,9 +218,11 @@ class Flow:
             limits=self.limits,
             frame=self._size(job.format, header) + joint,
             joint=joint,
-            piece=self.meter.text(shortening_note("0" * 12)) + 30,
+            piece=piece,
             pinned=frozenset(stay),
             open_requests=waiting(job.views, job.sizes, self.hard * 3 // 4, joint),
+            scale=factor * (1 + self.meter.error),
+            least=lambda i: self._least(job, i, piece),
             talk=mere_talk(self.archive, job),
         )
 
@@ -305,6 +308,18 @@ class Flow:
         job.sizes = [known[id(m)][1] if id(m) in known else self.meter.message(read[id(m)], m) for m in messages]
         views = [known[id(m)][0] if id(m) in known else read[id(m)] for m in messages]
         job.messages, job.views = messages, self.read(messages, job.format, views, job.learned)
+
+    def _least(self, job: Job, index: int, piece: int) -> int:
+        """What the message takes with every piece of it that can be cut down to so many tokens."""
+        cut = cut_down(
+            job.messages[index],
+            piece,
+            signed=clear.beside_signed(job.views, index),
+            format_=job.format,
+            count=self.meter.text,
+            note=shortening_note("0" * 12),
+        )
+        return self._size(job.format, cut)
 
     def _size(self, format_: Format, message: Message) -> int:
         return self.meter.message(format_.read(message), message)

@@ -147,18 +147,20 @@ def data_of(made: Made, receipt: Receipt, prior: Record | None, *, early: bool) 
 def waiting(views: Sequence[View], sizes: Sequence[int], room: int, joint: int = 0) -> frozenset[int]:
     """The open requests that stay as their own messages: the newest, then all that say something, while there is room.
 
-    The ledger carries the others verbatim. One said in the same message as a tool's answer keeps its round. `joint` is
-    what keeps each apart from the one before it, in tokens.
+    The ledger carries the others verbatim. One said in the same message as a tool's answer keeps its round, if that has
+    room. `joint` is what keeps each apart from the one before it, in tokens.
     """
     found: set[int] = set()
-    opened = open_indices(views)[::-1]
+    opened, safe = open_indices(views)[::-1], safe_indices(views)
     for i in (*opened[:1], *opened[1:][-1:], *opened[1:-1]):  # what began it counts more than what came between
         if found and kind_of(own_words(views[i].text)) in {"resume", "ack"}:
             continue
-        room -= sizes[i] + joint
-        if not found or room >= 0:
-            found.add(i)
-    return frozenset(whole_rounds(safe_indices(views), found))
+        round_ = whole_rounds(safe, [i])
+        taken = sum(sizes[at] for at in round_ - found) + joint
+        if taken <= room or (not found and round_ == {i}):  # a message of its own can be shortened
+            found |= round_
+            room -= taken
+    return frozenset(found)
 
 
 def closing_answer(views: Sequence[View], shown: Sequence[int]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from unabridged.cut import Cut, joints, plan_cut, safe_indices, staying
@@ -61,6 +61,10 @@ class Situation:
     """What each piece of a shortened message keeps at least: some head, some tail, and the note."""
     pinned: frozenset[int] = frozenset()
     open_requests: frozenset[int] = frozenset()
+    scale: float = 1.0
+    """The provider's tokens in one of the meter's, with what the meter may be off by."""
+    least: Callable[[int], int] | None = None
+    """How small a message can be made; None to judge by what is in it."""
     talk: bool = False
     """Whether people only talk: then what they said is what there is to keep."""
 
@@ -95,14 +99,19 @@ class Situation:
 
     def wont_fit(self, floor: int) -> WontFit:
         """The error that says so, in the provider's tokens with the possible error of the meter in them."""
-        scale = self.limits.budget / max(1, self.hard)
         overhead = self.overhead + self.size(self.fixed())
         return WontFit(
-            overhead=math.ceil(overhead * scale),
-            floor=max(self.limits.budget + 1, math.ceil(floor * scale)),
+            overhead=math.ceil(overhead * self.scale),
+            floor=max(self.limits.budget + 1, math.ceil(floor * self.scale)),
             budget=self.limits.budget,
             window=self.limits.window,
         )
+
+    def smallest(self, index: int) -> int:
+        """What the message takes at least, with all in it cut down that can be."""
+        if self.least is not None:
+            return min(self.sizes[index], self.least(index))
+        return min(self.sizes[index], self.piece * _pieces(self.views[index]))
 
     def fixed(self) -> set[int]:
         """The messages that can't go and can't be shortened."""
@@ -160,7 +169,19 @@ def _summary_plan(now: Situation, cut: Cut) -> Plan:
 
 
 def _squeeze(now: Situation) -> Plan:
-    """The smallest tail, the smallest summary, and what is still too large shortened; requests last of all."""
+    """The smallest tail, the smallest summary, and what is still too large shortened; requests last of all.
+
+    Where even that is too much, no request stays as a message of its own: the summary has what it can of their words.
+    """
+    try:
+        return _squeezed(now)
+    except WontFit:
+        if not now.open_requests:
+            raise
+        return _squeezed(replace(now, open_requests=frozenset()))
+
+
+def _squeezed(now: Situation) -> Plan:
     cut = plan_cut(now.views, now.sizes, keep_tokens=0, pinned=now.pinned, open_requests=now.open_requests)
     plan = _summary_plan(now, cut) if cut else Plan()
     fixed = now.fixed()
@@ -168,7 +189,7 @@ def _squeeze(now: Situation) -> Plan:
     requests, others = movable & now.open_requests, movable - now.open_requests
     smallest = SMALLEST_SUMMARY if cut else 0
     room = now.hard - now.overhead - now.size(fixed) - (now.frame if cut else 0) - now.joints(plan.gone, plan.place)
-    least = {i: min(now.sizes[i], now.piece * _pieces(now.views[i])) for i in movable}
+    least = {i: now.smallest(i) for i in movable}
     missing = smallest + sum(least.values()) - room
     if missing > 0:
         raise now.wont_fit(now.hard + missing)

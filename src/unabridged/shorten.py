@@ -51,14 +51,21 @@ def shorten(
     if drop_media:
         rest = count(note) * len(view.media)
     cap = level(list(sizes.values()), max(0, tokens - rest))
+    return cut_down(message, cap, signed=signed, format_=format_, count=count, note=note, media=drop_media)
+
+
+def cut_down(
+    message: Message, cap: int, *, signed: bool, format_: Format, count: Count, note: str, media: bool = True
+) -> Message:
+    """The message with every piece cut down to at most about `cap` tokens; with `media`, those become notes."""
 
     def cut(slot: Slot, text: str) -> str:
         if slot.kind == "media":
-            return note.format(tokens="an unknown number of") if drop_media else text
-        if sizes[slot, text] <= cap or (slot.kind in {"call", "attached"} and signed):
+            return note.format(tokens="an unknown number of") if media else text
+        if slot.kind in {"call", "attached"} and signed:
             return text
         if slot.kind == "call":
-            return _shorten_arguments(text, cap, count, note)
+            return _shorten_arguments(text, cap, count, note) if count(text) > cap else text
         return head_and_tail(text, cap, count, note)
 
     return format_.edit(message, cut)
