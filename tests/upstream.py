@@ -11,19 +11,22 @@ from typing import Any
 
 
 class Upstream:
-    """What was asked, and what to answer: `(status, body)` pairs, the last again and again; None hangs."""
+    """What was asked, and what to answer: `(status, body)` pairs, the last again and again; None hangs.
+
+    A body that is a list is streamed, event by event.
+    """
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
         self.paths: list[str] = []
-        self.answers: list[tuple[int, dict[str, Any]] | None] = []
+        self.answers: list[tuple[int, Any] | None] = []
         self.url = ""
         self.over = threading.Event()
         self.cached: list[float] = []
         """For each request, the share of its prompt that the longest earlier request began with."""
         self._prompts: list[str] = []
 
-    def take(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+    def take(self, path: str, body: dict[str, Any]) -> tuple[int, Any] | None:
         prompt = _prompt(body)
         known = max((_common(prompt, old) for old in self._prompts), default=0)
         self.cached.append(known / len(prompt))
@@ -43,6 +46,12 @@ def _common(one: str, other: str) -> int:
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
+def _events(events: list[dict[str, Any]]) -> str:
+    named = (f"event: {event['type']}\n" if "type" in event else "" for event in events)
+    said = "".join(f"{name}data: {json.dumps(event)}\n\n" for name, event in zip(named, events, strict=True))
+    return f"{said}data: [DONE]\n\n" if "type" not in events[0] else said
+
+
 @contextmanager
 def serving() -> Iterator[Upstream]:
     """The upstream, listening."""
@@ -59,9 +68,10 @@ def serving() -> Iterator[Upstream]:
                 self.close_connection = True
                 return
             status, content = answer
-            data = json.dumps(content).encode()
+            streamed = isinstance(content, list)
+            data = _events(content).encode() if streamed else json.dumps(content).encode()
             self.send_response(status)
-            self.send_header("content-type", "application/json")
+            self.send_header("content-type", "text/event-stream" if streamed else "application/json")
             self.send_header("content-length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)

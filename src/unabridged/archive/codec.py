@@ -6,11 +6,13 @@ JSON can't say is a tagged object, `{"$unabridged": kind, …}`:
     str         text with lone surrogates, escaped        bytes, bytearray        base64
     int         beyond 1,024 bits, in hexadecimal         tuple, set, frozenset   their items
     float       nan and the infinities, by their bits     dict                    pairs: other keys, or our own tag
-    datetime    …, date, time, timedelta, Decimal, UUID   object, enum            an SDK's class and its fields
+    datetime    …, date, time, timedelta, Decimal, UUID   object, enum            a class and its fields
+    like        a class that builds on a plain one        data                    anything else that can be dumped
 
-A body is data, and may come from anyone: a class is looked up only in the modules of `ALLOWED`, and only a pydantic
-model, a dataclass or an enum is ever made, its fields set without running its code. Anything else is refused when it is
-written, with the place it stands at.
+A body is data, and may come from anyone: a class is looked for only in the modules allowed and among those that this
+process wrote itself (`classes`), and only a model, a dataclass or an enum is ever made, its fields set without running
+its code. What can't be made comes back as plain data, and the log says so once. Only what is no data at all (a
+function, a lock, a circle) is refused when it is written, with the place it stands at.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def encode(message: Any) -> bytes:
     from unabridged.archive import tagged  # noqa: PLC0415 - only the rare message needs it
 
     try:
-        return _ENCODER.encode(tagged.pack(message, "message", 0)).encode()
+        return _ENCODER.encode(tagged.pack(message, "message")).encode()
     except RecursionError as error:
         raise ArchiveError(
             "can't archive message: nested too deep for this stack. Pass the deep part as JSON text."
@@ -69,13 +71,13 @@ def digest(body: bytes) -> str:
 
 
 def allow(prefix: str) -> None:
-    """Let objects of classes under this module (`"my_app.messages"`) be archived and restored.
+    """Let objects of classes under this module (`"my_app.messages"`) be restored in a process that did not write them.
 
-    Call it in the program that writes and in the one that reads: an archive itself can never widen the list.
+    The module is imported when an archive names a class of it: an archive itself can never widen the list.
     """
-    from unabridged.archive import tagged  # noqa: PLC0415 - only the rare message needs it
+    from unabridged.archive import classes  # noqa: PLC0415 - only the rare message needs it
 
-    tagged.ALLOWED.add(prefix.rstrip("."))
+    classes.ALLOWED.add(prefix.rstrip("."))
 
 
 def _is_plain(value: Any, depth: int) -> bool:

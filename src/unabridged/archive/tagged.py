@@ -1,64 +1,66 @@
-"""What plain JSON can't say of a message: packed into tagged objects, restored only from the modules allowed."""
+"""What plain JSON can't say of a message: packed into tagged objects, and made from them again.
+
+An object is made without running any of its class's code: no constructor, no validator, no `__setstate__`. Which
+classes that may be is for `classes` to say; an object of any other comes back as what it held.
+"""
 
 from __future__ import annotations
 
-import base64
+import copy
 import dataclasses
 import enum
-import importlib
 import json
+import os
 import struct
 import sys
-from collections.abc import Callable, Mapping
-from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from math import isfinite
-from typing import Any, Final, cast
+from typing import Any, Final
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
+from unabridged.archive import leaves
+from unabridged.archive.classes import find, name_of, tell
 from unabridged.archive.codec import DEEPEST, TAG
 from unabridged.errors import ArchiveError
 
-ALLOWED: Final[set[str]] = {
-    "openai.types",
-    "anthropic.types",
-    "langchain_core.messages",
-    "pydantic_ai.messages",
-    "pydantic_ai.usage",
-}
-"""The modules, with all below them, whose classes may be restored. `codec.allow` adds to it."""
+Above = tuple[int, ...]
+"""The ids of all that a value stands in: how deep it is, and whether it stands within itself."""
 
-_BIG: Final = 1 << 1024
-_MODEL_STATE: Final = ("__pydantic_extra__", "__pydantic_private__", "__pydantic_fields_set__")
+_NOTHING: Final = object()
 
 
-def pack(value: Any, place: str, depth: int) -> Any:
+class TooDeepError(ArchiveError):
+    """Nested deeper than can be read back."""
+
+
+def pack(value: Any, place: str, above: Above = ()) -> Any:
     """The value in plain JSON types, tagged where JSON can't say it; `place` is what an error names."""
-    if depth > DEEPEST:
-        raise ArchiveError(
-            f"can't archive {place[:80]}…: nested deeper than {DEEPEST} levels (or within itself). "
-            "Pass the deep part as JSON text."
-        )
     kind = type(value)
     if value is None or kind is bool:
         return value
-    packer = _PACKERS.get(kind)
-    if packer is not None:
-        return packer(value, place, depth)
-    if isinstance(value, enum.Enum):
-        return {TAG: "enum", "class": _class_name(kind, place), "name": value.name}
+    leaf = leaves.PACKERS.get(kind)
+    if leaf is not None:
+        return leaf(value)
+    if len(above) >= DEEPEST:
+        raise TooDeepError(
+            f"can't archive {place[:80]}…: nested deeper than {DEEPEST} levels. Pass the deep part as JSON text."
+        )
+    if id(value) in above:
+        raise ArchiveError(f"can't archive {place[:80]}: it stands within itself. Take the circle out of the message.")
+    return (_PACKERS.get(kind) or _object_packer(kind))(value, place, (*above, id(value)))
+
+
+def _object_packer(kind: type) -> Callable[[Any, str, Above], Any]:
+    if issubclass(kind, enum.Enum):
+        return _pack_enum
     if _is_model(kind):
-        return _pack_model(value, place, depth)
-    if dataclasses.is_dataclass(kind):
-        fields = [field.name for field in dataclasses.fields(kind) if hasattr(value, field.name)]
-        state = {name: pack(getattr(value, name), f"{place}.{name}", depth + 1) for name in fields}
-        return {TAG: "object", "class": _class_name(kind, place), "fields": state}
-    raise ArchiveError(
-        f"can't archive {place} exactly: it is a {_spelled(kind)}. Pass plain JSON types or the SDK's own objects, "
-        f"or name its module with unabridged.archive.codec.allow({kind.__module__!r}) if it is a pydantic model, "
-        "a dataclass or an enum."
-    )
+        return _pack_model
+    if _field_names(kind) is not None:
+        return _pack_fields
+    return _pack_like if issubclass(kind, tuple(_BASES)) else _pack_data
 
 
 def unpack(value: Any) -> Any:
@@ -81,90 +83,50 @@ def unpack(value: Any) -> Any:
         raise ArchiveError(f"a stored {kind} can't be read: {error!r}. Run `verify`.") from error
 
 
-def _items(value: Any, place: str, depth: int) -> list[Any]:
-    return [pack(item, f"{place}[{index}]", depth + 1) for index, item in enumerate(value)]
+def _items(value: Any, place: str, above: Above) -> list[Any]:
+    return [pack(item, f"{place}[{index}]", above) for index, item in enumerate(value)]
 
 
-def _pack_str(value: str, _place: str, _depth: int) -> Any:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        # JSON's own \ud83d escapes would melt two lone surrogates that meet into one character.
-        return {TAG: "str", "escaped": value.encode("unicode_escape").decode("ascii")}
-    return value
-
-
-def _pack_int(value: int, _place: str, _depth: int) -> Any:
-    # Decimal digits beyond a limit the interpreter sets are refused; hexadecimal is not.
-    return value if -_BIG < value < _BIG else {TAG: "int", "hex": hex(value)}
-
-
-def _pack_float(value: float, _place: str, _depth: int) -> Any:
-    return value if isfinite(value) else {TAG: "float", "bits": struct.pack(">d", value).hex()}
-
-
-def _pack_dict(value: dict[Any, Any], place: str, depth: int) -> Any:
-    simple = all(type(key) is str and key != TAG and _pack_str(key, place, depth) is key for key in value)
+def _pack_dict(value: dict[Any, Any], place: str, above: Above) -> Any:
+    simple = all(type(key) is str and key != TAG and leaves.pack_str(key) is key for key in value)
     if simple:
-        return {key: pack(item, f"{place}[{key!r}]", depth + 1) for key, item in value.items()}
+        return {key: pack(item, f"{place}[{key!r}]", above) for key, item in value.items()}
     pairs = [
-        [pack(key, f"a key of {place}", depth + 1), pack(item, f"{place}[{key!r}]", depth + 1)]
-        for key, item in value.items()
+        [pack(key, f"a key of {place}", above), pack(item, f"{place}[{key!r}]", above)] for key, item in value.items()
     ]
     return {TAG: "dict", "pairs": pairs}
 
 
-def _pack_list(value: list[Any], place: str, depth: int) -> Any:
-    return _items(value, place, depth)
+def _unpack_dict(value: Mapping[str, Any]) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for key, item in value["pairs"]:
+        plain = unpack(key)
+        # An object that came back as data is no key any more: its text is.
+        found[plain if _is_hashable(plain) else repr(plain)] = unpack(item)
+    return found
 
 
-def _pack_set(value: set[Any] | frozenset[Any], place: str, depth: int) -> Any:
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _as_set(kind: type[set[Any] | frozenset[Any]], packed: list[Any]) -> Any:
+    items = [unpack(item) for item in packed]
+    return kind(items) if all(map(_is_hashable, items)) else items
+
+
+def _pack_set(value: set[Any] | frozenset[Any], place: str, above: Above) -> Any:
     # Sorted by what is written, so that equal sets are equal bytes.
-    items = sorted((pack(item, f"an item of {place}", depth + 1) for item in value), key=json.dumps)
+    items = sorted((pack(item, f"an item of {place}", above) for item in value), key=json.dumps)
     return {TAG: type(value).__name__, "items": items}
 
 
-def _pack_tuple(value: tuple[Any, ...], place: str, depth: int) -> Any:
-    return {TAG: "tuple", "items": _items(value, place, depth)}
-
-
-def _pack_bytes(value: bytes | bytearray, _place: str, _depth: int) -> Any:
-    return {TAG: type(value).__name__, "base64": base64.b64encode(value).decode("ascii")}
-
-
-def _pack_clock(value: datetime | time, place: str, depth: int) -> Any:
-    bare = value.replace(tzinfo=None, fold=0).isoformat()
-    zone = None if value.tzinfo is None else _pack_zone(value.tzinfo, place, depth)
-    return {TAG: type(value).__name__, "iso": bare, "zone": zone, "fold": value.fold}
-
-
-def _pack_zone(zone: tzinfo, place: str, depth: int) -> Any:
-    if type(zone) is timezone:
-        offset = zone.utcoffset(None)
-        # The constructor's arguments, as pickle reads them: a name is there only when one was given.
-        name = zone.__getinitargs__()[1:]  # type: ignore[attr-defined]
-        return {"fixed": pack(offset, place, depth), "name": list(name)}
-    if type(zone) is ZoneInfo and zone.key:
-        return {"key": zone.key}
-    if type(zone).__module__.startswith("pydantic_core"):
-        offset = cast("timedelta", zone.utcoffset(None))
-        return {"pydantic": int(offset.total_seconds())}
-    raise ArchiveError(
-        f"can't archive {place} exactly: its time zone is a {_spelled(type(zone))}. "
-        "Use datetime.timezone, zoneinfo.ZoneInfo or an ISO text."
-    )
-
-
-def _unpack_zone(zone: Any) -> tzinfo | None:
-    if zone is None:
-        return None
-    if "fixed" in zone:
-        return timezone(unpack(zone["fixed"]), *zone["name"])
-    if "key" in zone:
-        return ZoneInfo(zone["key"])
-    from pydantic_core import TzInfo  # noqa: PLC0415 - only for what a pydantic model parsed
-
-    return cast("tzinfo", TzInfo(zone["pydantic"]))
+def _pack_tuple(value: tuple[Any, ...], place: str, above: Above) -> Any:
+    return {TAG: "tuple", "items": _items(value, place, above)}
 
 
 def _is_model(kind: type) -> bool:
@@ -173,154 +135,232 @@ def _is_model(kind: type) -> bool:
     return pydantic is not None and issubclass(kind, pydantic.BaseModel)
 
 
-def _pack_model(value: Any, place: str, depth: int) -> Any:
-    """A model by its own state, as pydantic pickles it: no field is dumped, coerced or left out."""
-    packed: dict[str, Any] = {TAG: "object", "class": _class_name(type(value), place)}
-    packed["fields"] = {key: pack(item, f"{place}.{key}", depth + 1) for key, item in value.__dict__.items()}
-    for name, key in zip(_MODEL_STATE, ("extra", "private", "set"), strict=True):
-        packed[key] = pack(getattr(value, name, None), f"{place}.{name}", depth + 1)
+def _pack_model(value: Any, place: str, above: Above) -> Any:
+    """A model by its own state, as pydantic pickles it: no field is dumped, coerced or left out.
+
+    Private and computed attributes that are no data (a client, a lock) are left out, as a dump leaves them out.
+    """
+    kind = type(value)
+    packed: dict[str, Any] = {TAG: "object", "class": name_of(kind)}
+    fields = kind.__pydantic_fields__
+    stated = {key: item for key, item in value.__dict__.items() if key in fields and not fields[key].exclude}
+    packed["fields"] = {key: pack(item, f"{place}.{key}", above) for key, item in stated.items()}
+    packed["fields"] |= _what_is_data({key: item for key, item in value.__dict__.items() if key not in stated}, above)
+    private = getattr(value, "__pydantic_private__", None)
+    packed["extra"] = pack(getattr(value, "__pydantic_extra__", None), f"{place}.__pydantic_extra__", above)
+    packed["private"] = None if private is None else _what_is_data(private, above)
+    packed["set"] = pack(getattr(value, "__pydantic_fields_set__", None), f"{place}.model_fields_set", above)
     return packed
 
 
+def _what_is_data(values: Mapping[str, Any], above: Above) -> dict[str, Any]:
+    """Those of the attributes that can be packed, packed."""
+    packed: dict[str, Any] = {}
+    for key, item in values.items():
+        try:
+            packed[key] = pack(item, key, above)
+        except TooDeepError:
+            raise
+        except ArchiveError:
+            continue
+    return packed
+
+
+def _pack_fields(value: Any, place: str, above: Above) -> Any:
+    """An object of a dataclass or of attrs, by its fields."""
+    names = _field_names(type(value)) or ()
+    state = {name: pack(getattr(value, name), f"{place}.{name}", above) for name in names if hasattr(value, name)}
+    return {TAG: "object", "class": name_of(type(value)), "fields": state}
+
+
+def _field_names(kind: type) -> list[str] | None:
+    """The fields of a dataclass or a class of attrs; None for any other class."""
+    if dataclasses.is_dataclass(kind):
+        return [field.name for field in dataclasses.fields(kind)]
+    attributes = getattr(kind, "__attrs_attrs__", None)
+    return None if attributes is None else [attribute.name for attribute in attributes]
+
+
 def _unpack_object(value: Mapping[str, Any]) -> Any:
-    kind = _class(value["class"])
     fields = {key: unpack(item) for key, item in value["fields"].items()}
-    made: Any = object.__new__(kind)
-    if _is_model(kind):
-        object.__setattr__(made, "__dict__", fields)
-        for name, key in zip(_MODEL_STATE, ("extra", "private", "set"), strict=True):
-            object.__setattr__(made, name, unpack(value[key]))
+    state = [unpack(value.get(key)) for key in ("extra", "private", "set")]
+    kind = find(value["class"])
+    made = _NOTHING if kind is None else _made(kind, fields, state)
+    if made is not _NOTHING:
         return made
-    if not dataclasses.is_dataclass(kind):
-        raise ArchiveError(f"a stored message names {_spelled(kind)}, which is neither a model nor a dataclass.")
-    known = {field.name for field in dataclasses.fields(kind)}
+    if kind is not None:
+        tell(value["class"], "plain data")  # the installed version has other fields, or is no class of data
+    return fields | state[0] if isinstance(state[0], dict) else fields
+
+
+def _made(kind: type, fields: dict[str, Any], state: list[Any]) -> Any:
+    """An object of the class with these fields, none of its code run; nothing where it is no class of data."""
+    if hasattr(kind, "__del__"):  # code that would run all the same, once the object goes
+        return _NOTHING
+    if _is_model(kind):
+        return _made_model(kind, fields, state)
+    known = _field_names(kind)
+    if known is None or not fields.keys() <= set(known):
+        return _NOTHING
+    made: Any = object.__new__(kind)
     for key, item in fields.items():
-        if key not in known:
-            raise ArchiveError(f"{_spelled(kind)} has no field {key!r} in the installed version. Install the former.")
         object.__setattr__(made, key, item)
     return made
 
 
+def _made_model(kind: Any, fields: dict[str, Any], state: list[Any]) -> Any:
+    extra, private, given = state
+    if not all(part is None or isinstance(part, dict) for part in (extra, private)) or not isinstance(given, set):
+        return _NOTHING
+    for name, field in kind.__pydantic_fields__.items():
+        # A field that is newer than what is stored: its default, where that is a value.
+        if name not in fields and not field.is_required() and field.default_factory is None and name not in given:
+            fields[name] = copy.copy(field.default)
+    made: Any = object.__new__(kind)
+    object.__setattr__(made, "__dict__", fields)
+    object.__setattr__(made, "__pydantic_extra__", extra)
+    object.__setattr__(made, "__pydantic_private__", private)
+    object.__setattr__(made, "__pydantic_fields_set__", given)
+    return made
+
+
+def _pack_enum(value: enum.Enum, _place: str, above: Above) -> Any:
+    packed = {TAG: "enum", "class": name_of(type(value)), "name": value.name}
+    return packed | _what_is_data({"value": value.value}, above)
+
+
 def _unpack_enum(value: Mapping[str, Any]) -> Any:
-    kind = _class(value["class"])
-    if not issubclass(kind, enum.Enum):
-        raise ArchiveError(f"a stored message names {_spelled(kind)} as an enum, which it is not.")
-    return kind[value["name"]]
+    kind = find(value["class"])
+    plain = unpack(value["value"]) if "value" in value else value["name"]
+    if kind is None or not issubclass(kind, enum.Enum):
+        return plain
+    if value["name"] in kind.__members__:
+        return kind.__members__[value["name"]]
+    if issubclass(kind, enum.Flag) and isinstance(plain, int):
+        return kind(plain)  # several at once
+    tell(value["class"], "plain data")
+    return plain
 
 
-def _class_name(kind: type, place: str) -> Any:
-    """The class by module and name, or for a generic model by its origin and arguments, if it can be restored."""
-    generic = getattr(kind, "__pydantic_generic_metadata__", None) or {}
-    if generic.get("origin") is not None:
-        arguments = [_argument_name(argument, place) for argument in generic["args"]]
-        named: Any = [_class_name(generic["origin"], place), arguments]
+def _pack_like(value: Any, place: str, above: Above) -> Any:
+    """A value of a class that builds on a plain one: as that, with its class and what it has beside."""
+    kind = type(value)
+    plain = next(to_plain(value) for base, to_plain in _BASES.items() if issubclass(kind, base))
+    packed = {TAG: "like", "class": name_of(kind), "value": pack(plain, place, above)}
+    state = getattr(value, "__dict__", None)
+    if state:
+        packed["state"] = _what_is_data(state, above)
+    return packed
+
+
+def _unpack_like(value: Mapping[str, Any]) -> Any:
+    plain = unpack(value["value"])
+    base = type(plain)
+    kind = find(value["class"])
+    if kind is None:
+        return plain
+    if base not in _FILLED or not issubclass(kind, base) or issubclass(kind, defaultdict) or hasattr(kind, "__del__"):
+        tell(value["class"], f"plain {base.__name__}")
+        return plain
+    fill = _FILLED[base]
+    if fill is None:
+        made: Any = base.__new__(kind, plain)
     else:
-        named = f"{kind.__module__}:{kind.__qualname__}"
-    try:
-        found = _class(named)
-    except ArchiveError as error:
-        raise ArchiveError(f"can't archive {place} exactly: {error}") from error
-    if found is not kind:
+        made = base.__new__(kind)
+        fill(made, plain)
+    if "state" in value:
+        made.__dict__.update({key: unpack(item) for key, item in value["state"].items()})
+    return made
+
+
+def _fill_dict(made: Any, plain: dict[Any, Any]) -> None:
+    put = OrderedDict.__setitem__ if isinstance(made, OrderedDict) else dict.__setitem__
+    for key, item in plain.items():
+        put(made, key, item)
+
+
+def _pack_data(value: Any, place: str, above: Above) -> Any:
+    """Whatever else can be dumped, as its dump: it comes back as that, and the log says so."""
+    dumped = _dumped(value)
+    kind = type(value)
+    if dumped is _NOTHING:
         raise ArchiveError(
-            f"can't archive {place} exactly: {_spelled(kind)} is not the class its module has under that name."
+            f"can't archive {place}: it is a {kind.__module__}.{kind.__qualname__}, which is no data. Pass plain JSON "
+            "types, the SDK's own objects, pydantic models, dataclasses or enums."
         )
-    return named
+    spelled = f"{kind.__module__}:{kind.__qualname__}"
+    return {TAG: "data", "class": spelled, "value": pack(dumped, place, above)}
 
 
-def _argument_name(argument: Any, place: str) -> Any:
-    if argument is None:
-        return None
-    if isinstance(argument, type):
-        return f"builtins:{argument.__name__}" if argument in _PLAIN_CLASSES else _class_name(argument, place)
-    if hasattr(argument, "__name__") and hasattr(argument, "__module__"):  # a type variable
-        return f"{argument.__module__}:{argument.__name__}"
-    raise ArchiveError(f"can't archive {place} exactly: its class is generic over {argument!r}. Dump it to a dict.")
-
-
-def _class(named: Any) -> type:
-    """The class of that name, from an allowed module and nowhere else."""
-    if isinstance(named, list):
-        origin, arguments = named
-        items = tuple(_argument(argument) for argument in arguments)
-        return cast("type", cast("Any", _class(origin))[items[0] if len(items) == 1 else items])
-    found = _named(named)
-    if not isinstance(found, type) or found.__module__ != named.partition(":")[0]:
-        raise ArchiveError(f"{named} is not a class of that module in the installed version.")
-    return found
-
-
-def _argument(named: Any) -> Any:
-    if named is None:
-        return None
-    if isinstance(named, str) and named.startswith("builtins:"):
-        return {kind.__name__: kind for kind in _PLAIN_CLASSES}[named.removeprefix("builtins:")]
-    return _class(named) if isinstance(named, list) else _named(named)
-
-
-def _named(named: str) -> Any:
-    module, _, path = named.partition(":")
-    if not any(module == prefix or module.startswith(prefix + ".") for prefix in ALLOWED):
-        raise ArchiveError(
-            f"{module}.{path} is not in a module that may be restored. Pass plain dicts, "
-            f"or allow it: unabridged.archive.codec.allow({module!r})."
-        )
+def _dumped(value: Any) -> Any:
+    """The value in plain types, as a framework would dump it to JSON; nothing where none could."""
+    core = sys.modules.get("pydantic_core")
     try:
-        found: Any = importlib.import_module(module)
-        for name in path.split("."):
-            found = vars(found)[name]
-    except (ImportError, LookupError, TypeError) as error:
-        raise ArchiveError(f"{module}.{path} is not installed here ({error}). Install what wrote it.") from error
-    return found
+        if isinstance(value, Mapping):
+            return dict(value)
+        if isinstance(value, Sequence | AbstractSet):
+            return list(value)
+        if isinstance(value, os.PathLike):
+            return os.fspath(value)
+        if hasattr(value, "tolist"):  # numpy's, and those of its kin
+            return value.tolist()
+        no_data = core is None or isinstance(value, Iterator | type) or callable(value)
+        return _NOTHING if no_data else core.to_jsonable_python(value)
+    except Exception:  # noqa: BLE001 - the value's own code may run, and raise anything
+        return _NOTHING
 
 
-def _spelled(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
+def _unpack_data(value: Mapping[str, Any]) -> Any:
+    plain = unpack(value["value"])
+    tell(value["class"], f"plain {type(plain).__name__}")
+    return plain
 
 
-def _pack_delta(value: timedelta, _place: str, _depth: int) -> Any:
-    return {TAG: "timedelta", "parts": [value.days, value.seconds, value.microseconds]}
-
-
-_Packer = Callable[[Any, str, int], Any]
-_PACKERS: Final[dict[type, _Packer]] = {
-    str: _pack_str,
-    int: _pack_int,
-    float: _pack_float,
+_PACKERS: Final[dict[type, Callable[[Any, str, Above], Any]]] = {
     dict: _pack_dict,
-    list: _pack_list,
+    list: _items,
     tuple: _pack_tuple,
     set: _pack_set,
     frozenset: _pack_set,
-    bytes: _pack_bytes,
-    bytearray: _pack_bytes,
-    datetime: _pack_clock,
-    time: _pack_clock,
-    timedelta: _pack_delta,
-    date: lambda value, _place, _depth: {TAG: "date", "iso": value.isoformat()},
-    Decimal: lambda value, _place, _depth: {TAG: "Decimal", "text": str(value)},
-    UUID: lambda value, _place, _depth: {TAG: "UUID", "hex": value.hex},
 }
-_PLAIN_CLASSES: Final = (type(None), bool, str, int, float, dict, list)
+_BASES: Final[dict[type, Callable[[Any], Any]]] = {
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+    bytes: lambda value: bytes(memoryview(value)),
+    bytearray: lambda value: bytearray(memoryview(value)),
+    list: lambda value: list(list.__iter__(value)),
+    tuple: lambda value: tuple(tuple.__iter__(value)),
+    set: lambda value: set(set.__iter__(value)),
+    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+    dict: lambda value: dict(value.items() if isinstance(value, OrderedDict) else dict.items(value)),
+    datetime: lambda value: datetime.combine(
+        date(value.year, value.month, value.day),
+        time(value.hour, value.minute, value.second, value.microsecond, fold=value.fold),
+        value.tzinfo,
+    ),
+    date: lambda value: date(value.year, value.month, value.day),
+    timedelta: lambda value: timedelta(value.days, value.seconds, value.microseconds),
+    Decimal: Decimal,
+    UUID: lambda value: UUID(int=value.int),
+}
+"""The plain classes that others build on, and how a value of such a one becomes plain."""
+_FILLED: Final[dict[type, Callable[[Any, Any], None] | None]] = {
+    **dict.fromkeys((str, int, float, bytes, tuple, frozenset)),
+    bytearray: bytearray.extend,
+    list: list.extend,
+    set: set.update,
+    dict: _fill_dict,
+}
+"""Those of them whose heirs are made again, and how one is filled; None for what is whole from the beginning."""
 _UNPACKERS: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
-    "str": lambda value: value["escaped"].encode("ascii").decode("unicode_escape"),
-    "int": lambda value: int(value["hex"], 16),
-    "float": lambda value: struct.unpack(">d", bytes.fromhex(value["bits"]))[0],
-    "dict": lambda value: {unpack(key): unpack(item) for key, item in value["pairs"]},
+    **leaves.UNPACKERS,
+    "dict": _unpack_dict,
     "tuple": lambda value: tuple(unpack(item) for item in value["items"]),
-    "set": lambda value: {unpack(item) for item in value["items"]},
-    "frozenset": lambda value: frozenset(unpack(item) for item in value["items"]),
-    "bytes": lambda value: base64.b64decode(value["base64"]),
-    "bytearray": lambda value: bytearray(base64.b64decode(value["base64"])),
-    "datetime": lambda value: datetime.fromisoformat(value["iso"]).replace(
-        tzinfo=_unpack_zone(value["zone"]), fold=value["fold"]
-    ),
-    "time": lambda value: time.fromisoformat(value["iso"]).replace(
-        tzinfo=_unpack_zone(value["zone"]), fold=value["fold"]
-    ),
-    "timedelta": lambda value: timedelta(*value["parts"]),
-    "date": lambda value: date.fromisoformat(value["iso"]),
-    "Decimal": lambda value: Decimal(value["text"]),
-    "UUID": lambda value: UUID(value["hex"]),
+    "set": lambda value: _as_set(set, value["items"]),
+    "frozenset": lambda value: _as_set(frozenset, value["items"]),
     "object": _unpack_object,
     "enum": _unpack_enum,
+    "like": _unpack_like,
+    "data": _unpack_data,
 }

@@ -106,7 +106,7 @@ def kind_of(holder: Any) -> str | None:
         return kind
     if kind is not None:
         raise Unreadable("type", kind, "a text")
-    if not isinstance(holder, Mapping) and not hasattr(holder, "role") and not hasattr(holder, "type"):
+    if not isinstance(holder, Mapping) and not any(hasattr(holder, name) for name in ("role", "type", "model_dump")):
         raise Unreadable("", holder, "a dict or an SDK's object")
     return None
 
