@@ -9,6 +9,9 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
+from psycopg import sql
+
 from unabridged.archive.directory import DirectoryArchive
 from unabridged.archive.postgres import open_postgres
 from unabridged.archive.protocol import Archive
@@ -26,6 +29,19 @@ def postgres_url() -> str:
 
         server = get_server(tempfile.mkdtemp(prefix="unabridged-pg-"), cleanup_mode="delete")
         return server.get_uri()
+
+
+@functools.cache
+def guarded_role() -> tuple[str, str]:
+    """A role that the server asks for its password, and that password."""
+    name, password = "guarded", f"Pw-{uuid.uuid4().hex}"
+    with psycopg.connect(postgres_url(), autocommit=True) as connection:
+        made = sql.SQL("CREATE ROLE {} LOGIN SUPERUSER PASSWORD {}")
+        connection.execute(made.format(sql.Identifier(name), sql.Literal(password)))
+        rules = Path(str(connection.execute("SHOW hba_file").fetchone()[0]))  # type: ignore[index]
+        rules.write_text(f"local all {name} scram-sha-256\n{rules.read_text()}")
+        connection.execute("SELECT pg_reload_conf()")
+    return name, password
 
 
 def new_schema() -> str:

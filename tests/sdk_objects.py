@@ -137,7 +137,7 @@ def value_for(hint: Any, level: int, owner: Any) -> Any:  # noqa: C901, PLR0911 
         name = hint if isinstance(hint, str) else hint.__forward_arg__
         return value_for(vars(sys.modules[owner.__module__]).get(name, str), level, owner)
     if isinstance(hint, typing_extensions.TypeAliasType | typing.NewType):
-        return value_for(getattr(hint, "__value__", None) or hint.__supertype__, level, owner)
+        return value_for(getattr(hint, "__value__", None) or getattr(hint, "__supertype__", str), level, owner)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is None:
         return _plain_value(hint, level)

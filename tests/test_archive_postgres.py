@@ -7,8 +7,9 @@ import pytest
 
 from archive_support import new_schema, postgres_url
 from unabridged.archive import open_archive
+from unabridged.archive.address import without_credentials
 from unabridged.archive.contract_values import HERE, raises, said, stored
-from unabridged.archive.postgres import SCHEMA, migrate, open_postgres, without_password
+from unabridged.archive.postgres import SCHEMA, migrate, open_postgres
 from unabridged.archive.schema import MIGRATIONS
 
 
@@ -63,6 +64,6 @@ def test_a_server_that_is_not_there_is_a_clear_error() -> None:
 
 
 def test_a_password_is_never_shown() -> None:
-    assert without_password("postgresql://a:b@h/d?password=c&x=1") == "postgresql://a@h/d?password=…&x=1"
-    assert without_password("postgresql://h/d") == "postgresql://h/d"
-    assert without_password("postgresql://a:p@ss@h/d") == "postgresql://a@h/d"
+    assert without_credentials("postgresql://a:b@h/d?password=c&x=1") == "postgresql://a@h/d?password=…&x=1"
+    assert without_credentials("postgresql://h/d") == "postgresql://h/d"
+    assert without_credentials("postgresql://a:p@ss@h/d") == "postgresql://a@h/d"

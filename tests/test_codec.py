@@ -494,18 +494,28 @@ def acts(_: Any, *args: Any, **kwargs: Any) -> Any:
 @dataclass
 class Trap:
     text: str = ""
-    __init__ = __post_init__ = __setattr__ = __setstate__ = __reduce_ex__ = acts  # type: ignore[assignment]
-    __new__ = acts  # type: ignore[assignment]
 
 
 class TrapModel(pydantic.BaseModel):
     text: str = ""
-    __init__ = model_post_init = __setattr__ = __setstate__ = __reduce_ex__ = acts  # type: ignore[assignment]
 
     @pydantic.field_validator("text")
     @classmethod
     def check(cls, value: str) -> str:
         raise AssertionError(value)
+
+
+for _name in (
+    "__init__",
+    "__new__",
+    "__post_init__",
+    "__setattr__",
+    "__setstate__",
+    "__reduce_ex__",
+    "model_post_init",
+):
+    setattr(Trap, _name, acts)
+    setattr(TrapModel, _name, acts)
 
 
 @dataclass

@@ -93,7 +93,7 @@ def streamed_claude() -> list[dict[str, Any]]:
 
 def openai_objects(served: upstream.Upstream) -> dict[str, Any]:
     """The assistant messages that OpenAI's client gives for each way of asking."""
-    client = openai.OpenAI(api_key="k", base_url=f"{served.url}/v1", max_retries=0)
+    client: Any = openai.OpenAI(api_key="k", base_url=f"{served.url}/v1", max_retries=0)
     said: Any = {"model": "m", "messages": [{"role": "user", "content": "Rome?"}]}
     asked: Any = {"model": "m", "input": "Rome?"}
     tools: Any = [openai.pydantic_function_tool(get_city)]
@@ -125,7 +125,7 @@ def openai_objects(served: upstream.Upstream) -> dict[str, Any]:
 
 def anthropic_objects(served: upstream.Upstream) -> dict[str, Any]:
     """The messages that Anthropic's client gives for each way of asking."""
-    client = anthropic.Anthropic(api_key="k", base_url=served.url, max_retries=0)
+    client: Any = anthropic.Anthropic(api_key="k", base_url=served.url, max_retries=0)
     asked: Any = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "Rome?"}]}
     found: dict[str, Any] = {}
     for name, service in (("", client.messages), ("beta ", client.beta.messages)):

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from unabridged.access import Access
-from unabridged.archive import open_archive
+from unabridged.archive.opening import announce, archive_of
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.driving import adrive_in_threads, drive, in_thread, taken
 from unabridged.early import Early
@@ -93,8 +93,8 @@ class Compactor(Access):
         self._format = format_named(format) if format is not None else None
         self._namespace = namespace if namespace is not None else application()
         self._on_event = on_event
-        self._archive: Archive = open_archive(archive) if archive is None or isinstance(archive, str) else archive
         self._owned = archive is None or isinstance(archive, str)
+        self._archive = archive_of(archive, probe=not self.settings.off)
         self._agent = agent
         self._clock: Callable[[], float] = time.monotonic
         self._threads = Threads()
@@ -121,9 +121,7 @@ class Compactor(Access):
             "agent": agent,
             "calibration": self._calibration,
             "archive": self._archive,
-            "where": archive
-            if isinstance(archive, str)
-            else getattr(self._archive, "url", type(self._archive).__name__),
+            "where": announce(self._archive, self._namespace),
             "origin": origin,
             "emit": self._emit,
             "hooks": hooks or Hooks(),

@@ -39,6 +39,8 @@ TRANSCRIPT: Final = "transcript.md"
 _FILE: Final = re.compile(r"\d{8,}\.jsonl")
 _CACHED: Final = 16  # threads held in memory
 _REMEDIES: Final = {
+    errno.EEXIST: "That is a file: name a folder.",
+    errno.ENOTDIR: "A file stands where a folder is needed: name another.",
     errno.ENOSPC: "Free some space; nothing was written.",
     errno.EROFS: "Make the folder writable for this user; nothing was written.",
     errno.EACCES: "Make the folder readable and writable for this user.",
@@ -75,6 +77,12 @@ class DirectoryArchive:
         self._tokens = rules.Tokens()
         self.start_over()
         forks.watch(self)
+
+    def probe(self) -> None:
+        """Make the folder if need be, and see that files can be made in it: an `ArchiveError` if not."""
+        with self._explained():
+            files.make_folder(self._root / ".locks", self._root)
+            files.try_writing(self._root)
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""

@@ -45,6 +45,13 @@ def write_whole(path: Path, data: bytes, step: Callable[[str], None]) -> None:
     sync_folder(path.parent)
 
 
+def try_writing(folder: Path) -> None:
+    """Make a file in the folder and take it away again; an OSError says why that can't be done."""
+    temporary = folder / f"{TEMPORARY}{uuid.uuid4().hex}"
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    temporary.unlink()
+
+
 def sync_folder(path: Path) -> None:
     """Make the entries of a folder durable, where a system can."""
     if sys.platform != "win32":

@@ -64,11 +64,11 @@ def _pack_zone(zone: tzinfo, moment: datetime | time) -> Any:
     if type(zone).__module__.startswith("pydantic_core"):
         offset = cast("timedelta", zone.utcoffset(None))
         return {"pydantic": int(offset.total_seconds())}
-    offset = moment.utcoffset()
-    if offset is None:
+    then = moment.utcoffset()
+    if then is None:
         raise ArchiveError(f"can't archive a time of day whose zone is a {type(zone).__name__}. Use datetime.timezone.")
     spelled = f"{type(zone).__module__}:{type(zone).__qualname__}"
-    return {"fixed": pack_delta(offset), "name": [str(moment.tzname())], "class": spelled}
+    return {"fixed": pack_delta(then), "name": [str(moment.tzname())], "class": spelled}
 
 
 def _unpack_zone(zone: Any) -> tzinfo | None:

@@ -27,6 +27,9 @@ class MemoryArchive:
         self._lock = threading.RLock()
         forks.watch(self)
 
+    def probe(self) -> None:
+        """Nothing: there is always room."""
+
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""
         rules.check_parts(parts)

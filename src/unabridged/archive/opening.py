@@ -1,22 +1,56 @@
-"""From a URL to an archive. Nothing is connected or made until the archive is first used."""
+"""From a URL to an archive, tried when it is opened."""
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
+from unabridged.archive.address import without_credentials
 from unabridged.archive.protocol import Archive
-from unabridged.errors import SettingsError
+from unabridged.errors import ArchiveError, SettingsError
 
+log = logging.getLogger("unabridged")
+
+_announced: Final[set[tuple[str, str]]] = set()
 _FORMS: Final = "sqlite:///agent.db, dir:///folder, postgresql://user@host/database or memory:"
 
 
-def open_archive(url: str | None = None) -> Archive:
+def open_archive(url: str | None = None, *, probe: bool = True) -> Archive:
     """The archive at this URL; by default the user's own, in one SQLite file in their data folder.
 
     `sqlite:///agent.db` and `dir:///folder` are relative to the working directory; four slashes begin at the root.
+    It is tried at once: opened or connected to, its tables made, nothing stored. What can't be used is an
+    `ArchiveError` with the remedy. Without `probe` that comes out at the first use.
     """
-    url = default_url() if url is None else url
+    archive = _opened(default_url() if url is None else url)
+    if not probe:
+        return archive
+    try:
+        archive.probe()
+    except ArchiveError as error:
+        archive.close()
+        if url is not None:
+            raise
+        raise ArchiveError(
+            f"the default archive can't be used: {error} Or name another, archive='sqlite:///agent.db', or "
+            "archive='memory:' to keep originals only as long as the program runs."
+        ) from error
+    return archive
+
+
+def archive_of(given: str | Archive | None, *, probe: bool = True) -> Archive:
+    """The archive that was given, which is the caller's own; one named by a URL, opened and tried."""
+    return open_archive(given, probe=probe) if given is None or isinstance(given, str) else given
+
+
+class _Probed(Archive, Protocol):
+    """An archive that can be tried."""
+
+    def probe(self) -> None: ...
+
+
+def _opened(url: str) -> _Probed:
     if url in {"memory:", "memory://"}:
         from unabridged.archive.memory import MemoryArchive  # noqa: PLC0415 - each store only when it is used
 
@@ -33,7 +67,18 @@ def open_archive(url: str | None = None) -> Archive:
         from unabridged.archive.postgres import open_postgres  # noqa: PLC0415 - likewise
 
         return open_postgres(url)
-    raise SettingsError(f"archive={_without_password(url)!r} is not an archive's URL: use {_FORMS}.")
+    raise SettingsError(f"archive={without_credentials(url)!r} is not an archive's URL: use {_FORMS}.")
+
+
+def announce(archive: Archive, namespace: str) -> str:
+    """Where the archive is, as it may be shown; said in the log once for each archive and namespace of the process."""
+    where = without_credentials(str(getattr(archive, "url", type(archive).__name__)))
+    if (where, namespace) not in _announced:
+        _announced.add((where, namespace))
+        log.info(
+            "archive %s namespace %r: the same archive, namespace and thread are one conversation", where, namespace
+        )
+    return where
 
 
 def default_url() -> str:
@@ -46,10 +91,5 @@ def default_url() -> str:
 def _path(url: str, prefix: str) -> Path:
     path = url.removeprefix(prefix)
     if path == url or not path or path == ":memory:" or "\0" in path:
-        raise SettingsError(f"archive={url!r} names no file or folder: use {_FORMS}.")
+        raise SettingsError(f"archive={without_credentials(url)!r} names no file or folder: use {_FORMS}.")
     return Path(path).expanduser()
-
-
-def _without_password(url: str) -> str:
-    """The beginning of a URL, up to where a password might stand: errors end up in logs."""
-    return url.split(":", maxsplit=1)[0] + ":…" if "@" in url else url

@@ -6,27 +6,31 @@ The tables stand in a schema of their own. Writers of one thread take turns; wri
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, LiteralString
+from urllib.parse import quote, unquote
 
 from unabridged.archive import forks
+from unabridged.archive.address import scrub, without_credentials
 from unabridged.archive.protocol import Scope
-from unabridged.archive.schema import MIGRATIONS, postgres_migrations
+from unabridged.archive.schema import MIGRATIONS, SCRUBS, postgres_migrations
 from unabridged.archive.sql import SqlArchive
-from unabridged.archive.sql_rows import Row, to_bytes
+from unabridged.archive.sql_rows import Row, scrub_records, to_bytes
 from unabridged.errors import ArchiveError, SettingsError
 
 try:
     import psycopg
     from psycopg import sql
+    from psycopg.conninfo import conninfo_to_dict
     from psycopg_pool import ConnectionPool, PoolTimeout
 except ImportError as error:
     raise SettingsError("a postgresql:// archive needs psycopg: pip install 'unabridged[postgres]'.") from error
 
 SCHEMA: Final = "unabridged"
+CONNECTING: Final = 10
+"""Seconds that a first connection may take: it is made while the program starts, maybe inside an event loop."""
 _MIGRATING: Final = 0x756E6162  # the advisory lock under which versions change: `unab`
 
 
@@ -49,11 +53,13 @@ class PostgresDatabase:
 
     def __init__(self, url: str, schema: str, connections: int, wait: float) -> None:
         self._url = url
-        self.url = without_password(url)
+        self.url = without_credentials(url)
+        self._secrets = _secrets_of(url)
         self._schema = schema
         self._connections = connections
         self._wait = wait
         self._closed = False
+        self._migrated = False
         self.start_over()
         forks.watch(self)
 
@@ -127,11 +133,13 @@ class PostgresDatabase:
             with pool.connection(self._wait) as connection:
                 yield connection
         except PoolTimeout as error:
+            scrub(error, self._secrets)
             raise ArchiveError(
-                f"no connection to Postgres within {self._wait:.0f} s. Check that it runs and the URL is right."
+                f"no connection to {self.url} within {self._wait:.0f} s. Check that it runs and the URL is right."
             ) from error
         except psycopg.Error as error:
-            raise ArchiveError(f"Postgres: {str(error).strip()} (SQLSTATE {error.sqlstate}).") from error
+            scrub(error, self._secrets)
+            raise ArchiveError(f"{self.url}: {str(error).strip()} (SQLSTATE {error.sqlstate}).") from error
 
     def _opened(self) -> ConnectionPool:
         with self._lock:
@@ -150,14 +158,26 @@ class PostgresDatabase:
                 )
             return self._pool
 
+    def probe(self) -> None:
+        """Connect, and make the tables: what is wrong with URL, server or role is found now."""
+        with self._lock:
+            self._migrate()
+
     def _migrate(self) -> None:
+        """Bring the tables up to date, once. psycopg waits `connect_timeout` for each address that a host has."""
+        if self._migrated:
+            return
         try:
-            with psycopg.connect(self._url, connect_timeout=max(2, int(self._wait))) as connection:
+            with psycopg.connect(self._url, connect_timeout=max(2, min(CONNECTING, int(self._wait)))) as connection:
+                connection.execute(_own(f"SET LOCAL lock_timeout TO {int(self._wait * 1000)}"))
                 migrate(connection, self._schema)
         except psycopg.Error as error:
+            scrub(error, self._secrets)
             raise ArchiveError(
-                f"Postgres: {str(error).strip()}. Check the URL, and that its role may create schema {self._schema}."
+                f"{self.url}: {str(error).strip()}. Check the URL (user, password, host, database), that the server "
+                f"runs, and that its role may create schema {self._schema}."
             ) from error
+        self._migrated = True
 
 
 class _Transaction:
@@ -192,19 +212,30 @@ def migrate(connection: psycopg.Connection, schema: str, target: int | None = No
         raise ArchiveError(
             f"schema {schema} is of version {version}, this program knows {len(MIGRATIONS)}. Update unabridged."
         )
-    for statements in postgres_migrations()[version:target]:
+    for number, statements in list(enumerate(postgres_migrations()))[version:target]:
         for statement in statements:
             connection.execute(_own(statement))
+        if number == SCRUBS:
+            scrub_records(_Transaction(connection))
         connection.execute("UPDATE version SET version = version + 1")
     connection.commit()
 
 
-def without_password(url: str) -> str:
-    """The URL as it may be shown and logged."""
-    scheme, _, rest = url.partition("://")
-    user, at, place = rest.rpartition("@")
-    shown = f"{scheme}://{user.partition(':')[0]}{at}{place}"
-    return re.sub(r"(?i)([?&]password=)[^&]*", r"\1…", shown)
+def _secrets_of(url: str) -> set[str]:
+    """Everything in the URL that no error may say; one that can't be read is refused without a word of it."""
+    try:
+        parsed = conninfo_to_dict(url)
+    except psycopg.Error:
+        parsed = None
+    if parsed is None:  # raised here, so that what the driver said stands nowhere behind it
+        raise SettingsError(
+            f"archive={without_credentials(url)!r} is no URL that Postgres takes: write "
+            "postgresql://user:password@host:5432/database, with %40 for @, %2F for /, %3A for : and %25 for % in the "
+            "password, or leave the password to PGPASSWORD or ~/.pgpass."
+        )
+    shown = without_credentials(url)
+    found = {str(value) for value in parsed.values() if value and str(value) not in unquote(shown)}
+    return found | {quote(value, safe="") for value in found}
 
 
 def _own(statement: str) -> LiteralString:

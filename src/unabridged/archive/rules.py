@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from unabridged.archive.address import scrubbed
 from unabridged.archive.codec import decode, digest
 from unabridged.archive.protocol import Hit, Part, Record, Scope
 from unabridged.archive.references import reference
@@ -23,14 +24,15 @@ _FIELDS: Final = ("id", "key", "length", "start", "kind", "prior", "model", "cre
 def record_fields(record: Record) -> dict[str, Any]:
     """Everything of the record in plain types, but its scope, which is where it stands."""
     fields = {name: getattr(record, name) for name in _FIELDS}
-    return {**fields, "data": dict(record.data), "before": list(record.before), "after": list(record.after)}
+    return {**fields, "data": scrubbed(record.data), "before": list(record.before), "after": list(record.after)}
 
 
 def record_of(scope: Scope, fields: Any) -> Record:
     """The record that has these fields."""
     try:
-        return Record(**{**fields, "before": tuple(fields["before"]), "after": tuple(fields["after"])}, scope=scope)
-    except (TypeError, KeyError) as error:
+        lists = {"before": tuple(fields["before"]), "after": tuple(fields["after"]), "data": scrubbed(fields["data"])}
+        return Record(**{**fields, **lists}, scope=scope)
+    except (TypeError, KeyError, AttributeError) as error:
         raise ArchiveError(f"a stored record of {name(scope)} can't be read: {error}. Run `verify`.") from error
 
 

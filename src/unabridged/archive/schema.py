@@ -77,7 +77,12 @@ CREATE TABLE notes (
 ){compact};
 """
 
-MIGRATIONS: Final = (_ARCHIVE, _LEASES, _NOTES)
+# Receipts of earlier versions have the archive's URL as it was given, password and all: `sql_rows.scrub_records`.
+_SCRUBBED: Final = ""
+
+MIGRATIONS: Final = (_ARCHIVE, _LEASES, _NOTES, _SCRUBBED)
+TABLES: Final = ("namespaces", "threads", "bodies", "parts", "records", "segments", "leases", "notes")
+SCRUBS: Final = MIGRATIONS.index(_SCRUBBED)
 
 _SQLITE: Final = {"id": "INTEGER PRIMARY KEY", "bytes": "BLOB", "compact": " WITHOUT ROWID"}
 _POSTGRES: Final = {

@@ -39,6 +39,10 @@ class Database(Protocol):
         """A transaction that is all there or not at all; no other writes anything of this namespace meanwhile."""
         ...
 
+    def probe(self) -> None:
+        """Connect, make the tables if need be, and see that they can be written. Nothing is stored."""
+        ...
+
     def purge(self) -> None:
         """Leave no copy of what was deleted in files of the database's own."""
         ...
@@ -64,6 +68,10 @@ class SqlArchive:
     def url(self) -> str:
         """Where it is, for people to read."""
         return self._database.url
+
+    def probe(self) -> None:
+        """Find out now whether the archive can be used: an `ArchiveError` with the remedy if it can't."""
+        self._database.probe()
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
 from unabridged.archive import codec, index, pack, rules
+from unabridged.archive.address import scrubbed
 from unabridged.archive.protocol import Part, Record, Scope
 from unabridged.errors import ArchiveError
 
@@ -145,6 +146,25 @@ def checked(digest: str, packed: bytes) -> bytes:
 def pack_record(record: Record) -> bytes:
     """Everything of the record but its scope, which is where it stands."""
     return pack.pack(codec.encode(rules.record_fields(record)))
+
+
+def scrub_records(tx: Transaction) -> None:
+    """Rewrite the records whose receipt has credentials in the archive's address. What can't be read is left alone."""
+    last = [-1, -1]
+    while rows := tx.execute(
+        "SELECT thread, number, data FROM records WHERE (thread, number) > (?, ?) ORDER BY thread, number LIMIT 500",
+        last,
+    ):
+        last = list(rows[-1][:2])
+        for thread, number, packed in rows:
+            try:
+                fields = codec.decode(pack.unpack(packed))
+                clean = {**fields, "data": scrubbed(fields["data"])}
+            except (ArchiveError, LookupError, TypeError, AttributeError):
+                continue  # `verify` tells of it
+            if clean != fields:
+                data = pack.pack(codec.encode(clean))
+                tx.execute("UPDATE records SET data = ? WHERE thread = ? AND number = ?", [data, thread, number])
 
 
 def unpack_record(scope: Scope, packed: bytes) -> Record:

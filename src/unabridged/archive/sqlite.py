@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from unabridged.archive import forks
 from unabridged.archive.protocol import Scope
-from unabridged.archive.schema import MIGRATIONS, sqlite_migrations
+from unabridged.archive.schema import MIGRATIONS, SCRUBS, TABLES, sqlite_migrations
 from unabridged.archive.sql import SqlArchive
-from unabridged.archive.sql_rows import Row
+from unabridged.archive.sql_rows import Row, scrub_records
 from unabridged.errors import ArchiveError
 
 APPLICATION: Final = 0x756E6162
@@ -37,7 +37,7 @@ _REMEDIES: Final = (
     ("disk is full", "Free some space; nothing was written."),
     ("disk I/O error", "Check the disk and its free space; nothing was written."),
     ("readonly", "Make the file and its folder writable for this user; nothing was written."),
-    ("unable to open", "Check that the folder exists and this user may write there."),
+    ("unable to open", "Check that it is a file, the folder exists and this user may write there."),
     ("locked", "Another program holds the file for long; close it or raise `wait`."),
     ("not a database", "Name another file, or restore this one from a backup."),
     ("malformed", "Restore the file from a backup."),
@@ -96,6 +96,20 @@ class SqliteDatabase:
                 yield transaction
         finally:
             self._writer.release()
+
+    def probe(self) -> None:
+        """Make the file if need be, look at each table, and see that it can be written."""
+        with self._connection() as connection:
+            for table in TABLES:
+                connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall()  # noqa: S608 - ours
+            connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("ROLLBACK")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):  # another is writing: so it can be written
+                    raise
+            connection.execute(f"PRAGMA busy_timeout = {int(self._wait * 1000)}")
 
     def purge(self) -> None:
         """Empty the write-ahead log, which still has what was deleted; another reader may delay that a little."""
@@ -274,9 +288,11 @@ def migrate(connection: sqlite3.Connection, path: Path, target: int | None = Non
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for statements in migrations[_version(connection, path) :]:
-            for statement in statements:
+        for version in range(_version(connection, path), len(migrations)):
+            for statement in migrations[version]:
                 connection.execute(statement)
+            if version == SCRUBS:
+                scrub_records(_Transaction(connection))
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {len(migrations)}")
         connection.execute("COMMIT")

@@ -255,7 +255,7 @@ def _pack_like(value: Any, place: str, above: Above) -> Any:
 
 def _unpack_like(value: Mapping[str, Any]) -> Any:
     plain = unpack(value["value"])
-    base = type(plain)
+    base: Any = type(plain)
     kind = find(value["class"])
     if kind is None:
         return plain
@@ -294,7 +294,7 @@ def _pack_data(value: Any, place: str, above: Above) -> Any:
 
 def _dumped(value: Any) -> Any:
     """The value in plain types, as a framework would dump it to JSON; nothing where none could."""
-    core = sys.modules.get("pydantic_core")
+    core: Any = sys.modules.get("pydantic_core")
     try:
         if isinstance(value, Mapping):
             return dict(value)

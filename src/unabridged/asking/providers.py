@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from unabridged.archive.address import without_credentials
 from unabridged.asking.ask import Ask, Reply, Stop
 from unabridged.asking.replies import reply_of
 from unabridged.errors import SettingsError
@@ -75,21 +76,22 @@ def open_model(
     `options` are Pydantic AI's model settings (`temperature`, `thinking`, `extra_body`, …). With a `base_url` (also as
     `provider:name@url`), `openai` means the chat completions that compatible servers speak.
     """
+    shown = without_credentials(model)
     name, at, url = model.partition("@http")
     base_url = base_url or (f"http{url}" if at else None)
     provider, colon, bare = name.partition(":")
     if not colon or not provider or not bare:
-        raise SettingsError(f'a model is named "provider:name", such as "openai:gpt-5-mini"; got {model!r}')
+        raise SettingsError(f'a model is named "provider:name", such as "openai:gpt-5-mini"; got {shown!r}')
     try:
         from pydantic_ai.exceptions import UserError  # noqa: PLC0415 - heavy, and an extra
     except ImportError as error:
-        raise SettingsError(f"{model!r} needs the models extra: {INSTALL}") from error
+        raise SettingsError(f"{shown!r} needs the models extra: {INSTALL}") from error
     try:
         opened = _opened(provider, bare, base_url or LOCAL.get(provider), api_key)
     except ImportError as error:
         raise SettingsError(f"{provider!r} needs a package that is not installed: {error}; or {INSTALL}") from error
     except (UserError, ValueError, TypeError) as error:
-        raise SettingsError(f"{model!r} can't be used: {error}") from error
+        raise SettingsError(f"{shown!r} can't be used: {error}") from error
     return Provided(name, opened, dict(options or {}))
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from unabridged.archive import open_archive
+from unabridged.archive.address import without_credentials
 from unabridged.archive.opening import default_url
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli.screen import number_of, reading, tell
@@ -179,8 +180,10 @@ def opened(url: str | None, *, new: bool = False) -> Iterator[Archive]:
     where = url if url is not None else default_url()
     scheme, slashes, path = where.partition(":///")
     if not new and slashes and scheme in {"sqlite", "dir"} and not Path(path).expanduser().exists():
-        raise SettingsError(f"there is no archive at {where}: name one with --archive or UNABRIDGED_ARCHIVE")
-    archive = open_archive(where)
+        raise SettingsError(
+            f"there is no archive at {without_credentials(where)}: name one with --archive or UNABRIDGED_ARCHIVE"
+        )
+    archive = open_archive(where, probe=new)  # one that is only read may be read-only
     try:
         yield archive
     finally:

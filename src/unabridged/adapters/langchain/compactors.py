@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Sequence
@@ -71,7 +72,7 @@ class Compactors:
     ) -> None:
         self.settings = settings
         self.window = window
-        self.archive: Archive = open_archive(archive) if archive is None or isinstance(archive, str) else archive
+        self.archive: Archive = _opened(archive) if archive is None or isinstance(archive, str) else archive
         self._owned = archive is None or isinstance(archive, str)
         self.namespace = namespace if namespace is not None else application()
         self._shared: dict[str, Any] = {"archive": self.archive, "format": FORMAT, "on_event": on_event, **options}
@@ -120,6 +121,15 @@ class Compactors:
             compactor.close()
         if self._owned:
             self.archive.close()
+
+
+def _opened(url: str | None) -> Archive:
+    """The archive, tried now; inside an event loop, which an agent may be built in, only when it is first used."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return open_archive(url)
+    return open_archive(url, probe=False)
 
 
 @dataclass(frozen=True, slots=True)
