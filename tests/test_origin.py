@@ -130,7 +130,7 @@ def test_what_was_learned_is_kept_when_what_taught_it_is_gone() -> None:
     views = with_origins([detect(messages).read(message) for message in messages])
     facts = learned(views, range(1, 11))
     left = [detect(messages).read(message) for message in (messages[0], *messages[11:])]
-    assert with_origins(left)[-1].origin == "person"
+    assert with_origins(left)[-1].origin == "unknown"
     assert with_origins(left, facts)[-1].origin == "tool"
     assert stored({"habits": json.loads(json.dumps(facts))}) == facts
 

@@ -38,7 +38,7 @@ def _inside_rounds(views: Sequence[View]) -> list[bool]:
                 opened[i + 1] -= 1
         for call in view.calls:
             asked[call.id] = i
-        if view.role == "user" and view.origin == "tool" and not view.answers:
+        if view.role == "user" and view.origin in {"tool", "unknown"} and not view.answers:
             opened[i] += 1
             opened[i + 1] -= 1
     return [depth > 0 for depth in accumulate(opened[: len(views) + 1])]

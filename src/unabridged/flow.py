@@ -34,6 +34,7 @@ from unabridged.job import (
     receipt_of,
     sizes_of,
     turns_in,
+    unclear,
     waiting,
 )
 from unabridged.ledger.languages import detect, labels
@@ -440,6 +441,9 @@ class Flow:
         """Archive, and only then let the job hold the new list."""
         prior = job.standing.record if job.standing else None
         receipt = receipt_for(job, made, base, reason, self.tokens)
+        if not job.learned.get("unclear"):  # said once for each thread; the receipts say it each time
+            for note in unclear(job, made):
+                log.warning("thread %r: %s", job.scope.thread, note)
         receipt = replace(receipt, archive=self.where, mended=tuple(map(self.redact, receipt.mended)))
         by_model = made.written is not None and made.written.summariser != "model-free"
         change = Change(

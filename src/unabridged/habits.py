@@ -10,8 +10,9 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
+from unabridged.acting import CODE, Manner, acts, addresses, intends, manner
 from unabridged.ledger.phrasing import bare
 from unabridged.messages import View
 from unabridged.remember import remembered
@@ -22,43 +23,24 @@ Facts = Mapping[str, int]
 """How often each thing was seen; see `_seen` for what is counted."""
 NOTHING: Facts = Counter()
 
-Manner = Literal["", "marked", "fenced"]
-"""How a turn of the model ends: in words, in an action that is marked as one, in one block of shell commands."""
 MANNERS: tuple[Manner, ...] = ("marked", "fenced")
+"""How turns end that are answered by bare output, where the host does so every time."""
 
 _LINES = 12
 """Last lines that are remembered of each kind: one that the host puts under every output is soon among them."""
 _READ = 12
 """Lines that are looked at to tell whether somebody said them."""
-_ACTION = re.compile(
-    r"<(?:command|execute\w*|tool_call|tool_use|function[=_]\w*|invoke|action|bash|shell|run)\b"
-    r"|^[ \t]*(?:Action|ACTION|Command|Tool|Action Input)[ \t]*:"
-    r"|```(?:bash|sh|shell|console|python|tool_code|json|mswea_bash_command|repl)?\s*\n[^`]+```\s*$"
-    r"|^[ \t]*\$ \S",
-    re.MULTILINE,
-)
-_ENDS_MARKED = re.compile(
-    r"</(?:command|execute\w*|tool_call|tool_use|function|invoke|action|bash|shell|run|function_calls)>\s*\Z"
-    r"|^[ \t]*Action[ \t]*:[^\n]+(?:\n[ \t]*Action Input[ \t]*:[^\n]*)?\s*\Z",
-    re.MULTILINE,
-)
-_ENDS_FENCED = re.compile(
-    r"(?:\A|\n)```(?:bash|sh|shell|zsh|console|powershell|mswea_bash_command)?[ \t]*\n(?!```).*\n?```\s*\Z", re.DOTALL
-)
 _OBSERVATION = re.compile(
-    r"\A\s*(?:<(?:output|returncode|observation|tool_result|tool_response|function_result|stdout|stderr|result)\b"
-    r"|\[?(?:Observation|OBSERVATION|Tool (?:output|result)|Output|OUTPUT|Command output|Execution result"
-    r"|EXECUTION RESULT|STDOUT|STDERR)\b[^\n]{0,40}[:\]]"
-    r"|Traceback \(most recent call last\)|\[File: |Your command ran |Exit code\b|exit code\b|returncode\b)"
+    r"\A\s*(?:<(?:output|returncode|observation|tool_result|tool_response|function_result|stdout|stderr|result|information)"
+    r"|\[?(?:Observation|OBSERVATION|Tool (?:output|result)|Output|OUTPUT|Command output|Execution (?:result|logs)"
+    r"|EXECUTION RESULT|STDOUT|STDERR|(?:New|Current) Terminal)\b[^\n]{0,40}[:\]]"
+    r"|Traceback \(most recent call last\)|\[File: |Your command ran |I ran this command:|[Ee]xit ?code\b|returncode\b"
+    r"|Command \w+ returned:|```tool_outputs|\[?(?:stdout|stderr)[\]:])"
     r"|(?:\n|\A)\S{0,40}[$#>]\s*\Z"
     r"|\n\[?(?:exit code|Exit code|returncode|The command completed with exit code)\W{0,3}\d+",
 )
-# Who shows a command to somebody speaks to them; who runs it does not.
-_ADDRESSED = re.compile(
-    r"\b(?:you(?:r|rs|rself|'\w+)?|(?:run|use|try) (?:this|these|the following|it)|Sie|Ihr\w*|du|dein\w*|vous|votre|vos"
-    r"|usted|ustedes|puedes)\b|[你您]|ください",
-    re.IGNORECASE,
-)
+_PARTICULAR = re.compile(r"[/\\.'\"`\d]")
+_NUMBER = re.compile(r"\d+")
 _PLAIN = re.compile(r"[\"'\u201c\u2018(\xbf\xa1*]*[^\W\d_]+(?:['\u2019-][^\W\d_]+)*[.,!?;:\u2026\"'\u201d\u2019)*]*")
 _MADE = re.compile(r"\s{2,}|\t|\S+:\d|[A-Z]{4,}\b(?!\W*$)|[\[({<#@+|$-]|(?:def|class|import|from \S+ import)\s")
 """How a line begins that a machine made."""
@@ -79,11 +61,15 @@ def learned(views: Sequence[View], gone: Collection[int], before: Facts = NOTHIN
         return {"calls": 1}
     facts = Counter(before)
     facts.update(fact for i in sorted(gone) for fact in _seen(views, i))
-    kept = Counter({fact: number for fact, number in facts.items() if "line " not in fact})
-    for kind in ("line ", "marked line ", "fenced line "):
-        lines = Counter({fact: number for fact, number in facts.items() if fact.startswith(kind)})
-        kept.update(dict(lines.most_common(_LINES)))
-    return kept
+    facts["unclear"] += sum(views[i].origin == "unknown" for i in gone)
+    lines: dict[str, Counter[str]] = {}
+    for fact, number in facts.items():
+        kind = fact.rpartition(" ")[0]
+        lines.setdefault(kind if kind.endswith(("line", "head")) else "", Counter())[fact] = number
+    kept = lines.pop("", Counter())
+    for counted in lines.values():
+        kept.update(dict(counted.most_common(_LINES)))
+    return +kept
 
 
 def stored(data: Mapping[str, object]) -> Facts:
@@ -103,20 +89,52 @@ def calls_tools(views: Sequence[View], before: Facts) -> bool:
     return bool(before.get("calls")) or any(view.calls or view.answers for view in views)
 
 
-def template(facts: Facts) -> set[str]:
-    """Last lines that the host puts under what it answers: a person does not end three messages with the very same."""
-    often = max(3, facts.get("acted", 0) // 2)
-    return {fact.removeprefix("line ") for fact, times in facts.items() if fact.startswith("line ") and times >= often}
+class Frame(NamedTuple):
+    """What the host puts around its outputs, as digests."""
+
+    first: frozenset[str]
+    last: frozenset[str]
+
+    def holds(self, text: str) -> bool:
+        """Whether the turn begins or ends as the host's outputs do."""
+        return first_line(text) in self.first or last_line(text) in self.last
+
+
+def frame(facts: Facts) -> Frame:
+    """First and last lines of the host's: a person does not begin or end three messages with the very same.
+
+    The first line of a host that has many tools may say which one answers; one that people use too is no frame.
+    """
+    last = _often(facts, "line ", max(3, facts.get("acted", 0) // 2))
+    first = _often(facts, "head ", max(3, facts.get("acted", 0) // 2))
+    first |= _often(facts, "marked head ", max(3, facts.get("marked", 0) // 8))
+    first |= _often(facts, "shown head ", max(3, facts.get("shown", 0) // 2))
+    seen = {line: sum(facts.get(f"{kind}head {line}", 0) for kind in ("", "shown ")) for line in first}
+    return Frame(frozenset(x for x in first if 4 * facts.get(f"plain head {x}", 0) <= seen[x]), frozenset(last))
+
+
+def _often(facts: Facts, kind: str, often: int) -> set[str]:
+    return {fact.removeprefix(kind) for fact, times in facts.items() if fact.startswith(kind) and times >= often}
 
 
 def hands_over_bare(facts: Facts, manner: Manner) -> bool:
-    """Whether the host puts nothing of its own around most of what answers an action that ends in this manner.
+    """Whether the host puts nothing of its own around most of what answers an action that ends in this manner."""
+    return 2 * _framed(facts, manner) < facts.get(manner, 0)
 
-    Where it does, one without is a person's who spoke in between.
+
+def says_it_answers(facts: Facts, manner: Manner) -> bool:
+    """Whether the host words nearly all that answers such an action as an answer: one without may be a person's.
+
+    Lines that were only learned don't count here: outputs that are alike have some too.
     """
-    lines = sum(facts.get(f"{manner} line {line}", 0) for line in template(facts))
-    wrapped = facts.get(f"{manner} worded", 0) + lines
-    return 2 * wrapped < facts.get(manner, 0)
+    return facts.get(manner, 0) > 2 and 4 * facts.get(f"{manner} worded", 0) >= 3 * facts[manner]
+
+
+def _framed(facts: Facts, manner: Manner) -> int:
+    known = frame(facts)
+    last = sum(facts.get(f"{manner} line {line}", 0) for line in known.last)
+    first = sum(facts.get(f"{manner} head {line}", 0) for line in known.first)
+    return facts.get(f"{manner} worded", 0) + max(first, last)
 
 
 def is_run(facts: Facts, said: str, answer: str) -> bool:
@@ -124,7 +142,7 @@ def is_run(facts: Facts, said: str, answer: str) -> bool:
     if is_a_loop(facts):
         return True
     mostly = facts.get("fenced printed", 0) >= facts.get("fenced words", 0)
-    return mostly and looks_printed(answer) and not _addresses(said)
+    return mostly and looks_printed(answer) and not addresses(said)
 
 
 def is_a_loop(facts: Facts) -> bool:
@@ -139,14 +157,26 @@ def is_a_loop(facts: Facts) -> bool:
     return 2 * printed >= turns >= 3 * words and all(turns >= 5 * number for number in others)
 
 
-def acted(text: str) -> bool:
-    """Whether the model's turn holds an action."""
-    return _shape(text)[0]
+def mostly_acts(facts: Facts) -> bool:
+    """Whether the model acts in nearly all that it says."""
+    return facts.get("acted", 0) > 2 and facts["acted"] >= 3 * facts.get("talk", 0)
 
 
-def manner(text: str) -> Manner:
-    """How the model's turn ends."""
-    return _shape(text)[1]
+def may_be_run(facts: Facts, said: str) -> bool:
+    """Whether the code in the model's turn may have been run: as code here often is, or as the words before it say.
+
+    Not where people have always answered code in words: there it is shown to them.
+    """
+    turns, made, words, addressed, intended = (
+        sum(facts.get(f"{kind}{what}", 0) for kind in CODE)
+        for what in ("", " made", " words", " addressed", " intends")
+    )
+    if addresses(said):
+        return False
+    if made > 1 and made >= words and turns >= 4 * addressed:
+        return True
+    about_to = manner(said) != "shown" and intends(said)
+    return about_to and (turns < 3 or (made > 0 and 2 * intended >= turns))
 
 
 @remembered
@@ -163,7 +193,22 @@ def looks_printed(text: str) -> bool:
 
 def last_line(text: str) -> str:
     """The last line, as a digest: what the host puts under its outputs is the same every time, whatever it says."""
-    line = text.rstrip().rpartition("\n")[2].strip()[-80:]
+    return _digest(text.rstrip()[-400:].rpartition("\n")[2].strip()[-80:])
+
+
+def first_line(text: str) -> str:
+    """What the first line begins with, as a digest: up to its colon, no paths and quotations; "" for mere words."""
+    line, _, more = text.lstrip()[:400].partition("\n")
+    label, colon, _ = line[:80].partition(":")
+    if not colon and not more.strip():
+        return ""
+    words = [word for word in label.split() if not _PARTICULAR.search(word)]
+    return _digest(" ".join(words)) if any(map(str.isalpha, "".join(words))) else ""
+
+
+def _digest(line: str) -> str:
+    if sum(map(str.isalpha, line)) >= 8:  # "1" and "2" are answers
+        line = _NUMBER.sub("0", line)
     return hashlib.sha256(line.encode("utf-8", "surrogatepass")).hexdigest()[:12] if line else ""
 
 
@@ -182,15 +227,19 @@ def is_cleared(view: View) -> bool:
 def _seen(views: Sequence[View], index: int) -> Iterable[str]:
     """What this message shows of the host's habits."""
     view = views[index]
-    before = answered_by(views, index) if view.role == "user" and view.origin in {"person", "tool"} else None
-    if before is None or is_cleared(view):  # what stood there was counted when it was cleared
+    if view.role != "user" or view.origin not in {"person", "tool", "unknown"} or is_cleared(view):
+        return  # what stood there was counted when it was cleared
+    before = answered_by(views, index)
+    ends = manner(before.text) if before is not None else ""
+    acted = before is not None and acts(before.text)
+    head, line = first_line(view.text), last_line(view.text)
+    if before is None or not (acted or ends):
+        yield from [f"plain head {head}"] * bool(head)
+    if before is None:
         return
-    acts, ends = _shape(before.text)
-    if not acts and not ends:
-        yield "talk"
-        return
-    line = last_line(view.text)
-    yield from ("acted", *[f"line {line}"] * bool(line))
+    yield "acted" if acted else "talk"
+    if acted:
+        yield from (*[f"line {line}"] * bool(line), *[f"head {head}"] * bool(head))
     if not ends:
         return
     yield ends
@@ -198,24 +247,13 @@ def _seen(views: Sequence[View], index: int) -> Iterable[str]:
         yield f"{ends} worded"
     elif "\n" in view.text.strip():  # a bare "ok" that comes often is the output itself
         yield f"{ends} line {line}"
-    if ends == "fenced":
-        kind, _ = _reading(view.text)
-        yield from [f"fenced {kind}"] * bool(kind)
-        yield from ["fenced addressed"] * _addresses(before.text)
-
-
-def _addresses(text: str) -> bool:
-    """Whether the words before the block speak to somebody."""
-    return _ADDRESSED.search(text.partition("```")[0]) is not None
-
-
-@remembered
-def _shape(text: str) -> tuple[bool, Manner]:
-    """Whether a turn of the model holds an action, and how it ends."""
-    if _ENDS_MARKED.search(text):
-        return True, "marked"
-    ends = text.count("```") == 2 and _ENDS_FENCED.search(text) is not None
-    return bool(_ACTION.search(text)), "fenced" if ends else ""
+    yield from [f"{ends} head {head}"] * bool(head)
+    if ends in CODE:
+        kind, opens = _reading(view.text)
+        yield from [f"{ends} {kind}"] * bool(kind)
+        yield from [f"{ends} made"] * (kind == "printed" and not opens)
+        yield from [f"{ends} addressed"] * addresses(before.text)
+        yield from [f"{ends} intends"] * intends(before.text)
 
 
 @remembered

@@ -212,7 +212,7 @@ def earlier_summary(archive: Archive, job: Job, gone: Sequence[int]) -> Earlier:
 
 def mere_talk(archive: Archive, job: Job) -> bool:
     """Whether nothing is done in the whole conversation, what was summarised included, and much is said."""
-    if any(view.calls or view.origin == "tool" for view in job.views):
+    if any(view.calls or view.origin in {"tool", "unknown"} for view in job.views):
         return False
     earlier = earlier_summary(archive, job, range(len(job.views))).ledger or Ledger()
     return is_talk(earlier.actions, len(earlier.requests) + sum(view.is_request for view in job.views))
@@ -261,7 +261,7 @@ def receipt_for(job: Job, made: Made, base: Base, reason: str, tokens: Callable[
         archive="",
         summariser=written.summariser if written else "model-free",
         cost=dict(job.cost),
-        notes=(*job.without, *job.notes, *(written.notes if written else ())),
+        notes=(*job.without, *job.notes, *unclear(job, made), *(written.notes if written else ())),
         mended=written.mended if written else (),
     )
 
@@ -269,6 +269,13 @@ def receipt_for(job: Job, made: Made, base: Base, reason: str, tokens: Callable[
 def _turns(indices: Sequence[int], base: Base) -> tuple[tuple[int, int], ...]:
     """The turns of the original conversation at these indices; what was put in has none."""
     return ranges([base.turns[i] for i in indices if i < len(base.turns) and base.turns[i] >= 0])
+
+
+def unclear(job: Job, made: Made) -> tuple[str, ...]:
+    """What is to be said of turns that went and may be a tool's as well as a person's."""
+    number = made.learned.get("unclear", 0) - job.learned.get("unclear", 0)
+    told = f"{number} user turns may be a tool's or a person's, so nothing in them is a rule, a request or an approval"
+    return (f"{told}: say whose they are with Compactor(origin=...)",) if number > 0 else ()
 
 
 def receipt_of(record: Record) -> Receipt:

@@ -13,8 +13,10 @@ from typing import Any, Literal
 Role = Literal["system", "user", "assistant", "tool"]
 """Where the message stands in the protocol. `developer` reads as `system`."""
 
-Origin = Literal["person", "model", "tool", "host", "summary"]
-"""Whose words it is. A `user` turn may be a person's, a tool's observation, the host's, or our own summary."""
+Origin = Literal["person", "model", "tool", "host", "summary", "unknown"]
+"""Whose words it is. A `user` turn may be a person's, a tool's observation, the host's, or our own summary.
+
+`unknown` where it may be a tool's as well as a person's: it makes no rule, asks for nothing and approves nothing."""
 
 MediaKind = Literal["image", "audio", "video", "document"]
 

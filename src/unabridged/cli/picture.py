@@ -16,6 +16,7 @@ COLORS = {
     "model": "blue",
     "tool": "yellow",
     "host": "magenta",
+    "unknown": "bright_black",
     "summary": "bold red",
 }
 GLYPHS: dict[Fate, str] = {"stayed": "█", "went": "░", "changed": "▒", "new": "▓"}

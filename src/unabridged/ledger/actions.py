@@ -146,8 +146,8 @@ def _observed(views: Sequence[View], index: int) -> bool:
 
 
 def _observes(view: View) -> bool:
-    """Whether this is what a tool says in a text protocol."""
-    return view.origin == "tool" and view.role == "user" and not view.answers
+    """Whether this is what a tool says in a text protocol, or may be."""
+    return view.origin in {"tool", "unknown"} and view.role == "user" and not view.answers
 
 
 class Asked(NamedTuple):

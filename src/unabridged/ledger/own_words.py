@@ -28,13 +28,13 @@ _HOSTS = _words(
     " user_info user_action task-notification bash-input bash-stdout bash-stderr command-message command-contents"
     " ide_selection ide_opened_file ide_diagnostics new-diagnostics user-prompt-submit-hook post-tool-use-hook"
     " attachment attachments attached_files additional_data workspace_info editor_context reminderinstructions"
-    " tool_result function_results search_results tool_response available_skills state_snapshot recommended_plugins"
+    " available_skills state_snapshot recommended_plugins"
 )
 """Tags that only hosts write, on one line or on many."""
 _HELD = _words(
     "file document doc log output error code page email mail quote paste text article html pre diff trace transcript"
     " readme source data context prompt template example sample snippet stdout stderr console terminal contract letter"
-    " post response reply config json yaml xml sql csv content story chat conversation"
+    " post response reply config json yaml xml sql csv content story chat conversation result"
 )
 """Tags, also as the last word of one, in which a person holds something up, on one line or on many."""
 _OWN = _words(

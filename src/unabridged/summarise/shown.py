@@ -20,7 +20,14 @@ _KEY = "\x00key\x00"
 """Stands for the key until one is drawn; removed from any text that holds it."""
 _UNSENDABLE = re.compile("[\ud800-\udfff]|\x00")
 _SIGNS = "abcdefghijklmnopqrstuvwxyz0123456789"
-_WHO = {"person": "user", "model": "assistant", "tool": "tool", "host": "host", "summary": "summary"}
+_WHO = {
+    "person": "user",
+    "model": "assistant",
+    "tool": "tool",
+    "host": "host",
+    "summary": "summary",
+    "unknown": "unknown",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,7 @@ def _own_words(told: Told) -> _Spoken:
 
 def _mere_talk(told: Told) -> bool:
     earlier = told.prior or Ledger()
-    done = [*earlier.actions, *(view for view in told.views if view.calls or view.origin == "tool")]
+    done = [*earlier.actions, *(view for view in told.views if view.calls or view.origin in {"tool", "unknown"})]
     return is_talk(done, len(earlier.requests) + sum(view.is_request for view in told.views))
 
 
