@@ -196,6 +196,75 @@ def test_a_caller_who_resends_everything_gets_the_bytes_of_the_second_try_again(
         assert compactor.fit(later, thread="t").messages == [*retried.messages, *later[-2:]]
 
 
+PROSE = "The parser reads one line after the other and keeps what it has found in a table of names. "
+
+
+def _rounds(provider: str, *sizes: int) -> list[Any]:
+    made = chat_round if provider == "openai" else anthropic_round
+    texts = [(PROSE * (size // len(PROSE) + 1))[:size] for size in sizes]
+    return [user("Fix the test."), *(m for n, text in enumerate(texts) for m in made(f"t{n}", f"{n}{text}"))]
+
+
+SHAPES: dict[str, tuple[int, ...]] = {
+    "four large results": (25_000,) * 4,
+    "one giant result": (100_000,),
+    "a giant among small ones": (500,) * 20 + (80_000,),
+    "many small ones": (1_000,) * 100,
+    "large ones behind small ones": (300,) * 60 + (40_000, 40_000),
+}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_without_numbers_the_second_request_is_at_most_half_and_goes_through(provider: str, shape: str) -> None:
+    """A provider that counts characters takes half of what it is sent first, and says nothing of it."""
+    _, ask, _, answer = PROVIDERS[provider]
+    with serving() as server, Compactor(window=200_000, archive="memory:") as compactor:
+        messages = _rounds(provider, *SHAPES[shape])
+        fitted = compactor.fit(messages, thread="t")
+        assert fitted.messages is messages
+        server.answers = [WORDLESS, answer]
+        with pytest.raises((openai.BadRequestError, anthropic.BadRequestError)) as refused:
+            ask(server, fitted.messages)
+        retried = compactor.overflowed(fitted, refused.value)
+        ask(server, retried.messages)
+        first, second = (len(json.dumps(body["messages"])) for body in server.requests)
+        assert second <= first // 2
+        assert retried.tokens_after <= fitted.tokens_after // 2
+        assert check(retried.messages, "openai-chat" if provider == "openai" else "anthropic") == []
+        assert compactor.replay(retried.messages, thread="t") == messages
+        assert compactor.limits.budget == int(fitted.tokens_after * 0.8), "later ones may take what is learned"
+        with pytest.raises(WontFit):
+            compactor.overflowed(retried, refused.value)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.55, 0.7])
+def test_where_half_can_not_be_reached_the_second_request_is_as_short_as_it_may(share: float) -> None:
+    with Compactor(window=200_000, archive="memory:") as compactor:
+        messages = chat_run(40)
+        whole = compactor.plan(messages).tokens
+        words = 1
+        while (fixed := compactor.plan(messages, system="word " * words).tokens - whole) < whole * share / (1 - share):
+            words += 50
+        fitted = compactor.fit(messages, thread="t", system="word " * words)
+        assert not fitted.changed
+        retried = compactor.overflowed(fitted, RuntimeError("prompt is too long"))
+        assert (
+            fixed < retried.tokens_after <= fitted.tokens_after * (0.5 if share < 0.5 else 0.65 if share < 0.6 else 0.8)
+        )
+
+
+def test_the_log_says_what_was_refused_and_what_holds_from_now_on(caplog: pytest.LogCaptureFixture) -> None:
+    with Compactor(window=24_000, archive="memory:") as compactor:
+        fitted = compactor.fit(chat_run(60), thread="t")
+        compactor.overflowed(fitted, _chat_error(20_000, 20_100))
+        (said,) = [record.getMessage() for record in caplog.records if "refused" in record.getMessage()]
+        assert "refused 20,100 tokens" in said
+        assert "its limit is 20,000" in said
+        assert f"stay within {compactor.limits.budget:,}" in said
+        assert "window" not in said
+
+
 @pytest.mark.parametrize("lie", [0.7, 1.0, 1.3])
 def test_a_provider_that_counts_otherwise_is_never_refused_twice_in_a_turn(lie: float) -> None:
     """Nothing is observed: all that is learned is learned from refusals."""

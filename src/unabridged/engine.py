@@ -283,6 +283,7 @@ class Compactor(Access):
         *,
         force: bool = False,
         why: str = "",
+        within: Limits | None = None,
     ) -> Generator[Any, Any, Compaction]:
         """Measure what is new; below the trigger that is all, unless it is compacted for another reason."""
         if self.settings.off or not messages:
@@ -292,7 +293,7 @@ class Compactor(Access):
         yield from taken(thread.lock)
         try:
             format_ = self._format or thread.format_of(messages)
-            flow = self._flow(format_)
+            flow = self._flow(format_) if within is None else replace(self._flow(format_), limits=within)
             estimate = self._overhead(thread, flow.meter, system, tools)
             estimate += thread.follow(messages, format_, flow.meter.message)
             before = flow.tokens(estimate)
@@ -326,7 +327,7 @@ class Compactor(Access):
 
     def _refused(self, fitted: Compaction, error: object) -> Generator[Any, Any, Compaction]:
         """Lower the limits to what the provider takes, and compact for them."""
-        from unabridged.asking.refused import Refusals, overflow_in  # noqa: PLC0415 - seldom needed
+        from unabridged.asking.refused import Refusals, in_words, overflow_in, tried  # noqa: PLC0415 - seldom needed
 
         overflow = overflow_in(error)
         flow = self._flow(self._format or detect(fitted.messages))
@@ -340,12 +341,16 @@ class Compactor(Access):
         if limits is None or fitted.refused:
             overhead, now = flow.tokens(flow.meter.overhead(*fitted.fixed)), self.limits
             raise WontFit(overhead=overhead, floor=sent, budget=now.budget, window=now.window) from cause
-        log.warning("the provider refused %s tokens as too long: the window is now %s", sent, limits.window)
-        why, force = f"the provider refused {sent:,} tokens as too long", not limits.trigger
-        done = yield from self._run(
-            fitted.messages, (fitted.thread, fitted.namespace), *fitted.fixed, force=force, why=why
-        )
-        return replace(done, refused=True)
+        log.warning(in_words(overflow, sent, limits))
+        how: dict[str, Any] = {"why": f"the provider refused {sent:,} tokens as too long", "force": not limits.trigger}
+        run = partial(self._run, fitted.messages, (fitted.thread, fitted.namespace), *fitted.fixed, **how)
+        *tighter, last = tried(overflow, sent, self.settings, limits)
+        for within in tighter:
+            try:
+                return replace((yield from run(within=within)), refused=True)
+            except WontFit:  # what can't go takes more than that
+                continue
+        return replace((yield from run(within=last)), refused=True)
 
     def _adopt(self, limits: Limits | None) -> None:
         """From now on, these are the limits."""

@@ -9,7 +9,10 @@ from unabridged.errors import SettingsError
 from unabridged.settings import Limits, Settings, limits
 
 TOLD, UNTOLD = 0.95, 0.80
-"""Of what was refused, the most that is sent next: where the provider told its numbers, and where it did not."""
+"""Of what was refused, the most that is sent later: where the provider told its numbers, and where it did not."""
+HALVES = (0.5, 0.65)
+"""Of what was refused by who told nothing of use, the most that is sent in its place: a second refusal is the last, so
+it must fit. The half; where what can't go takes more, two thirds."""
 
 
 def overflow_in(error: object) -> Overflow:
@@ -67,17 +70,39 @@ class Refusals:
         return found
 
 
-def lowered(overflow: Overflow, sent: int, settings: Settings, now: Limits) -> Limits | None:
+def tried(overflow: Overflow, sent: int, settings: Settings, learned: Limits) -> list[Limits]:
+    """The limits for the one request that takes the refused one's place, tightest first; the learned ones last.
+
+    Where the provider told how far it was off, those are all. Where it did not, half of what was sent should do.
+    """
+    if overflow.requested is not None or (overflow.limit is not None and overflow.limit < sent):
+        return [learned]
+    halves = [lowered(overflow, sent, settings, learned, share) for share in HALVES]
+    return [*(limits for limits in halves if limits is not None), learned]
+
+
+def in_words(overflow: Overflow, sent: int, now: Limits) -> str:
+    """What was refused, and what is done about it from now on."""
+    limit = f", its limit is {overflow.limit:,}" if overflow.limit is not None else ""
+    return (
+        f"the provider refused {sent:,} tokens as too long{limit}: "
+        f"from now on requests stay within {now.budget:,}, and {now.reserve:,} are left for the answer"
+    )
+
+
+def lowered(
+    overflow: Overflow, sent: int, settings: Settings, now: Limits, share: float | None = None
+) -> Limits | None:
     """The limits for a provider that refused `sent` tokens; None when it takes next to nothing.
 
     All in its own tokens: what it counted has calibrated `sent` before, and is never taken into the limits as well.
     Its limit is taken where it told one, and the answer it was asked for is reserved. In any case the budget ends up
-    clearly below what was refused.
+    clearly below what was refused: at this `share` of it.
     """
     window = min(now.window, overflow.limit or now.window)
     reserve = max(now.reserve * window // now.window, overflow.output or 0)
     told = overflow.limit is not None and overflow.requested is not None
-    window = min(window, int(sent * (TOLD if told else UNTOLD)) + reserve)
+    window = min(window, int(sent * (share or (TOLD if told else UNTOLD))) + reserve)
     settings, plain = replace(settings, reserve=max(1, reserve)), Settings()
     for tried in (settings, replace(settings, trigger=plain.trigger, keep=plain.keep)):
         try:
