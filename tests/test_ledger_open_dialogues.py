@@ -82,12 +82,13 @@ def test_it_is_so_wherever_the_last_compaction_fell(dialogue: Dialogue) -> None:
 
 # R25
 @pytest.mark.parametrize("dialogue", [d for d in dialogues() if d.said[-1].startswith("U ")], ids=named)
-def test_it_stays_so_while_the_work_goes_on(dialogue: Dialogue) -> None:
+def test_it_stays_so_while_the_work_goes_on_and_something_is_open_then(dialogue: Dialogue) -> None:
     views, _ = views_of([*dialogue.said, LOOK, EDIT])
     for cut in range(1, len(views), 2):
         older = gather(views[:cut], answered=views[cut].origin == "person")
         newer = gather(views[cut:], first_turn=cut, answered=False)
-        assert [request.text for request in merge(older, newer).open] == words(dialogue)
+        found = [request.text for request in merge(older, newer).open]
+        assert found == words(dialogue) if dialogue.open else dialogue.said[-1][2:] in found
 
 
 # R25

@@ -10,6 +10,8 @@ import pytest
 
 from unabridged import Compactor, WontFit, check, repair
 from unabridged.formats import detect
+from unabridged.ledger.requests import open_indices
+from unabridged.origin import with_origins
 
 DATA = Path(os.environ.get("BENCH_DATA", "recorded"))
 FILES = sorted(DATA.glob("*.jsonl")) if DATA.is_dir() else []
@@ -45,3 +47,16 @@ def test_recorded_sessions_with_aborted_turns_are_mended() -> None:
         messages = json.loads(line)["messages"]
         assert check(messages, "anthropic") != []
         assert check(repair(messages, "anthropic").messages, "anthropic") == []
+
+
+@pytest.mark.skipif(not FILES, reason="needs recorded conversations: set BENCH_DATA to a folder of them")
+@pytest.mark.parametrize("name", ["coding_tools", "coding_compactions", "coding_sessions_anthropic", "service_tools"])
+def test_while_tools_work_on_what_a_recorded_person_said_something_is_open_and_never_a_pile(name: str) -> None:
+    for line in (DATA / f"{name}.jsonl").read_text().splitlines():
+        conversation = json.loads(line)
+        format_ = detect(conversation["messages"])
+        views = with_origins([format_.read(message) for message in conversation["messages"]])
+        first = next(i for i, view in enumerate(views) if view.is_request)
+        for cut in range(first + 2, len(views) + 1, max(2, len(views) // 12)):
+            if views[cut - 1].calls or views[cut - 1].origin == "tool":
+                assert 0 < len(open_indices(views[:cut])) <= 16, (conversation["id"], cut)

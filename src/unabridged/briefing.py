@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from unabridged import history, rederive, state
 from unabridged.events import Failed
-from unabridged.job import Base, Earlier, Job, closing_answer, earlier_summary, turns_in
+from unabridged.job import Base, Earlier, Job, closing_answer, earlier_summary, followed, turns_in
 from unabridged.summarise.writing import Told
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def brief(flow: Flow, job: Job, plan: Plan, base: Base) -> Told:
     """Everything a summary turn is made from, within the plan's tokens."""
     shown = [i for i in sorted({*plan.gone, *plan.kept_requests}) if job.views[i].origin != "summary"]
     shown += closing_answer(job.views, shown)
+    handed_back, at_work = followed(job.views, shown)
     turns = turns_in(job, base)
     cleared = history.uncleared(flow.archive, job.scope, job.views, job.format, shown)
     views = [cleared.get(i, job.views[i]) for i in shown]
@@ -37,7 +38,8 @@ def brief(flow: Flow, job: Job, plan: Plan, base: Base) -> Told:
         turns=list(range(len(views))) if prepared else [turns[i] for i in shown],
         prior=earlier.ledger,
         prior_prose=earlier.prose,
-        answered=not plan.kept_requests,
+        answered=handed_back and not plan.kept_requests,
+        at_work=at_work,
         kept=frozenset(turns[i] for i in plan.kept_requests),
         budget=plan.summary,
         count=flow.meter.text,

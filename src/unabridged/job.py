@@ -178,6 +178,21 @@ def closing_answer(views: Sequence[View], shown: Sequence[int]) -> list[int]:
     return []
 
 
+def followed(views: Sequence[View], shown: Sequence[int]) -> tuple[bool, bool]:
+    """Whether a person speaks next behind the messages at `shown`, or nobody; and whether tools work there before.
+
+    What the tail holds tells what the last request among them has come to.
+    """
+    for view in views[max(shown, default=-1) + 1 :]:
+        if view.is_request:
+            return True, False
+        if view.calls or view.origin == "tool":
+            return False, True
+        if view.origin == "model":
+            return False, False
+    return True, False
+
+
 class Earlier(NamedTuple):
     """The earlier summary that goes: its ledger, its prose, and how often that ledger was carried on."""
 

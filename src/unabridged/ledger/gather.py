@@ -12,8 +12,8 @@ from unabridged.ledger.names import Piece, clean, collect_files, collect_names
 from unabridged.ledger.notes import distinct, notes_in
 from unabridged.ledger.phrasing import head_and_tail
 from unabridged.ledger.ranking import bounded
-from unabridged.ledger.requests import asked, settle
-from unabridged.ledger.rules import acknowledges, find_rules, instructed, merged
+from unabridged.ledger.requests import asked, settle, worked_on
+from unabridged.ledger.rules import acknowledges, find_rules, in_force, instructed, merged
 from unabridged.ledger.sayings import sayings_in
 from unabridged.ledger.shell import looks_like_path
 from unabridged.messages import View
@@ -22,17 +22,26 @@ SAID_LIMIT = 1_200
 """Characters of the assistant's last words that a ledger carries."""
 
 
-def gather(views: Sequence[View], *, first_turn: int = 0, answered: bool, turns: Sequence[int] | None = None) -> Ledger:
+def gather(
+    views: Sequence[View],
+    *,
+    first_turn: int = 0,
+    answered: bool,
+    at_work: bool = False,
+    turns: Sequence[int] | None = None,
+) -> Ledger:
     """What these messages contribute.
 
     `answered`: the block ends where a person speaks next, so the assistant's last words closed its turn. Otherwise the
-    last request is still being worked on. `turns` gives each message its place in the original conversation where they
-    don't simply count on from `first_turn`.
+    last request is still being worked on; `at_work` when tools are seen to do so behind the block. `turns` gives each
+    message its place in the original conversation where they don't simply count on from `first_turn`.
     """
     turns = list(turns) if turns is not None else list(range(first_turn, first_turn + len(views)))
     done = list(steps(views, turns))
     worked = efforts(views)
     requests, lead = asked(views, turns, worked=worked, answered=answered)
+    if at_work:
+        requests, lead = worked_on(requests, lead)
     found = [find_rules(turns[i], view.text) for i, view in enumerate(views) if view.origin == "person"]
     told = [
         instructed(request.turn, request.text, fact=1 if done else 2)
@@ -41,6 +50,7 @@ def gather(views: Sequence[View], *, first_turn: int = 0, answered: bool, turns:
     ]
     rules = merged([rule for listed, _ in found for rule in listed], [rule for listed in told for rule in listed])
     rules, lifts = lift(rules, [sentence for _, listed in found for sentence in listed])
+    settled = settle(requests, tools=any(worked))
     pieces = list(_pieces(views, turns, done))
     closing = {request.answer_turn for request in requests} | {lead.answer_turn}
     said_turn, said = next(
@@ -54,8 +64,8 @@ def gather(views: Sequence[View], *, first_turn: int = 0, answered: bool, turns:
             end=turns[-1] + 1 if turns else first_turn,
             language=language_of(views),
             lead=lead,
-            requests=settle(requests, tools=any(worked)),
-            rules=rules,
+            requests=settled,
+            rules=in_force(rules, settled),
             lifts=lifts,
             actions=tuple(step.action for step in done),
             faults=unresolved((), [step.action for step in done]),

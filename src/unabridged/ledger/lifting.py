@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from unabridged.ledger.entries import Lift, Rule
 from unabridged.ledger.languages import eastern_words, folded, phrases, vocabulary
+from unabridged.ledger.phrasing import sentences
 from unabridged.ledger.spoken import said_in
 from unabridged.ledger.stated import is_order
 from unabridged.remember import remembered
@@ -30,6 +31,7 @@ _ENDING = re.compile(
 )
 """What forms of one word end in."""
 _NONE: frozenset[str] = frozenset()
+_EASTERN = "\u2e7f"
 _BARE = 60
 """Characters of a permission that may leave out what it is about."""
 
@@ -61,10 +63,10 @@ def replaces(plain: str) -> bool:
     return phrases("tongues").inside(words) or (phrases("bounds").inside(words) and any(map(str.isdigit, words)))
 
 
-def lift(rules: Iterable[Rule], sentences: Iterable[Lift]) -> tuple[tuple[Rule, ...], tuple[Lift, ...]]:
+def lift(rules: Iterable[Rule], said: Iterable[Lift]) -> tuple[tuple[Rule, ...], tuple[Lift, ...]]:
     """The rules, those marked that a later sentence of the person's lifts; and the sentences, marked when they did."""
     result, marked = list(rules), []
-    for sentence in sentences:
+    for sentence in said:
         if sentence.used:  # It did its work in an earlier merge; the rule may have been stated anew since.
             marked.append(sentence)
             continue
@@ -78,10 +80,37 @@ def lift(rules: Iterable[Rule], sentences: Iterable[Lift]) -> tuple[tuple[Rule, 
 
 def concerns(sentence: Lift, rules: Iterable[Rule]) -> bool:
     """Whether it has a word in common with one of these rules, and is none of them: then it is worth showing."""
-    words = _content(sentence.text)
+    words = content_words(sentence.text)
     return not any(rule.text == sentence.text for rule in rules) and any(
-        _alike(word, other) for rule in rules for word in words for other in _content(rule.text)
+        alike(word, other) for rule in rules for word in words for other in content_words(rule.text)
     )
+
+
+@remembered
+def countermands(text: str, request: str) -> bool:
+    """Whether words forbid the very thing that a request orders: "STOP!! don't delete anything".
+
+    In doubt they only narrow it down, and the request stays: one that orders several things, or what the words name
+    besides. Somebody who says stop need not name all of it.
+    """
+    order = content_words(request)
+    if len(text) > _BARE * 2 or not order or len(sentences(request)) > 1 or phrases("and").inside(folded(request)):
+        return False
+    words = folded(text.strip())
+    halts = phrases("hold").at_start(words)
+    for sentence in sentences(words[halts:].lstrip(" ,.!;:\uff01\uff0c\u3001\u3002")):
+        about = [word for word in content_words(sentence) if word not in _literal("forbids", "hold")]
+        if not about or not phrases("forbids").inside(sentence) or not all(_named(word, order) for word in about):
+            continue
+        deeds = order if about[0][0] > _EASTERN else order[:2]  # the verb comes first, or last
+        if any(_named(word, deeds) for word in about) and (halts or len(about) == 1 or _covers(about, order)):
+            return True
+    return False
+
+
+def _named(word: str, order: Sequence[str]) -> bool:
+    """Whether the order speaks of it; signs run on without spaces."""
+    return any(alike(word, other) or (word[0] > _EASTERN and word in other) for other in order)
 
 
 def _reached(text: str, rules: Sequence[str]) -> list[int]:
@@ -105,7 +134,7 @@ def _reached(text: str, rules: Sequence[str]) -> list[int]:
         named = inside
     elif taking.kind == "lift" and len(taking.words) == 1 and len(text) <= _BARE:
         word = taking.words[0]
-        named = [i for i in inside if _alike(about[i][0], word) or _alike(about[i][-1], word)]
+        named = [i for i in inside if alike(about[i][0], word) or alike(about[i][-1], word)]
         named = named if all(_only_where(rules[i], about[i], word) for i in named) else []
     else:
         return []
@@ -119,7 +148,7 @@ def _only_where(rule: str, about: Sequence[str], done: str) -> bool:
     "You can push now" is about pushing to main; "you can commit now" is not about committing secrets.
     """
     words = folded(rule)
-    rest = [word for word in about if not _alike(word, done)]
+    rest = [word for word in about if not alike(word, done)]
     places = [stop for _, stop in phrases("towards").found(words)]
     return all(any(word in words[stop : stop + len(word) + 8] for stop in places) for word in rest)
 
@@ -132,7 +161,7 @@ def _taking(text: str) -> _Taking | None:
     kind = next((kind for kind in _KINDS if phrases(kind).inside(folded(plain))), "")
     if not kind or restricted(plain) or not is_order(plain):
         return None
-    words = tuple(word for word in _content(_said_of(text, kind)) if word not in _literal(kind))
+    words = tuple(word for word in content_words(_said_of(text, kind)) if word not in _literal(kind))
     return _Taking(kind, words)
 
 
@@ -163,11 +192,11 @@ def _about(rule: str, *, duty: bool) -> tuple[str, ...]:
     if duty:
         words = folded(kept)
         kept = kept[: min((start for start, _ in phrases("timing").found(words) if start > 8), default=len(kept))]
-    return _content(kept) or _content(rule)
+    return content_words(kept) or content_words(rule)
 
 
 @remembered
-def _content(text: str) -> tuple[str, ...]:
+def content_words(text: str) -> tuple[str, ...]:
     """The words that tell what a sentence is about, in order."""
     words = folded(text)
     if not words.isascii():
@@ -181,10 +210,10 @@ def _content(text: str) -> tuple[str, ...]:
 
 def _covers(words: Sequence[str], others: Sequence[str]) -> bool:
     """Whether each of the others is among the words."""
-    return all(any(_alike(word, other) for word in words) for other in others)
+    return all(any(alike(word, other) for word in words) for other in others)
 
 
-def _alike(word: str, other: str) -> bool:
+def alike(word: str, other: str) -> bool:
     """Whether two words are forms of one, or mean the same here."""
     if word == other:
         return True
@@ -209,14 +238,14 @@ def _groups() -> dict[str, frozenset[str]]:
 
 
 @cache
-def _literal(kind: str) -> frozenset[str]:
+def _literal(*kinds: str) -> frozenset[str]:
     """The words of the phrases themselves: those say that something is lifted, not what."""
-    return frozenset(word for phrase in vocabulary(kind) for word in _WORD.findall(phrase))
+    return frozenset(word for phrase in vocabulary(*kinds) for word in _WORD.findall(phrase))
 
 
 def _replaced(older: str, newer: str) -> bool:
     """Whether the newer rule is the older one with another language or another limit in it."""
-    before, after = _content(older), _content(newer)
+    before, after = content_words(older), content_words(newer)
     gone = [word for word in before if not _covers(after, (word,))]
     come = [word for word in after if not _covers(before, (word,))]
     if len(gone) != 1 or len(come) != 1 or len(before) < 2:

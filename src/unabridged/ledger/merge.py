@@ -12,7 +12,7 @@ from unabridged.ledger.names import united
 from unabridged.ledger.notes import distinct
 from unabridged.ledger.ranking import bounded, faded
 from unabridged.ledger.requests import joined
-from unabridged.ledger.rules import merged
+from unabridged.ledger.rules import in_force, merged
 
 
 def merge(older: Ledger, newer: Ledger) -> Ledger:
@@ -25,6 +25,7 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
     if newer.end <= older.end and newer.first >= older.first:
         return older
     rules, lifts = lift(merged(older.rules, newer.rules), (*older.lifts, *newer.lifts))
+    requests = joined(older.requests, newer.lead, newer.requests, tools=bool(older.actions or newer.actions))
     dropped = dict(older.dropped)
     for key, count in newer.dropped:
         dropped[key] = dropped.get(key, 0) + count
@@ -34,8 +35,8 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
             end=max(older.end, newer.end),
             language=_language(older, newer),
             lead=_lead(older, newer),
-            requests=joined(older.requests, newer.lead, newer.requests, tools=bool(older.actions or newer.actions)),
-            rules=rules,
+            requests=requests,
+            rules=in_force(rules, requests),
             lifts=lifts,
             actions=(*older.actions, *newer.actions),
             faults=unresolved(older.faults, [*newer.actions, *newer.faults]),

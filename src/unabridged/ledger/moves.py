@@ -9,12 +9,17 @@ from __future__ import annotations
 import re
 
 from unabridged.ledger.entries import Asks
-from unabridged.ledger.languages import eastern_words, folded, phrases, vocabulary
+from unabridged.ledger.languages import eastern_words, folded, phrases, tables, vocabulary
 from unabridged.ledger.phrasing import sentences, without_fences
 from unabridged.remember import remembered
 
 _LONG = 1_200
 """Characters from which on an answer says so much that a question at its end is an offer."""
+_SHORT = 240
+"""Characters up to which a report is about one thing, so that "next" and "still" speak of the task."""
+_GOES_ON = (",", ":", ";", "(", "\uff0c", "\uff1a", "\u3001")
+"""Marks that no last sentence ends with."""
+_LAST_WORD = re.compile(r"(?<= )[^\W\d_]{1,3}\Z")
 _BETWEEN = re.compile(r"[\W_]+")
 _PARTS = re.compile(r"[^\w'-]+")
 _COMMAND = re.compile(r"/[a-z-]*")
@@ -24,9 +29,12 @@ _QUOTED = re.compile(
 )
 _CLAUSE = re.compile(r"[;:\u2013\u2014\uff1b\uff1a] *(?=\w)")
 _LEADING = re.compile(r"[\W_]*")
+_AFTER = re.compile(r"[^.!?;,\u2013\u2014\u3002\uff0c\uff01\uff1b]*")
+"""What belongs to a clause."""
 _BREAK = re.compile(r"\s*(?:[^\w\s]|\Z)")
 _NOT_SO = frozenset("\u4e0d\u522b\u52ff\u6ca1\u505c")
 """Chinese signs that turn the word behind them into its opposite."""
+_INTERRUPTED = re.compile(r"\s*\[[^\]\n]{0,40}\b(?:interrupted|aborted|cancell?ed) by (?:the )?user[^\]\n]{0,40}\]\s*")
 _SIGNS = str.maketrans(
     dict.fromkeys("\U0001f44d\U0001f44c\u2705\U0001f197\U0001f4af\u2714", " yes ")
     | dict.fromkeys("\U0001f44e\u274c", " no ")
@@ -40,8 +48,8 @@ def kind_of(text: str) -> str:
     words = folded(text.strip())
     if _COMMAND.fullmatch(words) or _has_enough(words):  # "/theme" is for the host, not for the assistant.
         return "ack"
-    halts = phrases("hold").at_start(words)  # "don't go on" is made of the words of a nod
-    if len(words) <= 120 and not halts and (plain := _nod(words.translate(_SIGNS))):
+    says_more = phrases("hold", "withdraw").at_start(words) or _QUESTION.search(words)
+    if len(words) <= 120 and not says_more and (plain := _nod(words.translate(_SIGNS))):  # "don't go on" is no nod
         return plain
     return _turns(words) or ("more" if _goes_on(text) else "new")
 
@@ -83,6 +91,48 @@ def reports_done(text: str) -> bool:
 
 
 @remembered
+def surely_done(text: str) -> bool:
+    """Whether the assistant says in so many words that it is done, and of nothing that it is left."""
+    words = folded(text[-_LONG:])
+    return phrases("done").inside(words) and not phrases("remains").inside(words)
+
+
+@remembered
+def breaks_off(text: str) -> bool:
+    """Whether the assistant's closing words announce what it does next, or stop in mid-sentence: they close nothing."""
+    words = folded(text[-_LONG:].rstrip())
+    if words.endswith(_GOES_ON) or (not few_words(words, 3) and (end := _LAST_WORD.search(words)) and _joins(end[0])):
+        return True
+    last = after_small_words("".join(_told(text[-_LONG:])[-1:]))
+    announced = phrases("promise").at_start(last) or phrases("remains").at_start(last)
+    return bool(announced) and not phrases("acknowledged", "asks", "courtesy").at_start(last)
+
+
+@remembered
+def tells_of_rest(text: str) -> bool:
+    """Whether a short report says that something is still to be done: "5 of 12 are ported so far"."""
+    told = _told(text)
+    if len(text) > _SHORT or _begins_done(told) or not phrases("remains").inside(folded(text)):
+        return False
+    first = after_small_words("".join(told[:1]))
+    reach = phrases("done").at_start(first)  # "Finished: it is half as long", but not "Done with the first half"
+    return not reach or not _BREAK.match(first, reach)
+
+
+@remembered
+def is_plan(text: str) -> bool:
+    """Whether it says what somebody would do: at its beginning or at its end."""
+    told = _told(without_fences(text))
+    return any(phrases("plan").inside(sentence) for sentence in (*told[:2], *told[-1:]))
+
+
+@remembered
+def is_courtesy(text: str) -> bool:
+    """Whether it ends with a question that nods can't answer with a task: "Is there anything else?"."""
+    return phrases("courtesy").inside("".join(_told(text[-_LONG // 3 :])[-1:]))
+
+
+@remembered
 def is_question(text: str) -> bool:
     """Whether a person's message only wants to know something: it tells nothing and orders nothing, even politely."""
     if not few_words(text, 60):
@@ -106,6 +156,11 @@ def orders_by_itself(text: str) -> bool:
     return False
 
 
+def orders(text: str) -> bool:
+    """Whether it begins with what is to be done."""
+    return phrases("tasks", "polite").at_start(after_small_words(folded(text.strip()))) > 0
+
+
 def says_go(text: str) -> bool:
     """Whether the words tell the assistant to go on."""
     words = folded(text)
@@ -118,19 +173,36 @@ def changes_subject(text: str) -> bool:
 
 
 def only_withdraws(text: str) -> bool:
-    """Whether the words that withdraw a request ask for nothing else."""
+    """Whether the words that withdraw a request ask for nothing else: "never mind the footer, thanks"."""
     words = folded(text.strip())
-    return any(few_words(words[stop:], 3) for _, stop in phrases("withdraw", "cancel").found(words))
+    _, stop = max(phrases("withdraw", "cancel").found(words), key=lambda span: span[1], default=(0, 0))
+    rest = words[stop:]
+    if not _BREAK.match(rest):  # what is dropped, or, without a mark between them, what is wanted instead
+        if phrases("tasks", "polite", "customs").at_start(after_small_words(rest)):
+            return False
+        rest = _AFTER.sub("", rest, count=1)
+    rest = _LEADING.sub("", rest, count=1)
+    return not rest or bool(_nod(rest)) or not after_small_words(rest)
 
 
-def withdraws_this(text: str, request: str) -> bool:
-    """Whether words that withdraw name what they drop, and this request speaks of it: "never mind the footer"."""
-    words, asked = folded(text.strip()), folded(request)
+def means_all(words: str) -> bool:
+    """Whether these words name all that was asked: "never mind all of it"."""
+    return phrases("whole").inside(folded(words))
+
+
+def begins_interrupted(text: str) -> bool:
+    """Whether a turn begins with the host's mark that the assistant was stopped in the middle."""
+    return bool(_INTERRUPTED.match(text))
+
+
+def named_as_withdrawn(text: str) -> str:
+    """What words that withdraw name as what they drop: "the footer" in "never mind the footer, …"; "" for nothing."""
+    words = folded(text.strip())
     _, stop = next(iter(phrases("withdraw", "cancel").found(words)), (0, 0))
     if not stop or _BREAK.match(words, stop):
-        return False
-    named = [word for word in _PARTS.split(sentences(words[stop:])[0]) if len(word) > 3]
-    return any(re.search(rf"\b{re.escape(word)}", asked) for word in named)
+        return ""
+    rest = "".join(sentences(words[stop:])[:1])
+    return "" if phrases("tasks", "polite", "customs").at_start(after_small_words(rest)) else rest
 
 
 def few_words(text: str, most: int) -> bool:
@@ -146,9 +218,9 @@ def after_small_words(words: str) -> str:
     for _ in range(6):
         first = _PARTS.split(rest, maxsplit=1)[0]
         reach = phrases("prefix", "openers").at_start(rest)
-        if first and first in vocabulary("yes", "thanks"):
+        if first and first in vocabulary("yes", "thanks", "praise"):
             reach = max(reach, len(first))
-        if eastern := eastern_words("yes", "thanks", "filler").match(rest):
+        if eastern := eastern_words("yes", "thanks", "praise", "filler").match(rest):
             reach = max(reach, eastern.end())
         if not reach:
             break
@@ -157,39 +229,38 @@ def after_small_words(words: str) -> str:
 
 
 def _nod(words: str) -> str:
-    """`resume` or `ack` for a message that only nods; "" for one that says something."""
+    """`resume` for a message that only nods, `ack` for one that only thanks; "" for one that says something."""
     tokens = [token for token in _PARTS.split(words) if token]
     if tokens in (["y"], ["n"], ["k"]):
         return "resume"
-    if tokens and all(token in vocabulary("go", "yes", "thanks", "filler") for token in tokens):
-        if any(token in vocabulary("go", "yes") for token in tokens):
-            return "resume"
-        return "ack" if any(token in vocabulary("thanks") for token in tokens) else ""
+    if tokens and all(token in vocabulary("go", "yes", "thanks", "praise", "filler") for token in tokens):
+        agrees = any(token in vocabulary("go", "yes") for token in tokens)
+        thanks = any(token in vocabulary("thanks") for token in tokens)
+        praise = any(token in vocabulary("praise") for token in tokens)
+        return "resume" if agrees or (praise and not thanks) else "ack" if thanks else ""
     signs = _BETWEEN.sub("", words)
-    if not eastern_words("go", "yes", "thanks", "filler").fullmatch(signs):
+    if not eastern_words("go", "yes", "thanks", "praise", "filler").fullmatch(signs):
         return ""
-    if eastern_words("go").search(signs) or not eastern_words("thanks").search(signs):
-        return "resume"
-    return "ack"
+    return "resume" if eastern_words("go").search(signs) or not eastern_words("thanks").search(signs) else "ack"
 
 
 def _turns(words: str) -> str:
     """`withdraw`, `hold` or `correct` for words that begin so; "ok, hmm, wait, never mind": after the small words."""
+    corrects = False
     for _ in range(4):
         if _withdraws(words):
             return "withdraw"
         if reach := phrases("hold").at_start(words):
             if _withdraws(_LEADING.sub("", words[reach:], count=1)):
                 return "withdraw"
-            if few_words(words[reach:], 4) and not _QUESTION.search(words):
+            if not corrects and few_words(words[reach:], 4) and not _QUESTION.search(words):
                 return "withdraw" if phrases("withdraw").inside(words[reach:]) else "hold"
-        if phrases("correct").at_start(words):
-            return "correct"
+        corrects = corrects or phrases("correct").at_start(words) > 0  # "no, never mind" withdraws
         reach = phrases("prefix").at_start(words)
         if not reach:
             break
         words = _LEADING.sub("", words[reach:], count=1)
-    return ""
+    return "correct" if corrects else ""
 
 
 def _has_enough(words: str) -> bool:
@@ -285,6 +356,11 @@ def _up_to_question(told: list[str]) -> list[str]:
         return told
     to_person = phrases("asks", "offer", "confirm").inside(told[-2]) and not phrases("courtesy").inside(told[-2])
     return told[:-1] if to_person or few_words(told[-1], 4) else told
+
+
+def _joins(word: str) -> bool:
+    """Whether a sentence hardly ends with this word: "the", "to", "und"."""
+    return any(word in table["common"] for table in tables().values())
 
 
 def _left(told: list[str]) -> bool:

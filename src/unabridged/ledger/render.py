@@ -169,13 +169,14 @@ class _Lines:
     def open_requests(self) -> Iterator[Line]:
         """The newest first: should not all fit, the last word counts most."""
         for request in reversed(self.ledger.open):
-            if request.turn in self.kept:
-                yield Line(request.turn, f"- {self.words['kept'].format(turn=self.refer(request.turn))}")
-                continue
-            label = self.words["waiting" if request.state == "waiting" else "asked"]
-            head = f"- {label.format(turn=self.refer(request.turn))}"
+            whole = request.turn in self.kept
+            label = self.words["kept" if whole else "waiting" if request.state == "waiting" else "asked"]
+            head = plain = f"- {label.format(turn=self.refer(request.turn))}"
             if request.context:
                 head += f", {self.words['reply']} {quote(request.context)}"
+            if whole:
+                yield Line(request.turn, head, shorter=lambda _, plain=plain: plain)  # type: ignore[misc]
+                continue
 
             def shown(text: str, head: str = head) -> str:
                 return f"{head}:\n{fenced(text)}"

@@ -4,7 +4,12 @@ Each person's message is one `Request` that also holds what directly followed it
 words with which the assistant handed back. `settle` reads the states off that sequence, so two ledgers merge by putting
 their sequences behind one another and settling again.
 
-- An answered request is finished. One that was interrupted stays open, together with what interrupted it.
+The goal is never lost: in doubt a request stays open, and while tools work on the last message something is open.
+
+- An answered request is finished, unless the words that closed it only announce the work, plan it, tell how far it is,
+  or stop in mid-sentence. One that was interrupted stays open, together with what interrupted it.
+- A nod goes on with what it nods to: a plan, a report of progress, anything that was not clearly the end. After a
+  report that it is done it asks nothing, unless tools go on working.
 - A question in between is finished with its answer; what it interrupted stays open.
 - "wait" holds until the person lets it go on, "never mind" withdraws, "continue" goes on, "no, I meant …" reopens,
   "thanks" asks nothing.
@@ -19,17 +24,26 @@ from typing import Literal
 
 from unabridged.ledger.actions import efforts
 from unabridged.ledger.entries import Lead, Request, State
+from unabridged.ledger.lifting import alike, content_words, countermands
 from unabridged.ledger.moves import (
     asks_back,
+    begins_interrupted,
+    breaks_off,
     changes_subject,
     few_words,
+    is_courtesy,
+    is_plan,
     is_question,
     kind_of,
+    means_all,
+    named_as_withdrawn,
     only_withdraws,
+    orders,
     orders_by_itself,
     reports_done,
     says_go,
-    withdraws_this,
+    surely_done,
+    tells_of_rest,
 )
 from unabridged.ledger.own_words import own_words
 from unabridged.ledger.phrasing import head_and_tail, sentences
@@ -70,6 +84,11 @@ class _Talk:
             return
         if self.states[i] != "withdrawn":
             self._mark(self._outcome(i))
+        if self.states[i] == "finished" and (going_on := self._set_aside(request)):
+            self.chain = going_on
+            self._mark("open")
+            self.status = "working"
+            return
         self.status = {"open": "working", "waiting": "asked"}.get(self.states[i], "idle")  # type: ignore[assignment]
         if self.status == "idle" and not self._is_lookup():
             self.left = self.chain
@@ -101,18 +120,12 @@ class _Talk:
     def _linked(self, newest: int) -> list[int]:
         """The chain of messages that the newest one belongs to; what it withdraws or lets go on is marked."""
         request = self.requests[newest]
+        if request.kind == "withdraw":
+            return self._left_of_chain(newest)
         if self.status == "idle":
             return [*self._taken_up(newest), newest]
-        if request.kind == "withdraw":
-            named = [j for j in self.chain if withdraws_this(request.text, self.requests[j].text)]
-            if named and len(named) < len(self.chain):  # "never mind the footer": the rest goes on
-                for j in named:
-                    self.states[j] = "withdrawn"
-                return [*(j for j in self.chain if j not in named), newest]
-            self._mark("withdrawn")
-            if only_withdraws(request.text):
-                self.states[newest] = "withdrawn"
-            return [newest]
+        if forbidden := [j for j in self.chain if countermands(request.text, self.requests[j].text)]:
+            return [*self._without(forbidden), newest]
         if self.status == "asked" and not self._replies(request):
             self._mark("finished")
             return [newest]
@@ -123,8 +136,35 @@ class _Talk:
             self.chain = [j for j in self.chain if self.requests[j].kind != "hold"]
         return [*self.chain, newest]
 
+    def _left_of_chain(self, newest: int) -> list[int]:
+        """The chain after words that withdraw something: what they name, else what was said last, or all of it.
+
+        Where the assistant had asked or offered something, "never mind" is the answer to that.
+        """
+        request = self.requests[newest]
+        declines = newest > 0 and self.requests[newest - 1].asks != ""
+        what = named_as_withdrawn(request.text)
+        named = content_words(what)
+        gone = [j for j in self.chain if _speaks_of(named, self.requests[j].text)]
+        if means_all(what):
+            gone = self.chain
+        elif not named and not declines:
+            gone = self._last_said()
+        left = self._without(gone)
+        if self.status == "idle":
+            left = []
+        if not left and only_withdraws(request.text) and not _at_work(request):
+            self.states[newest] = "withdrawn"
+        return [*left, newest]
+
+    def _without(self, gone: Sequence[int]) -> list[int]:
+        """The chain without these, which are withdrawn."""
+        for j in gone:
+            self.states[j] = "withdrawn"
+        return [j for j in self.chain if j not in gone]
+
     def _taken_up(self, newest: int) -> list[int]:
-        """What a message goes back to, after the assistant had handed back: what it corrects, or goes on with."""
+        """What a message goes back to after the assistant handed back: what it corrects, nods to, or goes on with."""
         request = self.requests[newest]
         if not newest:
             return []
@@ -132,12 +172,55 @@ class _Talk:
         if request.kind == "correct":
             done = before.worked == 2 or reports_done(before.answer)
             return [] if done and orders_by_itself(request.text) else self._last_said()
+        if before.asks and not is_courtesy(before.answer):
+            return []
         cheers = not self.tools and not few_words(request.text, 12)  # "That is great news! Keep going!"
         goes_on = (request.kind == "more" and not cheers) or (request.kind == "resume" and says_go(request.text))
-        if not goes_on or before.asks:
+        if not goes_on and not self._nods(request, before):
             return []
         back = self.left and self._is_lookup() and not reports_done(self.requests[self.left[-1]].answer)
         return list(self.left if back else self.chain)
+
+    def _nods(self, request: Request, before: Request) -> bool:
+        """Whether it goes on with what was handed back: a nod to anything but its end, or one that work follows.
+
+        Few words that order nothing are a nod in a language we don't know.
+        """
+        if request.kind not in {"resume", "ack"}:
+            unknown = request.kind == "new" and few_words(request.text, 4) and not orders(request.text)
+            return (
+                unknown and not is_question(request.text) and not self._is_lookup() and not reports_done(before.answer)
+            )
+        if _at_work(request):
+            return True
+        if request.kind == "ack" or self._is_lookup():
+            return self._left_off(self.chain[-1])
+        return not surely_done(before.answer)
+
+    def _left_off(self, i: int) -> bool:
+        """Whether the words that followed this message close nothing: they plan, announce, or tell of the rest."""
+        request = self.requests[i]
+        if breaks_off(request.answer):
+            return True
+        if not self.tools or is_question(request.text) or not request.answer:
+            return False
+        plans = request.worked < 2 and is_plan(request.answer) and not is_plan(request.text)
+        return (plans or tells_of_rest(request.answer)) and not surely_done(request.answer)
+
+    def _set_aside(self, request: Request) -> list[int]:
+        """What of the chain goes on although its newest message was answered: that was another task.
+
+        So it is with a task of which something was left when the other one came in between, where the answer speaks of
+        the other alone.
+        """
+        said = content_words(request.answer)
+        if request.kind != "new" or not _speaks_of(said, request.text):
+            return []
+        for place in range(len(self.chain) - 2, -1, -1):
+            j = self.chain[place]
+            if self._left_off(j) and not any(_speaks_of(said, self.requests[k].text) for k in self.chain[: place + 1]):
+                return self.chain[: place + 1]
+        return []
 
     def _is_lookup(self) -> bool:
         """Whether the last chain was one question with a short answer."""
@@ -158,9 +241,11 @@ class _Talk:
     def _outcome(self, i: int) -> State:
         """What the chain comes to with what followed its newest message."""
         request = self.requests[i]
-        replies = i > 0 and self.requests[i - 1].asks != ""
-        says_nothing = request.kind == "ack" or (request.kind == "resume" and not replies and not says_go(request.text))
-        if len(self.chain) == 1 and says_nothing:
+        if _at_work(request):
+            return "open"
+        nods = request.kind == "ack" or (request.kind == "resume" and not says_go(request.text))
+        replies = i == 0 or (self.requests[i - 1].asks != "" and not is_courtesy(self.requests[i - 1].answer))
+        if len(self.chain) == 1 and nods and (request.kind == "ack" or not replies):
             return "finished"
         if not request.answer:
             return "open"
@@ -169,7 +254,11 @@ class _Talk:
             said = len(sentences(request.answer)) > 1
             answered = said and (not self.tools or is_question(self.requests[self.chain[0]].text))
             return "finished" if answered else "waiting"
-        return "waiting" if request.asks == "question" else "finished"
+        if request.asks == "question":
+            return "waiting"
+        # A nod that nothing was done about leaves things as they were.
+        told = self.chain[-2] if nods and not request.worked and len(self.chain) > 1 else i
+        return "open" if self._left_off(i) or self._left_off(told) else "finished"
 
     def _replies(self, request: Request) -> bool:
         """Whether the message can be the answer to a question: where tools work, people spell things out at length.
@@ -185,6 +274,16 @@ class _Talk:
         return few_words(request.text, 80 if self.tools else 12)
 
 
+def _at_work(request: Request) -> bool:
+    """Whether tools work on what was said, and the assistant has not handed back."""
+    return request.worked > 0 and not request.answer
+
+
+def _speaks_of(said: Sequence[str], text: str) -> bool:
+    """Whether these words have one in common with a request."""
+    return any(alike(word, other) for word in said for other in content_words(text))
+
+
 def settle(requests: Sequence[Request], *, tools: bool) -> tuple[Request, ...]:
     """The requests with their states, read off the sequence. `tools`: whether tools are used in the conversation."""
     talk = _Talk(requests, tools or any(request.worked for request in requests))
@@ -193,14 +292,16 @@ def settle(requests: Sequence[Request], *, tools: bool) -> tuple[Request, ...]:
     for j in talk.chain[1 : 1 - MOST_OPEN]:
         talk.states[j] = "finished"
     return tuple(
-        replace(request, state=talk.states[i], context=_context(requests[i - 1] if i else None, request))
-        for i, request in enumerate(requests)
+        replace(request, state=state, context=_context(requests[i - 1] if i else None, request, state))
+        for i, (request, state) in enumerate(zip(requests, talk.states, strict=True))
     )
 
 
-def _context(before: Request | None, request: Request) -> str:
-    """The question or offer these words reply to, so that a bare "yes" can be understood."""
-    if before is None or not before.asks or request.kind in {"withdraw", "hold"}:
+def _context(before: Request | None, request: Request, state: State) -> str:
+    """The question, offer or plan these words reply to, so that a bare "yes" can be understood."""
+    if before is None or request.kind in {"withdraw", "hold"}:
+        return ""
+    if not before.asks and (request.kind != "resume" or state not in {"open", "waiting"}):
         return ""
     return " ".join(sentences(before.answer)[-2:])[-300:]
 
@@ -267,12 +368,22 @@ def asked(
     return found, lead
 
 
+def worked_on(requests: list[Request], lead: Lead) -> tuple[list[Request], Lead]:
+    """The same, with tools at work on the last message."""
+    if not requests:
+        return requests, replace(lead, worked=max(lead.worked, 1))
+    last = requests[-1]
+    return [*requests[:-1], replace(last, worked=max(last.worked, 1))], lead
+
+
 def _closing(views: Sequence[View], index: int, worked: Sequence[int], *, answered: bool) -> str:
     """The assistant's words, when it hands back with them: the next to speak is a person, or the turn ends here."""
     view = views[index]
     if view.origin != "model" or worked[index] or view.calls or not view.text.strip():
         return ""
     for i in range(index + 1, len(views)):
+        if begins_interrupted(views[i].text):
+            return ""
         if views[i].origin not in {"host", "summary"}:
             return view.text if views[i].origin == "person" else ""
     return view.text if answered else ""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from unabridged.ledger.entries import Lift, Rule
+from unabridged.ledger.entries import Lift, Request, Rule
 from unabridged.ledger.languages import folded, phrases
 from unabridged.ledger.lifting import lifts, replaces, restricted
 from unabridged.ledger.own_words import blanked
@@ -82,6 +82,19 @@ def instructed(turn: int, text: str, *, fact: int = 1) -> list[Rule]:
 def acknowledges(answer: str) -> bool:
     """Whether the assistant's words do nothing but take note of what it was told."""
     return len(answer) <= 160 and "?" not in answer and phrases("acknowledged").at_start(folded(answer.strip())) > 0
+
+
+def in_force(rules: Sequence[Rule], requests: Sequence[Request]) -> tuple[Rule, ...]:
+    """The rules without those that were part of a wish the person withdrew; what forbids something stays.
+
+    "Use Postgres" goes with "scratch that"; "never touch the CI", said beside a task, outlives the task.
+    """
+    gone = {request.turn for request in requests if request.state == "withdrawn"}
+
+    def stays(rule: Rule) -> bool:
+        return rule.lifted >= 0 or rule.strength > 2 or phrases("forbids").inside(folded(rule.text))
+
+    return tuple(rule for rule in rules if rule.turn not in gone or stays(rule))
 
 
 def merged(older: Sequence[Rule], newer: Sequence[Rule]) -> tuple[Rule, ...]:

@@ -79,7 +79,7 @@ class _Sentence:
         if self._reported or self._has("imagined"):
             return 0
         if self._for_once:
-            return self._strong(strong) if self._lasting(strong) else int(bool(strong) or self._forbids)
+            return self._strong(strong) if self._lasting(strong) else 0
         if strong:
             return self._strong(strong)
         if listed or self._conditional:

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.extract import extract
 from unabridged.ledger.gather import gather, language_of
 from unabridged.ledger.languages import labels
 from unabridged.ledger.merge import merge
 from unabridged.ledger.phrasing import fenced, quote
 from unabridged.ledger.ranking import decisions
 from unabridged.ledger.render import between, render
-from unabridged.ledger.requests import open_indices
 from unabridged.ledger.sayings import is_talk
 from unabridged.messages import View
 from unabridged.rederive import Prose, Whole, spaced
@@ -48,7 +46,7 @@ class Told:
     prior: Ledger | None
     prior_prose: str
     answered: bool
-    """Whether the last request among them is finished."""
+    """Whether a person speaks next, so that the assistant's last words closed its turn."""
     kept: Collection[int]
     """Turns whose own message stays beside the summary."""
     budget: int
@@ -57,6 +55,8 @@ class Told:
     """The most tokens for people's own words."""
     prose: int
     """Of how many tokens a model's prose may take its share: where people only talk, the more is for their words."""
+    at_work: bool = False
+    """Whether tools work, behind them, on the last request among them."""
     state: str = ""
     """The host's state, ready to be shown."""
     beside: Sequence[View] = ()
@@ -106,20 +106,12 @@ class Asked:
 
 def by_rule(told: Told) -> Written:
     """The whole body without a model."""
-    said = _own_words(told)
-    whole = told.whole
-    made = extract(
-        whole.views if whole else told.views,
-        prior=None if whole else told.prior,
-        turns=whole.turns if whole else told.turns,
-        answered=told.answered,
-        kept=told.kept,
-        budget=told.budget - told.count(said.text) - told.count(told.state),
-        count=told.count,
-        spoken=said.turns,
-    )
+    ledger = _ledger(told)
+    said = _own_words(told, ledger)
+    room = told.budget - told.count(said.text) - told.count(told.state)
+    made = render(ledger, room, told.count, kept=told.kept, spoken=said.turns)
     text = _joined(made.text, said.text, told.state)
-    return Written(text, made.ledger, notes=_left_out(made.left_out), rounds=_rounds(told))
+    return Written(text, ledger, notes=_left_out(made.left_out), rounds=_rounds(told))
 
 
 def with_model(told: Told, asked: Asked) -> Generator[Ask, Reply, Written]:
@@ -129,7 +121,7 @@ def with_model(told: Told, asked: Asked) -> Generator[Ask, Reply, Written]:
     from unabridged.summarise.standing import found_rules, with_rules  # noqa: PLC0415 - likewise
 
     ledger = _ledger(told)
-    said = _own_words(told)
+    said = _own_words(told, ledger)
     decided = _decided(ledger, int(told.budget * between(DECIDED, told.budget)), told.count)
     room = told.budget - sum(told.count(part) for part in (said.text, decided, told.state))
     most = int(min(room, told.prose) * PROSE)
@@ -170,9 +162,10 @@ def _decided(ledger: Ledger, room: int, count: Callable[[str], int]) -> str:
 
 def _ledger(told: Told) -> Ledger:
     """What is carried: derived anew where the originals are given, else the earlier ledger with the new folded in."""
+    read = told.whole or Whole(list(told.views), list(told.turns))
+    ledger = gather(read.views, turns=read.turns, answered=told.answered, at_work=told.at_work)
     if told.whole is not None:
-        return gather(told.whole.views, turns=told.whole.turns, answered=told.answered)
-    ledger = gather(told.views, turns=told.turns, answered=told.answered)
+        return ledger
     return merge(told.prior, ledger) if told.prior is not None else ledger
 
 
@@ -222,20 +215,20 @@ class _Spoken(NamedTuple):
     turns: frozenset[int] = frozenset()
 
 
-def _own_words(told: Told) -> _Spoken:
+def _own_words(told: Told, ledger: Ledger) -> _Spoken:
     """People's messages among what goes, word for word, newest first as far as they fit, labelled open or finished."""
     budget = min(told.preserve, int(told.budget * (PRESERVED_OF_TALK if _mere_talk(told) else PRESERVED)))
     others = [i for i, turn in enumerate(told.turns) if turn not in told.kept]
     if budget <= 0 or not others:
         return _Spoken()
-    still_open = set(open_indices(told.views))
+    still_open = {request.turn for request in ledger.open}
     language = language_of(told.whole.views) if told.whole else language_of(told.views, told.prior)
     heading = f"## {labels(language)['own_words']}"
     words = preserve_user_messages(
         [told.views[i] for i in others],
         budget - told.count(heading),
         told.count,
-        still_open=[place for place, i in enumerate(others) if i in still_open and not told.answered],
+        still_open=[place for place, i in enumerate(others) if told.turns[i] in still_open],
         turns=[told.turns[i] for i in others],
         language=language,
     )
