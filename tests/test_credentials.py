@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
 import traceback
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive_support import guarded_role, new_schema, postgres_url
-from cli_case import SESSION, run
+from cli_case import run
 from conversations import long_chat
 from unabridged import Compactor
 from unabridged.archive import Scope, open_archive, pack
@@ -118,13 +119,14 @@ def test_no_password_reaches_receipts_events_records_logs_or_screens(
         seen += compactor._archive.records(Scope("cli", "t"))  # noqa: SLF001
     option = ("--archive", url) if place == "query" else ()
     monkeypatch.setenv("UNABRIDGED_ARCHIVE", "memory:" if option else url)
-    out = tmp_path / "out.json"
+    file, out = tmp_path / "chat.json", tmp_path / "out.json"
+    file.write_text(json.dumps(long_chat(400)))
     page = tmp_path / "page.html"
     ran = [
         run(*command, *option)
         for command in (
-            ("compact", SESSION, "--window", "8k", "--out", out),
-            ("compact", SESSION, "--window", "8k", "--json"),
+            ("compact", file, "--window", "8k", "--out", out),
+            ("compact", file, "--window", "8k", "--json"),
             ("threads",), ("threads", "--json"), ("show", "t"), ("show", "t", "--json"), ("show", "t", "--html", page),
             ("show", "nosuch"), ("search", "the", "--thread", "t"), ("read", "0", "--thread", "t"), ("verify",),
             ("verify", "--json"), ("replay", out), ("export", "t"), ("undo", out),
