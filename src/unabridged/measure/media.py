@@ -85,7 +85,7 @@ def _image(media: Media, model: str, family: Family) -> int:
 
 def _rule(media: Media, model: str, family: Family) -> _Patches | _Tiles:
     """The rule of one model. The newest one is also the dearest, so it serves for names not seen before."""
-    if family in ("claude", "other", "unknown"):
+    if family in ("claude", "gpt-4", "other", "unknown"):
         return _Patches(28, 4_784, longest=2_576)
     if family == "claude-3":
         return _Patches(28, 1_568, longest=1_568)

@@ -9,7 +9,7 @@ from typing import Any
 
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Message, as_json, get, plain
-from unabridged.measure.estimate import VERSION, Family, estimate
+from unabridged.measure.estimate import BOUND, VERSION, Family, estimate
 from unabridged.measure.media import media_tokens
 from unabridged.measure.models import family_of
 from unabridged.messages import Reasoning, View
@@ -22,7 +22,14 @@ _MESSAGE = 6
 _CALL = 14
 _ANSWER = 10
 _TOOL = 12
-_TOOLS: Mapping[Family, int] = {"openai": 20, "claude": 550, "claude-3": 550, "other": 60, "unknown": 550}
+_TOOLS: Mapping[Family, int] = {
+    "openai": 20,
+    "gpt-4": 60,
+    "claude": 550,
+    "claude-3": 550,
+    "other": 60,
+    "unknown": 550,
+}
 """What a provider puts into the prompt itself as soon as there are tools. Anthropic states 159 to 530."""
 
 _SEALED = 5
@@ -46,7 +53,7 @@ class Meter:
     ) -> None:
         self.model = (model or "").lower()
         self.family: Family = family or family_of(model)
-        self.error = 0.0 if counter or exact else 0.05
+        self.error = 0.0 if counter or exact else BOUND
         """How far below the truth it may be, as a share of the truth."""
         self._counter = counter
         self._exact = _exact_tokenizer(model, self.family) if exact and counter is None else None
@@ -112,8 +119,7 @@ def _ask(counter: Counter, messages: list[Message], tools: Any) -> int:
 
 def _exact_tokenizer(model: str | None, family: Family) -> Callable[[str], int]:
     """OpenAI's own count; refused at once where it would not be exact."""
-    old = family == "other" and (model or "").rpartition(":")[2].rpartition("/")[2].startswith(("gpt-4", "gpt-3.5"))
-    if family != "openai" and not old:
+    if family not in ("openai", "gpt-4"):
         raise SettingsError(
             f"exact=True knows the tokenizers of OpenAI's models only, and the model is {model!r}: "
             "leave it out to estimate, or give a counter"
@@ -124,7 +130,7 @@ def _exact_tokenizer(model: str | None, family: Family) -> Callable[[str], int]:
         raise SettingsError(
             "exact=True needs a tokenizer that is not installed: pip install 'unabridged[exact]', or leave it out"
         ) from None
-    vocabulary = "cl100k_base" if old else "o200k_base"
+    vocabulary = "o200k_base" if family == "openai" else "cl100k_base"
 
     def count(text: str) -> int:
         try:

@@ -102,6 +102,8 @@ def family_of(model: str | None, format_name: str | None = None) -> Family:
             return "claude" if _claude_version(spelling) >= (4, 7) else "claude-3"
         if _OPENAI.match(spelling):
             return "openai"
+        if _OLD.match(spelling):
+            return "gpt-4"
         if _OTHERS.match(spelling):
             return "other"
     if _known(model or ""):
@@ -118,6 +120,7 @@ def binds_thinking(model: str | None) -> bool:
 
 # o200k: GPT-4o, GPT-4.1, GPT-4.5, GPT-5 and later, o1 and later, gpt-oss. GPT-4 and GPT-3.5 cut text more finely.
 _OPENAI = re.compile(r"gpt-4o|gpt-4\.[1-9]|gpt-[5-9]|gpt-[1-9]\d|gpt-oss|chatgpt|codex|computer-use|o[1-9]\b")
+_OLD = re.compile(r"gpt-4(?!\d)|gpt-3\.5")
 _OTHERS = re.compile(
     r"gpt-|gemini|gemma|llama|qwen|qwq|[a-z]*stral|mixtral|deepseek|kimi|moonshot|glm|grok|command|nova|phi|minimax|"
     r"sonar|jamba|granite|hermes|nemotron|ernie|doubao|step|yi-|olmo|mimo"
