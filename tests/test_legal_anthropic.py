@@ -112,6 +112,11 @@ PAIRS = [
 TEXTS = [
     Case("a message without content", [USER, DONE, {"role": "user", "content": ""}], [("empty-message", 2)]),
     Case("an assistant without blocks, not at the end", [USER, assistant(), USER], [("empty-message", 1)]),
+    Case(
+        "an empty compaction",
+        [USER, assistant({"type": "compaction", "content": ""}, text("Hi.")), USER],
+        [("compaction-empty", 1)],
+    ),
     Case("an empty text block", [USER, assistant(text(""), use("a")), user(result("a"))], [("empty-text", 1)]),
     Case(
         "an empty text in a result",
@@ -219,6 +224,7 @@ LEGAL = [
     Case("a system message behind results", [USER, assistant(use("a")), user(result("a")), SYSTEM]),
     Case("a system message behind a server tool", [USER, assistant(text("I search."), SEARCH), SYSTEM, DONE, USER]),
     Case("a compaction block first", [assistant({"type": "compaction", "content": "So far."}), USER]),
+    Case("a compaction that failed", [USER, assistant({"type": "compaction", "content": None}, text("Hi.")), USER]),
     Case("four cache marks", marked(4)),
     Case("no cache marks that count", [*marked(3), user(text("x", cache_control=None)), *marked(1)]),
     Case("thinking before text", [USER, assistant(THOUGHT, text("Hi.")), USER], model=OLD),

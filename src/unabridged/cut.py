@@ -54,9 +54,24 @@ def _inside_replies(views: Sequence[View]) -> list[bool]:
 
 
 def staying(views: Sequence[View], safe: Sequence[int], pinned: Collection[int]) -> set[int]:
-    """Indices that never go: system messages, opaque items, and pins together with the whole round they are in."""
+    """Indices that never go: system messages, opaque items, and pins together with the whole round they are in.
+
+    Nor does what stands before a provider's own compaction: it takes nothing, and nobody would read what replaces it.
+    """
     anchors = {*pinned, *(i for i, view in enumerate(views) if view.opaque)}
-    return {i for i, view in enumerate(views) if view.role == "system"} | whole_rounds(safe, anchors)
+    systems = {i for i, view in enumerate(views) if view.role == "system"}
+    return systems | whole_rounds(safe, anchors) | set(range(dropped(views)))
+
+
+def dropped(views: Sequence[View]) -> int:
+    """How many messages at the beginning a provider drops: those before the last compaction of its own."""
+    return next((i for i in range(len(views) - 1, -1, -1) if views[i].resets), 0)
+
+
+def counted(views: Sequence[View], sizes: Sequence[int]) -> list[int]:
+    """The sizes, with nothing for what a provider drops."""
+    gone = dropped(views)
+    return [0] * gone + list(sizes[gone:])
 
 
 def whole_rounds(safe: Sequence[int], indices: Iterable[int]) -> set[int]:

@@ -15,6 +15,7 @@ from typing import Any
 from unabridged import clear, history
 from unabridged.archive.protocol import Archive, Record
 from unabridged.briefing import brief
+from unabridged.cut import counted
 from unabridged.errors import ArchiveError, IllegalConversation, SummaryFailed
 from unabridged.events import Compacted, Compacting, Event, Failed
 from unabridged.formats import Format, Message
@@ -276,7 +277,7 @@ class Flow:
         base = Base(job.messages, job.views, history.turns_of(standing, len(job.messages)))
         new = strip_from(job.messages, job.views, job.format, stop, rule)
         views = self.read(new, job.format, facts=job.learned)
-        sizes = [self.meter.message(view, message) for view, message in zip(views, new, strict=True)]
+        sizes = counted(views, [self.meter.message(view, message) for view, message in zip(views, new, strict=True)])
         key = keys[-1]
         record_id = history.free_id(self.archive, job.scope, key)
         made = Made(
@@ -308,6 +309,7 @@ class Flow:
         read = {id(m): job.format.read(m) for m in messages if id(m) not in known}
         job.sizes = [known[id(m)][1] if id(m) in known else self.meter.message(read[id(m)], m) for m in messages]
         views = [known[id(m)][0] if id(m) in known else read[id(m)] for m in messages]
+        job.sizes = counted(views, job.sizes)
         job.messages, job.views = messages, self.read(messages, job.format, views, job.learned)
 
     def _least(self, job: Job, index: int, piece: int) -> int:

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, NamedTuple, cast
 
 from unabridged.archive.protocol import Archive, Record, Scope
-from unabridged.cut import safe_indices, whole_rounds
+from unabridged.cut import counted, safe_indices, whole_rounds
 from unabridged.errors import ArchiveError, SummaryFailed
 from unabridged.events import Failed, Kind, Receipt
 from unabridged.formats import Format, Message
@@ -243,7 +243,7 @@ def sizes_of(
         was = known.get(id(message))
         same = was is not None and was[0].said_by(view.origin) == view
         found.append(was[1] if was is not None and same else size(view, message))
-    return found
+    return counted(views, found)
 
 
 def turns_in(job: Job, base: Base) -> list[int]:

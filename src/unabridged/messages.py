@@ -81,6 +81,8 @@ class View:
     """A digest of the blocks that are no plain text, media, call or answer: all that is in them but ids and marks."""
     opaque: bool = False
     """A provider's own item (server-side compaction, item reference): kept exactly where and as it is."""
+    resets: bool = False
+    """A provider's own compaction, whose server drops all that stands before it in the list."""
     glued: bool = False
     """Must stay directly in front of what follows it (a Responses reasoning item)."""
     older: View | None = field(default=None, repr=False, compare=False)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from unabridged.cut import Cut, joints, plan_cut, safe_indices, staying
+from unabridged.cut import Cut, dropped, joints, plan_cut, safe_indices, staying
 from unabridged.errors import WontFit
 from unabridged.messages import View
 from unabridged.settings import Limits
@@ -158,7 +158,7 @@ def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
 
 
 def _summary_plan(now: Situation, cut: Cut) -> Plan:
-    kept = tuple(sorted(i for i in now.open_requests if i < cut.tail))
+    kept = tuple(sorted(i for i in now.open_requests if dropped(now.views) <= i < cut.tail))
     return Plan(
         gone=cut.gone,
         place=min(cut.gone[0], *kept) if kept else cut.gone[0],

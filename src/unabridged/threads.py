@@ -16,6 +16,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from unabridged import remember
+from unabridged.cut import dropped
 from unabridged.formats import FORMATS, detect
 from unabridged.formats.base import Format, Message, get
 from unabridged.formats.reading import in_a_list, read_at
@@ -76,6 +77,8 @@ class Thread:
         for message in messages[len(self.messages) :]:
             view = read_at(len(self.messages), message, format_)
             tokens = size(view, message)
+            if view.resets:  # the provider drops what stands before
+                self.sizes, self.total = [0] * len(self.sizes), 0
             self.messages.append(message)
             self.contents += contents_of([message])
             self.views.append(view)
@@ -115,7 +118,7 @@ class Thread:
                 continue
             self.views[i] = known.said_by(view.origin)
             if view != self.views[i]:  # more than whose words they are, which takes no tokens
-                tokens = size(view, message)
+                tokens = size(view, message) if i >= dropped(self.views) else 0
                 self.total += tokens - self.sizes[i]
                 self.views[i], self.sizes[i] = view, tokens
 
@@ -139,6 +142,8 @@ class Thread:
         return min(len(self.messages), len(messages))
 
     def _forget_from(self, index: int) -> None:
+        if any(view.resets for view in self.views[index:]):
+            index = 0  # what the provider dropped was not counted
         self.total -= sum(self.sizes[index:])
         for remembered in (self.messages, self.contents, self.views, self.sizes):
             del remembered[index:]

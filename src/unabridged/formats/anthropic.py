@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from unabridged.formats import older
+from unabridged.formats.attached import resets
 from unabridged.formats.base import (
     Edit,
     Message,
@@ -106,6 +107,7 @@ class _Reader:
         self.answers: list[Answer] = []
         self.reasoning: list[Reasoning] = []
         self.opaque = False
+        self.resets = False
 
     def add(self, block: Any) -> None:
         """Take one block in. A server-side tool's call and result share the assistant's message and need no pairing."""
@@ -120,6 +122,7 @@ class _Reader:
             self.reasoning.append(Reasoning("", text_at(block, "data")))
         elif kind in _OPAQUE:
             self.opaque = True
+            self.resets = self.resets or resets(block)
             self.parts.attach(block)
         else:  # text, media, and all that nobody says: server tools, search results, whatever comes next
             self.parts.add(block, _SPOKEN)
@@ -147,6 +150,7 @@ class _Reader:
             sealed=found.sealed,
             unread=found.unread,
             opaque=self.opaque,
+            resets=self.resets,
         )
 
 

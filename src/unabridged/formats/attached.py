@@ -112,6 +112,11 @@ def _sourced(part: Any, kind: str) -> Media | None:
     return Media("image" if kind == "image" else "document", mime, data, name=name)
 
 
+def resets(block: Any) -> bool:
+    """Whether a block is Anthropic's own compaction: the server drops what stands before. One that failed is not."""
+    return word(block, "type") == "compaction" and bool(word(block, "content"))
+
+
 def mime_of(url: str) -> str:
     """What a data URL says it holds."""
     if url.startswith("data:"):

@@ -69,6 +69,20 @@ def is_blank(message: Message) -> bool:
     return any(texts) and not any(text.strip() for text in texts)
 
 
+def empty_compactions(conversation: Conversation) -> Iterator[Finding]:
+    """No compaction block of the provider's own is empty; null stands for one that failed, and is taken."""
+    for index, message in conversation.wire():
+        if any(is_empty_compaction(block) for block in blocks(message)):
+            yield Finding(
+                "compaction-empty", index, f"message {index} has a compaction block with an empty text: leave it out"
+            )
+
+
+def is_empty_compaction(block: Any) -> bool:
+    """Whether it is a compaction whose text is empty."""
+    return get(block, "type") == "compaction" and get(block, "content") == ""
+
+
 def results_first(conversation: Conversation) -> Iterator[Finding]:
     """Results come first in their message."""
     for index, message in conversation.wire():
@@ -216,6 +230,7 @@ RULES: tuple[Rule, ...] = (
     empty_messages,
     empty_texts,
     blank_texts,
+    empty_compactions,
     results_first,
     trailing_space,
     unsigned_thinking,

@@ -15,6 +15,7 @@ from unabridged.legal.anthropic import (
     ends_in_space,
     ends_in_thinking,
     is_blank,
+    is_empty_compaction,
     is_unsigned,
     mark,
     thinks_late,
@@ -29,7 +30,7 @@ def cleaned(message: Message, model: str | None, *, last: bool) -> Message | Non
     if not given:
         allowed = (last and get(message, "role") == "assistant") or get(message, "output_config")
         return message if allowed else None
-    kept = [inner for block in given if not is_unsigned(block) for inner in _texts_cleaned(block)]
+    kept = [inner for block in given if not _refused(block) for inner in _texts_cleaned(block)]
     if is_blank({"content": kept}):
         kept = [block for block in kept if get(block, "type") != "text"]
     version = claude_version(model)
@@ -39,6 +40,10 @@ def cleaned(message: Message, model: str | None, *, last: bool) -> Message | Non
         return None
     same = len(kept) == len(given) and all(new is old for new, old in zip(kept, given, strict=True))
     return message if same else with_blocks(message, kept)
+
+
+def _refused(block: Any) -> bool:
+    return is_unsigned(block) or is_empty_compaction(block)
 
 
 def _texts_cleaned(block: Any) -> Iterable[Any]:

@@ -32,7 +32,7 @@ from unabridged.adapters.langchain.blocks import (
     with_call_text,
 )
 from unabridged.adapters.langchain.legal import WIRE
-from unabridged.formats.attached import edit_leaves
+from unabridged.formats.attached import edit_leaves, resets
 from unabridged.formats.base import Edit, Message, Slot, Unreadable, as_json, listed, word
 from unabridged.formats.parts import CONTENT, Hands, Parts
 from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
@@ -77,6 +77,8 @@ class LangChain:
             view = View(role, origin, found.text, attached=found.attached, **rest)
         if isinstance(message, AIMessage):
             view = replace(view, calls=_calls(message) or calls_in_content, reasoning=_reasoning(message))
+            own = [block for block in parts.others if word(block, "type") == "compaction"]
+            view = replace(view, opaque=bool(own), resets=any(map(resets, own)))
         return replace(view, older=_as_once_read(view, message.content)) if view.unread else view
 
     def claims(self, message: Message) -> bool:
@@ -237,7 +239,7 @@ def _edit_block(block: Any, hands: Hands, new_texts: dict[str, str], *, model: b
     kind = block.get("type")
     if model and kind in CALLS:
         return with_call_text(block, new_texts)
-    if model and kind in THINKING:
+    if model and (kind in THINKING or kind == "compaction"):
         return block
     if is_text(block, model=model):
         old = text_of(block)
