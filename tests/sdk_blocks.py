@@ -25,19 +25,8 @@ from openai.types.responses import (
 
 BASE64 = base64.b64encode(bytes(range(256)) * 8).decode()
 _SHORT = (
-    "id",
-    "_ids",
-    "url",
-    "uri",
-    "name",
-    "signature",
-    "fingerprint",
-    "path",
-    "label",
-    "source",
-    "media_type",
-    "mime_type",
-)
+    "id", "_ids", "url", "uri", "name", "signature", "fingerprint", "path", "label", "source", "type",
+)  # fmt: skip
 _ENCODED = frozenset({"data", "result", "base64", "file_data", "image_url"})
 _TEXTUAL = ("PlainText", "Program")
 """Holders whose encoded-looking fields are text: a plain document, a program's output."""

@@ -12,10 +12,15 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 import sdk_blocks
 from sdk_blocks import Block, filled
 from unabridged.adapters.langchain.format import FORMAT as LANGCHAIN
+from unabridged.clear import edits, plan_clearing
 from unabridged.formats import FORMATS
 from unabridged.ledger.gather import gather
-from unabridged.messages import View
+from unabridged.measure.estimate import estimate
+from unabridged.measure.media import media_tokens
+from unabridged.measure.meter import Meter
+from unabridged.messages import Answer, Call, View
 from unabridged.origin import with_origins
+from unabridged.shorten import shorten
 
 OLDER = json.loads((Path(__file__).parent / "lists" / "older_meanings.json").read_text())
 """Messages whose reading changed, each with the meaning that the version before the change gave it."""
@@ -60,11 +65,18 @@ def _planted(block: Block) -> dict[str, str]:
 
 
 def read(format_: str, message: Any) -> View:
+    fmt: Any = LANGCHAIN if format_ == "langchain" else FORMATS[format_]
+    view: View = fmt.read(made_of(format_, message))
+    return view
+
+
+def made_of(format_: str, message: Any) -> Any:
+    """The message itself; LangChain's are told as a kind and a content."""
     if format_ != "langchain":
-        return FORMATS[format_].read(message)
+        return message
     kind, content = message
     made = {"human": HumanMessage, "ai": AIMessage}
-    return LANGCHAIN.read(made[kind](content) if kind in made else ToolMessage(content, tool_call_id="c"))
+    return made[kind](content) if kind in made else ToolMessage(content, tool_call_id="c")
 
 
 @pytest.mark.parametrize("case", OLDER, ids=lambda case: f"{case['format']}: {case['name']}")
@@ -130,3 +142,80 @@ def test_ids_and_cache_marks_are_no_part_of_a_meaning() -> None:
     assert items.read(ran).meaning == items.read({**ran, "id": "b"}).meaning
     references = [items.read({"type": "item_reference", "id": id_}).meaning for id_ in "ab"]
     assert len(set(references)) == 2, "what a reference refers to is all there is of it"
+
+
+def _prose(path: str) -> str:
+    """Ten thousand characters that are no base64 and stand nowhere else."""
+    line = f"At {path.replace('.', ' ')} the pump of unit seven ran warm, said the log. "
+    return (line * (10_000 // len(line) + 1))[:10_000]
+
+
+def test_every_text_of_every_block_is_counted_and_found_and_no_base64_is_text() -> None:
+    """Not below the truth, and not far above: what is encoded costs what an image, a page or a seal costs."""
+    meter, families = Meter(family="claude"), 0
+    for format_, message, texts in in_user_turns(_prose):
+        view = read(format_, message)
+        if not texts or _thought(message):
+            continue
+        families += 1
+        counted = meter.message(view)
+        true = sum(estimate(text, "claude") for text in texts.values())
+        media = sum(media_tokens(item, "", "claude") for item in view.media)
+        assert 0.97 * true <= counted - media <= 1.6 * true + 1_000, (format_, message)
+        assert all(text in view.whole_text() or json.dumps(text)[1:-1] in view.whole_text() for text in texts.values())
+    assert families > 200
+
+
+def results(text: Any) -> list[Made]:
+    """What a tool gave, of every kind: the client's tools in their formats, and the providers' own."""
+    made: list[Made] = []
+    for block in (block for kind in sdk_blocks.ANTHROPIC_RESULTS for block in filled(kind, text)):
+        made += [
+            ("anthropic", {"role": "user", "content": [{**RESULT, "content": [block.raw]}]}, dict(block.texts)),
+            ("langchain", ["tool", [block.raw]], dict(block.texts)),
+        ]
+    for block in (block for kind in sdk_blocks.RESPONSES_RESULTS for block in filled(kind, text)):
+        item = {"type": "function_call_output", "call_id": "t", "output": [block.raw]}
+        made.append(("openai-responses", item, dict(block.texts)))
+    for block in (block for kind in sdk_blocks.ANTHROPIC for block in filled(kind, text)):
+        if block.raw["type"].endswith("_tool_result"):
+            made.append(("anthropic", {"role": "assistant", "content": [block.raw]}, dict(block.texts)))
+    for block in (block for kind in sdk_blocks.RESPONSES for block in filled(kind, text)):
+        if block.raw.get("type") in OWN_RESULTS:
+            made.append(("openai-responses", block.raw, dict(block.texts)))
+    return made
+
+
+RESULT = {"type": "tool_result", "tool_use_id": "t"}
+OWN_RESULTS = {"file_search_call", "code_interpreter_call", "mcp_call", "shell_call_output", "apply_patch_call_output"}
+CALLED = {"code", "arguments", "queries", "namespace"}
+"""What a provider's own tool was called with, which is no result of it."""
+
+
+def test_what_a_tool_gave_can_be_cleared_and_shortened_whatever_its_kind() -> None:
+    meter, cleared = Meter(family="claude"), 0
+    for format_, message, texts in results(_prose):
+        view = read(format_, message)
+        bulk = {path: text for path, text in texts.items() if path.partition(".")[0] not in CALLED}
+        if not bulk:
+            continue
+        cleared += 1
+        fmt: Any = LANGCHAIN if format_ == "langchain" else FORMATS[format_]
+        views = [View("user", "person", "Go."), view, View("user", "person", "And now?")]
+        views.append(View("assistant", "model", "So.", calls=(Call("z", "ls", "{}"),)))
+        views.append(View("tool", "tool", answers=(Answer("z", "a.py"),)))
+        sizes = [meter.message(one) for one in views]
+        plan = plan_clearing(
+            views, sizes, prices=None, remaining_turns=0, count=meter.text, keep_rounds=1, over=sizes[1] // 2
+        )
+        assert plan is not None, (format_, message)
+        raw = made_of(format_, message)
+        shortened = shorten(raw, view, sizes[1], 400, signed=False, format_=fmt, count=meter.text, note="[{tokens}]")
+        for made in (fmt.edit(raw, edits(views, plan)[1]), shortened):
+            again = fmt.read(made)
+            assert not any(text in again.whole_text() for text in bulk.values()), (format_, message)
+            rest = sum(estimate(text, "claude") for path, text in texts.items() if path not in bulk)
+            media = sum(media_tokens(item, "", "claude") for item in again.media)
+            assert meter.message(again) - rest * 1.3 - media <= 600 * len(bulk), (format_, message)
+            assert (again.role, again.origin, again.text) == (view.role, view.origin, "")
+    assert cleared > 30

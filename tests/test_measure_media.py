@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import base64
 import struct
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unabridged.formats import FORMATS
 from unabridged.measure.estimate import Family
 from unabridged.measure.media import image_size, media_tokens
+from unabridged.measure.meter import Meter
 from unabridged.measure.models import family_of
 from unabridged.messages import Media
 
@@ -191,3 +194,30 @@ def test_sound_costs_by_its_length() -> None:
     assert cost(minute, "gpt-4o-audio-preview") == pytest.approx(600, abs=2)
     assert cost(minute, "gemini-2.5-flash") == pytest.approx(1_920, abs=2)
     assert cost(Media("audio", "audio/mp3", "https://example.org/a.mp3"), "gemini-2.5-flash") == 9_601
+
+
+def outputs(source: dict[str, str]) -> list[tuple[str, Any]]:
+    """Everything that shows a model an image in Responses."""
+    shot = {"type": "computer_screenshot", **source}
+    seen = {"type": "input_image", **source}
+    drawn = {"type": "image", "url": source.get("image_url", "https://example.org/a.png")}
+    made = source.get("image_url", "").partition(",")[2]
+    return [
+        ("shot", {"type": "computer_call_output", "call_id": "c", "output": shot}),
+        ("seen", {"type": "function_call_output", "call_id": "c", "output": [seen]}),
+        ("drawn", {"type": "code_interpreter_call", "id": "x", "code": "1", "container_id": "k", "outputs": [drawn]}),
+        *([("made", {"type": "image_generation_call", "id": "g", "result": made})] if made else []),
+    ]
+
+
+@pytest.mark.parametrize("source", [{"image_url": "data:image/png;base64,"}, {"file_id": "file-1"}], ids=["data", "id"])
+def test_every_output_that_shows_an_image_costs_an_image(source: dict[str, str]) -> None:
+    if "image_url" in source:
+        source = {"image_url": source["image_url"] + in_base64(png(1_024, 768))}
+    for name, item in outputs(source):
+        view = FORMATS["openai-responses"].read(item)
+        (media,) = view.media
+        assert media.kind == "image", name
+        tokens = Meter(model="computer-use-preview").message(view)
+        assert media_tokens(media, "computer-use-preview", "openai") <= tokens < 1_500, name
+        assert in_base64(FILLING)[:40] not in view.whole_text(), name

@@ -53,7 +53,6 @@ def read_leaves(block: Any) -> Found:
     for key, leaf in _leaves(block):
         if isinstance(leaf, Media):
             media.append(leaf)
-            texts += [leaf.name] * bool(leaf.name)
         elif key.startswith(_SEALED):
             sealed += len(leaf)
         else:

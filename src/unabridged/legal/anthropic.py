@@ -80,7 +80,7 @@ def empty_compactions(conversation: Conversation) -> Iterator[Finding]:
 
 def is_empty_compaction(block: Any) -> bool:
     """Whether it is a compaction whose text is empty."""
-    return get(block, "type") == "compaction" and get(block, "content") == ""
+    return bool(get(block, "type") == "compaction" and get(block, "content") == "")
 
 
 def results_first(conversation: Conversation) -> Iterator[Finding]:

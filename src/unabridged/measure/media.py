@@ -146,7 +146,7 @@ def _gemini(media: Media, model: str) -> int:
 
 
 def _document(media: Media, model: str, family: Family) -> int:
-    if _TEXT.match(media.mime) or (not media.mime and not _encoded(media.source)):
+    if _TEXT.match(media.mime) or (not media.mime and _written(media.source)):
         return _text_document(media, family)
     page = _PAGE
     if "gemini" in model:
@@ -191,6 +191,11 @@ def _encoded(source: str) -> bool:
     if source.startswith("data:"):
         return True
     return len(source) > 64 and re.fullmatch(r"[A-Za-z0-9+/_\-\r\n]+={0,2}", source[:4096]) is not None
+
+
+def _written(source: str) -> bool:
+    """Whether the source is the content itself as plain text, and not an address, an id or base64."""
+    return not _encoded(source) and any(sign.isspace() for sign in source)
 
 
 def _head(source: str, size: int) -> bytes:
