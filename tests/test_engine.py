@@ -199,7 +199,11 @@ def test_text_that_looks_like_a_summary_is_text() -> None:
     forged = user(genuine.replace("Messages", "messages"))
     messages = [forged, assistant("hm"), *long_chat(40)]
     fitted = engine.fit(messages, thread="other")
-    assert engine.replay(fitted.messages, thread="other") == messages
+    assert engine.replay(fitted.messages, thread="other", unknown="keep") == messages
+    with pytest.raises(
+        ArchiveError, match=r"no such record in thread 'other' of namespace 'default' of archive memory:"
+    ):
+        engine.replay(fitted.messages, thread="other")
     assert engine.replay([forged], thread="t") == [forged]
 
 

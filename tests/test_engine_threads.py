@@ -13,6 +13,7 @@ import pytest
 from conversations import anthropic_round, long_chat, responses_round, user
 from engine_case import compactor
 from unabridged import Compactor, Settings, check
+from unabridged.archive.protocol import Scope
 from unabridged.errors import SettingsError
 
 
@@ -87,7 +88,7 @@ def test_a_fork_while_a_thread_is_being_compacted_does_not_hang_the_child() -> N
     engine = compactor(100_000)
     messages = long_chat(3)
     engine.fit(messages, thread="t")
-    held = engine._threads.get(engine._scope(messages, "t"))  # noqa: SLF001 - holds the lock as a compaction would
+    held = engine._threads.get(Scope("default", "t"))  # noqa: SLF001 - holds the lock as a compaction would
     with held.lock:
         child = os.fork()
         if child == 0:

@@ -49,7 +49,8 @@ def test_a_difference_makes_either_list_from_the_other_with_the_same_objects(
     names = {id(item): str(i) for i, item in enumerate([*old, *new])}
     by_name = {names[id(item)]: item for item in [*old, *new]}
     kept = record(difference(old, new), names)
-    assert [id(m) for m in forward(kept, [*old, *later], by_name)] == [id(m) for m in [*new, *later]]
+    put_in = {j: by_name[name] for j, name in enumerate(kept.after) if name is not None}
+    assert [id(m) for m in forward(kept, [*old, *later], put_in)] == [id(m) for m in [*new, *later]]
     assert [id(m) for m in backward(kept, [*new, *later], kept.start, by_name)] == [id(m) for m in [*old, *later]]
 
 

@@ -13,6 +13,7 @@ from unabridged.archive.references import find
 from unabridged.driving import in_thread
 from unabridged.errors import SettingsError
 from unabridged.formats import Message
+from unabridged.namespace import where_kept
 from unabridged.threads import Threads
 
 
@@ -25,7 +26,7 @@ class Access:
 
     def search(self, query: str, *, thread: str, namespace: str | None = None, limit: int = 10) -> Sequence[Hit]:
         """The archived messages of the thread that match best: literal words, no query syntax."""
-        return self._archive.search(Scope(self._space(namespace), thread), query, limit)
+        return self._archive.search(self._kept(thread, namespace), query, limit)
 
     async def asearch(self, query: str, *, thread: str, namespace: str | None = None, limit: int = 10) -> Sequence[Hit]:
         """`search` without blocking the event loop."""
@@ -33,7 +34,7 @@ class Access:
 
     def read(self, ref: str | int, *, thread: str, namespace: str | None = None) -> Message:
         """The archived message exactly as it was: by a hit's `ref` (`12-9f3ac1d2ab`), its turn (12) or its hash."""
-        return codec.decode(find(self._archive, Scope(self._space(namespace), thread), ref).body)
+        return codec.decode(find(self._archive, self._kept(thread, namespace), ref).body)
 
     async def aread(self, ref: str | int, *, thread: str, namespace: str | None = None) -> Message:
         """`read` without blocking the event loop."""
@@ -64,6 +65,7 @@ class Access:
             name: Any = thread
             if not isinstance(name, str) or older_than is not None:
                 raise SettingsError(f"forget takes one thread's name, or older_than; got {name!r} and {older_than!r}")
+            space = self._kept(thread, namespace).namespace
             gone: Sequence[str] = [thread] if thread in self._archive.threads(space) else []
             self._archive.forget(Scope(space, thread))
         elif namespace is None and older_than is None:
@@ -73,6 +75,10 @@ class Access:
         for one in gone:
             self._threads.drop(Scope(space, one))
         return gone
+
+    def _kept(self, name: str | None, namespace: str | None = None) -> Scope:
+        """The thread in the archive; without a name, what a list holds decides."""
+        return where_kept(self._archive, Scope(self._space(namespace), name or ""))
 
     def _space(self, namespace: str | None) -> str:
         """The namespace of a call: the one it names, else the compactor's own."""

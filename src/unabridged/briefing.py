@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from unabridged import history, rederive, state
 from unabridged.events import Failed
 from unabridged.job import Base, Earlier, Job, closing_answer, earlier_summary, followed, turns_in
+from unabridged.standing import Records
 from unabridged.summarise.writing import Told
 
 if TYPE_CHECKING:
@@ -25,12 +26,14 @@ def brief(flow: Flow, job: Job, plan: Plan, base: Base) -> Told:
     shown += closing_answer(job.views, shown)
     handed_back, at_work = followed(job.views, shown)
     turns = turns_in(job, base)
-    cleared = history.uncleared(flow.archive, job.scope, job.views, job.format, shown)
+    cleared = history.uncleared(
+        flow.archive, job.records or Records(flow.archive, job.scope), job.views, job.format, shown
+    )
     views = [cleared.get(i, job.views[i]) for i in shown]
     prepared = flow.hooks.prepare is not None
     if prepared:
         views = flow.read(flow.hooks.prepared([job.messages[i] for i in shown]), job.format, facts=job.learned)
-    earlier = earlier_summary(flow.archive, job, plan.gone)
+    earlier = earlier_summary(job, plan.gone)
     whole = None if prepared else _originals(flow, job, base, earlier, [turns[i] for i in shown])
     gone = set(plan.gone)
     return Told(
@@ -79,7 +82,7 @@ def _state(flow: Flow, job: Job, turn: int, budget: int) -> str:
         except Exception as error:  # noqa: BLE001 - the host's own code: anything may come out of it
             job.state = ""
             log.warning("the state provider raised %s: the summary goes without it", type(error).__name__)
-            flow.emit(Failed(job.scope.thread, "state", error))
+            flow.emit(Failed(job.scope.thread, "state", error, namespace=job.scope.namespace))
     part = state.shown(job.state, turn, int(budget * state.SHARE), flow.meter.text)
     if job.state.strip() and not part:
         note = f"no room for the host's state in a summary of {budget:,} tokens"

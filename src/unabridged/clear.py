@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from unabridged.measure.models import ModelInfo
     from unabridged.settings import Clear
 
+_SOME = "0" * 12 + "/9999"
+"""Stands for the id of a record and a turn until they are known: as long as most."""
 STUB_TOKENS = 60
 """What a stub is taken to cost until it is made: only the stubs of what goes are made and counted."""
 
@@ -171,9 +173,15 @@ def plan_as_set(
 
 
 def edits(
-    views: Sequence[View], clearing: Clearing, ref: Callable[[int], str | None] = lambda _: None
+    views: Sequence[View],
+    clearing: Clearing,
+    ref: Callable[[int], str | None] = lambda _: None,
+    record: Callable[[int], str] = lambda _: "",
 ) -> dict[int, Edit]:
-    """For each message that changes, the edit that puts the stubs in; `ref` gives the reference to its original."""
+    """For each message that changes, the edit that puts the stubs in.
+
+    `record` says what they name: the record, and which of its messages; `ref` the reference to their original.
+    """
     slots: dict[int, dict[Slot, tuple[str, ...]]] = {}
     for (index, slot), names in zip(clearing.slots, clearing.names, strict=True):
         slots.setdefault(index, {})[slot] = names
@@ -183,7 +191,7 @@ def edits(
         calls.update((call.id, call) for call in view.calls)
         if index in slots:
             answered = {answer.call_id: calls.get(answer.call_id) for answer in view.answers}
-            found[index] = _edit(view, slots[index], answered, ref(index))
+            found[index] = _edit(view, slots[index], answered, ref(index), record(index))
     return found
 
 
@@ -204,10 +212,10 @@ class _Piece(NamedTuple):
 
     def stub(self) -> str:
         if self.slot.kind == "media":
-            return "\n".join(media_stub(item) for item in self.media)
+            return "\n".join(media_stub(item, record=_SOME) for item in self.media)
         if self.slot.kind == "call":
-            return shorten_arguments(self.text, names=self.names)
-        return stub(self.calls[0] if self.calls else None, self.text, names=self.names)
+            return shorten_arguments(self.text, names=self.names, record=_SOME)
+        return stub(self.calls[0] if self.calls else None, self.text, names=self.names, record=_SOME)
 
 
 class _Wanted(NamedTuple):
@@ -384,7 +392,9 @@ def beside_signed(views: Sequence[View], index: int) -> bool:
     return any(block.signature for view in views[start:stop] for block in view.reasoning)
 
 
-def _edit(view: View, slots: Mapping[Slot, tuple[str, ...]], calls: Mapping[str, Call | None], ref: str | None) -> Edit:
+def _edit(
+    view: View, slots: Mapping[Slot, tuple[str, ...]], calls: Mapping[str, Call | None], ref: str | None, record: str
+) -> Edit:
     media = {item.source: item for item in view.media}
 
     def edit(slot: Slot, text: str) -> str:
@@ -392,11 +402,11 @@ def _edit(view: View, slots: Mapping[Slot, tuple[str, ...]], calls: Mapping[str,
         if slot not in slots:
             return text
         if slot.kind == "media":
-            return media_stub(media[text], ref) if text in media else text
+            return media_stub(media[text], ref, record) if text in media else text
         if slot.kind == "call":
-            new = shorten_arguments(text, ref, slots[slot])
+            new = shorten_arguments(text, ref, slots[slot], record)
         else:
-            new = stub(calls.get(slot.id), text, ref, slots[slot])
+            new = stub(calls.get(slot.id), text, ref, slots[slot], record)
         return new if len(new) < len(text) else text
 
     return edit

@@ -7,30 +7,28 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from unabridged.access import Access
 from unabridged.archive.opening import announce, archive_of
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.driving import adrive_in_threads, drive, in_thread, taken
 from unabridged.early import Early
-from unabridged.errors import SummaryFailed, WontFit
+from unabridged.errors import SettingsError, SummaryFailed, WontFit
 from unabridged.events import Event, Unchanged, Undone
-from unabridged.formats import Format, Message, detect, format_named, in_a_list, read_each
+from unabridged.formats import Format, Message, detect, format_named
 from unabridged.hooks import Hooks
 from unabridged.learned import Learned
 from unabridged.measure.calibrate import usage_of
 from unabridged.measure.meter import Meter
 from unabridged.measure.models import family_of, model_info, window_for
 from unabridged.messages import Origin
-from unabridged.namespace import application
+from unabridged.namespace import DEFAULT
 from unabridged.outcome import Compaction, Outlook
-from unabridged.records import meaning
-from unabridged.rewrite import marked_ids
 from unabridged.settings import Limits, Settings, limits
 from unabridged.threads import Thread, Threads
 
@@ -45,6 +43,8 @@ __all__ = ["Compaction", "Compactor", "Outlook"]
 log = logging.getLogger("unabridged")
 
 T = TypeVar("T")
+Unknown = Literal["raise", "keep"]
+"""What `replay` and `undo` do about a summary turn that the archive does not know."""
 EARLY = "a summary made early"
 ASKED = "asked for"
 MAKING = "a summary is being made in the background, and the request still fits"
@@ -91,7 +91,7 @@ class Compactor(Access):
         self.settings = settings or Settings()
         self.limits: Limits = limits(self.settings, window_for(agent, window))
         self._format = format_named(format) if format is not None else None
-        self._namespace = namespace if namespace is not None else application()
+        self._namespace = namespace if namespace is not None else DEFAULT
         self._on_event = on_event
         self._owned = archive is None or isinstance(archive, str)
         self._archive = archive_of(archive, probe=not self.settings.off)
@@ -210,7 +210,7 @@ class Compactor(Access):
         from unabridged.plan import make_plan  # noqa: PLC0415 - see the imports above
 
         flow = self._flow(format_)
-        job = self._job(Thread(), self._scope(messages, thread, namespace), messages, format_, (system, tools))
+        job = self._job(Thread(), self._kept(thread, namespace), messages, format_, (system, tools))
         tokens, budget = flow.tokens(job.estimate), self.limits.budget
         trigger = flow.pulled(job.estimate, len(messages))
         if trigger is None or self.settings.off:
@@ -232,33 +232,59 @@ class Compactor(Access):
                 self._adopt(self._refusals.limits(self._calibration.factor))
 
     def replay(
-        self, messages: list[Message], *, thread: str | None = None, namespace: str | None = None
+        self,
+        messages: list[Message],
+        *,
+        thread: str | None = None,
+        namespace: str | None = None,
+        unknown: Unknown = "raise",
     ) -> list[Message]:
-        """The original conversation, exactly: every compaction that stands in the list is taken back."""
-        return self._take_back(messages, thread, namespace, all_of_them=True)[0]
+        """The original conversation, exactly: every compaction that stands in the list is taken back.
+
+        A summary turn that the archive does not know is an `ArchiveError`; with `unknown="keep"` it stays as it is.
+        """
+        return self._take_back(messages, thread, namespace, every=True, unknown=unknown)[0]
 
     async def areplay(
-        self, messages: list[Message], *, thread: str | None = None, namespace: str | None = None
+        self,
+        messages: list[Message],
+        *,
+        thread: str | None = None,
+        namespace: str | None = None,
+        unknown: Unknown = "raise",
     ) -> list[Message]:
         """`replay` without blocking the event loop."""
-        return await in_thread(self.replay, messages, thread=thread, namespace=namespace)
+        return await in_thread(self.replay, messages, thread=thread, namespace=namespace, unknown=unknown)
 
     def undo(
-        self, messages: list[Message], *, thread: str | None = None, namespace: str | None = None
+        self,
+        messages: list[Message],
+        *,
+        thread: str | None = None,
+        namespace: str | None = None,
+        unknown: Unknown = "raise",
     ) -> list[Message]:
-        """The list as it was before its newest compaction, and what came since; the same list if there is none."""
-        before, record = self._take_back(messages, thread, namespace, all_of_them=False)
-        if record is not None:
+        """The list as it was before its newest compaction, and what came since; the same list if there is none.
+
+        A summary turn that the archive does not know is an `ArchiveError`; with `unknown="keep"` it stays as it is.
+        """
+        before, records = self._take_back(messages, thread, namespace, every=False, unknown=unknown)
+        for record in records:
             self._archive.retire(record.scope, record.id)
             self._threads.drop(record.scope)
-            self._emit(Undone(record.scope.thread, record.id))
+            self._emit(Undone(record.scope.thread, record.id, namespace=record.scope.namespace))
         return before
 
     async def aundo(
-        self, messages: list[Message], *, thread: str | None = None, namespace: str | None = None
+        self,
+        messages: list[Message],
+        *,
+        thread: str | None = None,
+        namespace: str | None = None,
+        unknown: Unknown = "raise",
     ) -> list[Message]:
         """`undo` without blocking the event loop."""
-        return await in_thread(self.undo, messages, thread=thread, namespace=namespace)
+        return await in_thread(self.undo, messages, thread=thread, namespace=namespace, unknown=unknown)
 
     def close(self) -> None:
         """Let go of the summariser, and of the archive if this compactor opened it; what was learned is kept."""
@@ -288,42 +314,55 @@ class Compactor(Access):
         """Measure what is new; below the trigger that is all, unless it is compacted for another reason."""
         if self.settings.off or not messages:
             return Compaction(messages, False, 0, 0, name[0] or "", namespace=name[1])
-        scope = self._scope(messages, *name)
-        thread = self._threads.get(scope)
+        scope = Scope(self._space(name[1]), name[0] or "")
+        thread = self._threads.get(scope) if scope.thread else self._threads.unnamed(scope.namespace, messages)
         yield from taken(thread.lock)
         try:
             format_ = self._format or thread.format_of(messages)
             flow = self._flow(format_) if within is None else replace(self._flow(format_), limits=within)
-            estimate = self._overhead(thread, flow.meter, system, tools)
-            estimate += thread.follow(messages, format_, flow.meter.message)
-            before = flow.tokens(estimate)
-            whose: dict[str, Any] = {"thread": scope.thread, "namespace": scope.namespace}
-            same = partial(Compaction, messages, False, before, before, estimate=estimate, **whose)
-            reason = why or flow.pulled(estimate, len(messages))
-            idle, thread.called = self._clock() - thread.called, self._clock()
             never = not (why or self.limits.trigger)
+            begun = messages if never else thread.working(messages, format_)
+            overhead = self._overhead(thread, flow.meter, system, tools)
+            estimate = overhead + thread.follow(begun, format_, flow.meter.message)
+            before = flow.tokens(estimate if begun is messages else overhead + thread.given_tokens())
+            same = self._as_it_is(thread, scope, messages, begun, before, flow.tokens(estimate), estimate)
+            reason = why or flow.pulled(estimate, len(begun))
+            idle, thread.called = self._clock() - thread.called, self._clock()
             begin = not never and reason is None
-            early = begin and self._begin_early(scope, flow, messages, (format_, system, tools), estimate)
+            early = begin and self._begin_early(thread, scope, flow, begun, (format_, system, tools), estimate=estimate)
             look = not early and thread.worth_a_look(estimate, idle, self._clears_after)
             if never or (reason is None and not (look or thread.resent)):
                 return same(fixed=(system, tools))
             if reason is not None and not force and thread.failed_at * FAILED_GROWTH > estimate and flow.fits(estimate):
                 return same(why=thread.said, fixed=(system, tools))
-            if not force and self._still_made(scope, flow, estimate, reason):
+            if not force and self._still_made(thread.place or scope, flow, estimate, reason):
                 return same(why=MAKING, fixed=(system, tools))
             if reason is not None:
-                thread.reread(messages, format_, flow.meter.message)
-            job = self._job(thread, scope, messages, format_, (system, tools))
+                thread.reread(begun, format_, flow.meter.message)
+            start = partial(self._job, thread, scope, begun, format_, (system, tools), given=messages)
+            job = start()
             job.pending, job.idle = force, idle
             if reason is not None:
                 return self._finish(thread, flow, job, before, (yield from flow.steps(job, reason, force=force)))
             if flow.may_clear(job):
-                thread.reread(messages, format_, flow.meter.message)
-                job = replace(self._job(thread, scope, messages, format_, (system, tools)), idle=idle)
+                thread.reread(begun, format_, flow.meter.message)
+                job = replace(start(), idle=idle)
                 flow.clearing(job, f"clearing pays for itself at {before:,} tokens")
             return self._finish(thread, flow, job, before, "")
         finally:
             thread.lock.release()
+
+    def _as_it_is(
+        self, thread: Thread, scope: Scope, given: list[Message], begun: list[Message], *sizes: int
+    ) -> Callable[..., Compaction]:
+        """What is given back when nothing new is done: the very list, or what became of it when it was given before."""
+        sent = thread.sent if begun is not given else None
+        before, after, estimate = sizes
+        where = sent.scope if sent is not None else scope
+        return partial(
+            Compaction, begun, begun is not given, before, after, where.thread,
+            receipt=sent.receipt if sent is not None else None, estimate=estimate, namespace=where.namespace,
+        )  # fmt: skip
 
     def _refused(self, fitted: Compaction, error: object) -> Generator[Any, Any, Compaction]:
         """Lower the limits to what the provider takes, and compact for them."""
@@ -343,7 +382,7 @@ class Compactor(Access):
             raise WontFit(overhead=overhead, floor=sent, budget=now.budget, window=now.window) from cause
         log.warning(in_words(overflow, sent, limits))
         how: dict[str, Any] = {"why": f"the provider refused {sent:,} tokens as too long", "force": not limits.trigger}
-        run = partial(self._run, fitted.messages, (fitted.thread, fitted.namespace), *fitted.fixed, **how)
+        run = partial(self._run, fitted.messages, (fitted.thread or None, fitted.namespace), *fitted.fixed, **how)
         *tighter, last = tried(overflow, sent, self.settings, limits)
         for within in tighter:
             try:
@@ -359,23 +398,30 @@ class Compactor(Access):
             self._flows = {name: replace(flow, limits=limits) for name, flow in self._flows.items()}
 
     def _begin_early(
-        self, scope: Scope, flow: Flow, messages: list[Message], extras: tuple[Format, Any, Any], estimate: int
+        self,
+        thread: Thread,
+        scope: Scope,
+        flow: Flow,
+        messages: list[Message],
+        extras: tuple[Format, Any, Any],
+        *,
+        estimate: int,
     ) -> bool:
         """Near the trigger, have the summary made in the background, by one process at a time; whether it will be."""
         asker, share = self._asker, self.settings.background
         if asker is None or share is None or asker.rest_left or flow.tokens(estimate) < share * self.limits.target:
             return False
-        given = list(messages)
+        given, place = list(messages), thread.place or scope
 
         def work() -> str:
-            if not self._archive.lease(scope, EARLY, self.settings.deadline):
+            if not self._archive.lease(place, EARLY, self.settings.deadline):
                 return "made elsewhere"
             try:
                 return str(self._drive(flow.early(self._job(Thread(), scope, given, extras[0], extras[1:]))))
             finally:
-                self._archive.release(scope, EARLY)
+                self._archive.release(place, EARLY)
 
-        return self._early.begin(scope, self._threads.get(scope), estimate, work)
+        return self._early.begin(place, thread, estimate, work)
 
     def _still_made(self, scope: Scope, flow: Flow, estimate: int, reason: str | None) -> bool:
         """Whether the summary is being made in the background and the turn need not wait; at the budget it waits."""
@@ -389,11 +435,12 @@ class Compactor(Access):
     def _finish(self, thread: Thread, flow: Flow, job: Job, before: int, why: str) -> Compaction:
         """Remember where it ended, and say so."""
         if why and thread.said != why:
-            self._emit(Unchanged(job.scope.thread, why, before))
+            self._emit(Unchanged(job.scope.thread, why, before, namespace=job.scope.namespace))
         changed = job.messages is not job.given
         thread.resent = thread.resent and changed
         thread.said, thread.failed_at = why, job.estimate if why else 0
         if changed:
+            thread.keep(job)
             thread.adopt(job.messages, job.format, job.views, job.sizes)
             thread.cleared = job.receipt is not None and job.receipt.kind == "clearing"
         after, fixed = flow.tokens(job.estimate), (job.system, job.tools)
@@ -415,16 +462,28 @@ class Compactor(Access):
         return flow
 
     def _job(
-        self, thread: Thread, scope: Scope, messages: list[Message], format_: Format, extras: tuple[Any, Any]
+        self,
+        thread: Thread,
+        scope: Scope,
+        messages: list[Message],
+        format_: Format,
+        extras: tuple[Any, Any],
+        *,
+        given: list[Message] | None = None,
     ) -> Job:
-        """A compaction of this list, as it was read last."""
+        """A compaction of this list, as it was read last; `given` is what the caller gave, where that is another."""
         flow = self._flow(format_)
         thread.follow(messages, format_, flow.meter.message)
         views = flow.read(messages, format_, thread.views)
         overhead = self._overhead(thread, flow.meter, *extras)
         from unabridged.job import Job  # noqa: PLC0415 - see the imports above
 
-        return Job(scope, format_, *extras, overhead, messages, messages, views, list(thread.sizes))
+        sent = thread.sent if given is not None and given is not messages else None
+        receipt = sent.receipt if sent is not None else None
+        return Job(
+            scope, format_, *extras, overhead, messages if given is None else given, messages, views,
+            list(thread.sizes), messages, receipt=receipt, known_receipt=receipt, named=bool(scope.thread),
+        )  # fmt: skip
 
     def _overhead(self, thread: Thread, meter: Meter, system: Any, tools: Any) -> int:
         known_system, known_tools, tokens = thread.fixed
@@ -433,28 +492,22 @@ class Compactor(Access):
         thread.fixed = (system, tools, meter.overhead(system, tools))
         return thread.fixed[2]
 
-    def _scope(self, messages: Sequence[Message], name: str | None, namespace: str | None = None) -> Scope:
-        """The thread by its name; without one, by the record its summary turn names, else by its first words."""
-        space = self._space(namespace)
-        if name is not None:
-            return Scope(space, name)
-        format_ = self._format or detect(in_a_list(messages)[:4])
-        first = next((view for view in read_each(messages, format_) if view.role != "system"), None)
-        if first is None:
-            return Scope(space, "unnamed")
-        for record_id in marked_ids(first):
-            if (scope := self._archive.locate(space, record_id)) is not None:
-                return scope
-        return Scope(space, f"from-{meaning(first)[:16]}")
-
     def _take_back(
-        self, messages: list[Message], name: str | None, namespace: str | None, *, all_of_them: bool
-    ) -> tuple[list[Message], Record | None]:
-        from unabridged import history  # noqa: PLC0415 - see the imports above
+        self, messages: list[Message], name: str | None, namespace: str | None, *, every: bool, unknown: Unknown
+    ) -> tuple[list[Message], list[Record]]:
+        from unabridged import standing  # noqa: PLC0415 - see the imports above
 
-        format_ = self._format or detect(messages)
-        scope = self._scope(messages, name, namespace)
-        return history.taken_back(self._archive, scope, messages, format_, every=all_of_them)
+        if unknown not in {"raise", "keep"}:
+            raise SettingsError(f'unknown must be "raise" or "keep"; got {unknown!r}')
+        return standing.taken_back(
+            self._archive,
+            self._kept(name, namespace),
+            messages,
+            self._format or detect(messages),
+            every=every,
+            redetect=detect if self._format is None else None,
+            strict=unknown == "raise",
+        )
 
     def _drive(self, steps: Generator[Any, Any, T]) -> T:
         """Run the flow to its end, asking the model where it wants to."""

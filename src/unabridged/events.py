@@ -38,13 +38,16 @@ class Receipt:
     """What of a model's prose did not hold: quotations, approvals and instructions left out, invented names marked."""
     edited: tuple[tuple[int, int], ...] = ()
     """Half-open ranges of turns that stayed beside those that went, and were cleared, shortened or mended."""
+    namespace: str = ""
+    """Whose conversation it is: with the archive and the thread, where the originals are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """The root of what `on_event` is given."""
+    """The root of what `on_event` is given. `thread` is empty until a conversation that nobody named is compacted."""
 
     thread: str
+    namespace: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,21 +10,23 @@ import json
 import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from unabridged import clear, history
-from unabridged.archive.protocol import Archive, Record
+from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.briefing import brief
 from unabridged.cut import counted
 from unabridged.errors import ArchiveError, IllegalConversation, SummaryFailed
 from unabridged.events import Compacted, Compacting, Event, Failed
 from unabridged.formats import Format, Message
 from unabridged.habits import NOTHING, Facts, stored
-from unabridged.history import Change, Standing
+from unabridged.history import Change, Place
 from unabridged.hooks import HookRaised, Hooks
 from unabridged.job import (
     Base,
     Edits,
+    Identity,
     Job,
     Made,
     data_of,
@@ -44,12 +46,14 @@ from unabridged.legal.reasoning import reasoning_rule, strip_from
 from unabridged.measure.calibrate import Calibration
 from unabridged.measure.meter import Meter
 from unabridged.messages import Origin, View
+from unabridged.namespace import older_namespaces, where_kept
 from unabridged.origin import with_origins
 from unabridged.plan import Plan, Situation, make_plan
-from unabridged.records import meaning
+from unabridged.records import changed_until, meaning
 from unabridged.rewrite import is_ours, rewrite, shortening_note, summary_text
 from unabridged.settings import Limits, Settings
 from unabridged.shorten import cut_down, shorten
+from unabridged.standing import UNNAMED, Records, Standing, newest_standing, vouched_for
 from unabridged.state import Provider
 from unabridged.summarise.writers import Writers
 from unabridged.summarise.writing import Written, by_rule, pinned
@@ -162,34 +166,46 @@ class Flow:
             self._mend(job)
             made = self._cleared(job, base, over=0)
             if made is not None:
-                self.emit(Compacting(job.scope.thread, reason, self.tokens(job.estimate), job.given))
+                self.emit(
+                    Compacting(
+                        job.scope.thread, reason, self.tokens(job.estimate), job.given, namespace=job.scope.namespace
+                    )
+                )
                 self._record(job, made, base, reason)
             elif job.mended:  # below the trigger, a conversation that came in illegal is the caller's
                 self._replace(job, base.messages)
                 job.mended, job.notes = False, []
         except ArchiveError as error:
-            self.emit(Failed(job.scope.thread, "archive", error))
+            self.emit(Failed(job.scope.thread, "archive", error, namespace=job.scope.namespace))
             self._restore(job)
             return False
         return made is not None
 
     def _steps(self, job: Job, reason: str, *, force: bool) -> Steps:
         self._as_recorded(job)
-        if not force and self.pulled(job.estimate, len(job.messages)) is None:
+        if not (force or job.broken) and self.pulled(job.estimate, len(job.messages)) is None:
             return ""
         base = self._base(job)
         self._mend(job)
         now = self.situation(job)
         made = None if force else self._cleared(job, base, over=job.estimate - now.soft + 1)
         if made is not None:
-            self.emit(Compacting(job.scope.thread, reason, self.tokens(job.estimate), job.given))
+            self.emit(
+                Compacting(
+                    job.scope.thread, reason, self.tokens(job.estimate), job.given, namespace=job.scope.namespace
+                )
+            )
         slack = 0
         while made is None:
             plan = make_plan(now, force=force)
             if isinstance(plan, str) and job.messages is base.messages:
                 return plan
             if not slack:
-                self.emit(Compacting(job.scope.thread, reason, self.tokens(job.estimate), job.given))
+                self.emit(
+                    Compacting(
+                        job.scope.thread, reason, self.tokens(job.estimate), job.given, namespace=job.scope.namespace
+                    )
+                )
             made = yield from self._make(job, Plan() if isinstance(plan, str) else plan, base)
             over = job.overhead + sum(made.sizes) - self.hard
             if over > 0:  # counting in pieces is a little off: aim lower, a few times at most
@@ -225,7 +241,7 @@ class Flow:
             open_requests=waiting(job.views, job.sizes, self.hard * 3 // 4, joint),
             scale=factor * (1 + self.meter.error),
             least=lambda i: self._least(job, i, piece),
-            talk=mere_talk(self.archive, job),
+            talk=mere_talk(job),
         )
 
     def read(
@@ -240,24 +256,68 @@ class Flow:
     def _as_recorded(self, job: Job) -> None:
         """Apply every recorded compaction of the list's beginning, then find the newest one that stands in it."""
         applied: set[str] = set()
-        while True:
-            keys = history.keys_of(job.views, self._seed(job))
-            record = history.find_recorded(self.archive, job.scope, keys)
-            if record is None or record.id in applied:
+        job.scope = where_kept(self.archive, job.scope)
+        places = self._places(job)
+        while (record := history.find_recorded(self.archive, places, job.views)) is not None:
+            if record.id in applied:
                 break
             applied.add(record.id)
-            stop = record.start + len(record.after)
-            job.learned = stored(record.data)
-            self._replace(job, history.apply(self.archive, record, job.messages))
+            if job.named or record.scope.thread in {place.scope.thread for place in places[1:]}:
+                places = [place for place in places if place.scope == record.scope]  # it goes on where it began
+                job.named = True
+            job.scope, job.learned = record.scope, stored(record.data)
+            done = history.apply(self.archive, record, job.messages, job.format)
+            self._splice(job, record, done)
             job.receipt = receipt_of(record)
-            self._settle(job, record, stop)
-        job.standing = history.newest_standing(self.archive, job.scope, job.views)
-        job.known = frozenset(history.vouched_for(self.archive, job.standing))
+            self._settle(job, record, record.start + len(record.after))
+        job.broken = bool(applied) and self._is_broken(job)
+        job.records = Records(self.archive, job.scope)
+        job.standing = newest_standing(self.archive, job.scope, job.views, job.records)
+        if job.standing is not None:
+            job.scope = job.standing.record.scope
+            job.named = job.named or not job.scope.thread.startswith(UNNAMED)
+        job.known = frozenset(vouched_for(job.records, job.standing))
         job.learned = stored(job.standing.record.data) if job.standing else NOTHING
         job.views = self.read(job.messages, job.format, job.views, job.learned)
         for i, view in enumerate(job.views):
             if is_ours(view) and meaning(view) in job.known:
                 job.views[i] = view.said_by("summary")
+
+    def _places(self, job: Job) -> list[Place]:
+        """Where records of this conversation may be: its own thread, or those of its namespace that nobody named.
+
+        Then where versions before this one put them. What begins with a record of a thread is looked for in it.
+        """
+        if job.named:
+            scopes = [job.scope]
+        else:
+            space = job.scope.namespace
+            first = next((view for view in job.views if view.role != "system"), None)
+            former = f"from-{meaning(first)[:16]}" if first is not None else "unnamed"
+            scopes = [Scope(space, ""), *(Scope(older, former) for older in (space, *older_namespaces(space)))]
+        return [Place(scope, self._seed(scope, job.format)) for scope in scopes]
+
+    def _splice(self, job: Job, record: Record, done: history.Applied) -> None:
+        """Put a record's result into the job; what stands before and behind it is not read or measured again."""
+        first, stop = record.start, record.start + len(record.before)
+        known = {id(m): (job.views[i], job.sizes[i]) for i, m in enumerate(job.messages[first:stop], first)}
+        region = done.messages[first : first + len(record.after)]
+        read = [known.get(id(m)) or self._measured(job.format, m) for m in region]
+        job.views[first:stop] = [view for view, _ in read]
+        job.sizes[first:stop] = [size for _, size in read]
+        job.messages, job.record = done.messages, record
+
+    def _measured(self, format_: Format, message: Message) -> tuple[View, int]:
+        view = format_.read(message)
+        return view, self.meter.message(view, message)
+
+    def _is_broken(self, job: Job) -> bool:
+        """Whether a list that records made would be refused: a host may pair calls and results otherwise today."""
+        check = partial(check_views, provider=job.format.provider, model=self.agent, format=job.format)
+        if not (now := check(job.views, pending=job.pending)):
+            return False
+        given = check(self.read(job.given, job.format), pending=job.pending)
+        return bool({finding.rule for finding in now} - {finding.rule for finding in given})
 
     def _settle(self, job: Job, record: Record, stop: int) -> None:
         """Where thinking is bound to what stood before it, a record made early leaves some behind that is now refused.
@@ -268,20 +328,31 @@ class Flow:
         rule = reasoning_rule(self.agent, job.format)
         if not record.data.get("early") or rule != "bound":
             return
-        keys = history.keys_of(job.views, self._seed(job))
-        if (settled := history.find_recorded(self.archive, job.scope, keys)) and settled.data.get(
-            "settles"
-        ) == record.id:
+        place = Place(job.scope if job.named else job.scope._replace(thread=""), self._seed_of(job))
+        settled = history.find_recorded(self.archive, [place], job.views)
+        if settled is not None and settled.data.get("settles") == record.id:
             return
         standing = Standing(record, record.start)
         base = Base(job.messages, job.views, history.turns_of(standing, len(job.messages)))
         new = strip_from(job.messages, job.views, job.format, stop, rule)
         views = self.read(new, job.format, facts=job.learned)
         sizes = counted(views, [self.meter.message(view, message) for view, message in zip(views, new, strict=True)])
-        key = keys[-1]
+        key = history.keys_of(job.views, self._seed_of(job))[-1]
         record_id = history.free_id(self.archive, job.scope, key)
         made = Made(
-            record_id, key, len(base.messages), "repair", new, views, sizes, (), (), job.learned, None, record.id
+            job.scope,
+            record_id,
+            key,
+            len(base.messages),
+            "repair",
+            new,
+            views,
+            sizes,
+            (),
+            (),
+            job.learned,
+            None,
+            record.id,
         )
         job.standing = standing
         self._record(job, made, base, "thinking that the early summary left unbound")
@@ -299,9 +370,9 @@ class Flow:
             self._replace(job, mended.messages)
 
     def _restore(self, job: Job) -> None:
-        """Back to the list as it was given."""
-        self._replace(job, job.given)
-        job.receipt, job.mended, job.notes = None, False, []
+        """Back to the list that it began with."""
+        self._replace(job, job.begun)
+        job.receipt, job.mended, job.notes = job.known_receipt, False, []
 
     def _replace(self, job: Job, messages: list[Message]) -> None:
         """Put another list into the job; messages that were there before are not read or measured again."""
@@ -327,9 +398,12 @@ class Flow:
     def _size(self, format_: Format, message: Message) -> int:
         return self.meter.message(format_.read(message), message)
 
-    def _seed(self, job: Job) -> str:
+    def _seed_of(self, job: Job) -> str:
+        return self._seed(job.scope if job.named else job.scope._replace(thread=""), job.format)
+
+    def _seed(self, scope: Scope, format_: Format) -> str:
         """What besides the messages shapes the result: another window or keep must not pick up this record."""
-        shape = [*job.scope, job.format.name, self.agent or "", self.named.window, self.named.budget]
+        shape = [*scope, format_.name, self.agent or "", self.named.window, self.named.budget]
         shape += [str(self.named.keep_tokens), str(self.named.keep_messages), self.named.summary]
         shape += [list(self.settings.pins)] * bool(self.settings.pins)
         shape += ["recall"] * self.settings.recall
@@ -348,8 +422,12 @@ class Flow:
         found = self._clearable(job, over=over)
         if found is None:
             return None
-        turns = turns_in(job, base) if self.settings.recall else []
-        changes = clear.edits(job.views, found, lambda i: f"[{turns[i]}]" if turns else None)
+        turns, recall = turns_in(job, base), self.settings.recall
+        planned = Edits("clearing", edited=dict.fromkeys(i for i, _ in found.slots))
+        record_id = self._identity(job, planned, base).record_id
+        changes = clear.edits(
+            job.views, found, lambda i: f"[{turns[i]}]" if recall else None, lambda i: f"{record_id}/{turns[i]}"
+        )
         edited = {i: job.format.edit(job.messages[i], change) for i, change in changes.items()}
         made = self._rewritten(job, Edits("clearing", edited=edited), base)
         total = job.overhead + sum(made.sizes)
@@ -359,8 +437,7 @@ class Flow:
         """The new list with its summary turn; whether it fits and is smaller is for the one who asked to see."""
         draft = Edits("summary" if plan.gone else "shortening" if plan.caps else "repair", plan.gone, plan.place)
         edited_at = dict.fromkeys(plan.caps)
-        _, record_id, _ = self._identity(job, replace(draft, edited=edited_at), base)
-        note = shortening_note(record_id)
+        note = shortening_note(self._identity(job, replace(draft, edited=edited_at), base).record_id)
         edited = {
             i: shorten(
                 job.messages[i],
@@ -377,22 +454,26 @@ class Flow:
         written = (yield from self._write(job, plan, base)) if plan.gone else None
         return self._rewritten(job, replace(draft, edited=edited), base, written)
 
-    def _identity(self, job: Job, edits: Edits, base: Base) -> tuple[str, str, int]:
+    def _identity(self, job: Job, edits: Edits, base: Base) -> Identity:
         """The key and the id of the record, and how much of the list they cover: all that is changed.
 
         Where thinking is bound to what stood before it, everything behind the first change that thinks is changed too.
+        What keeps the roles in order may stand behind the system messages that follow.
         """
         reach = max([*edits.gone[-1:], *edits.edited, -1]) + 1
         if reasoning_rule(self.agent, job.format) == "bound":
             reach = max([reach, *(i + 1 for i in range(edits.first, len(job.views)) if job.views[i].reasoning)])
+        while reach < len(job.views) and job.views[reach].role == "system":
+            reach += 1
         if job.messages is not base.messages:
             reach = len(base.messages)
-        key = history.keys_of(base.views[: reach + 1], self._seed(job))[reach]
-        return key, history.free_id(self.archive, job.scope, key), reach
+        key = history.keys_of(base.views[: reach + 1], self._seed_of(job))[reach]
+        scope = history.thread_for(self.archive, job.scope, job.standing, key) if not job.named else job.scope
+        return Identity(scope, key, history.free_id(self.archive, scope, key), reach)
 
     def _rewritten(self, job: Job, edits: Edits, base: Base, written: Written | None = None) -> Made:
         """The new list, proved to be legal."""
-        key, record_id, reach = self._identity(job, edits, base)
+        scope, key, record_id, reach = self._identity(job, edits, base)
         text = None
         if written is not None:
             turns = turns_in(job, base)
@@ -420,7 +501,9 @@ class Flow:
         if findings := check_views(views, job.format.provider, self.agent, format=job.format, pending=job.pending):
             raise IllegalConversation(f"compacting would make it illegal: {findings[0].message}")
         gone, edited = tuple(sorted(edits.gone)), tuple(sorted(edits.edited))
-        return Made(record_id, key, reach, edits.kind, new, views, sizes, gone, edited, learned, written)
+        reach = max(reach, changed_until(base.messages, new))  # a host's own last touch may go further
+        key = history.keys_of(base.views[: reach + 1], self._seed_of(job))[reach]
+        return Made(scope, record_id, key, reach, edits.kind, new, views, sizes, gone, edited, learned, written)
 
     def _write(self, job: Job, plan: Plan, base: Base) -> Generator[Any, Any, Written]:
         """What the summary turn says, within the plan's tokens: with a model where there is one, else by rule."""
@@ -449,7 +532,7 @@ class Flow:
         receipt = replace(receipt, archive=self.where, mended=tuple(map(self.redact, receipt.mended)))
         by_model = made.written is not None and made.written.summariser != "model-free"
         change = Change(
-            scope=job.scope,
+            scope=made.scope,
             record_id=made.record_id,
             key=made.key,
             length=made.reach,
@@ -464,11 +547,19 @@ class Flow:
             prior=prior.id if prior else None,
             model=receipt.summariser if by_model else None,
             data=data_of(made, receipt, prior, early=early),
+            common=self._common(made.scope, prior),
         )
         self.hooks.seen(job.given, made.messages)
         record, messages = history.write(self.archive, change)
         job.messages, job.views, job.sizes, job.learned = made.messages, made.views, made.sizes, made.learned
+        job.scope, job.record = made.scope, record
         if record.id != made.record_id:  # another replica was first
             self._replace(job, messages)
         job.receipt = receipt_of(record)
-        self.emit(Compacted(job.scope.thread, job.receipt, job.given, job.messages))
+        self.emit(Compacted(job.scope.thread, job.receipt, job.given, job.messages, namespace=job.scope.namespace))
+
+    def _common(self, scope: Scope, prior: Record | None) -> Sequence[Part]:
+        """What a thread that branches off another takes along: all that was archived up to where it does."""
+        if prior is None or prior.scope == scope:
+            return ()
+        return self.archive.parts(prior.scope, 0, cast("int", prior.data["next_turn"]))

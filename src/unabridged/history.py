@@ -1,38 +1,31 @@
-"""Records and originals as the engine uses them: find a prefix again, recognise a summary turn, take back, replay.
+"""Compactions stored and found again: the key of a prefix, the record that holds it, and its result made anew.
 
-A turn that looks like a summary is one only if the archive knows a record with its id, made in this thread, whose
-put-in messages have exactly the meaning of what stands in the list. Everything else is text.
+What stands in a list, and how it is taken back, is in `standing`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import heapq
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple, cast
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
-from unabridged.formats.reading import read_at
 from unabridged.messages import View
-from unabridged.records import Difference, backward, chain, difference, forward, locate, meaning
+from unabridged.records import Difference, chain, difference, forward, meaning, paired, pairs
 from unabridged.rewrite import is_ours, marked_ids
+from unabridged.standing import UNNAMED, Records, Standing, fetch
+from unabridged.transplant import transplant, with_call_ids
 
-_KEYS = 1_000
-"""So many keys are asked for at once, the longest prefixes first."""
+_WINDOW = 250
+"""Keys of so many messages are asked for at once; each time none is found, of four times as many."""
 _CLEARED = "cleared: "
 """Stands in every stub."""
-
-
-class Standing(NamedTuple):
-    """A record whose result stands in a list, at index `at`."""
-
-    record: Record
-    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,164 +49,167 @@ class Change:
     prior: str | None
     model: str | None
     data: Mapping[str, object]
+    common: Sequence[Part] = ()
+    """What a thread that branches off takes along, so that search finds it there."""
 
 
-def keys_of(views: Sequence[View], seed: str) -> list[str]:
-    """The key of each prefix. Whether a person speaks next is part of it: it decides what is still open."""
-    keys = chain((meaning(view) for view in views), seed)
+def keys_of(views: Sequence[View], seed: str, *, first: bool = False) -> list[str]:
+    """The key of each prefix. Whether a person speaks next is part of it: it decides what is still open.
+
+    `first` gives those that the first version gave, where it read a message otherwise.
+    """
+    keys = chain((view.meanings[-1] if first else meaning(view) for view in views), seed)
     return [
         f"{key}{'+' if i < len(views) and views[i].role == 'user' and not views[i].answers else '-'}"
         for i, key in enumerate(keys)
     ]
 
 
+def record_id(key: str, generation: int = 0) -> str:
+    """The id of a record with this key: the same on every machine, another one after each undo."""
+    return hashlib.sha256(f"{key}#{generation}".encode()).hexdigest()[:12]
+
+
 def free_id(archive: Archive, scope: Scope, key: str) -> str:
-    """The id a record with this key gets: the same on every machine, another one after an undo."""
+    """The first id for this key that the thread has not given away."""
     for generation in range(1_000):
-        record_id = hashlib.sha256(f"{key}#{generation}".encode()).hexdigest()[:12]
-        taken = archive.record(scope, record_id)
-        if taken is None:
-            return record_id
+        free = record_id(key, generation)
+        if archive.record(scope, free) is None:
+            return free
     raise ArchiveError("1,000 compactions of the same messages were undone: change the settings or start a new thread")
 
 
-def find_recorded(archive: Archive, scope: Scope, keys: Sequence[str]) -> Record | None:
-    """The live record that covers the longest prefix of the list with these keys."""
-    for stop in range(len(keys), 0, -_KEYS):
-        places = {keys[i]: i for i in range(max(0, stop - _KEYS), stop)}
-        fitting = [r for r in archive.keyed(scope, list(places)) if places.get(r.key) == r.length]
-        if fitting:
-            return max(fitting, key=lambda record: record.length)
-    return None
+def thread_for(archive: Archive, scope: Scope, standing: Standing | None, key: str) -> Scope:
+    """The thread of the next record of a conversation that nobody named: the one that it goes on, or one of its own.
 
-
-def apply(archive: Archive, record: Record, messages: Sequence[Message]) -> list[Message]:
-    """The list with the recorded compaction in it: the same bytes every time."""
-    return forward(record, messages, _fetch(archive, record.scope, (h for h in record.after if h is not None)))
-
-
-class Recorded:
-    """The records of one thread, newest first, each read at most once, and only as far as somebody looks."""
-
-    def __init__(self, archive: Archive, scope: Scope) -> None:
-        self._archive, self._scope = archive, scope
-        self._rest = archive.newest(scope)
-        self._live: list[Record] = []
-        self._named: dict[str, Record | None] = {}
-
-    def newest(self, named: Iterable[str]) -> Iterator[Record]:
-        """The live ones, and those with these ids whether live or retired."""
-        for record_id in named:
-            if record_id not in self._named:
-                self._named[record_id] = self._archive.record(self._scope, record_id)
-        known = (self._named[record_id] for record_id in named)
-        others = sorted((record for record in known if record is not None), key=_age, reverse=True)
-        seen: set[str] = set()
-        for record in heapq.merge(self._every(), others, key=_age, reverse=True):
-            if record.id not in seen:
-                seen.add(record.id)
-                yield record
-
-    def _every(self) -> Iterator[Record]:
-        yield from list(self._live)
-        for record in self._rest:
-            self._live.append(record)
-            yield record
-
-
-def newest_standing(
-    archive: Archive, scope: Scope, views: Sequence[View], done: Collection[str] = ()
-) -> Standing | None:
-    """The newest compaction whose result stands in the list, whatever ids the texts claim; none of those `done`.
-
-    One that only took something out left nothing to be recognised by: it stands where all before it is the same.
+    It is named by the first prefix that was compacted. Two conversations that were the same until then share that
+    record; whichever goes on first keeps the thread, and the next record of any other opens its own.
     """
-    named = sorted({record_id for view in views for record_id in marked_ids(view)})
-    return _newest_standing(Recorded(archive, scope).newest(named), [meaning(view) for view in views], done)
+    newest = next(archive.newest(standing.record.scope), None) if standing is not None else None
+    if standing is not None and newest is not None and newest.id == standing.record.id:
+        return newest.scope
+    return Scope(scope.namespace, f"{UNNAMED}{key[:16]}")
 
 
-def _newest_standing(records: Iterable[Record], seen: Sequence[str], done: Collection[str] = ()) -> Standing | None:
-    places: dict[str, list[int]] = {}
-    for i, item in enumerate(seen):
-        places.setdefault(item, []).append(i)
-    for record in records:
-        if record.id in done:
-            continue
-        marks = cast("list[str]", record.data.get("marks", []))
-        stop = record.start + len(record.after)
-        if not marks and len(seen) >= stop and chain(seen[:stop], "")[-1] == record.data.get("result"):
-            return Standing(record, record.start)
-        for near in places.get(marks[0], []) if marks else []:
-            at = locate(record, marks, seen, near)
-            if at is not None:
-                return Standing(record, at)
+class Place(NamedTuple):
+    """Where to look for records: a thread, or the unnamed ones of a namespace; and what keys begin with there."""
+
+    scope: Scope
+    seed: str
+
+
+def find_recorded(archive: Archive, places: Sequence[Place], views: Sequence[View]) -> Record | None:
+    """The live record that covers the longest prefix of the list, in the first of the places that has one.
+
+    A compacted list is short, and what covers its beginning is found there: the rest is looked at only if nothing is.
+    """
+    versions = (False, True) if any(view.older is not None for view in views) else (False,)
+    for (scope, seed), former in product(places, versions):
+        first, size = 0, _WINDOW
+        while first <= len(views):
+            stop = min(len(views) + 1, first + size)
+            keys = keys_of(views[:stop], seed, first=former)[first:stop]
+            found = [record for record in _keyed(archive, scope, keys) if _covers(record, keys, first, views)]
+            if found:
+                return max(found, key=lambda record: record.length)
+            first, size = stop, size * 4
     return None
 
 
-def taken_back(
-    archive: Archive, scope: Scope, messages: list[Message], format_: Format, *, every: bool
-) -> tuple[list[Message], Record | None]:
-    """The list without its newest compaction, or without any, and the last record that was taken back."""
-    recorded = Recorded(archive, scope)
-    lines = [_line(message, read_at(i, message, format_)) for i, message in enumerate(messages)]
-    done: set[str] = set()
-    last: Record | None = None
-    while last is None or every:
-        named = sorted({record_id for line in lines for record_id in line.names})
-        standing = _newest_standing(recorded.newest(named), [line.meaning for line in lines], done)
-        if standing is None:
-            break
-        last = standing.record
-        done.add(last.id)
-        originals = _fetch(archive, last.scope, (went for went in last.before if isinstance(went, str)))
-        lines = backward(last, lines, standing.at, {key: _line(m, format_.read(m)) for key, m in originals.items()})
-    return ([line.message for line in lines] if last else messages), last
+def _keyed(archive: Archive, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
+    """The live records with these keys: of the thread, or of any that nobody named."""
+    if scope.thread:
+        return archive.keyed(scope, keys)
+    threads = archive.locate_each(scope.namespace, [record_id(key) for key in keys])
+    return [record for found in dict.fromkeys(threads.values()) for record in archive.keyed(found, keys)]
 
 
-class _Line(NamedTuple):
-    """A message, its meaning and the records it names: read once, however often records are looked for."""
+def _covers(record: Record, keys: Sequence[str], first: int, views: Sequence[View]) -> bool:
+    """Whether the record's key is that of a prefix as long as it says, and it reaches no further.
 
-    message: Message
-    meaning: str
-    names: list[str]
+    Version 0.1 let it reach over the system messages behind: it is theirs only where such messages stand.
+    """
+    at = record.length - first
+    stop = record.start + len(record.before)
+    if not (0 <= at < len(keys) and keys[at] == record.key and stop <= len(views)):
+        return False
+    return all(view.role == "system" for view in views[record.length : stop])
 
 
-def _line(message: Message, view: View) -> _Line:
-    return _Line(message, meaning(view), marked_ids(view))
+class Applied(NamedTuple):
+    """A list with a recorded compaction in it, and which of its messages were put in for which of the list before."""
+
+    messages: list[Message]
+    stands_for: dict[int, int]
 
 
-def vouched_for(archive: Archive, standing: Standing | None) -> set[str]:
-    """The meanings of all that this compaction and those before it put in: what the archive knows to be ours."""
-    known: set[str] = set()
-    record = standing.record if standing else None
-    while record is not None:
-        known.update(cast("list[str]", record.data.get("marks", [])))
-        folded = record.kind == "summary"  # it took the one before it in
-        record = archive.record(record.scope, record.prior) if record.prior and not folded else None
-    return known
+def apply(archive: Archive, record: Record, messages: Sequence[Message], format_: Format) -> Applied:
+    """The list with the recorded compaction in it: the same every time, with the ids and marks of today."""
+    paired = pairs(record)
+    went = {j: cast("str", record.before[i]) for j, i in paired.items()}
+    came = {j: digest for j, digest in enumerate(record.after) if digest is not None}
+    stored = fetch(archive, record.scope, (*came.values(), *went.values()))
+    put_in = {
+        j: transplant(stored[digest], stored[went[j]], messages[record.start + paired[j]])
+        if j in paired
+        else stored[digest]
+        for j, digest in came.items()
+    }
+    new = forward(record, messages, put_in)
+    for j in put_in:
+        if j not in paired:
+            _answer_todays_calls(new, record.start + j, format_)
+    return Applied(new, {record.start + j: record.start + i for j, i in paired.items()})
+
+
+def _answer_todays_calls(messages: list[Message], index: int, format_: Format) -> None:
+    """Where a message that was put in answers calls (a repair), have it answer them by the ids that they have now."""
+    answered = [answer.call_id for answer in format_.read(messages[index]).answers]
+    if not answered:
+        return
+    before = index
+    while before > 0 and not (calls := format_.read(messages[before - 1]).calls):
+        before -= 1
+    ids = [call.id for call in calls] if before > 0 else []
+    stale = [call_id for call_id in answered if call_id not in ids]
+    if stale:
+        others = {a.call_id for m in messages[before : index + len(ids)] for a in format_.read(m).answers}
+        free = [call_id for call_id in ids if call_id not in others]
+        messages[index] = with_call_ids(messages[index], dict(zip(stale, free, strict=False)))
 
 
 def uncleared(
-    archive: Archive, scope: Scope, views: Sequence[View], format_: Format, wanted: Iterable[int]
+    archive: Archive, records: Records, views: Sequence[View], format_: Format, wanted: Iterable[int]
 ) -> dict[int, View]:
     """Of those of these messages that were cleared before, what they said in full: a summary is made from that."""
-    places: dict[str, list[int]] = {}
-    for i in sorted(wanted):
-        if _CLEARED in views[i].whole_text():
-            places.setdefault(meaning(views[i]), []).append(i)
-    hashes: dict[int, str] = {}
-    for record in archive.newest(scope) if places else ():
-        if record.kind == "clearing" and len(record.before) == len(record.after):
-            # Where something was mended beside it, message does not stand for message.
-            pairs = [went for came, went in zip(record.after, record.before, strict=True) if came is not None]
-            marks = cast("list[str]", record.data["marks"])
-            for mark, went in reversed(list(zip(marks, pairs, strict=True))):  # two may have left the same stub
-                if places.get(mark) and isinstance(went, str):
-                    hashes[places[mark].pop()] = went
-        if not any(places.values()):
-            break
-    originals = _fetch(archive, scope, hashes.values())
-    return {i: format_.read(originals[hash_]).said_by(views[i].origin) for i, hash_ in hashes.items()}
+    found: dict[int, View] = {}
+    left = {i: views[i] for i in wanted if _CLEARED in views[i].whole_text()}
+    while left:  # once for each clearing that took something out of the same message
+        hashes: dict[int, tuple[Scope, str]] = {}
+        for i, view in left.items():
+            for name in marked_ids(view):
+                record = records.named(name)
+                if record is not None and (digest := _exchanged(record, view)) is not None:
+                    hashes[i] = (record.scope, digest)
+        by_scope: dict[Scope, list[str]] = {}
+        for place, digest in hashes.values():
+            by_scope.setdefault(place, []).append(digest)
+        originals = {place: fetch(archive, place, digests) for place, digests in by_scope.items()}
+        left = {i: format_.read(originals[place][digest]) for i, (place, digest) in hashes.items()}
+        found |= {i: view.said_by(views[i].origin) for i, view in left.items()}
+        left = {i: view for i, view in left.items() if _CLEARED in view.whole_text()}
+    return found
+
+
+def _exchanged(record: Record, view: View) -> str | None:
+    """The hash of the message that the record exchanged for this one; None when it did not."""
+    marks = cast("list[str]", record.data.get("marks", []))
+    places = [j for j, put_in in enumerate(record.after) if put_in is not None]
+    stands_for = pairs(record)
+    for j, mark in zip(places, marks, strict=True):
+        if mark in view.meanings and j in stands_for:
+            return cast("str", record.before[stands_for[j]])
+    return None
 
 
 def turns_of(standing: Standing | None, count: int) -> list[int]:
@@ -231,13 +227,16 @@ def turns_of(standing: Standing | None, count: int) -> list[int]:
 def write(archive: Archive, change: Change) -> tuple[Record, list[Message]]:
     """Store originals, record and receipt in one transaction; the record that now holds the key, and its list."""
     diff = difference(change.old, change.new)
-    came_views = {j: change.format.read(change.new[j]) for j in diff.came}
-    new_turns = _turns_after(change, diff, came_views)
-    went = [_part(change, change.old[i], change.old_views[i], _original_turn(change, i)) for i in diff.went]
-    came = [_part(change, change.new[j], came_views[j], -1) for j in diff.came]
-    went_hash = dict(zip(diff.went, (part.hash for part in went), strict=True))
-    came_hash = dict(zip(diff.came, (part.hash for part in came), strict=True))
-    stop_old = diff.start + len(diff.before)
+    stop_old, stop_new = diff.start + len(diff.before), diff.start + len(diff.after)
+    if stop_old > change.length:
+        raise ArchiveError(
+            f"a compaction that changes {stop_old} messages has a key over {change.length}: nothing was changed. "
+            "Report this, with the settings."
+        )
+    views = [change.format.read(message) for message in change.new[:stop_new]]
+    went = {i: _part(change, change.old[i], change.old_views[i], _original_turn(change, i)) for i in diff.went}
+    came = {j: _part(change, change.new[j], views[j], -1) for j in diff.came}
+    ours = [j - diff.start for j in diff.came if is_ours(views[j])]
     after_end = [turn for turn in change.old_turns[:stop_old] if turn >= 0]
     record = Record(
         id=change.record_id,
@@ -246,49 +245,44 @@ def write(archive: Archive, change: Change) -> tuple[Record, list[Message]]:
         length=change.length,
         start=diff.start,
         before=tuple(
-            went_hash[diff.start + i] if diff.start + i in went_hash else cast("int", item)
-            for i, item in enumerate(diff.before)
+            went[i].hash if i in went else cast("int", item) for i, item in enumerate(diff.before, diff.start)
         ),
-        after=tuple(came_hash.get(diff.start + j) for j in range(len(diff.after))),
+        after=tuple(came[j].hash if j in came else None for j in range(diff.start, stop_new)),
         kind=change.kind,
         prior=change.prior,
         model=change.model,
         created=time.time(),
         data={
             **change.data,
-            "marks": [meaning(came_views[j]) for j in diff.came],
-            "turns": new_turns,
-            "result": _result([change.format.read(message) for message in change.new[: len(new_turns)]]),
+            "marks": [meaning(views[j]) for j in diff.came],
+            "turns": _turns_after(change, diff, ours),
+            "result": chain((meaning(view) for view in views), "")[-1],
             "next_turn": change.old_turns[stop_old] if stop_old < len(change.old) else max(after_end, default=-1) + 1,
+            "ours": ours,
+            "named": any(change.record_id in marked_ids(views[j]) for j in diff.came),
+            "format": change.format.name,
         },
     )
-    stored = archive.store(record, [*went, *came])
+    stored = archive.store(record, [*change.common, *went.values(), *came.values()])
     if stored.id == record.id:
         return stored, list(change.new)
-    return stored, apply(archive, stored, change.old)  # another replica was first: its bytes are everybody's
+    return stored, apply(
+        archive, stored, change.old, change.format
+    ).messages  # another replica was first: its bytes are everybody's
 
 
-def _turns_after(change: Change, diff: Difference, came: Mapping[int, View]) -> list[int]:
+def _turns_after(change: Change, diff: Difference, ours: Sequence[int]) -> list[int]:
     """The turn of every message of the new list up to the end of what changed.
 
     What was put in has none, except where message for message was exchanged: a stub has the turn of what it stands for.
     """
-    stop = diff.start + len(diff.after)
     turns = [*change.old_turns[: diff.start], *([-1] * len(diff.after))]
-    runs: list[tuple[list[int], list[int]]] = []
-    gone: list[int] = []
-    place = diff.start
-    for i, item in enumerate(diff.before, diff.start):
-        if isinstance(item, int):
-            turns[diff.start + item] = change.old_turns[i]
-            runs.append((gone, list(range(place, diff.start + item))))
-            gone, place = [], diff.start + item + 1
-        else:
-            gone.append(i)
-    for went, put_in in [*runs, (gone, list(range(place, stop)))]:
-        if len(went) == len(put_in) and not any(is_ours(came[j]) for j in put_in):
-            for i, j in zip(went, put_in, strict=True):
-                turns[j] = change.old_turns[i]
+    slots = [
+        item if isinstance(item, int) and i not in diff.went else None for i, item in enumerate(diff.before, diff.start)
+    ]
+    places = {j: i for i, j in enumerate(slots) if j is not None} | paired(slots, len(diff.after), ours)
+    for j, i in places.items():
+        turns[diff.start + j] = change.old_turns[diff.start + i]
     return turns
 
 
@@ -297,27 +291,6 @@ def _original_turn(change: Change, index: int) -> int:
     return -1 if meaning(change.old_views[index]) in change.ours else change.old_turns[index]
 
 
-def _result(views: Sequence[View]) -> str:
-    """A digest of all that stands in the list up to the end of what changed."""
-    return chain((meaning(view) for view in views), "")[-1]
-
-
 def _part(change: Change, message: Message, view: View, turn: int) -> Part:
     body = codec.encode(message)
     return Part(codec.digest(body), body, turn, view.role, view.origin, change.redact(view.whole_text()))
-
-
-def _fetch(archive: Archive, scope: Scope, hashes: Iterable[str]) -> dict[str, Message]:
-    wanted = list(dict.fromkeys(hashes))
-    bodies = archive.bodies(scope, wanted)
-    missing = [item for item in wanted if item not in bodies]
-    if missing:
-        raise ArchiveError(
-            f"{len(missing)} of {len(wanted)} archived messages of thread {scope.thread!r} are missing, "
-            f"the first is {missing[0]}: was the thread forgotten, or is this another archive?"
-        )
-    return {item: codec.decode(body) for item, body in bodies.items()}
-
-
-def _age(record: Record) -> tuple[float, int]:
-    return record.created, cast("int", record.data.get("depth", 0))

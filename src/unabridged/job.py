@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
-from unabridged.archive.protocol import Archive, Record, Scope
+from unabridged.archive.protocol import Record, Scope
 from unabridged.cut import counted, safe_indices, whole_rounds
 from unabridged.errors import ArchiveError, SummaryFailed
 from unabridged.events import Failed, Kind, Receipt
 from unabridged.formats import Format, Message
 from unabridged.habits import Facts, is_cleared, learned
-from unabridged.history import Standing
+from unabridged.history import turns_of
 from unabridged.hooks import HookRaised
 from unabridged.ledger.entries import Ledger, from_json, to_json
 from unabridged.ledger.moves import kind_of
@@ -23,6 +23,7 @@ from unabridged.ledger.own_words import own_words
 from unabridged.ledger.requests import open_indices
 from unabridged.ledger.sayings import is_talk
 from unabridged.messages import View
+from unabridged.standing import Records, Standing
 from unabridged.summarise.writing import Written
 
 log = logging.getLogger("unabridged")
@@ -42,15 +43,27 @@ class Job:
     views: list[View]
     """With the origin of each turn found out."""
     sizes: list[int]
+    begun: list[Message] = field(default_factory=list)
+    """The list that it began with: what was given, or what became of that when it was given before."""
+    record: Record | None = None
+    """The newest record that was applied or made."""
+    known_receipt: Receipt | None = None
+    """Of what was recorded already in the list that it began with."""
+    named: bool = True
+    """Whether the caller named the thread; else a record names it."""
     idle: float = 0.0
     """Seconds since the last call for this thread: a provider's cache may have expired."""
     pending: bool = False
     """Whether calls at the end may still wait for their answers: no model is about to be asked."""
+    broken: bool = False
+    """Whether what was recorded makes a list of it today that would be refused."""
     mended: bool = False
     known: frozenset[str] = frozenset()
     """The meanings of what earlier compactions put in."""
     learned: Facts = field(default_factory=dict)
     """How the host answers, as far as messages showed that are no longer in the list."""
+    records: Records | None = None
+    """Those of its namespace, as far as they were read."""
     standing: Standing | None = None
     receipt: Receipt | None = None
     notes: list[str] = field(default_factory=list)
@@ -66,6 +79,13 @@ class Job:
         """What the whole request takes, as the meter counts."""
         return self.overhead + sum(self.sizes)
 
+    def stands_for(self) -> dict[int, int]:
+        """For each message that was put in for one message of the original conversation: which one it was."""
+        if self.record is None:
+            return {}
+        turns = turns_of(Standing(self.record, self.record.start), len(self.messages))
+        return {j: turn for j, turn in enumerate(turns) if 0 <= turn < len(self.given)}
+
     def spend(self, cost: Mapping[str, float]) -> None:
         """Add what a summary took, good or not."""
         self.cost = {key: self.cost.get(key, 0) + cost.get(key, 0) for key in {**self.cost, **cost}}
@@ -74,10 +94,10 @@ class Job:
 def failure(job: Job, error: ArchiveError | HookRaised | SummaryFailed) -> Failed:
     """The event that says what failed. It is logged too; a summariser's failure is, once in a row, by who asks it."""
     if isinstance(error, SummaryFailed):
-        return Failed(job.scope.thread, "summary", error, error.cost)
+        return Failed(job.scope.thread, "summary", error, error.cost, namespace=job.scope.namespace)
     stage, cause = ("hook", error.error) if isinstance(error, HookRaised) else ("archive", error)
     log.warning("a compaction was given up, the %s failed: %s", stage, type(cause).__name__)
-    return Failed(job.scope.thread, stage, cause)
+    return Failed(job.scope.thread, stage, cause, namespace=job.scope.namespace)
 
 
 class Base(NamedTuple):
@@ -103,10 +123,20 @@ class Edits:
         return min([*self.gone[:1], *self.edited, *([self.place] if self.gone else []), 1 << 60])
 
 
+class Identity(NamedTuple):
+    """Which record a compaction becomes: its thread, its key, its id, and how many messages the key covers."""
+
+    scope: Scope
+    key: str
+    record_id: str
+    reach: int
+
+
 @dataclass(frozen=True, slots=True)
 class Made:
     """A new list, proved to be legal, and what the record remembers of it."""
 
+    scope: Scope
     record_id: str
     key: str
     reach: int
@@ -114,9 +144,9 @@ class Made:
     messages: list[Message]
     views: list[View]
     sizes: list[int]
-    gone: tuple[int, ...]
+    gone: tuple[int, ...] = ()
     """Indices, in the base, of what the summary stands for."""
-    edited: tuple[int, ...]
+    edited: tuple[int, ...] = ()
     """Indices, in the base, of what stays and was cleared, shortened or mended."""
     learned: Facts = field(default_factory=dict)
     """How the host answers, as far as the messages showed that went."""
@@ -212,24 +242,24 @@ def depth_of(record: Record | None) -> int:
     return cast("int", record.data.get("depth", 0)) if record else 0
 
 
-def earlier_summary(archive: Archive, job: Job, gone: Sequence[int]) -> Earlier:
+def earlier_summary(job: Job, gone: Sequence[int]) -> Earlier:
     """What is remembered of the summary turn that goes, if one does."""
     if not any(job.views[i].origin == "summary" for i in gone):
         return Earlier()
     record = job.standing.record if job.standing else None
     while record is not None and "ledger" not in record.data:
-        record = archive.record(job.scope, record.prior) if record.prior else None
+        record = job.records.named(record.prior) if record.prior and job.records is not None else None
     if record is None:
         return Earlier()
     data = cast("dict[str, Any]", record.data)
     return Earlier(from_json(data["ledger"]), str(data.get("prose", "")), int(data.get("rounds", 0)), record)
 
 
-def mere_talk(archive: Archive, job: Job) -> bool:
+def mere_talk(job: Job) -> bool:
     """Whether nothing is done in the whole conversation, what was summarised included, and much is said."""
     if any(view.calls or view.origin in {"tool", "unknown"} for view in job.views):
         return False
-    earlier = earlier_summary(archive, job, range(len(job.views))).ledger or Ledger()
+    earlier = earlier_summary(job, range(len(job.views))).ledger or Ledger()
     return is_talk(earlier.actions, len(earlier.requests) + sum(view.is_request for view in job.views))
 
 
@@ -263,7 +293,8 @@ def receipt_for(job: Job, made: Made, base: Base, reason: str, tokens: Callable[
     written = made.written
     return Receipt(
         id=made.record_id,
-        thread=job.scope.thread,
+        thread=made.scope.thread,
+        namespace=made.scope.namespace,
         kind=made.kind,
         reason=reason,
         created=time.time(),

@@ -8,8 +8,8 @@ whole history), `backward` the longer from the shorter (replay, undo). No guess,
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 from unabridged.archive.protocol import Record
 from unabridged.formats.base import Message
@@ -59,11 +59,17 @@ def difference(old: Sequence[Message], new: Sequence[Message]) -> Difference:
     )
 
 
-def forward(record: Record, messages: Sequence[Message], put_in: Mapping[str, Message]) -> list[Message]:
-    """The list after the compaction, from the list before it."""
+def changed_until(old: Sequence[Message], new: Sequence[Message]) -> int:
+    """How many messages of the old list reach from its beginning to the end of what changed."""
+    found = difference(old, new)
+    return found.start + len(found.before)
+
+
+def forward(record: Record, messages: Sequence[Message], put_in: Mapping[int, Message]) -> list[Message]:
+    """The list after the compaction, from the list before it; `put_in` has what came, by its place in `after`."""
     stop = record.start + len(record.before)
     stayed = {slot: messages[record.start + i] for i, slot in enumerate(record.before) if isinstance(slot, int)}
-    region = [stayed[j] if came is None else put_in[came] for j, came in enumerate(record.after)]
+    region = [stayed[j] if came is None else put_in[j] for j, came in enumerate(record.after)]
     return [*messages[: record.start], *region, *messages[stop:]]
 
 
@@ -73,16 +79,30 @@ def backward(record: Record, messages: Sequence[Message], at: int, originals: Ma
     return [*messages[:at], *region, *messages[at + len(record.after) :]]
 
 
-def locate(record: Record, marks: Sequence[str], seen: Sequence[str], near: int) -> int | None:
-    """Where in a list with the meanings `seen` the result of the record stands, given that its first mark is `near`.
+def pairs(record: Record) -> dict[int, int]:
+    """For each place of `after` whose message stands for one that went: that one's place in `before`."""
+    came = [j for j, put_in in enumerate(record.after) if put_in is not None]
+    summary = came if record.kind == "summary" else []  # records of version 0.1 do not say which turns are our own
+    return paired(record.before, len(record.after), cast("list[int]", record.data.get("ours", summary)))
 
-    `marks` are the meanings of what was put in; every one must be there, at its distance from the others.
+
+def paired(before: Sequence[Any], after: int, ours: Collection[int]) -> dict[int, int]:
+    """The same for a difference: between two messages that stayed, as many must have come as went, none of them ours.
+
+    `after` is the number of its places, `ours` those of turns that are wholly our own.
     """
-    came = [j for j, hash_ in enumerate(record.after) if hash_ is not None]
-    at = near - came[0]
-    if at < 0 or at + len(record.after) > len(seen):
-        return None
-    return at if all(seen[at + j] == mark for j, mark in zip(came, marks, strict=True)) else None
+    found: dict[int, int] = {}
+    went: list[int] = []
+    place = 0
+    for i, slot in enumerate((*before, after)):
+        if not isinstance(slot, int):
+            went.append(i)
+            continue
+        between = range(place, slot)
+        if len(between) == len(went) and not any(j in ours for j in between):
+            found.update(zip(between, went, strict=True))
+        went, place = [], slot + 1
+    return found
 
 
 def meaning(view: View) -> str:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, cast
 
-from unabridged import history
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats import Format, Message
 from unabridged.messages import View
+from unabridged.standing import record_named, taken_back
 
 EVERY = 4
 """Rounds after which a ledger is derived anew."""
@@ -62,10 +62,10 @@ def originals(
     if not shown or max(shown) >= MOST_MESSAGES:
         return None
     try:
-        whole, record = history.taken_back(archive, scope, messages, format_, every=True)
+        whole, records = taken_back(archive, scope, messages, format_, every=True)
     except ArchiveError:  # pruned, or forgotten: what was carried is all there is
         return None
-    if record is None or max(shown) >= len(whole):
+    if not records or max(shown) >= len(whole):
         return None
     views = read(whole)
     left = set(stay) - set(shown)
@@ -89,7 +89,7 @@ def proses(archive: Archive, record: Record | None) -> list[Prose]:
         text = str(record.data.get("prose") or "")
         if text:
             found.append(Prose(cast("int", ledger.get("end", 0)), text))
-        record = archive.record(record.scope, record.prior) if record.prior else None
+        record = record_named(archive, record.scope, record.prior) if record.prior else None
     return found[::-1]
 
 

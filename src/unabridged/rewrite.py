@@ -13,7 +13,8 @@ from unabridged.messages import View
 
 JOINTS = ("acknowledgment", "bridge", "question")
 """The labels of what we say besides the summary, to keep the roles in order."""
-_MARK = re.compile(r"\[unabridged (?:summary )?([0-9a-f]{12})\b")
+_MARK = re.compile(r"(?:\[unabridged (?:summary )?|; record )([0-9a-f]{12})\b")
+"""How a summary turn, a shortened text and a stub name their record."""
 
 
 def summary_text(record_id: str, body: str, first: int, last: int, language: str = "") -> str:
@@ -38,14 +39,18 @@ def shortening_note(record_id: str) -> str:
 
 def marked_ids(view: View) -> list[str]:
     """The record ids a message names. Names prove nothing: the archive decides which to trust."""
-    found = _MARK.findall(view.text) if "[unabridged" in view.text else []
-    for text in (*(answer.text for answer in view.answers), *view.attached):
-        if "[unabridged" in text:
-            found += _MARK.findall(text)
-    for call in view.calls:
-        if "[unabridged" in call.arguments:
-            found += _MARK.findall(call.arguments)
-    return found
+    said = (*(answer.text for answer in view.answers), *(call.arguments for call in view.calls))
+    texts = (view.text, *said, *view.attached)
+    marked = (text for text in texts if "[unabridged " in text or "; record " in text)
+    return [record_id for text in marked for record_id in _MARK.findall(text)]
+
+
+def framed_id(view: View) -> str | None:
+    """The record id of a message that is, from its first to its last character, a summary turn; else None."""
+    if view.calls or view.answers or not view.text.startswith("[unabridged summary "):
+        return None
+    found = _MARK.match(view.text)
+    return found[1] if found and view.text.endswith(f"[end of summary {found[1]}]") else None
 
 
 def is_ours(view: View) -> bool:

@@ -5,7 +5,9 @@ that stand nowhere else any more, and where the whole is, when there is a way to
 always gives the same stub.
 
     [Tool result cleared: bash "pytest tests/test_io.py"; 214 lines, 9,120 characters; exit 1; 2 failed, 31 passed;
-     names: read_header, RowCursor; full text: r-12]                                            (on one line)
+     names: read_header, RowCursor; full text: r-12; record 9f3a1c2e4b5d/12]                    (on one line)
+
+The record and turn it names are what replay goes by: results that read alike have the same stub but for that.
 """
 
 from __future__ import annotations
@@ -41,23 +43,23 @@ _WORD = re.compile(r"(?<!\w)[A-Za-z_]\w{4,47}(?!\w)")
 _NAME = re.compile(r"[A-Za-z0-9]_[A-Za-z0-9]|[a-z][A-Z]|^[A-Z]{2,}\d{2,}$")
 
 
-def stub(call: Call | None, text: str, ref: str | None = None, names: Sequence[str] = ()) -> str:
+def stub(call: Call | None, text: str, ref: str | None = None, names: Sequence[str] = (), record: str = "") -> str:
     """The line that stands in for a tool's result."""
     tool = f"{_line(call.name, TARGET)} {_target(call.arguments)}".strip() if call else _line(text, TARGET)
     outcome = [part for part in _outcome(text) if not tool.startswith(part[: TARGET // 2])]
-    parts = [tool or "no text", _extent(text), *outcome, *_notes(ref, names)]
+    parts = [tool or "no text", _extent(text), *outcome, *_notes(ref, names, record)]
     return f"[Tool result cleared: {'; '.join(parts)}]"
 
 
-def media_stub(media: Media, ref: str | None = None) -> str:
+def media_stub(media: Media, ref: str | None = None, record: str = "") -> str:
     """The line that stands in for an image, sound or document."""
-    parts = [_line(media.mime, TARGET) or "type unknown", _line(media.name, TARGET), *_notes(ref, ())]
+    parts = [_line(media.mime, TARGET) or "type unknown", _line(media.name, TARGET), *_notes(ref, (), record)]
     return f"[{media.kind.capitalize()} cleared: {'; '.join(part for part in parts if part)}]"
 
 
-def shorten_arguments(arguments: str, ref: str | None = None, names: Sequence[str] = ()) -> str:
+def shorten_arguments(arguments: str, ref: str | None = None, names: Sequence[str] = (), record: str = "") -> str:
     """A call's arguments with every long string in them cut to its beginning; JSON stays JSON of the same shape."""
-    notes = ["".join(f"; {note}" for note in _notes(ref, names))]
+    notes = ["".join(f"; {note}" for note in _notes(ref, names, record))]
     try:
         value = json.loads(arguments)
     except ValueError:
@@ -131,8 +133,9 @@ def _as_json(value: Any, otherwise: str) -> str:
     return text
 
 
-def _notes(ref: str | None, names: Sequence[str]) -> list[str]:
-    return [f"names: {', '.join(names)}"] * bool(names) + [f"full text: {ref}"] * bool(ref)
+def _notes(ref: str | None, names: Sequence[str], record: str) -> list[str]:
+    notes = [f"names: {', '.join(names)}"] * bool(names) + [f"full text: {ref}"] * bool(ref)
+    return notes + [f"record {record}"] * bool(record)
 
 
 def _target(arguments: str) -> str:

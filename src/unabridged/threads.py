@@ -13,18 +13,26 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unabridged import remember
+from unabridged import remember, resent
+from unabridged.archive.protocol import Scope
 from unabridged.cut import dropped
 from unabridged.formats import FORMATS, detect
 from unabridged.formats.base import Format, Message, get
 from unabridged.formats.reading import in_a_list, read_at
 from unabridged.messages import View
+from unabridged.resent import Resent
+from unabridged.rewrite import marked_ids
+
+if TYPE_CHECKING:
+    from unabridged.job import Job
 
 _READERS: tuple[Callable[[Any], Any], ...] = (itemgetter("content"), attrgetter("content"))
 """The content of a dict, and of an object: whole lists of either are read in one go."""
 _MISSING = object()
+_LOOKED_AT = 64
+"""So many conversations without a name, the newest, are looked at for the one that a list goes on."""
 
 
 @dataclass(slots=True)
@@ -32,6 +40,8 @@ class Thread:
     """One conversation as of the last call: its messages by reference, their views and sizes."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
+    place: Scope | None = None
+    """What work for it goes by while it has no name."""
     format: Format | None = None
     messages: list[Message] = field(default_factory=list)
     contents: list[Any] = field(default_factory=list)
@@ -52,6 +62,8 @@ class Thread:
     """Whether the list remembered is one that a clearing made, and not what the caller gave."""
     resent: bool = False
     """Whether the caller sends the originals again, so that what was recorded has to be applied again."""
+    sent: Resent | None = None
+    """What the caller gave when it was last compacted, and what became of it."""
     called: float = float("-inf")
     """When the last call was, by the engine's clock."""
     said: str = ""
@@ -63,6 +75,45 @@ class Thread:
             return detect(messages)
         new = in_a_list(messages)[len(self.messages) :]
         return next((known for message in new for known in FORMATS.values() if known.claims(message)), self.format)
+
+    def working(self, messages: list[Message], format_: Format) -> list[Message]:
+        """The list to go on from: this one, or what became of it when it was given before."""
+        if self.sent is None or in_a_list(messages)[: len(self.messages)] == self.messages:
+            return messages
+        found = self.sent.follow(messages, format_)
+        if found is None:
+            self.sent = None
+        return messages if found is None else found
+
+    def keep(self, job: Job) -> None:
+        """Remember what became of the list that was given, in case it is given again: only the next call shows it."""
+        before = self.sent if job.begun is not job.given else None
+        made = len(before.made) if before is not None else 0
+        meanings = [*(before.meanings if before is not None else ()), *(view.meaning for view in self.views[made:])]
+        whole = before.whole if before is not None else not any(map(marked_ids, self.views))
+        self.sent = resent.remember(
+            job.given,
+            meanings,
+            job.messages,
+            job.stands_for() if whole else {},
+            whole=whole,
+            format_=job.format,
+            tokens=self.given_tokens() if before is not None else self.total,
+            scope=job.scope,
+            receipt=job.receipt,
+        )
+
+    def given_tokens(self) -> int:
+        """What the messages take that were given, where the list to go on from is what became of them."""
+        return self.sent.tokens + sum(self.sizes[len(self.sent.made) :]) if self.sent is not None else self.total
+
+    def begins(self, messages: Sequence[Message]) -> bool:
+        """Whether this conversation may be the one that is given: its first message and the last known stand there."""
+        lists = [self.messages, *([self.sent.given] if self.sent is not None else [])]
+        return any(
+            known and len(known) <= len(messages) and known[0] == messages[0] and known[-1] == messages[len(known) - 1]
+            for known in lists
+        )
 
     def follow(self, messages: list[Message], format_: Format, size: Callable[[View, Message], int]) -> int:
         """Take in what is new or was replaced since the last call; the tokens of all messages together."""
@@ -149,12 +200,20 @@ class Thread:
             del remembered[index:]
 
 
+class _Unnamed(NamedTuple):
+    """Stands for the name of a conversation that has none."""
+
+    namespace: str
+    number: int
+
+
 class Threads:
     """The most recently used conversations, at most `most` of them; one lock each."""
 
     def __init__(self, most: int = 512) -> None:
         self._most = most
         self._guard = threading.Lock()
+        self._number = 0
         self._threads: OrderedDict[object, Thread] = OrderedDict()
         _alive.add(self)
 
@@ -169,10 +228,26 @@ class Threads:
                 self._threads.move_to_end(key)
             return thread
 
-    def drop(self, key: object) -> None:
+    def unnamed(self, namespace: str, messages: Sequence[Message]) -> Thread:
+        """The memory of a conversation that nobody named: the one that this list goes on, else a new one."""
+        with self._guard:
+            recent = [key for key in self._threads if isinstance(key, _Unnamed) and key.namespace == namespace]
+            for key in recent[: -_LOOKED_AT - 1 : -1]:
+                if self._threads[key].begins(messages):
+                    self._threads.move_to_end(key)
+                    return self._threads[key]
+            self._number += 1
+            thread = Thread(place=Scope(namespace, f"unnamed {os.getpid()} {self._number}"))
+            self._threads[_Unnamed(namespace, self._number)] = thread
+            self._evict()
+            return thread
+
+    def drop(self, scope: Scope) -> None:
         """Forget the thread, and what was remembered of any text: its own may be among them."""
         with self._guard:
-            self._threads.pop(key, None)
+            for key, thread in list(self._threads.items()):
+                if key == scope or (thread.sent is not None and thread.sent.scope == scope):
+                    del self._threads[key]
         remember.forget()
 
     def _evict(self) -> None:

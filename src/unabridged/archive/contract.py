@@ -177,6 +177,10 @@ class ArchiveContract(LookupContract, SearchContract, ForgetContract):
         assert archive.locate(HERE.namespace, record.id) == HERE
         assert archive.locate(THERE.namespace, record.id) is None
         assert archive.locate(HERE.namespace, "no such record") is None
+        wanted = [record.id, "no such record", record.id, "\ud800"]
+        assert archive.locate_each(HERE.namespace, wanted) == {record.id: HERE}
+        assert archive.locate_each(THERE.namespace, wanted) == {}
+        assert archive.locate_each(HERE.namespace, []) == {}
         archive.close()
 
     # R38

@@ -136,11 +136,17 @@ class DirectoryArchive:
 
     def locate(self, namespace: str, record_id: str) -> Scope | None:
         """The thread of this namespace that has the record, retired or not; None when none has."""
+        return self.locate_each(namespace, [record_id]).get(record_id)
+
+    def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
+        """For each of these records that the namespace has, retired or not, its thread."""
+        found: dict[str, Scope] = {}
+        wanted = set(record_ids)
         with self._explained():
-            for folder, scope in self._folders(to_folder(namespace)):
-                if scope is not None and any(_begins(folder / name, record_id) for name in _names(folder)):
-                    return scope
-        return None
+            for folder, scope in self._folders(to_folder(namespace)) if wanted else ():
+                named = {_record_in(folder / name) for name in _names(folder)} & wanted if scope is not None else ()
+                found = {known: scope for known in named if known is not None and scope is not None} | found
+        return found
 
     def records(self, scope: Scope) -> Sequence[Record]:
         """Every live record of the thread, oldest first."""
@@ -413,11 +419,11 @@ def _scope_of(path: Path) -> Scope | None:
     return None
 
 
-def _begins(path: Path, record_id: str) -> bool:
-    """Whether the file is about this record; its first line says."""
+def _record_in(path: Path) -> str | None:
+    """The id of the record that the file is about; its first line says."""
     with suppress(ArchiveError, FileNotFoundError), path.open("rb") as file:
-        return jsonl.record_id(file.readline()) == record_id
-    return False
+        return jsonl.record_id(file.readline())
+    return None
 
 
 def _problems(folder: Path, scope: Scope | None) -> Iterator[str]:

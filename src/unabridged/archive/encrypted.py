@@ -80,6 +80,10 @@ class EncryptedArchive:
         """The thread of this namespace that has the record, retired or not; None when none has."""
         return self._archive.locate(namespace, record_id)
 
+    def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
+        """For each of these records that the namespace has, retired or not, its thread."""
+        return self._archive.locate_each(namespace, record_ids)
+
     def retire(self, scope: Scope, record_id: str) -> None:
         """Take the record out of look-ups (undo). Its parts stay."""
         self._archive.retire(scope, record_id)

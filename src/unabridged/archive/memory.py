@@ -60,6 +60,12 @@ class MemoryArchive:
             found = (s for s, thread in self._all().items() if s.namespace == namespace and record_id in thread.records)
             return next(found, None)
 
+    def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
+        """For each of these records that the namespace has, retired or not, its thread."""
+        with self._lock:
+            spaced = [(scope, thread) for scope, thread in self._all().items() if scope.namespace == namespace]
+            return {known: scope for scope, thread in spaced[::-1] for known in record_ids if known in thread.records}
+
     def records(self, scope: Scope) -> Sequence[Record]:
         """Every live record of the thread, oldest first."""
         with self._lock:

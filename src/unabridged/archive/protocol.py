@@ -119,6 +119,10 @@ class Archive(Protocol):
         """The thread of this namespace that has the record, retired or not; None when none has."""
         ...
 
+    def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
+        """For each of these records that the namespace has, retired or not, its thread: `locate` for many at once."""
+        ...
+
     def retire(self, scope: Scope, record_id: str) -> None:
         """Take the record out of look-ups (undo). Its parts stay."""
         ...

@@ -158,6 +158,20 @@ class SqlArchive:
             )
         return Scope(namespace, sql_rows.to_text(rows[0][0])) if rows else None
 
+    def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
+        """For each of these records that the namespace has, retired or not, its thread."""
+        found: dict[str, Scope] = {}
+        with self._database.read() as read:
+            for batch, marks in batches(to_bytes(record_id) for record_id in dict.fromkeys(record_ids)):
+                rows = read.execute(
+                    "SELECT r.id, t.name FROM records r JOIN threads t ON t.id = r.thread "
+                    f"JOIN namespaces n ON n.id = t.namespace WHERE r.id IN ({marks}) AND n.name = ? "
+                    "ORDER BY r.thread DESC",
+                    [*batch, to_bytes(namespace)],
+                )
+                found |= {sql_rows.to_text(known): Scope(namespace, sql_rows.to_text(name)) for known, name in rows}
+        return found
+
     def records(self, scope: Scope) -> Sequence[Record]:
         """Every live record of the thread, oldest first."""
         with self._database.read() as read:

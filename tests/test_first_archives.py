@@ -1,0 +1,110 @@
+"""What version 0.1.0 stored is found, replayed and undone by this one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archive_support import new_schema, postgres_url
+from first_archives import POSTGRES, PROGRAM, cases, compactor_for, copy_sqlite, fill_postgres
+from unabridged import ArchiveError
+from unabridged.archive.postgres import open_postgres
+from unabridged.archive.protocol import Scope
+
+STORED = [name for name in cases() if name != POSTGRES]
+
+
+@pytest.fixture(autouse=True)
+def the_same_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [PROGRAM])
+
+
+def undone(case: dict[str, Any], url: str) -> list[Any]:
+    """The carried list, taken back compaction by compaction until none is left."""
+    with compactor_for(case, url) as compactor:
+        now = case["carried"]
+        for _ in range(50):
+            before = compactor.undo(now, thread=case["thread"])
+            if before == now:
+                break
+            now = before
+    return list(now)
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_list_compacted_by_version_0_1_is_replayed_exactly(name: str, tmp_path: Path) -> None:
+    case = cases()[name]
+    with compactor_for(case, copy_sqlite(tmp_path)) as compactor:
+        assert compactor.replay(case["carried"], thread=case["thread"]) == case["original"]
+        assert compactor.replay(case["carried"], thread=case["thread"] or None) == case["original"]
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_list_compacted_by_version_0_1_is_undone_step_by_step(name: str, tmp_path: Path) -> None:
+    case = cases()[name]
+    assert undone(case, copy_sqlite(tmp_path)) == case["original"]
+
+
+@pytest.mark.parametrize("name", [name for name in STORED if cases()[name]["resent"]])
+def test_a_caller_who_resends_gets_what_version_0_1_gave(name: str, tmp_path: Path) -> None:
+    case = cases()[name]
+    resent = case["resent"]
+    with compactor_for(case, copy_sqlite(tmp_path)) as compactor:
+        again = (compactor.compact if case["force"] else compactor.fit)(resent["list"], thread=resent["thread"])
+        assert again is not None
+        assert again.receipt is not None
+        if case["force"]:  # what was recorded is applied first, and what was asked for comes on top of it
+            made = compactor._archive.record(Scope("agent-a466eb6c", resent["thread"]), again.receipt.id)  # noqa: SLF001
+            assert made is not None
+            assert made.prior == resent["record"]
+        else:
+            assert again.receipt.id == resent["record"]
+            assert again.messages == resent["gives"]
+        assert compactor.replay(again.messages, thread=resent["thread"]) == resent["list"]
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_what_version_0_1_archived_is_searched_and_the_conversation_goes_on(name: str, tmp_path: Path) -> None:
+    case = cases()[name]
+    more = [
+        message
+        for i in range(60)
+        for message in (
+            {"role": "assistant", "content": f"Answer {i}. " + "word " * 200},
+            {"role": "user", "content": f"Question {i}? " + "word " * 200},
+        )
+    ]
+    longer = [*case["carried"], *more]
+    with compactor_for(case, copy_sqlite(tmp_path)) as compactor:
+        fitted = compactor.compact(longer, thread=case["thread"])
+        assert fitted is not None
+        assert compactor.replay(fitted.messages, thread=case["thread"]) == [*case["original"], *more]
+        thread = case["thread"] or fitted.thread
+        assert compactor.search("Question", thread=thread) or compactor.search("word", thread=thread)
+
+
+def test_another_program_does_not_find_what_version_0_1_stored_for_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/srv/app/other.py"])
+    case = cases()["program's namespace"]
+    with (
+        compactor_for(case, copy_sqlite(tmp_path)) as compactor,
+        pytest.raises(ArchiveError, match=r"no such record in thread 't1' of namespace 'default' of archive sqlite:"),
+    ):
+        compactor.replay(case["carried"], thread="t1")
+
+
+def test_a_postgres_archive_of_version_0_1_is_replayed_and_found_on_resend() -> None:
+    case, schema = cases()[POSTGRES], new_schema()
+    fill_postgres(postgres_url(), schema)
+    archive = open_postgres(postgres_url(), schema=schema)
+    with compactor_for(case, archive) as compactor:  # type: ignore[arg-type] # an archive is taken as it is
+        assert compactor.replay(case["carried"], thread=case["thread"]) == case["original"]
+        again = compactor.fit(case["resent"]["list"], thread=case["resent"]["thread"])
+        assert again.receipt is not None
+        assert again.receipt.id == case["resent"]["record"]
+    archive.close()
