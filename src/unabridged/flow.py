@@ -305,6 +305,7 @@ class Flow:
         read = [known.get(id(m)) or self._measured(job.format, m) for m in region]
         job.views[first:stop] = [view for view, _ in read]
         job.sizes[first:stop] = [size for _, size in read]
+        job.sizes = counted(job.views, job.sizes)
         job.messages, job.record = done.messages, record
 
     def _measured(self, format_: Format, message: Message) -> tuple[View, int]:

@@ -21,7 +21,7 @@ from unabridged.archive.protocol import Archive
 from unabridged.engine import Compaction, Compactor
 from unabridged.events import Event
 from unabridged.measure.meter import Meter
-from unabridged.namespace import application
+from unabridged.namespace import DEFAULT
 from unabridged.settings import Settings, triggers
 
 UNKNOWN_WINDOW = 200_000
@@ -74,7 +74,7 @@ class Compactors:
         self.window = window
         self.archive: Archive = _opened(archive) if archive is None or isinstance(archive, str) else archive
         self._owned = archive is None or isinstance(archive, str)
-        self.namespace = namespace if namespace is not None else application()
+        self.namespace = namespace if namespace is not None else DEFAULT
         self._shared: dict[str, Any] = {"archive": self.archive, "format": FORMAT, "on_event": on_event, **options}
         self._shared["namespace"] = self.namespace
         if summariser is not None:
