@@ -42,7 +42,7 @@ def open_postgres(
     wait: float = 60.0,
     step: Callable[[str], None] | None = None,
 ) -> SqlArchive:
-    """The archive in this database, its tables made at first use. `wait` seconds for a connection, and for locks."""
+    """The archive in this database, its tables made at first use, or by `probe`. `wait` seconds for pool and locks."""
     return SqlArchive(PostgresDatabase(url, schema, connections, wait), step)
 
 
