@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from unabridged.access import Access
 from unabridged.archive.opening import announce, archive_of
 from unabridged.archive.protocol import Archive, Record, Scope
+from unabridged.arguments import check_arguments
 from unabridged.driving import adrive_in_threads, drive, in_thread, taken
 from unabridged.early import Early
 from unabridged.errors import SettingsError, SummaryFailed, WontFit
@@ -87,6 +88,7 @@ class Compactor(Access):
         redact: Callable[[str], str] | None = None,
         state: Callable[[str], Any] | None = None,
     ) -> None:
+        check_arguments(locals())
         info = model_info(agent)
         self.settings = settings or Settings()
         self.limits: Limits = limits(self.settings, window_for(agent, window))

@@ -188,7 +188,8 @@ class Flow:
         base = self._base(job)
         self._mend(job)
         now = self.situation(job)
-        made = None if force else self._cleared(job, base, over=job.estimate - now.soft + 1)
+        enough = now.soft if now.aim is None else min(now.soft, now.aim)
+        made = None if force else self._cleared(job, base, over=job.estimate - enough + 1)
         if made is not None:
             self.emit(
                 Compacting(
@@ -241,6 +242,7 @@ class Flow:
             open_requests=waiting(job.views, job.sizes, self.hard * 3 // 4, joint),
             scale=factor * (1 + self.meter.error),
             least=lambda i: self._least(job, i, piece),
+            aim=None if self.limits.aim is None else int(self.limits.aim / factor) - slack,
             talk=mere_talk(job),
         )
 
@@ -406,6 +408,7 @@ class Flow:
         """What besides the messages shapes the result: another window or keep must not pick up this record."""
         shape = [*scope, format_.name, self.agent or "", self.named.window, self.named.budget]
         shape += [str(self.named.keep_tokens), str(self.named.keep_messages), self.named.summary]
+        shape += [f"aim {self.named.aim}"] * (self.named.aim is not None)
         shape += [list(self.settings.pins)] * bool(self.settings.pins)
         shape += ["recall"] * self.settings.recall
         return json.dumps(shape)

@@ -65,6 +65,8 @@ class Situation:
     """The provider's tokens in one of the meter's, with what the meter may be off by."""
     least: Callable[[int], int] | None = None
     """How small a message can be made; None to judge by what is in it."""
+    aim: int | None = None
+    """What it should take after a compaction, where that was said: the tail fills it."""
     talk: bool = False
     """Whether people only talk: then what they said is what there is to keep."""
 
@@ -143,6 +145,8 @@ def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
     rest = [i for i in range(len(now.views)) if i not in kept]
     stays = now.overhead + now.frame + now.summary + now.size(kept) + now.joints(rest, rest[0] if rest else 0)
     ceilings = [max(0, int((bound - stays) * MOST_KEPT))]
+    if now.aim is not None:
+        ceilings = [max(0, min(bound, now.aim) - stays)]
     if now.limits.keep_tokens is not None:
         ceilings.append(now.limits.keep_tokens)
     if force:  # someone asked for it: a conversation shorter than the tail is still worth a summary

@@ -5,6 +5,7 @@ trigger=[("tokens", 170_000), ("messages", 300)]   at either
 trigger=[{"tokens": 50_000, "messages": 100}]      at both together
 trigger=None                                       never by itself, clearing included; `compact` still works
 keep=[("fraction", 0.10), ("messages", 20)]        whichever keeps fewer
+target=("fraction", 0.5)                           half full after a compaction, in the place of keep
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _RANGES = {
     "fraction": "a number above 0 and at most 1",
 }
 
+
+_OR_NONE = "a whole number of at least 1, or None"
 
 SMALL = 4_096
 """A trigger in tokens below which a summary turn does not grow for talk."""
@@ -65,13 +68,50 @@ class Clear:
             raise SettingsError(f"Clear.remaining_turns must be 0 or more; got {self.remaining_turns!r}")
 
 
+def _seconds(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(text, str) and text.strip() for text in value)
+
+
+def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or fits(value)
+
+
+_KEEP: Condition = ("fraction", 0.10)
+_FIELDS: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
+    (("form",), lambda value: value in ("user", "pair"), "'user' or 'pair'"),
+    (
+        ("background",),
+        _or_none(lambda value: _seconds(value) and 0 < value < 1),
+        "a number above 0 and below 1, or None",
+    ),
+    (("clear",), lambda value: value is None or isinstance(value, Clear), "Clear(...) or None"),
+    (("preserve",), _or_none(lambda value: value == 0 or _whole(value)), "a whole number of at least 0, or None"),
+    (("reserve", "summary", "max_input"), lambda value: value is None or _whole(value), _OR_NONE),
+    (("deadline", "cool_down"), _seconds, "a number of seconds"),
+    (("retries",), lambda value: value == 0 or _whole(value), "a whole number of at least 0"),
+    (("instruction",), _or_none(lambda value: isinstance(value, str)), "a text, or None"),
+    (("suffix",), _or_none(lambda value: isinstance(value, bool)), "True, False or None"),
+    (("pin",), _or_none(callable), "a function of a message, or None"),
+    (("pins",), _texts, 'a tuple of texts such as ("never use tabs",)'),
+    (("off", "recall"), lambda value: isinstance(value, bool), "True or False"),
+)
+"""Which values a field may have, and how that is said."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How a conversation is kept inside the window. Immutable; wrong values are refused at construction."""
 
     trigger: Trigger = ("fraction", 0.85)
-    keep: Keep = ("fraction", 0.10)
+    keep: Keep = _KEEP
     """How much recent conversation stays verbatim, at most; never more than half of the room below the trigger."""
+    target: Condition | None = None
+    """How large a request is left by a compaction, `("fraction", 0.5)` of the window or `("tokens", 60_000)`: the tail
+    fills what it leaves beside the summary and what can't go, in the place of `keep`. None: as much as `keep` says."""
     reserve: int | None = None
     """Tokens left free for the model's answer; by default min(4,096, window / 8)."""
     summary: int | None = None
@@ -111,27 +151,13 @@ class Settings:
     def __post_init__(self) -> None:
         triggers(self.trigger)
         keeps(self.keep)
-        if self.form not in {"user", "pair"}:
-            raise SettingsError(f"form must be 'user' or 'pair'; got {self.form!r}")
-        share = self.background
-        if share is not None and (isinstance(share, bool) or not 0 < share < 1):
-            raise SettingsError(f"background must be a number above 0 and below 1, or None; got {share!r}")
-        if self.clear is not None and not isinstance(self.clear, Clear):
-            raise SettingsError(f"clear must be Clear(...) or None; got {self.clear!r}")
-        if self.preserve is not None and self.preserve != 0 and not _whole(self.preserve):
-            raise SettingsError(f"preserve must be a whole number of at least 0, or None; got {self.preserve!r}")
-        for name in ("reserve", "summary", "max_input"):
-            value = getattr(self, name)
-            if value is not None and not _whole(value):
-                raise SettingsError(f"{name} must be a whole number of at least 1, or None; got {value!r}")
-        if self.pin is not None and not callable(self.pin):
-            raise SettingsError(f"pin must be a function of a message, or None; got {self.pin!r}")
-        pins: Any = self.pins
-        if not isinstance(pins, tuple) or not all(isinstance(text, str) and text.strip() for text in pins):
-            raise SettingsError(f'pins must be a tuple of texts such as ("never use tabs",); got {pins!r}')
-        flags: tuple[Any, ...] = (self.off, self.recall)
-        if not all(isinstance(flag, bool) for flag in flags):
-            raise SettingsError(f"off and recall must be True or False; got {self.off!r} and {self.recall!r}")
+        aim(self.target)
+        if self.target is not None and self.keep != _KEEP:
+            raise SettingsError(f"give keep or target, not both: the tail fills what target leaves; got {self.keep!r}")
+        for names, fits, what in _FIELDS:
+            for name in names:
+                if not fits(value := getattr(self, name)):
+                    raise SettingsError(f"{name} must be {what}; got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +173,8 @@ class Limits:
     summary: int
     talk: int
     """What more a summary may take where people only talk."""
+    aim: int | None = None
+    """What a request should take after a compaction; None where only the tail is bounded."""
 
     @property
     def budget(self) -> int:
@@ -193,21 +221,25 @@ def limits(settings: Settings, window: int) -> Limits:
     for measure, value in keeps(settings.keep):
         bound = _absolute(measure, value, window, budget)
         keep[_unit(measure)] = min(bound, keep.get(_unit(measure), bound))
-    _refuse_keep_above_trigger(keep, trigger)
+    if settings.target is None:
+        _refuse_keep_above_trigger(keep, trigger)
+    wanted = _aim_for(settings.target, window, budget, trigger)
     summary = settings.summary if settings.summary is not None else _summary_size(window, trigger)
     made = Limits(
         window=window,
         reserve=reserve,
         trigger=trigger,
-        keep_tokens=keep.get("tokens"),
-        keep_messages=keep.get("messages"),
-        summary=summary,
+        keep_tokens=keep.get("tokens") if wanted is None else None,
+        keep_messages=keep.get("messages") if wanted is None else None,
+        summary=summary if wanted is None else min(summary, max(64, wanted // 2)),
         talk=0,
+        aim=wanted,
     )
     if settings.summary is not None or made.target < SMALL:  # a small trigger would be pulled all the time
         return made
     words = made.third if settings.preserve is None else settings.preserve
-    return replace(made, talk=max(0, min(words, summary, int(MOST_OF_TALK * made.target) - summary)))
+    most = [int(MOST_OF_TALK * made.target), *([] if wanted is None else [wanted // 2])]
+    return replace(made, talk=max(0, min(words, made.summary, min(most) - made.summary)))
 
 
 def _summary_size(window: int, trigger: Sequence[Mapping[Measure, int]]) -> int:
@@ -238,6 +270,32 @@ def keeps(keep: Any) -> tuple[Condition, ...]:
     if isinstance(keep, str) or not isinstance(keep, Sequence) or not keep:
         raise SettingsError(f'keep must be a pair such as ("messages", 20), or a list of pairs; got {keep!r}')
     return tuple(_condition("keep", item) for item in keep)
+
+
+def aim(target: Any) -> Condition | None:
+    """The size after a compaction, checked."""
+    if target is None:
+        return None
+    measure, value = _condition("target", target)
+    if measure == "messages":
+        raise SettingsError(
+            'target is a size, ("fraction", 0.5) or ("tokens", 60_000); keep=("messages", 20) counts them'
+        )
+    return measure, value
+
+
+def _aim_for(target: Any, window: int, budget: int, trigger: Sequence[Mapping[Measure, int]]) -> int | None:
+    wanted = aim(target)
+    if wanted is None:
+        return None
+    tokens = _absolute(*wanted, window, budget)
+    lowest = min([budget, *(condition["tokens"] for condition in trigger if "tokens" in condition)])
+    if tokens >= lowest:
+        raise SettingsError(
+            f"target must be below the trigger, or every turn would compact again: {tokens:,} tokens wanted, "
+            f"trigger at {lowest:,}"
+        )
+    return tokens
 
 
 def _conjunction(mapping: Mapping[Any, Any]) -> dict[Measure, float]:

@@ -104,7 +104,7 @@ def lowered(
     told = overflow.limit is not None and overflow.requested is not None
     window = min(window, int(sent * (share or (TOLD if told else UNTOLD))) + reserve)
     settings, plain = replace(settings, reserve=max(1, reserve)), Settings()
-    for tried in (settings, replace(settings, trigger=plain.trigger, keep=plain.keep)):
+    for tried in (settings, replace(settings, trigger=plain.trigger, keep=plain.keep, target=None)):
         try:
             return limits(tried, window)
         except SettingsError:  # made for a larger window: there, the defaults do
