@@ -187,6 +187,12 @@ def test_never_mind_in_reply_to_a_question_leaves_the_task_open() -> None:
     assert opened(views, answered=True) == ["Port the uploader.", "never mind"]
 
 
+def test_a_whole_log_in_reply_to_a_question_leaves_the_task_open() -> None:
+    log = "Here is all it printed:\n" + "2024-05-01 worker 7 lost its connection to the queue and tries again\n" * 20
+    views = [person("Port the uploader."), *EDIT, says("What does the server print?"), person(log), *EDIT]
+    assert opened(views, answered=False) == ["Port the uploader.", log]
+
+
 def test_a_prohibition_outlives_the_task_it_was_said_with() -> None:
     views = [person("Port the uploader. Never touch the CI."), *EDIT, person("forget it, write the docs"), *EDIT]
     ledger = gather(views, answered=False)

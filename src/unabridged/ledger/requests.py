@@ -261,17 +261,10 @@ class _Talk:
         return "open" if self._left_off(i) or self._left_off(told) else "finished"
 
     def _replies(self, request: Request) -> bool:
-        """Whether the message can be the answer to a question: where tools work, people spell things out at length.
-
-        There, what was asked back before anything was done cannot have been finished, however long the next message is.
-        """
+        """Whether the message can be the answer to a question: where tools work, people paste whole logs in reply."""
         if request.kind != "new":
             return True
-        if changes_subject(request.text):
-            return False
-        if self.tools and not any(self.requests[j].worked for j in self.chain):
-            return True
-        return few_words(request.text, 80 if self.tools else 12)
+        return not changes_subject(request.text) and (self.tools or few_words(request.text, 12))
 
 
 def _at_work(request: Request) -> bool:
