@@ -163,12 +163,13 @@ def test_a_counter_that_returns_no_number_of_tokens_is_refused(wrong: Any) -> No
         Meter(counter=lambda *_: wrong).message(user(), {"role": "user"})
 
 
-def test_an_error_of_the_counter_is_the_callers_own() -> None:
+def test_an_error_of_the_counter_is_named_and_keeps_its_cause() -> None:
     def counter(*_: Any) -> int:
         raise KeyError("mine")
 
-    with pytest.raises(KeyError, match="mine"):
+    with pytest.raises(SettingsError, match="counter raised KeyError: 'mine'") as raised:
         Meter(counter=counter).message(user(), {"role": "user"})
+    assert isinstance(raised.value.__cause__, KeyError)
 
 
 # -- exact tokenizers ------------------------------------------------------------------------------------------------

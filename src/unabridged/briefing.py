@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from unabridged import history, rederive, state
 from unabridged.events import Failed
+from unabridged.hooks import blame
 from unabridged.job import Base, Earlier, Job, closing_answer, earlier_summary, followed, turns_in
 from unabridged.standing import Records
 from unabridged.summarise.writing import Told
@@ -32,7 +33,9 @@ def brief(flow: Flow, job: Job, plan: Plan, base: Base) -> Told:
     views = [cleared.get(i, job.views[i]) for i in shown]
     prepared = flow.hooks.prepare is not None
     if prepared:
-        views = flow.read(flow.hooks.prepared([job.messages[i] for i in shown]), job.format, facts=job.learned)
+        messages = flow.hooks.prepared([job.messages[i] for i in shown])
+        with blame("prepare", flow.hooks.prepare):
+            views = flow.read(messages, job.format, facts=job.learned)
     earlier = earlier_summary(job, plan.gone)
     whole = None if prepared else _originals(flow, job, base, earlier, [turns[i] for i in shown])
     gone = set(plan.gone)

@@ -19,10 +19,10 @@ from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.arguments import check_arguments
 from unabridged.driving import adrive_in_threads, drive, in_thread, taken
 from unabridged.early import Early
-from unabridged.errors import SettingsError, SummaryFailed, WontFit
-from unabridged.events import Event, Unchanged, Undone
+from unabridged.errors import FunctionFailed, SettingsError, SummaryFailed, WontFit
+from unabridged.events import Event, Failed, Unchanged, Undone
 from unabridged.formats import Format, Message, detect, format_named
-from unabridged.hooks import Hooks
+from unabridged.hooks import Hooks, checked_origin, checked_pin, checked_redact, refuse_unusable
 from unabridged.learned import Learned
 from unabridged.measure.calibrate import usage_of
 from unabridged.measure.meter import Meter
@@ -112,23 +112,25 @@ class Compactor(Access):
 
         prices = prices_for(self.settings.clear, info)
         self._clears_after = prices.lifetime if prices is not None else None
+        refuse_unusable("counter", counter)
+        refuse_unusable("on_event", on_event)
         self._new_meter = partial(Meter, model=agent, counter=counter, exact=exact)
         meter = self._new_meter(family=family_of(agent))  # a tokenizer that is not installed is said now
         self._learned = Learned(self._archive, self._namespace, meter.key if agent else None)
         self._calibration = self._learned.calibration
         self._shared: dict[str, Any] = {
-            "settings": self.settings,
+            "settings": checked_pin(self.settings),
             "limits": self.limits,
             "named": self.limits,
             "agent": agent,
             "calibration": self._calibration,
             "archive": self._archive,
             "where": announce(self._archive, self._namespace),
-            "origin": origin,
+            "origin": checked_origin(origin),
             "emit": self._emit,
             "hooks": hooks or Hooks(),
             "prices": prices,
-            "redact": redact or str,
+            "redact": checked_redact(redact),
             "state": state,
         }
 
@@ -319,6 +321,7 @@ class Compactor(Access):
         scope = Scope(self._space(name[1]), name[0] or "")
         thread = self._threads.get(scope) if scope.thread else self._threads.unnamed(scope.namespace, messages)
         yield from taken(thread.lock)
+        same: Callable[..., Compaction] | None = None
         try:
             format_ = self._format or thread.format_of(messages)
             flow = self._flow(format_) if within is None else replace(self._flow(format_), limits=within)
@@ -335,10 +338,8 @@ class Compactor(Access):
             look = not early and thread.worth_a_look(estimate, idle, self._clears_after)
             if never or (reason is None and not (look or thread.resent)):
                 return same(fixed=(system, tools))
-            if reason is not None and not force and thread.failed_at * FAILED_GROWTH > estimate and flow.fits(estimate):
-                return same(why=thread.said, fixed=(system, tools))
-            if not force and self._still_made(thread.place or scope, flow, estimate, reason):
-                return same(why=MAKING, fixed=(system, tools))
+            if not force and (later := self._later(thread.place or scope, thread, flow, estimate, reason)):
+                return same(why=later, fixed=(system, tools))
             if reason is not None:
                 thread.reread(begun, format_, flow.meter.message)
             start = partial(self._job, thread, scope, begun, format_, (system, tools), given=messages)
@@ -351,6 +352,13 @@ class Compactor(Access):
                 job = replace(start(), idle=idle)
                 flow.clearing(job, f"clearing pays for itself at {before:,} tokens")
             return self._finish(thread, flow, job, before, "")
+        except FunctionFailed as error:  # while it fits, the run goes on without a compaction
+            self._emit(Failed((thread.place or scope).thread, error.function, error))
+            if same is None or not flow.fits(estimate):
+                raise
+            log.warning("not compacted: %s failed; the Failed event has its error", error.function)
+            thread.said, thread.failed_at = str(error), estimate
+            return same(why=str(error), fixed=(system, tools))
         finally:
             thread.lock.release()
 
@@ -424,6 +432,12 @@ class Compactor(Access):
                 self._archive.release(place, EARLY)
 
         return self._early.begin(place, thread, estimate, work)
+
+    def _later(self, scope: Scope, thread: Thread, flow: Flow, estimate: int, reason: str | None) -> str:
+        """Why nothing is tried just now: it came to nothing a moment ago, or is being made; "" when it is tried."""
+        if reason is not None and thread.failed_at * FAILED_GROWTH > estimate and flow.fits(estimate):
+            return thread.said
+        return MAKING if self._still_made(scope, flow, estimate, reason) else ""
 
     def _still_made(self, scope: Scope, flow: Flow, estimate: int, reason: str | None) -> bool:
         """Whether the summary is being made in the background and the turn need not wait; at the budget it waits."""

@@ -2,6 +2,7 @@
 
     UnabridgedError
     ├── SettingsError          a setting that could fail later, refused at construction
+    │   └── FunctionFailed     a function of the host's raised, or returned what it may not
     ├── IllegalConversation    a provider would refuse it and it can't be mended, or a message can't be read at all
     ├── WontFit                the fixed overhead alone is over the budget
     ├── SummaryFailed          a summary was asked for and none was good enough
@@ -19,6 +20,17 @@ class UnabridgedError(Exception):
 
 class SettingsError(UnabridgedError, ValueError):
     """A setting is wrong; the message has the valid range."""
+
+
+class FunctionFailed(SettingsError):  # noqa: N818 - reads as what it is, like the others
+    """A function of the host's (`counter`, `origin`, `pin`, `redact`) raised, or returned what it may not.
+
+    `function` is its name. Nothing was changed: without it nobody can say what the list would have to be.
+    """
+
+    def __init__(self, function: str, what: str) -> None:
+        self.function = function
+        super().__init__(f"{function} {what}. Nothing was changed; mend {function}, or leave it out")
 
 
 class IllegalConversation(UnabridgedError, ValueError):  # noqa: N818 - public name, reads as what it is

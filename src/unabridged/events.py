@@ -80,7 +80,8 @@ class Unchanged(Event):
 class Failed(Event):
     """A compaction was given up; the conversation is as it was, or a model-free one took over (see `Compacted`).
 
-    Stage `state`: only the host's state could not be had, and the summary goes without it.
+    `stage` is `summary`, `archive`, `hook`, or the name of the host's function that failed. Stage `state`: only the
+    host's state could not be had, and the summary goes without it.
     """
 
     stage: str

@@ -22,7 +22,7 @@ from unabridged.events import Compacted, Compacting, Event, Failed
 from unabridged.formats import Format, Message
 from unabridged.habits import NOTHING, Facts, stored
 from unabridged.history import Change, Place
-from unabridged.hooks import HookRaised, Hooks
+from unabridged.hooks import HookRaised, Hooks, blame
 from unabridged.job import (
     Base,
     Edits,
@@ -213,7 +213,8 @@ class Flow:
                 slack += over + 8
                 now, made = self.situation(job, slack), None
                 if slack > self.hard // 4:
-                    raise now.wont_fit(self.hard + over)
+                    with blame("finalize", self.hooks.finalize):
+                        raise now.wont_fit(self.hard + over)
         if sum(made.sizes) >= sum(job.sizes) and not job.mended:
             self._restore(job)
             return "the summary was not smaller than what it would have replaced"
@@ -500,10 +501,11 @@ class Flow:
         new = strip_from(new, views, job.format, edits.first, reasoning_rule(self.agent, job.format))
         new = self.hooks.finalized(job.messages, new)
         learned = learned_by(job, edits)
-        views = self.read(new, job.format, facts=learned)
-        sizes = sizes_of(job, new, views, self.meter.message)
-        if findings := check_views(views, job.format.provider, self.agent, format=job.format, pending=job.pending):
-            raise IllegalConversation(f"compacting would make it illegal: {findings[0].message}")
+        with blame("finalize", self.hooks.finalize):
+            views = self.read(new, job.format, facts=learned)
+            sizes = sizes_of(job, new, views, self.meter.message)
+            if findings := check_views(views, job.format.provider, self.agent, format=job.format, pending=job.pending):
+                raise IllegalConversation(f"compacting would make it illegal: {findings[0].message}")
         gone, edited = tuple(sorted(edits.gone)), tuple(sorted(edits.edited))
         reach = max(reach, changed_until(base.messages, new))  # a host's own last touch may go further
         key = history.keys_of(base.views[: reach + 1], self._seed_of(job))[reach]

@@ -2,16 +2,23 @@
 
     Compacting event -> prepare -> model -> finalize -> callback -> Compacted event
 
-A hook that raises ends this compaction and nothing else: history stays, the error is reported, the run goes on.
+A hook that raises, or returns what is no conversation, ends this compaction and nothing else: history stays, the error
+is reported, the run goes on. The host's other functions (`counter`, `origin`, `pin`, `redact`) can't be done without:
+what they raise is `FunctionFailed`, told while the request fits and raised when it does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, get_args
 
+from unabridged.errors import FunctionFailed, SettingsError
 from unabridged.formats.base import Message
+from unabridged.messages import Origin
+from unabridged.settings import Settings
 
 
 class HookRaised(Exception):  # noqa: N818 - never leaves the engine
@@ -35,13 +42,19 @@ class Hooks:
     callback: Callable[[tuple[Message, ...], tuple[Message, ...]], object] | None = None
     """Looks at the conversation before and after."""
 
+    def __post_init__(self) -> None:
+        for name in ("prepare", "finalize", "callback"):
+            refuse_unusable(name, getattr(self, name))
+
     def prepared(self, messages: list[Message]) -> list[Message]:
         """What the summariser is shown."""
-        return list(_call("prepare", self.prepare, messages)) if self.prepare else messages
+        return _messages("prepare", _call("prepare", self.prepare, messages)) if self.prepare else messages
 
     def finalized(self, before: list[Message], after: list[Message]) -> list[Message]:
         """The final list."""
-        return list(_call("finalize", self.finalize, list(before), list(after))) if self.finalize else after
+        if self.finalize is None:
+            return after
+        return _messages("finalize", _call("finalize", self.finalize, list(before), list(after)))
 
     def seen(self, before: Sequence[Message], after: Sequence[Message]) -> None:
         """Show both lists, read-only."""
@@ -54,3 +67,89 @@ def _call(stage: str, hook: Callable[..., Any], *arguments: Any) -> Any:
         return hook(*arguments)
     except Exception as error:
         raise HookRaised(stage, error) from error
+
+
+def _messages(stage: str, returned: Any) -> list[Message]:
+    if not isinstance(returned, Sequence) or isinstance(returned, str | bytes):
+        drop(returned)
+        raise HookRaised(stage, TypeError(f"{stage} must return a list of messages; got {type(returned).__name__}"))
+    return list(returned)
+
+
+@contextmanager
+def blame(stage: str, hook: Callable[..., Any] | None) -> Iterator[None]:
+    """What goes wrong in here is the hook's fault, if there is one: it made what is looked at."""
+    try:
+        yield
+    except FunctionFailed:
+        raise
+    except Exception as error:
+        if hook is None:
+            raise
+        raise HookRaised(stage, error) from error
+
+
+# -- the functions that can't be done without -------------------------------------------------------------------------
+
+
+def checked(
+    name: str, function: Callable[..., Any] | None, good: Callable[[Any], bool], wanted: str
+) -> Callable[..., Any] | None:
+    """The function, whose every error is `FunctionFailed` with its name, and so is what it returns if that is wrong."""
+    refuse_unusable(name, function)
+    if function is None:
+        return None
+
+    def call(*arguments: Any) -> Any:
+        try:
+            value = function(*arguments)
+        except Exception as error:
+            raise FunctionFailed(name, f"raised {type(error).__name__}: {error}") from error
+        if not good(value):
+            drop(value)
+            raise FunctionFailed(name, f"must return {wanted}; got {value!r:.60}")
+        return value
+
+    return call
+
+
+def checked_origin(origin: Callable[[Message], Origin | None] | None) -> Callable[..., Any] | None:
+    """`origin`, which says whose words a message is, or None where it has no opinion."""
+    words = get_args(Origin)
+    return checked(
+        "origin", origin, lambda value: value is None or value in words, f"one of {', '.join(words)}, or None"
+    )
+
+
+def checked_redact(redact: Callable[[str], str] | None) -> Callable[[str], str]:
+    """`redact`, which returns the text that may be shown; without one every text may."""
+    return checked("redact", redact, lambda value: isinstance(value, str), "a text") or str
+
+
+def checked_pin(settings: Settings) -> Settings:
+    """The settings with a `pin` that says yes or no, as Python takes it; a coroutine would always be yes."""
+    return replace(settings, pin=checked("pin", settings.pin, _says, "True or False"))
+
+
+def _says(value: Any) -> bool:
+    try:
+        bool(value)
+    except Exception:  # noqa: BLE001 - an array, say: neither yes nor no
+        return False
+    return not inspect.isawaitable(value)
+
+
+def refuse_unusable(name: str, function: object) -> None:
+    """Refuse what can't be called, or only be awaited: it would seem to work, and nothing would come of it."""
+    if function is None:
+        return
+    if not callable(function):
+        raise SettingsError(f"{name} must be a function, or None; got {type(function).__name__}")
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
+        raise SettingsError(f"{name} must be a plain function: an async one would never be awaited")
+
+
+def drop(value: Any) -> None:
+    """Close a coroutine that nobody will await, so that Python does not warn of it."""
+    if inspect.iscoroutine(value):
+        value.close()

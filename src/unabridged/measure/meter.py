@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from inspect import iscoroutine
 from operator import index
 from typing import Any
 
-from unabridged.errors import SettingsError
+from unabridged.errors import FunctionFailed, SettingsError
 from unabridged.formats.base import Message, as_json, get, plain
 from unabridged.measure.estimate import BOUND, VERSION, Family, estimate
 from unabridged.measure.media import media_tokens
@@ -107,13 +108,18 @@ class Meter:
 
 def _ask(counter: Counter, messages: list[Message], tools: Any) -> int:
     """The caller's count, checked: a wrong number here would surface far away."""
-    told: Any = counter(messages, tools)
+    try:
+        told: Any = counter(messages, tools)
+    except Exception as error:
+        raise FunctionFailed("counter", f"raised {type(error).__name__}: {error}") from error
     try:
         tokens = index(told)
     except TypeError:
         tokens = -1
+        if iscoroutine(told):
+            told.close()
     if tokens < 0:
-        raise SettingsError(f"counter must return a whole number of tokens, 0 or more; got {told!r}")
+        raise FunctionFailed("counter", f"must return a whole number of tokens, 0 or more; got {told!r:.60}")
     return tokens
 
 
