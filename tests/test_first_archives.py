@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from archive_support import new_schema, postgres_url
-from first_archives import POSTGRES, PROGRAM, cases, compactor_for, copy_sqlite, fill_postgres
+from first_archives import PASSWORD, POSTGRES, PROGRAM, cases, compactor_for, copy_sqlite, fill_postgres
 from unabridged import ArchiveError
 from unabridged.archive.postgres import open_postgres
 from unabridged.archive.protocol import Scope
@@ -98,7 +98,7 @@ def test_another_program_does_not_find_what_version_0_1_stored_for_this_one(
         compactor.replay(case["carried"], thread="t1")
 
 
-def test_a_postgres_archive_of_version_0_1_is_replayed_and_found_on_resend() -> None:
+def test_a_postgres_archive_of_version_0_1_is_replayed_and_its_password_is_gone() -> None:
     case, schema = cases()[POSTGRES], new_schema()
     fill_postgres(postgres_url(), schema)
     archive = open_postgres(postgres_url(), schema=schema)
@@ -107,4 +107,6 @@ def test_a_postgres_archive_of_version_0_1_is_replayed_and_found_on_resend() -> 
         again = compactor.fit(case["resent"]["list"], thread=case["resent"]["thread"])
         assert again.receipt is not None
         assert again.receipt.id == case["resent"]["record"]
+        assert PASSWORD not in repr(again)
+        assert PASSWORD not in repr(list(archive.records(Scope(case["namespace"], case["thread"]))))
     archive.close()

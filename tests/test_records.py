@@ -51,7 +51,8 @@ def test_a_difference_makes_either_list_from_the_other_with_the_same_objects(
     kept = record(difference(old, new), names)
     put_in = {j: by_name[name] for j, name in enumerate(kept.after) if name is not None}
     assert [id(m) for m in forward(kept, [*old, *later], put_in)] == [id(m) for m in [*new, *later]]
-    assert [id(m) for m in backward(kept, [*new, *later], kept.start, by_name)] == [id(m) for m in [*old, *later]]
+    put_back = {i: by_name[name] for i, name in enumerate(kept.before) if isinstance(name, str)}
+    assert [id(m) for m in backward(kept, [*new, *later], kept.start, put_back)] == [id(m) for m in [*old, *later]]
 
 
 def test_meaning_leaves_out_ids_thinking_and_the_system_prompt() -> None:

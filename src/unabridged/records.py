@@ -73,9 +73,13 @@ def forward(record: Record, messages: Sequence[Message], put_in: Mapping[int, Me
     return [*messages[: record.start], *region, *messages[stop:]]
 
 
-def backward(record: Record, messages: Sequence[Message], at: int, originals: Mapping[str, Message]) -> list[Message]:
-    """The list before the compaction, from one in which its result stands at index `at`."""
-    region = [messages[at + went] if isinstance(went, int) else originals[went] for went in record.before]
+def backward(record: Record, messages: Sequence[Message], at: int, put_back: Mapping[int, Message]) -> list[Message]:
+    """The list before the compaction, from one in which its result stands at index `at`.
+
+    `put_back` has what went, by its place in `before`. A list that ends within the result gives as much as is there.
+    """
+    before = record.before[: len(messages) - at] if len(messages) < at + len(record.after) else record.before
+    region = [messages[at + went] if isinstance(went, int) else put_back[i] for i, went in enumerate(before)]
     return [*messages[:at], *region, *messages[at + len(record.after) :]]
 
 

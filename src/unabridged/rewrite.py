@@ -53,6 +53,12 @@ def framed_id(view: View) -> str | None:
     return found[1] if found and view.text.endswith(f"[end of summary {found[1]}]") else None
 
 
+def asks_for_summary(view: View) -> bool:
+    """Whether a message is, word for word, the question that stands before a summary in the assistant's voice."""
+    asks = view.text.startswith("[unabridged] ") and not (view.calls or view.answers)
+    return asks and any(view.text == labels(code)["question"] for code in tables())
+
+
 def is_ours(view: View) -> bool:
     """Whether a turn that the archive vouches for is wholly ours: summary, acknowledgment or bridge."""
     if view.calls or view.answers or view.attached:

@@ -20,7 +20,8 @@ from unabridged.messages import View
 from unabridged.namespace import older_namespaces
 from unabridged.origin import with_origins
 from unabridged.records import backward, chain, pairs
-from unabridged.rewrite import framed_id, marked_ids
+from unabridged.rewrite import asks_for_summary, framed_id, marked_ids
+from unabridged.transplant import transplant
 
 UNNAMED = "from-"
 """How the names of threads begin that were named by what was compacted first."""
@@ -121,16 +122,29 @@ def taken_back(
         record = standing.record
         done.append(record)
         search.take(record)
-        originals = fetch(archive, record.scope, (went for went in record.before if isinstance(went, str)))
-        found = format_ if redetect is None else redetect([*originals.values(), *(line.message for line in lines)])
+        put_back = _originals(archive, standing, [line.message for line in lines])
+        found = format_ if redetect is None else redetect([*put_back.values(), *(line.message for line in lines)])
         if found is not format_:
             format_ = found
             lines = [line_of(line.message, format_.read(line.message)) for line in lines]
-        put_back = {digest: line_of(message, format_.read(message)) for digest, message in originals.items()}
-        lines = backward(record, lines, standing.at, put_back)
+        returned = {i: line_of(message, format_.read(message)) for i, message in put_back.items()}
+        lines = backward(record, lines, standing.at, returned)
     if strict and (every or not done):
         _refuse_leftovers(archive, scope, search, lines)
     return ([line.message for line in lines] if done else messages), done
+
+
+def _originals(archive: Archive, standing: Standing, messages: Sequence[Message]) -> dict[int, Message]:
+    """What went, by its place in `before`; where a message stands for it, with the ids that the host has given that."""
+    record, at = standing
+    stubs = {i: j for j, i in pairs(record).items() if at + j < len(messages)}
+    went = {i: digest for i, digest in enumerate(record.before) if isinstance(digest, str)}
+    came = {i: cast("str", record.after[j]) for i, j in stubs.items()}
+    stored = fetch(archive, record.scope, (*went.values(), *came.values()))
+    return {
+        i: transplant(stored[digest], stored[came[i]], messages[at + stubs[i]]) if i in stubs else stored[digest]
+        for i, digest in went.items()
+    }
 
 
 def _refuse_leftovers(archive: Archive, scope: Scope, search: _Search, lines: Sequence[Line]) -> None:
@@ -140,6 +154,11 @@ def _refuse_leftovers(archive: Archive, scope: Scope, search: _Search, lines: Se
             f"record {stranded.id} {where} stands in the list only in part: messages it put in were changed or taken "
             "out, so the original can't be rebuilt exactly. Replay the list as it was given back, or pass "
             'unknown="keep".'
+        )
+    if any(asks_for_summary(line.view) for line in lines):
+        raise ArchiveError(
+            "the list holds the question before a summary turn and not the turn itself: it was cut off there, so the "
+            'original can\'t be rebuilt exactly. Replay the list as it was given back, or pass unknown="keep".'
         )
     views = with_origins([line.view for line in lines])
     unknown = [i for i in map(framed_id, (v for v in views if v.origin != "tool")) if i and search.unknown(i)]
