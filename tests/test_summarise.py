@@ -15,7 +15,7 @@ from unabridged.errors import SummaryFailed
 from unabridged.measure.calibrate import Usage
 from unabridged.messages import Media, Reasoning, View
 from unabridged.summarise.block import Ask, Reply, calls_bound, summarise
-from unabridged.summarise.instructions import parts
+from unabridged.summarise.instructions import Wording, parts
 from unabridged.summarise.shown import describe, draw_key
 from unabridged.testing import ScriptedModel
 
@@ -59,11 +59,24 @@ def test_the_built_in_prompt_asks_for_the_five_sections() -> None:
 
 # R21
 def test_a_prompt_of_the_callers_own_replaces_ours_and_its_braces_are_harmless() -> None:
-    own = 'Answer as {"summary": "{messages}"} and %s {0} <words> <key> ${x}.'
+    own = 'Answer as {"summary": ""} and %s {0} <words> <key> ${x}.'
     instruction = asked(block(instruction=own)).instruction
     assert instruction.startswith(own)
     assert "### Goals and constraints" not in instruction
     assert "mark3end" in instruction
+
+
+def test_the_conversation_stands_where_the_callers_prompt_wants_it() -> None:
+    own = 'As JSON: {"facts": []}.\n<messages>\n{messages}\n</messages>\nSay {messages} of {0}.'
+    head, behind = own.split("{messages}", 1)
+    wording = Wording(own)
+    part = wording.record(["Read mark0end."], tokens=100, part=True, prior="Before.", fault="too long")
+    fold = wording.fold(["Of mark0end.", "Of the rest."], tokens=100, ledger="- a file")
+    for text in (asked(block(instruction=own)).instruction, part.text, fold.text):
+        assert text.startswith(head)
+        assert text.count("mark0end") == 1
+        assert len(head) < text.index("mark0end") < text.index(behind)
+    assert "{messages}" not in wording.suffix(tokens=100, kept=0).text
 
 
 def test_braces_and_places_in_the_conversation_are_harmless() -> None:

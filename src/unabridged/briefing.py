@@ -56,6 +56,7 @@ def brief(flow: Flow, job: Job, plan: Plan, base: Base) -> Told:
         also="\n".join([*flow.settings.pins, _plain(job.system), _plain(job.tools)]) if flow.writers.asker else "",
         rounds=earlier.rounds,
         whole=whole,
+        gone=[job.messages[i] for i in plan.gone],
         earlier=rederive.proses(flow.archive, earlier.record) if earlier.prose and flow.writers.asker else (),
     )
 

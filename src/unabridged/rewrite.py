@@ -86,7 +86,7 @@ def rewrite(
     lost = set(gone)
     for i, message in enumerate(messages):
         if summary is not None and i == place:
-            built.joint = True
+            built.joint = not format_.merges_turns
             if form == "pair":
                 built.add(format_.text("user", labels(language)["question"]), "user")
             built.add(
@@ -95,7 +95,7 @@ def rewrite(
             )
             built.joint = True
         if i in lost:
-            built.joint = True
+            built.joint = built.joint or not format_.merges_turns
         else:
             built.add(edited.get(i, message), _side(views[i]))
     return built.messages

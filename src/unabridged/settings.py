@@ -130,7 +130,8 @@ class Settings:
     form: Literal["user", "pair"] = "user"
     """The summary as a user's turn, or as the assistant's answer to a user's turn that asks for it."""
     instruction: str | None = None
-    """A prompt for the summariser in the place of the built-in one; taken as it is, braces and all."""
+    """A prompt for the summariser in the place of the built-in one. The conversation goes where it says `{messages}`,
+    else behind it; other braces stay as they are."""
     max_input: int | None = None
     """Show the summariser at most so many tokens, the newest; by default everything that goes, in chunks if need be."""
     suffix: bool | None = None
@@ -213,10 +214,7 @@ def limits(settings: Settings, window: int) -> Limits:
     if reserve >= window:
         raise SettingsError(f"reserve {reserve:,} leaves nothing of the {window:,}-token window: make it smaller")
     budget = window - reserve
-    trigger = tuple(
-        {_unit(measure): _absolute(measure, value, window, budget) for measure, value in condition.items()}
-        for condition in triggers(settings.trigger)
-    )
+    trigger = tuple(_all_of(condition, window, budget) for condition in triggers(settings.trigger))
     keep: dict[Measure, int] = {}
     for measure, value in keeps(settings.keep):
         bound = _absolute(measure, value, window, budget)
@@ -301,10 +299,7 @@ def _aim_for(target: Any, window: int, budget: int, trigger: Sequence[Mapping[Me
 def _conjunction(mapping: Mapping[Any, Any]) -> dict[Measure, float]:
     if not mapping:
         raise SettingsError("a mapping in trigger needs at least one condition; leave it out instead")
-    checked = dict(_condition("trigger", pair) for pair in mapping.items())
-    if {"tokens", "fraction"} <= set(checked):
-        raise SettingsError("a mapping in trigger holds tokens or fraction, not both: the larger would decide alone")
-    return checked
+    return dict(_condition("trigger", pair) for pair in mapping.items())
 
 
 def _condition(field: str, pair: Any) -> Condition:
@@ -322,6 +317,14 @@ def _condition(field: str, pair: Any) -> Condition:
 
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _all_of(condition: Mapping[Measure, float], window: int, budget: int) -> dict[Measure, int]:
+    """The condition in tokens and messages: of tokens and a fraction, both of which must hold, the larger decides."""
+    found: dict[Measure, int] = {}
+    for measure, value in condition.items():
+        found[_unit(measure)] = max(_absolute(measure, value, window, budget), found.get(_unit(measure), 0))
+    return found
 
 
 def _unit(measure: Measure) -> Measure:

@@ -36,6 +36,10 @@ class Ask:
     """How many replies to the same question were rejected before."""
     window: int | None = None
     """The summariser's window that it was made for, in tokens; None where nobody said."""
+    gone: Sequence[Any] = ()
+    """The messages that go, the caller's own objects, for a summariser that reads those in place of a prompt."""
+    budget: int = 0
+    """The tokens the summary may take, for one that can't read it in the instruction."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ class Anthropic:
     provider = "anthropic"
     wire = None
     lone_system = True
+    merges_turns = False
 
     def read(self, message: Message) -> View:
         """What the message says."""

@@ -45,6 +45,10 @@ class Format(Protocol):
     lone_system: bool
     """Whether a system message in the middle must stand between a user's turn and the assistant's."""
 
+    merges_turns: bool
+    """Whether turns of one side may follow each other: whoever sends them on puts them together. Only the summary is
+    then set apart from a user's turn behind it."""
+
     @property
     def wire(self) -> Wire | None:
         """How mending takes its messages apart and puts them together; None for those that `legal` knows itself."""

@@ -40,6 +40,7 @@ class OpenAIChat:
     provider = "openai-chat"
     wire = None
     lone_system = False
+    merges_turns = False
 
     def read(self, message: Message) -> View:
         """What the message says."""

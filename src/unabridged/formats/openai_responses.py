@@ -52,6 +52,7 @@ class OpenAIResponses:
     provider = "openai-responses"
     wire = None
     lone_system = False
+    merges_turns = False
 
     def read(self, message: Message) -> View:
         """What the item says."""

@@ -291,7 +291,7 @@ class _Work:
 
     def _ask(self, question: Question) -> tuple[Ask, str]:
         ask = Ask(instruction=question.text, max_tokens=self.plan.reserve, window=self.block.window)
-        return ask, question.key
+        return replace(ask, gone=self.block.gone, budget=self.block.budget), question.key
 
     def _expected(self, budget: int, replaced: int | None, shown: Sequence[str]) -> Expected:
         most = replaced if replaced is not None else 1 << 60

@@ -79,6 +79,8 @@ class Block:
     """What is carried word for word, as entries: people's words in it are people's."""
     also: str = ""
     """What else the summariser may know of: system prompt, tools, pins, the host's state."""
+    gone: Sequence[Any] = ()
+    """What goes, as the caller's own objects."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from pathlib import Path
 from unabridged.summarise.language import NAMES
 from unabridged.summarise.shown import data, draw_key, sendable
 
+PLACE = "{messages}"
+"""Where a caller's own prompt wants the conversation; behind it when it does not say. Other braces mean nothing."""
 _WITHOUT_SPACES = frozenset({"zh", "ja", "ko", "thai"})
 
 
@@ -60,25 +62,21 @@ class Wording:
             blocks.append(parts()["part"])
         if prior:
             blocks += [parts()["prior"], data("record", [sendable(prior)], key)]
-        blocks += [
-            *_ledger(ledger, key),
-            *self._limits(tokens, fault),
-            data("conversation", texts, key),
-            parts()["now"],
-        ]
-        return Question("\n\n".join(blocks), key)
+        blocks += [*_ledger(ledger, key), *self._limits(tokens, fault)]
+        return Question(self._showing(data("conversation", texts, key), blocks), key)
 
     def fold(self, notes: Sequence[str], *, tokens: int, ledger: str = "", fault: str = "") -> Question:
         """Put notes on consecutive parts together."""
         key = draw_key(*notes, ledger)
         numbered = [f"Notes {i + 1} of {len(notes)}:\n{sendable(note)}\n" for i, note in enumerate(notes)]
         blocks = [*self._task(), _filled("fold", key=key), *_ledger(ledger, key), *self._limits(tokens, fault)]
-        return Question("\n\n".join([*blocks, data("notes", numbered, key), parts()["now"]]), key)
+        return Question(self._showing(data("notes", numbered, key), blocks), key)
 
     def suffix(self, *, tokens: int, kept: int, ledger: str = "", fault: str = "") -> Question:
         """Write the record of the conversation that stands right above."""
         key = draw_key(ledger)
-        blocks = [parts()["suffix"], *self._task(standing=True)[0 if self.own else 1 :]]
+        own = [self.own.replace(PLACE, "(the conversation above)")] if self.own else self._task(standing=True)[1:]
+        blocks = [parts()["suffix"], *own]
         blocks += [_filled("kept", kept=f"{kept:,}")] * bool(kept)
         return Question("\n\n".join([*blocks, *_ledger(ledger, key), *self._limits(tokens, fault)]))
 
@@ -103,6 +101,12 @@ class Wording:
         key = draw_key(draft)
         task = _filled("translate", key=key, problem=fault, language=NAMES[self.language])
         return Question("\n\n".join([task, self._size(tokens), data("record", [sendable(draft)], key)]), key)
+
+    def _showing(self, shown: str, blocks: Sequence[str]) -> str:
+        """The whole prompt: what is shown goes where the caller's own prompt wants it, else behind everything."""
+        head, place, tail = (self.own or "").partition(PLACE)
+        whole = [f"{head}{shown}{tail}", *blocks[1:]] if place else [*blocks, shown]
+        return "\n\n".join([*whole, parts()["now"]])
 
     def _task(self, *, standing: bool = False) -> list[str]:
         if self.own is not None:

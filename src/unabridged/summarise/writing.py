@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather, language_of
@@ -69,6 +69,8 @@ class Told:
     """The original conversation that the summary stands for, when the ledger is to be derived anew."""
     earlier: Sequence[Prose] = ()
     """The prose of the earlier rounds, oldest first."""
+    gone: Sequence[Any] = ()
+    """What goes, as the caller's own objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,7 @@ def _block(told: Told, asked: Asked, ledger: Ledger, budget: int, carried: str) 
         beside=told.beside,
         ledger=ledger,
         also=f"{told.also}\n{told.state}",
+        gone=told.gone,
     )
     if told.whole is None:
         prior = spaced(told.earlier, asked.window // EARLIER, told.count)

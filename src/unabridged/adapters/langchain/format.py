@@ -58,6 +58,7 @@ class LangChain:
     provider = "openai-chat"  # calls and results pair as everywhere; the rest is the chat model's own business
     wire = WIRE
     lone_system = False
+    merges_turns = True
 
     def read(self, message: Message) -> View:
         """What the message says."""
