@@ -131,7 +131,12 @@ def test_no_trigger_means_that_fit_changes_nothing_at_any_size_on_any_path(
     events: list[Event] = []
     options: dict[str, Any] = {"agent": agent, "on_event": events.append}
     options["settings"] = Settings(trigger=trigger, background=background)
-    engine = compactor(4_000, model=lambda text: asked.append(text) or "They worked on.", **options)
+
+    def summarise(text: str) -> str:
+        asked.append(text)
+        return "They worked on."
+
+    engine = compactor(4_000, model=summarise, **options)
     now, whole, messages = 0.0, rounds(100, 400), []
     engine._clock = lambda: now  # noqa: SLF001 - a pause in which a provider's cache expires
     for i in range(0, len(whole), 10):

@@ -239,7 +239,8 @@ def test_keep_near_the_trigger_summarises_at_every_call() -> None:
         return summariser.log.calls
 
     theirs = calls(LangChainsOwn(busy := chat(), trigger=("tokens", 4_000), keep=("tokens", 3_950)), busy)
-    own = calls(ours(calm := chat(), trigger=("tokens", 4_000), keep=("tokens", 3_950)), calm)
+    calm = chat(window=16_000)  # as large as the window it summarises
+    own = calls(ours(calm, trigger=("tokens", 4_000), keep=("tokens", 3_950)), calm)
     assert theirs >= 12
     assert own <= theirs / 3
 

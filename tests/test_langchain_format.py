@@ -22,7 +22,7 @@ from langchain_core.messages import (
 from langchain_support import ScriptedChat, call, long_chat, rounds
 from unabridged import Compactor, IllegalConversation, UnabridgedError, check, repair
 from unabridged.adapters.langchain import LangChain, SummarizationMiddleware, summariser_of
-from unabridged.adapters.langchain.artifacts import archivable
+from unabridged.adapters.langchain.compactors import archivable
 from unabridged.adapters.langchain.state import followed, pending_of, with_ids
 from unabridged.archive import codec
 from unabridged.asking.ask import Ask, Reply

@@ -209,10 +209,10 @@ def test_deep_agents_replaces_its_own_in_place(middleware: Any) -> None:
 
 
 def names(agent: Any) -> list[str]:
-    return [name for name in agent.nodes if "ummarization" in name]
+    return [name for name in agent.nodes if name.endswith("_model")]
 
 
-def test_a_subclass_replaces_it_too_and_one_that_overrides_before_model_gets_its_node() -> None:
+def test_a_subclass_that_overrides_before_model_gets_its_node() -> None:
     heard: list[bool] = []
 
     class Logged(Ours):
@@ -223,7 +223,7 @@ def test_a_subclass_replaces_it_too_and_one_that_overrides_before_model_gets_its
 
     own = Logged(trigger=("tokens", 1_500), keep=("messages", 4))
     agent = create_agent(ScriptedChat(script=working(1)), [work], middleware=[own])
-    assert names(agent) == ["SummarizationMiddleware.before_model", "SummarizationMiddleware.after_model"]
+    assert names(agent) == ["Logged.before_model", "Logged.after_model"]
     state, _ = run(own)
     assert True in heard
     done(state, 20)

@@ -2,32 +2,48 @@
 
 `from unabridged.adapters.langchain import SummarizationMiddleware`
 
-The modules, in reading order: `middleware`, `compactors` (the engine, one for each model), `state` (how a graph's
-state follows), `host` (what it tells in a summary turn), `format` and `blocks` (LangChain's messages), `legal`, `model`
-(chat models as summarisers), `arguments`, `telling` (events), `tools`, `factories`, `manual`.
+The modules, in reading order: `middleware`, `arguments`, `compactors` (the engine, one for each model), `state` (how a
+graph's state follows, and what it tells), `format`, `blocks` and `legal` (LangChain's messages), `model` (chat models
+as summarisers), `deep` (what Deep Agents does besides), `telling` (events), `tools`, `factories`, `manual`.
 """
 
 from __future__ import annotations
 
-from unabridged.adapters.langchain.factories import create_agent, create_deep_agent
+from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT, ContextSize, TriggerClause
+
+from unabridged.adapters.langchain.arguments import SummarizationDefaults, compute_summarization_defaults
+from unabridged.adapters.langchain.factories import (
+    create_agent,
+    create_deep_agent,
+    create_summarization_middleware,
+    create_summarization_tool_middleware,
+)
 from unabridged.adapters.langchain.format import LangChain
-from unabridged.adapters.langchain.host import todos
 from unabridged.adapters.langchain.manual import acompact, areplay, aundo, compact, replay, undo
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.adapters.langchain.model import summariser_of
+from unabridged.adapters.langchain.state import SummarizationState, todos
 from unabridged.adapters.langchain.tools import SummarizationToolMiddleware, compaction_tool, history_tools
 
 __all__ = [
+    "DEFAULT_SUMMARY_PROMPT",
+    "ContextSize",
     "LangChain",
+    "SummarizationDefaults",
     "SummarizationMiddleware",
+    "SummarizationState",
     "SummarizationToolMiddleware",
+    "TriggerClause",
     "acompact",
     "areplay",
     "aundo",
     "compact",
     "compaction_tool",
+    "compute_summarization_defaults",
     "create_agent",
     "create_deep_agent",
+    "create_summarization_middleware",
+    "create_summarization_tool_middleware",
     "history_tools",
     "replay",
     "summariser_of",

@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Mapping
-from dataclasses import fields, replace
-from typing import Any, Final, NamedTuple
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, TypedDict
+
+from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT, ContextSize, TriggerClause
+from langchain_core.language_models import BaseChatModel
 
 from unabridged.errors import SettingsError
-from unabridged.settings import Settings, keeps, triggers
+from unabridged.settings import Clear, Settings, keeps, limits, triggers
 
-DEFAULT: Final = type("Default", (), {"__repr__": lambda _: "DEFAULT"})()
+log = logging.getLogger("unabridged")
+
+DEFAULT: Final = type("Default", (), {"__repr__": lambda _: "DEFAULT", "__deepcopy__": lambda self, _: self})()
 """Not given: the defaults adapt to the model. None is something else: never by itself."""
 
 MESSAGES_KEPT: Final = 20
 """What LangChain's class keeps when only a trigger is given."""
+UNKNOWN_WINDOW = 200_000
+"""The window of a model nobody knows: the trigger of 170,000 tokens that its users expect fits below it."""
+KNOWN: dict[str, Any] = {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)}
+UNKNOWN: dict[str, Any] = {"trigger": ("tokens", 170_000), "keep": ("messages", 6)}
+
+Trigger = ContextSize | TriggerClause | list[ContextSize | TriggerClause] | None
+
+
+class SummarizationDefaults(TypedDict):
+    """What Deep Agents would choose for a model."""
+
+    trigger: ContextSize
+    keep: ContextSize
+    truncate_args_settings: dict[str, Any]
+
+
+def compute_summarization_defaults(model: BaseChatModel) -> SummarizationDefaults:
+    """Deep Agents' defaults for this model: fractions where its profile tells the window, else absolute numbers."""
+    profile = getattr(model, "profile", None)
+    if isinstance(profile, dict) and isinstance(profile.get("max_input_tokens"), int):
+        return {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10), "truncate_args_settings": dict(KNOWN)}
+    arguments = {"trigger": ("messages", MESSAGES_KEPT), "keep": ("messages", MESSAGES_KEPT)}
+    return {"trigger": ("tokens", 170_000), "keep": ("messages", 6), "truncate_args_settings": arguments}
 
 
 class Chosen(NamedTuple):
@@ -23,38 +53,55 @@ class Chosen(NamedTuple):
     settings: Settings | None
     trigger: Any
     keep: Any
+    given: bool = False
+    """Whether they are the caller's own `Settings`, which are taken as they are."""
+
+    def made_for(self, window: int | None, *, recall: bool, say: bool = True) -> tuple[Settings, int]:
+        """The settings for a model with this window, and the window to work with.
+
+        A `keep` at or above the trigger is lowered, with a warning. Below the trigger, old results are cleared only for
+        an agent that can read them again. The caller's own settings decide both themselves.
+        """
+        settings = self.settings or Settings(**(UNKNOWN if window is None else KNOWN))
+        size = window or assumed_window(settings)
+        settings = replace(settings, recall=True) if recall else settings
+        if self.given:
+            limits(settings, size)
+            return settings, size
+        if not recall:
+            settings = replace(settings, clear=Clear(payback=False))
+        return workable(settings, size, say=say), size
 
 
 def settings_of(
-    given: Mapping[str, Any],
-    *,
-    trim: int | None,
-    settings: Settings | None,
-    window: int | None,
-    judged: bool,
-    deprecated: Mapping[str, Any],
+    given: Mapping[str, Any], *, settings: Settings | None, window: int | None, judged: bool, old: Mapping[str, Any]
 ) -> Chosen:
     """The settings these arguments stand for; what contradicts itself is refused here.
 
-    `window` is what is known now, `judged` whether a model was given that could have told it.
+    `window` is what is known now, `judged` whether a model was given that could have told it, `old` what came under
+    names that LangChain and Deep Agents have given up.
     """
-    trigger, keep = _renamed(given["trigger"], given["keep"], deprecated)
+    trigger, keep = _renamed(deepcopy(given["trigger"]), given["keep"], old)  # the caller's own list may change later
     if given["state"] not in {"replaced", "kept"}:
         raise SettingsError(f'state must be "replaced" or "kept"; got {given["state"]!r}')
     if settings is not None:
+        if not isinstance(settings, Settings):
+            raise SettingsError(f"settings must be Settings(...); got {settings!r}")
         if trigger is not DEFAULT or keep is not DEFAULT:
             raise SettingsError("trigger and keep stand in the settings already: give either, not both")
-        return Chosen(settings, settings.trigger, settings.keep)
-    more = _supported({"instruction": given["summary_prompt"], "max_input": trim})
+        return Chosen(settings, settings.trigger, settings.keep, given=True)
+    prompt = given["summary_prompt"]
+    more = {"instruction": None if is_default_prompt(prompt) else prompt, "max_input": given["trim"]}
+    more = {name: value for name, value in more.items() if value is not None}
+    known = window is not None
     if trigger is DEFAULT and keep is DEFAULT:
-        known = window is not None
-        trigger, keep = (("fraction", 0.85), ("fraction", 0.10)) if known else (("tokens", 170_000), ("messages", 6))
+        trigger, keep = (KNOWN if known else UNKNOWN).values()
         if not more:
             return Chosen(None, trigger, keep)
     elif keep is DEFAULT:
         keep = _below(trigger)
     elif trigger is DEFAULT:
-        trigger = ("fraction", 0.85) if window is not None else ("tokens", 170_000)
+        trigger = (KNOWN if known else UNKNOWN)["trigger"]
     chosen = Settings(trigger=trigger, keep=keep, **more)
     fraction = any("fraction" in condition for condition in triggers(trigger)) or "fraction" in dict(keeps(keep))
     if fraction and window is None and judged:
@@ -65,23 +112,59 @@ def settings_of(
     return Chosen(chosen, trigger, keep)
 
 
+def workable(settings: Settings, window: int, *, say: bool = True) -> Settings:
+    """The settings with a `keep` that leaves room below the trigger; lowered, with a warning, where it does not."""
+    try:
+        limits(settings, window)
+    except SettingsError as error:
+        lowest: dict[str, float] = {}
+        raised = [
+            {name: max(4 / window if name == "fraction" else 2, value) for name, value in one.items()}
+            for one in triggers(settings.trigger)
+        ]  # one message or token can't be kept below a trigger of one
+        for condition in raised:
+            for name, value in condition.items():
+                unit, bound = ("messages", value) if name == "messages" else ("tokens", value)
+                bound = int(bound * window) if name == "fraction" else bound
+                lowest[unit] = min(bound, lowest.get(unit, bound))
+        less: list[Any] = [(unit, max(1, int(bound) // 2)) for unit, bound in lowest.items()]
+        lowered = replace(settings, trigger=raised, keep=[*keeps(settings.keep), *less])
+        limits(lowered, window)  # what else is wrong is not ours to put right
+        kept = " and ".join(f"{bound:,} {unit}" for unit, bound in less)
+        log.log(logging.WARNING if say else logging.DEBUG, "%s. Kept instead: at most %s", error, kept)
+        return lowered
+    return settings
+
+
+def assumed_window(settings: Settings) -> int:
+    """The window to work with when nobody knows it: large enough for the trigger that was asked for."""
+    asked = [int(value) for condition in triggers(settings.trigger) for m, value in condition.items() if m == "tokens"]
+    fractions = any("fraction" in condition for condition in triggers(settings.trigger))
+    return 32_768 if fractions else max([UNKNOWN_WINDOW, *(int(value / 0.85) for value in asked)])
+
+
+def is_default_prompt(prompt: str | None) -> bool:
+    """Whether it is LangChain's or Deep Agents' default, spelled out: then ours takes its place, as without any."""
+    own = DEFAULT_SUMMARY_PROMPT.partition("\n<messages>\n")[0]
+    return prompt is None or (prompt.startswith(own) and prompt.endswith("{messages}\n</messages>"))
+
+
 def _renamed(trigger: Any, keep: Any, deprecated: Mapping[str, Any]) -> tuple[Any, Any]:
     """Trigger and keep with LangChain's former names taken in, each with a warning."""
     old = dict(deprecated)
     if "max_tokens_before_summary" in old:
         value = old.pop("max_tokens_before_summary")
         _warn("max_tokens_before_summary is deprecated: use trigger=('tokens', value)")
-        if trigger is DEFAULT and value is not None:
+        if trigger in (DEFAULT, None) and value is not None:
             trigger = ("tokens", value)
     if "messages_to_keep" in old:
         value = old.pop("messages_to_keep")
         _warn("messages_to_keep is deprecated: use keep=('messages', value)")
-        if keep is DEFAULT:
+        if keep in (DEFAULT, ("messages", MESSAGES_KEPT)):
             keep = ("messages", value)
-    for name in ("summary_prefix", "history_path_prefix"):
-        if name in old:
-            del old[name]
-            _warn(f"{name} has no meaning here and is ignored: a summary turn says itself what it is")
+    if "summary_prefix" in old:
+        del old["summary_prefix"]
+        _warn("summary_prefix has no meaning here and is ignored: a summary turn says itself what it is")
     if old:
         raise TypeError(f"SummarizationMiddleware got unexpected arguments: {', '.join(sorted(old))}")
     return trigger, keep
@@ -95,13 +178,3 @@ def _below(trigger: Any) -> Any:
     """LangChain's 20 messages, or fewer where the trigger counts fewer: keep must stay below it."""
     counts = [int(condition["messages"]) for condition in triggers(trigger) if "messages" in condition]
     return ("messages", max(1, min([MESSAGES_KEPT, *(count // 2 for count in counts)])))
-
-
-def _supported(more: Mapping[str, Any]) -> dict[str, Any]:
-    known = {field.name for field in fields(Settings)}
-    return {name: value for name, value in more.items() if value is not None and name in known}
-
-
-def tuned(settings: Settings | None, **changes: Any) -> Settings:
-    """The settings with some exchanged."""
-    return replace(settings or Settings(), **changes)

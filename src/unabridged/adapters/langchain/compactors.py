@@ -4,32 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import is_
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet
 
-from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from unabridged.adapters.langchain.artifacts import archivable
+from unabridged.adapters.langchain.arguments import Chosen
 from unabridged.adapters.langchain.format import FORMAT
-from unabridged.adapters.langchain.host import about
+from unabridged.adapters.langchain.state import about
 from unabridged.archive import codec, open_archive
 from unabridged.archive.protocol import Archive
 from unabridged.engine import Compaction, Compactor
+from unabridged.errors import ArchiveError
 from unabridged.events import Event
 from unabridged.measure.meter import Meter
 from unabridged.namespace import DEFAULT
-from unabridged.settings import Settings, triggers
 
-UNKNOWN_WINDOW = 200_000
-"""The window of a model nobody knows: the trigger of 170,000 tokens that its users expect fits below it."""
+log = logging.getLogger("unabridged")
+
 _AGENTS = 64
 """Sets of tools whose schemas are remembered."""
-KNOWN: dict[str, Any] = {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)}
-UNKNOWN: dict[str, Any] = {"trigger": ("tokens", 170_000), "keep": ("messages", 6)}
+_THREADS = 256
+"""Threads whose messages are remembered."""
 
 for _module in ("langchain_core.documents", "langchain_core.load"):
     codec.allow(_module)  # what tools of LangChain put into a message's artifact
@@ -54,53 +58,83 @@ class Fixed:
 class Compactors:
     """Makes a compactor for each model and window when it is first needed; all share one archive.
 
-    `settings` None means the defaults that fit the model: 0.85 and 0.10 of a known window, else 170,000 tokens and 6
-    messages. `window` is the caller's word and beats what the model says.
+    `window` is the caller's word and beats what the model says; `judged` is what is known of it now. The archive is
+    opened now, so that a wrong one is told now; in an event loop, which must not wait for a disk, when it is needed.
     """
 
     def __init__(
         self,
+        chosen: Chosen,
         *,
         summariser: Callable[[Any], Any] | None,
-        settings: Settings | None,
+        summariser_window: int | None,
         window: int | None,
+        judged: int | None,
         archive: str | Archive | None,
         namespace: str | None,
         counter: Callable[..., int] | None,
         on_event: Callable[[Event], object] | None,
         options: dict[str, Any],
     ) -> None:
-        self.settings = settings
-        self.window = window
-        self.archive: Archive = _opened(archive) if archive is None or isinstance(archive, str) else archive
-        self._owned = archive is None or isinstance(archive, str)
-        self.namespace = namespace if namespace is not None else DEFAULT
-        self._shared: dict[str, Any] = {"archive": self.archive, "format": FORMAT, "on_event": on_event, **options}
-        self._shared["namespace"] = self.namespace
+        self.chosen, self.window, self._judged = chosen, window, judged
+        chosen.made_for(judged, recall=False)  # what contradicts itself is told now, not at the first call
+        self._given, self.namespace = archive, namespace if namespace is not None else DEFAULT
+        self._shared: dict[str, Any] = {"format": FORMAT, "on_event": on_event, **options}
         if summariser is not None:
-            self._shared["model"] = summariser
-        if counter is not None and counter is not count_tokens_approximately:
-            self._shared["counter"] = counter_of(counter)
-        self._lock = threading.Lock()
-        self._made: dict[tuple[str | None, int | None, bool], Compactor] = {}
+            self._shared = {"model": summariser, "model_window": summariser_window, **self._shared}
+        self._lock = threading.RLock()
+        self._archive: Archive | None = None
+        self._made: dict[Asked, Compactor] = {}
+        self._taught: WeakSet[Compactor] = WeakSet()
         self._schemas: dict[tuple[int, ...], tuple[list[Any], list[Any]]] = {}
+        self.count_with(counter)
+        if not in_event_loop():
+            _ = self.archive
+
+    @property
+    def archive(self) -> Archive:
+        """Where everything goes."""
+        with self._lock:
+            if self._archive is None:
+                given = self._given
+                self._archive = open_archive(given) if given is None or isinstance(given, str) else given
+            return self._archive
+
+    @property
+    def ready(self) -> bool:
+        """Whether the next question needs no file to be opened."""
+        return bool(self._made)
+
+    def count_with(self, counter: Callable[..., int] | None) -> None:
+        """Count tokens with this function of LangChain's kind from now on; with None, or its default, as we do."""
+        with self._lock:
+            self._made = {}
+            self._shared.pop("counter", None)
+            if counter is not None and counter is not count_tokens_approximately:
+                self._shared["counter"] = counter_of(counter)
 
     def get(self, agent: str | None, window: int | None, recall: bool = False) -> Compactor:
         """The compactor for the model of this name, whose window is what the caller said, or else this one.
 
         With `recall` the agent has the tools to follow a reference, so summaries and stubs have some.
         """
-        known = self.window or window
+        key = Asked(agent, self.window or window, recall)
         with self._lock:
-            compactor = self._made.get((agent, known, recall))
+            compactor = self._made.get(key)
             if compactor is None:
-                compactor = self._made[agent, known, recall] = self._make(agent, known, recall=recall)
+                compactor = self._made[key] = self._make(key)
             return compactor
 
-    def _make(self, agent: str | None, window: int | None, *, recall: bool) -> Compactor:
-        settings = self.settings or Settings(**(UNKNOWN if window is None else KNOWN))
-        settings = replace(settings, recall=True) if recall else settings
-        return Compactor(agent=agent, window=window or assumed_window(settings), settings=settings, **self._shared)
+    def _make(self, key: Asked) -> Compactor:
+        settings, window = self.chosen.made_for(key.window, recall=key.recall, say=key.window != self._judged)
+        shared = {"archive": self.archive, "namespace": self.namespace, **self._shared}
+        return Compactor(agent=key.agent, window=window, settings=settings, **shared)
+
+    def taught(self, call: Call) -> None:
+        """Let a new compactor learn from the usage that the first list it sees reports."""
+        if call.compactor not in self._taught:
+            self._taught.add(call.compactor)
+            call.learn()
 
     def schemas(self, tools: Sequence[Any], response_format: Any = None) -> list[Any]:
         """The tools as a provider is shown them; the same list as long as the tools are the same."""
@@ -119,17 +153,17 @@ class Compactors:
         """Let go of the archive, if it was opened here."""
         for compactor in self._made.values():
             compactor.close()
-        if self._owned:
-            self.archive.close()
+        if self._archive is not None and (self._given is None or isinstance(self._given, str)):
+            self._archive.close()
 
 
-def _opened(url: str | None) -> Archive:
-    """The archive, tried now; inside an event loop, which an agent may be built in, only when it is first used."""
+def in_event_loop() -> bool:
+    """Whether an event loop runs in this thread, so that nothing here may wait."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return open_archive(url)
-    return open_archive(url, probe=False)
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +177,21 @@ class Call:
     force: bool = False
     values: Any = None
     """Those of the graph's state."""
+    agent: str | None = None
 
     def __call__(self) -> Compaction:
         """The answer."""
         given = archivable(self.compactor, self.thread, self.messages)
         with about(self.values):
-            return self._read(given, self._method("")(given, **self._named))
+            done = self.compactor.compact(given, **self._named) if self.force else None
+            return done or (self._same(given) if self.force else self.compactor.fit(given, **self._named))
 
     async def later(self) -> Compaction:
         """The same without blocking the event loop."""
         given = archivable(self.compactor, self.thread, self.messages)
         with about(self.values):
-            return self._read(given, await self._method("a")(given, **self._named))
+            done = await self.compactor.acompact(given, **self._named) if self.force else None
+            return done or (self._same(given) if self.force else await self.compactor.afit(given, **self._named))
 
     def shorter(self, fitted: Compaction, error: Exception) -> Compaction:
         """The answer to a model that refused the first one as too long; the error itself where that is no shorter."""
@@ -166,15 +203,23 @@ class Call:
         with about(self.values):
             return _changed(await self.compactor.aoverflowed(fitted, error), error)
 
-    def _method(self, prefix: str) -> Any:
-        return getattr(self.compactor, f"{prefix}{'compact' if self.force else 'fit'}")
+    def learn(self) -> None:
+        """Learn from the last usage that the list itself reports: what a process before this one was told."""
+        agent = str(self.agent or "")
+        place = next((i for i in range(len(self.messages) - 1, 0, -1) if _reports(self.messages[i], agent)), 0)
+        if not place:
+            return
+        told: Any = self.messages[place]
+        before = self.compactor.plan(self.messages[:place], **self._named)
+        counted = Compaction(self.messages, False, before.tokens, before.tokens, "", estimate=before.tokens)
+        self.compactor.observe(counted, told.usage_metadata)
 
     @property
     def _named(self) -> dict[str, Any]:
         return {"thread": self.thread, "system": self.fixed.system, "tools": self.fixed.tools}
 
-    def _read(self, given: list[BaseMessage], done: Compaction | None) -> Compaction:
-        return done or Compaction(given, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
+    def _same(self, given: list[BaseMessage]) -> Compaction:
+        return Compaction(given, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
 
 
 def _changed(again: Compaction, error: Exception) -> Compaction:
@@ -183,11 +228,12 @@ def _changed(again: Compaction, error: Exception) -> Compaction:
     return again
 
 
-def assumed_window(settings: Settings) -> int:
-    """The window to work with when nobody knows it: large enough for the trigger that was asked for."""
-    asked = [int(value) for condition in triggers(settings.trigger) for m, value in condition.items() if m == "tokens"]
-    fractions = any("fraction" in condition for condition in triggers(settings.trigger))
-    return 32_768 if fractions else max([UNKNOWN_WINDOW, *(int(value / 0.85) for value in asked)])
+def _reports(message: BaseMessage, agent: str) -> bool:
+    """Whether it tells what a request took, as this model counts: another one's tokens say nothing of its own."""
+    if not isinstance(message, AIMessage) or not message.usage_metadata:
+        return False
+    told = str(message.response_metadata.get("model_name") or message.response_metadata.get("model") or "")
+    return not (told and agent) or told.startswith(agent) or agent.startswith(told)
 
 
 def counter_of(token_counter: Callable[..., int]) -> Callable[[list[Any], Any], int]:
@@ -205,3 +251,37 @@ def counter_of(token_counter: Callable[..., int]) -> Callable[[list[Any], Any], 
         return (token_counter(listed) if listed else 0) + (own.overhead(None, tools) if tools else 0)
 
     return count
+
+
+# -- artifacts that no archive can restore ----------------------------------------------------------------------------
+
+Looked = tuple[list[BaseMessage], dict[int, BaseMessage]]
+"""The messages looked at, and by their ids the copies that take the place of some."""
+
+_looked: WeakKeyDictionary[Compactor, OrderedDict[str | None, Looked]] = WeakKeyDictionary()
+
+
+def archivable(compactor: Compactor, thread: str | None, messages: list[BaseMessage]) -> list[BaseMessage]:
+    """The very list; or, where an artifact can't be archived, one with copies without it."""
+    threads = _looked.setdefault(compactor, OrderedDict())
+    seen, copies = threads.pop(thread, ([], {}))
+    if len(seen) > len(messages) or not all(map(is_, seen, messages)):
+        seen, copies = [], {}
+    for message in messages[len(seen) :]:
+        if isinstance(message, ToolMessage) and message.artifact is not None:
+            copy = _without_artifact(message)
+            if copy is not message:
+                copies[id(message)] = copy
+    threads[thread] = (list(messages), copies)
+    while len(threads) > _THREADS:
+        threads.popitem(last=False)
+    return [copies.get(id(message), message) for message in messages] if copies else messages
+
+
+def _without_artifact(message: ToolMessage) -> ToolMessage:
+    try:
+        codec.encode(message.artifact)
+    except ArchiveError as error:
+        log.warning("the artifact of tool message %s is not archived with it: %s", message.id, error)
+        return message.model_copy(update={"artifact": None})
+    return message

@@ -1,4 +1,4 @@
-"""`create_agent` and `create_deep_agent` with compaction in its documented place of the stack."""
+"""`create_agent` and `create_deep_agent` with compaction in its place of the stack, and Deep Agents' own factories."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any
 from langchain.agents import create_agent as langchains_create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain.chat_models import init_chat_model
+from langchain_core.language_models import BaseChatModel
 
+from unabridged.adapters.langchain.arguments import compute_summarization_defaults
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
+from unabridged.adapters.langchain.tools import SummarizationToolMiddleware
 from unabridged.errors import SettingsError
 from unabridged.settings import Settings
 
@@ -24,10 +27,11 @@ def create_agent(
     """LangChain's `create_agent`, with compaction when `summarization` is given: settings, or a middleware of ours.
 
     It stands behind to-dos, files and sub-agents, and before prompt caching, tool-call patching and human-in-the-loop.
+    The agent gets `search_history` and `read_history` with it, so old results are cleared below the trigger too.
     """
     own = _middleware(model, summarization)
     stack = list(middleware) if own is None else placed(own, middleware)
-    return langchains_create_agent(model, tools, middleware=stack, **options)
+    return langchains_create_agent(model, tools, middleware=_with_recall(stack), **options)
 
 
 def create_deep_agent(
@@ -37,24 +41,47 @@ def create_deep_agent(
     summarization: Any = Settings(),  # noqa: B008 - frozen, and "on" is the default that a reader should see
     middleware: Sequence[Any] = (),
     subagents: Sequence[Any] | None = None,
+    backend: Any = None,
     **options: Any,
 ) -> Any:
     """Deep Agents' `create_deep_agent` with our compaction in the place of its own, in sub-agents too.
 
-    `summarization=None` turns it off, Deep Agents' own included; settings tune it. With `Settings()` as they are, the
-    defaults adapt to the model.
+    As there, the state stays whole, and what went is in a file of the `backend`. The agent gets `search_history` and
+    `read_history` too. `summarization=None` turns it off, Deep Agents' own included; settings tune it. With
+    `Settings()` as they are, the defaults adapt to the model.
     """
     from deepagents import create_deep_agent as deep  # noqa: PLC0415 - users of LangChain alone don't have it
+    from deepagents.backends import StateBackend  # noqa: PLC0415 - likewise
 
-    own = _middleware(model, summarization) or NoSummarization()
+    backend = backend if backend is not None else StateBackend()
+    own = _middleware(model, summarization, backend=backend) or NoSummarization()
     given: list[Any] = [dict(spec) if isinstance(spec, dict) else spec for spec in subagents or ()]
     for spec in given:
         if isinstance(spec, dict) and "runnable" not in spec and "graph_id" not in spec:
-            listed = list(spec.get("middleware") or ())
-            if not any(one.name == OURS for one in listed):
-                spec["middleware"] = [own, *listed]
-    listed = [*middleware] if any(one.name == OURS for one in middleware) else [own, *middleware]
-    return deep(model, tools, middleware=listed, subagents=given or None, **options)
+            spec["middleware"] = _in_place(own, spec.get("middleware") or ())
+    stack = _in_place(own, middleware)
+    return deep(model, tools, middleware=stack, subagents=given or None, backend=backend, **options)
+
+
+def create_summarization_middleware(model: Any, backend: Any, **options: Any) -> SummarizationMiddleware:
+    """Deep Agents' factory of this name: ours with the defaults for the model, and its history in the backend.
+
+    Takes all that `SummarizationMiddleware` does.
+    """
+    if not isinstance(model, BaseChatModel):
+        raise TypeError("`create_summarization_middleware` expects `model` to be a `BaseChatModel` instance.")
+    clipped = compute_summarization_defaults(model)["truncate_args_settings"]
+    return SummarizationMiddleware(model, backend=backend, **{"truncate_args_settings": clipped, **options})
+
+
+def create_summarization_tool_middleware(
+    model: Any, backend: Any, *, system_prompt: str | None = None, **options: Any
+) -> SummarizationToolMiddleware:
+    """Deep Agents' factory of this name: the tools alone, with a middleware behind them that is not in the stack."""
+    chat = init_chat_model(model) if isinstance(model, str) else model
+    return SummarizationToolMiddleware(
+        create_summarization_middleware(chat, backend, **options), system_prompt=system_prompt
+    )
 
 
 class NoSummarization(AgentMiddleware[Any, Any, Any]):
@@ -77,21 +104,42 @@ class NoSummarization(AgentMiddleware[Any, Any, Any]):
 def placed(own: SummarizationMiddleware, middleware: Sequence[Any]) -> list[Any]:
     """The stack with ours in front of the first that must stand behind it; as it is when one of ours is there."""
     stack = list(middleware)
-    if any(one.name == OURS for one in stack):
+    if any(_compacts(one) for one in stack):
         return stack
     behind = (i for i, one in enumerate(stack) if one.name.endswith(_BEHIND))
     at = next(behind, len(stack))
     return [*stack[:at], own, *stack[at:]]
 
 
-def _middleware(model: Any, summarization: Any) -> SummarizationMiddleware | None:
+def _in_place(own: Any, middleware: Sequence[Any]) -> list[Any]:
+    """Middleware for Deep Agents, which puts there what has its own's name: ours, or nothing beside a subclass."""
+    listed = list(middleware)
+    if not any(_compacts(one) for one in listed):
+        listed = [own, *listed]
+    elif not any(one.name == OURS for one in listed):
+        listed = [NoSummarization(), *listed]
+    return _with_recall(listed)
+
+
+def _with_recall(stack: list[Any]) -> list[Any]:
+    """The stack, and the tools that read what went where one of ours compacts and nobody has brought them."""
+    own = next((one for one in stack if isinstance(one, SummarizationMiddleware)), None)
+    if own is None or any(isinstance(one, SummarizationToolMiddleware) for one in stack):
+        return stack
+    return [*stack, SummarizationToolMiddleware(own, compact=False)]
+
+
+def _compacts(middleware: Any) -> bool:
+    return middleware.name == OURS or isinstance(middleware, SummarizationMiddleware)
+
+
+def _middleware(model: Any, summarization: Any, **more: Any) -> SummarizationMiddleware | None:
     """What the argument stands for; plain settings ask the agent's own model for summaries."""
     if summarization is None or isinstance(summarization, SummarizationMiddleware):
         return summarization
     if not isinstance(summarization, Settings):
         raise SettingsError(f"summarization must be Settings, a SummarizationMiddleware or None; got {summarization!r}")
     chat = init_chat_model(model) if isinstance(model, str) else model
-    if summarization.off:
-        return SummarizationMiddleware(chat, settings=summarization)
-    plain = summarization == Settings()
-    return SummarizationMiddleware(chat) if plain else SummarizationMiddleware(chat, settings=summarization)
+    if not summarization.off and summarization == Settings():
+        return SummarizationMiddleware(chat, **more)
+    return SummarizationMiddleware(chat, settings=summarization, **more)

@@ -12,8 +12,8 @@ from langchain_core.messages import BaseMessage
 
 from unabridged.adapters.langchain.compactors import Call
 from unabridged.adapters.langchain.format import FORMAT
-from unabridged.adapters.langchain.middleware import PENDING, SummarizationMiddleware
-from unabridged.adapters.langchain.state import followed, pending_of, replacing, with_ids
+from unabridged.adapters.langchain.middleware import SummarizationMiddleware
+from unabridged.adapters.langchain.state import PENDING, followed, pending_of, replacing, with_ids
 from unabridged.engine import Compaction, Compactor
 from unabridged.errors import SettingsError
 from unabridged.rewrite import marked_ids

@@ -7,34 +7,42 @@ model's answer behind it, so that whatever other middleware did to that answer s
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, cast
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain.agents.middleware.types import (
     AgentMiddleware,
-    AgentState,
     ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
-    PrivateStateAttr,
 )
 from langchain.chat_models import init_chat_model
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from unabridged.adapters.langchain.arguments import DEFAULT, settings_of
 from unabridged.adapters.langchain.compactors import Asked, Call, Compactors, Fixed
-from unabridged.adapters.langchain.host import HostState, provider_of, todos
-from unabridged.adapters.langchain.model import model_name, summariser_of, window_of
+from unabridged.adapters.langchain.deep import Offload, Partner, clipping_of, event_in, evicted
+from unabridged.adapters.langchain.model import model_name, summariser_of, window_of, window_of_summariser
 from unabridged.adapters.langchain.state import (
+    EVENT,
+    PENDING,
+    HostState,
     Pending,
+    SummarizationState,
     ensure_ids,
     followed,
     pending_of,
     replacing,
     thread_of,
+    todos,
+    told_of,
     with_ids,
 )
 from unabridged.adapters.langchain.telling import Teller
@@ -44,14 +52,6 @@ from unabridged.events import Event
 from unabridged.recall.tools import READ
 from unabridged.settings import Settings
 
-PENDING = "_unabridged_pending"
-
-
-class SummarizationState(AgentState[Any]):
-    """The agent's state, and a compaction that the messages have yet to follow."""
-
-    _unabridged_pending: NotRequired[Annotated[Pending | None, PrivateStateAttr]]
-
 
 class Sent(NamedTuple):
     """A request as it goes out, and how it came to be."""
@@ -60,6 +60,8 @@ class Sent(NamedTuple):
     fitted: Compaction
     compactor: Compactor
     pending: Pending | None
+    gone: list[BaseMessage]
+    """What the model is no longer shown, where a backend is to have it."""
 
 
 class _NotANode:
@@ -82,15 +84,15 @@ class _NotANode:
         return self.function.__get__(instance, owner)
 
 
-class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
+class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
     """Keeps an agent inside its model's window and every message in the archive.
 
     Takes the arguments of LangChain's class and of Deep Agents', and ours: `settings` in place of trigger and keep,
     `archive`, `namespace`, `window`, `on_event`, `stream_events` (compactions as custom stream events), and `state`:
-    `"replaced"`, or `"kept"` to leave the state whole and compact only what the model is sent. `host_state` gets the
-    graph's state at each compaction and tells in a text what every summary turn should show of it: the to-dos unless
-    another function is given, nothing with None. `model` and `summarizer` write the summaries; without both they are
-    model-free.
+    `"replaced"`, or `"kept"` to leave the state whole and compact only what the model is sent, which is the default
+    beside a `backend`, as in Deep Agents. `host_state` gets the graph's state at each compaction and tells in a text
+    what every summary turn should show of it: the to-dos unless another function is given, nothing with None. `model`
+    and `summarizer` write the summaries; without both they are model-free.
     """
 
     state_schema = SummarizationState
@@ -109,7 +111,7 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
         backend: Any = None,
         truncate_args_settings: Any = None,
         settings: Settings | None = None,
-        state: Literal["replaced", "kept"] = "replaced",
+        state: Literal["replaced", "kept"] | None = None,
         host_state: HostState | None = todos,
         window: int | None = None,
         archive: str | Archive | None = None,
@@ -121,36 +123,50 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> None:
         super().__init__()
         self.model = init_chat_model(model) if isinstance(model, str) else model
-        chosen = settings_of(
-            {"trigger": trigger, "keep": keep, "summary_prompt": summary_prompt, "state": state},
-            trim=trim_tokens_to_summarize,
-            settings=settings,
-            window=window or window_of(self.model),
-            judged=self.model is not None,
-            deprecated=deprecated,
-        )
+        self.summarizer = init_chat_model(summarizer) if isinstance(summarizer, str) else summarizer
+        self.state_mode = state or ("replaced" if backend is None else "kept")
+        self.summary_prompt, self.trim_tokens_to_summarize = summary_prompt, trim_tokens_to_summarize
+        given = {"trigger": trigger, "keep": keep, "state": self.state_mode}
+        given |= {"summary_prompt": summary_prompt, "trim": trim_tokens_to_summarize}
+        known = window or window_of(self.model)
+        chosen = settings_of(given, settings=settings, window=known, judged=self.model is not None, old=deprecated)
         self.trigger, self.keep = chosen.trigger, chosen.keep
-        self.token_counter, self.summary_prompt = token_counter, summary_prompt
-        self.trim_tokens_to_summarize, self.summarizer = trim_tokens_to_summarize, summarizer
         self.backend, self.truncate_args_settings = backend, truncate_args_settings
-        self.state_mode = state
+        self.clipping = clipping_of(truncate_args_settings)
+        self.offload = Offload(backend)
+        self.host_state = host_state
         self.last_agent = Asked(model_name(self.model), window_of(self.model))
         """The model that was asked last: what manual compactions go by."""
+        self._token_counter = token_counter
+        writer = self.summarizer if self.summarizer is not None else self.model
         self.compactors = Compactors(
-            summariser=summariser_of(summarizer if summarizer is not None else self.model),
-            settings=chosen.settings,
+            chosen,
+            summariser=summariser_of(writer, trim_tokens_to_summarize),
+            summariser_window=window_of_summariser(self.summarizer, self.model),
             window=window,
+            judged=known,
             archive=archive,
             namespace=namespace,
             counter=token_counter,
             on_event=Teller(on_event, stream=stream_events),
-            options={**({"state": provider_of(host_state)} if host_state is not None else {}), **(options or {})},
+            options={**({"state": self._tells} if host_state or backend is not None else {}), **(options or {})},
         )
 
     @property
     def name(self) -> str:
-        """The name by which Deep Agents replaces its own, whatever a subclass is called."""
-        return "SummarizationMiddleware"
+        """The name by which Deep Agents replaces its own; a subclass has its own, as theirs have."""
+        own = type(self) is SummarizationMiddleware
+        return "SummarizationMiddleware" if own else type(self).__name__
+
+    @property
+    def token_counter(self) -> Callable[..., int]:
+        """What counts tokens, as LangChain's class has it; another one may be set at any time."""
+        return self._token_counter or count_tokens_approximately
+
+    @token_counter.setter
+    def token_counter(self, counter: Callable[..., int] | None) -> None:
+        self._token_counter = counter
+        self.compactors.count_with(counter)
 
     # -- in an agent --------------------------------------------------------------------------------------------------
 
@@ -159,26 +175,34 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """Send what fits; when the provider says it is too long all the same, once more, shorter."""
         ask = self._ask(request)
-        sent = self._sent(request, ask, ask())
+        asked = event_in(request.state, request.messages)
+        forced = replace(ask, force=True)() if asked else None
+        sent = self._sent(request, ask, forced if forced and forced.changed else ask())
+        self.offload.write(sent.fitted.thread, sent.gone)
         try:
             response = handler(sent.request)
         except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
             sent = self._sent(request, ask, ask.shorter(sent.fitted, error))
+            self.offload.write(sent.fitted.thread, sent.gone)
             response = handler(sent.request)
-        return self._answered(sent, response)
+        return self._answered(sent, response, asked=asked)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """`wrap_model_call` without blocking the event loop."""
-        ask = self._ask(request)
-        sent = self._sent(request, ask, await ask.later())
+        ask = self._ask(request) if self.compactors.ready else await asyncio.to_thread(self._ask, request)
+        asked = event_in(request.state, request.messages)
+        forced = await replace(ask, force=True).later() if asked else None
+        sent = self._sent(request, ask, forced if forced and forced.changed else await ask.later())
+        await self.offload.awrite(sent.fitted.thread, sent.gone)
         try:
             response = await handler(sent.request)
         except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
             sent = self._sent(request, ask, await ask.shorter_later(sent.fitted, error))
+            await self.offload.awrite(sent.fitted.thread, sent.gone)
             response = await handler(sent.request)
-        return self._answered(sent, response)
+        return self._answered(sent, response, asked=asked)
 
     def after_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002 - the protocol's
         """Let the state follow what the model was sent."""
@@ -195,24 +219,47 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
         if pending := request.state.get(PENDING):
             messages = followed(messages, cast("Pending", pending))
         self.last_agent = Asked(model_name(request.model), window_of(request.model), _can_recall(request.tools))
-        return Call(self.compactors.get(*self.last_agent), messages, thread_of(messages), fixed, values=request.state)
+        return self._call(messages, request.state, fixed)
+
+    def _call(self, messages: list[BaseMessage], values: Any, fixed: Fixed = Fixed()) -> Call:  # noqa: B008 - frozen
+        compactor, agent = self.compactors.get(*self.last_agent), self.last_agent.agent
+        call = Call(compactor, messages, thread_of(messages), fixed, values=values, agent=agent)
+        self.compactors.taught(call)
+        return call
 
     def _sent(self, request: ModelRequest[Any], ask: Call, fitted: Compaction) -> Sent:
         given = cast("list[BaseMessage]", request.messages)
         after = with_ids(given, fitted.messages, ask.thread) if fitted.changed else ask.messages
-        if after is given:
-            return Sent(request, fitted, ask.compactor, None)
         can_follow = fitted.changed and _known_to(request.state, given)
         pending = pending_of(given, after) if can_follow else None
-        return Sent(request.override(messages=cast("list[Any]", after)), fitted, ask.compactor, pending)
+        gone = evicted(given, ask.messages, after) if self.backend is not None and fitted.changed else []
+        if self.clipping is not None:
+            after = self.clipping.clipped(after, fitted.tokens_after, ask.compactor.limits.window)
+        sent = request if after is given else request.override(messages=cast("list[Any]", after))
+        return Sent(sent, fitted, ask.compactor, pending, gone)
 
-    def _answered(self, sent: Sent, response: ModelResponse[Any]) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+    def _answered(
+        self, sent: Sent, response: ModelResponse[Any], *, asked: bool
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         used = next((m.usage_metadata for m in reversed(response.result) if isinstance(m, AIMessage)), None)
         if used:
             sent.compactor.observe(sent.fitted, used)
-        if sent.pending is None:
+        update: dict[str, Any] = {PENDING: sent.pending} if sent.pending is not None else {}
+        update |= {EVENT: None} if asked else {}
+        if not update:
             return response
-        return ExtendedModelResponse(model_response=response, command=Command(update={PENDING: sent.pending}))
+        return ExtendedModelResponse(model_response=response, command=Command(update=update))
+
+    def _tells(self, thread: str) -> Any:
+        """What a summary turn shows of the host: what the graph's state tells, and where the history is."""
+        values = told_of()
+        told = self.host_state(values) if self.host_state is not None and values is not None else None
+        if self.backend is None:
+            return told
+        where = f"What went is also in the file {self.offload.path(thread)}."
+        if inspect.isawaitable(told):
+            return _joined_later(told, where)
+        return "\n\n".join(part for part in (told, where) if part)
 
     # -- on a bare state ----------------------------------------------------------------------------------------------
 
@@ -223,13 +270,13 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def _abefore_model(self, state: Any, runtime: Any = None) -> dict[str, Any] | None:  # noqa: ARG002 - likewise
         """`before_model` without blocking the event loop."""
-        ask = self._ask_bare(state)
+        ask = self._ask_bare(state) if self.compactors.ready else await asyncio.to_thread(self._ask_bare, state)
         return self._update(ask, await ask.later())
 
     def _ask_bare(self, state: Any) -> Call:
         messages: list[BaseMessage] = state["messages"]
         ensure_ids(messages)
-        return Call(self.compactors.get(*self.last_agent), messages, thread_of(messages), values=state)
+        return self._call(messages, state)
 
     def _update(self, ask: Call, fitted: Compaction) -> dict[str, Any] | None:
         return replacing(with_ids(ask.messages, fitted.messages, ask.thread)) if fitted.changed else None
@@ -240,6 +287,10 @@ class SummarizationMiddleware(AgentMiddleware[Any, Any, Any]):
     def close(self) -> None:
         """Let go of the archive, if this middleware opened it."""
         self.compactors.close()
+
+
+async def _joined_later(told: Awaitable[Any], where: str) -> str:
+    return "\n\n".join(part for part in (await told, where) if part)
 
 
 def _can_recall(tools: Sequence[Any]) -> bool:

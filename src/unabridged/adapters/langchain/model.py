@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.base import coerce_to_runnable
 from langgraph.constants import TAG_NOSTREAM
@@ -17,8 +21,15 @@ from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.replies import stop_of
 from unabridged.measure.calibrate import usage_of
+from unabridged.measure.estimate import estimate
 from unabridged.measure.models import model_info
 
+log = logging.getLogger("unabridged")
+
+ROOM = 0.9
+"""Of the tokens that a summary may take: the estimate may be off."""
+UNBOUNDED = 1 << 30
+"""The window of what reads messages, not a prompt: it is asked once, with all of them."""
 _REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
 
 
@@ -39,8 +50,12 @@ class ChatSummariser:
         return reply_of(model.invoke(messages_of(ask), internal_config()), self.name)
 
 
-def summariser_of(model: Any) -> Callable[[Any], Any] | None:
-    """A chat model, its name, a runnable or a function of messages, as a summariser; None for model-free."""
+def summariser_of(model: Any, trim: int | None = None) -> Callable[[Any], Any] | None:
+    """A chat model, its name, a runnable or a function of messages, as a summariser; None for model-free.
+
+    What is no chat model gets the messages that go, the newest `trim` tokens of them, and makes a text of them. It
+    can't be told what is wrong with that: what is longer than its place is cut, and nothing is asked for twice.
+    """
     if model is None:
         return None
     if isinstance(model, str):
@@ -51,10 +66,36 @@ def summariser_of(model: Any) -> Callable[[Any], Any] | None:
     name = getattr(model, "__name__", type(model).__name__)
 
     def summarise(ask: Ask) -> Reply:
-        said = _run(runnable, messages_of(ask))
-        return reply_of(said, name) if isinstance(said, BaseMessage) else Reply(_text_of(said), model=name)
+        if ask.again:
+            return Reply("", model=name)
+        said = _run(runnable, newest(list(ask.gone), trim) if ask.gone else messages_of(ask))
+        if isinstance(said, BaseMessage):
+            reply = reply_of(said, name)
+            return replace(reply, text=cut(reply.text, ask.budget))
+        return Reply(cut(_text_of(said), ask.budget), model=name)
 
     return summarise
+
+
+def newest(messages: list[BaseMessage], most: int | None) -> list[BaseMessage]:
+    """The newest messages of at most so many tokens, and at least one; all with None."""
+    kept = len(messages)
+    while most is not None and kept > 0 and (most := most - count_tokens_approximately([messages[kept - 1]])) >= 0:
+        kept -= 1
+    return messages if most is None else messages[min(kept, len(messages) - 1) :]
+
+
+def cut(text: str, tokens: int) -> str:
+    """As many lines from the beginning as so many tokens hold, or the beginning of the only one; all with 0."""
+    most = int(tokens * ROOM)
+    if not tokens or estimate(text) <= most:
+        return text
+    sizes = accumulate(estimate(line) + 1 for line in text.split("\n"))
+    whole = "\n".join(text.split("\n")[: max(1, sum(size <= most for size in sizes))])
+    while estimate(whole) > most:
+        whole = whole[: len(whole) * 9 // 10]
+    log.warning("the summarizer wrote more than the %s tokens there is room for: the end is left out", f"{tokens:,}")
+    return whole
 
 
 def _run(runnable: Runnable[Any, Any], messages: list[BaseMessage]) -> Any:
@@ -119,3 +160,11 @@ def window_of(model: Any) -> int | None:
         return told
     info = model_info(model_name(model))
     return info.window if info else None
+
+
+def window_of_summariser(summarizer: Any, model: Any) -> int | None:
+    """The most tokens that whoever writes the summaries takes; None where nobody knows."""
+    asked = summarizer if summarizer is not None else model
+    if asked is None or isinstance(asked, BaseChatModel):
+        return window_of(asked)
+    return UNBOUNDED

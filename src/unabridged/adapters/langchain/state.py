@@ -1,16 +1,29 @@
-"""How a compaction gets into the state of a graph: message ids, and what a reducer is told."""
+"""The state of a graph: how a compaction gets into it, and what it has to tell in a summary turn."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Annotated, Any, NotRequired, TypedDict
 from uuid import uuid4
 
+from langchain.agents.middleware.types import AgentState, PrivateStateAttr
 from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
+from unabridged.formats.base import get
+
+PENDING = "_unabridged_pending"
+EVENT = "_summarization_event"
+"""Where Deep Agents' own middleware and tool keep a compaction."""
+HostState = Callable[[Any], Any]
+"""Given the values of the graph's state: a text, None, or an awaitable of one."""
+
 _THREAD = "unabridged_thread"
+_VALUES: ContextVar[Any] = ContextVar("unabridged_graph_state", default=None)
+_MARKS = {"completed": "x", "in_progress": "~"}
 
 
 class Pending(TypedDict):
@@ -19,6 +32,21 @@ class Pending(TypedDict):
     order: list[Any]
     known: list[str]
     """Ids of all messages that the compaction looked at."""
+
+
+def last(_: Any, new: Any) -> Any:
+    """The reducer of what two middleware of ours may set in one step: the outer one, which saw more, comes last."""
+    return new
+
+
+class SummarizationState(AgentState[Any]):
+    """The agent's state, and a compaction that the messages have yet to follow: ours, or one of Deep Agents' own."""
+
+    _unabridged_pending: NotRequired[Annotated[Pending | None, last, PrivateStateAttr]]
+    _summarization_event: NotRequired[Annotated[Any, PrivateStateAttr]]
+
+
+# -- how a compaction gets into it ------------------------------------------------------------------------------------
 
 
 def ensure_ids(messages: Sequence[BaseMessage]) -> None:
@@ -97,3 +125,29 @@ def thread_of(messages: Sequence[BaseMessage]) -> str | None:
     told = first.additional_kwargs.get(_THREAD)
     # Only names inside the run's own thread are believed: messages may come from anyone.
     return told if isinstance(told, str) and told.startswith(own) else f"{own}{first.id}"
+
+
+# -- what it tells ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def about(values: Any) -> Iterator[None]:
+    """Within, this is the state that a compaction tells of."""
+    token = _VALUES.set(values)
+    try:
+        yield
+    finally:
+        _VALUES.reset(token)
+
+
+def told_of() -> Any:
+    """The state that a compaction tells of; None outside of one."""
+    return _VALUES.get()
+
+
+def todos(values: Any) -> str:
+    """The to-dos that `TodoListMiddleware` and Deep Agents keep in the state, each in a line; "" without any."""
+    listed = get(values, "todos")
+    items = [item for item in listed if get(item, "content")] if isinstance(listed, list | tuple) else []
+    lines = [f"- [{_MARKS.get(str(get(item, 'status')), ' ')}] {get(item, 'content')}" for item in items]
+    return "\n".join(["To-dos ([x] done, [~] under way):", *lines]) if lines else ""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict
 from typing import Any
 
@@ -13,6 +15,32 @@ from langgraph.config import get_stream_writer
 from unabridged.events import Compacted, Compacting, Event, Failed, Unchanged, Undone
 
 log = logging.getLogger("unabridged")
+
+_HEARD: ContextVar[list[Event] | None] = ContextVar("unabridged_heard", default=None)
+
+
+@contextmanager
+def heard() -> Iterator[list[Event]]:
+    """A list of all that is told within."""
+    events: list[Event] = []
+    token = _HEARD.set(events)
+    try:
+        yield events
+    finally:
+        _HEARD.reset(token)
+
+
+def why_not(events: list[Event]) -> str:
+    """Why nothing was compacted, for the one who asked for it."""
+    for event in events:
+        if isinstance(event, Failed) and event.stage != "state":
+            who = {"summary": "the summariser failed", "archive": "the archive could not be written"}
+            said = who.get(event.stage, f"{event.stage} failed")
+            return f"Not compacted: {said} ({type(event.error).__name__}: {event.error}). Nothing was changed."
+    for event in events:
+        if isinstance(event, Unchanged):
+            return f"Not compacted: {event.reason}."
+    return "Nothing to compact: a summary would not be smaller than what it stands for."
 
 
 class Teller:
@@ -24,6 +52,8 @@ class Teller:
 
     def __call__(self, event: Event) -> None:
         """Tell everybody who listens; who is not there is not told."""
+        if (events := _HEARD.get()) is not None:
+            events.append(event)
         if self._on_event is not None:
             self._on_event(event)
         if not self._stream:

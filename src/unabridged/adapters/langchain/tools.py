@@ -13,11 +13,22 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 
 from unabridged.adapters.langchain.compactors import Call
+from unabridged.adapters.langchain.deep import evicted
 from unabridged.adapters.langchain.format import FORMAT
-from unabridged.adapters.langchain.middleware import PENDING, SummarizationMiddleware
-from unabridged.adapters.langchain.state import followed, pending_of, thread_of, with_ids
+from unabridged.adapters.langchain.middleware import SummarizationMiddleware
+from unabridged.adapters.langchain.state import (
+    PENDING,
+    SummarizationState,
+    followed,
+    pending_of,
+    thread_of,
+    with_ids,
+)
+from unabridged.adapters.langchain.telling import heard, why_not
 from unabridged.archive.protocol import Scope
 from unabridged.engine import Compaction
+from unabridged.errors import SettingsError
+from unabridged.events import Event
 from unabridged.recall.tools import READ, SEARCH
 from unabridged.recall.tools import tools as recall_tools
 
@@ -32,9 +43,12 @@ _COMPACT_SAYS = (
 class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
     """Gives the agent `compact_conversation`, `search_history` and `read_history`.
 
-    `summarization` is the agent's `SummarizationMiddleware`. `system_prompt` is added to the system message, to tell
-    the model when to use them; the tools' own descriptions do without it.
+    `summarization` is the agent's `SummarizationMiddleware`, or one made only for this where the agent has none of
+    ours: the requests are then made shorter here. `system_prompt` is added to the system message, to tell the model
+    when to use them; the tools' own descriptions do without it.
     """
+
+    state_schema = SummarizationState
 
     def __init__(
         self,
@@ -45,6 +59,13 @@ class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
         recall: bool = True,
     ) -> None:
         super().__init__()
+        if not isinstance(summarization, SummarizationMiddleware):
+            raise SettingsError(
+                "this tool works with unabridged.adapters.langchain.SummarizationMiddleware: "
+                f"give it one in the place of {type(summarization).__module__}.{type(summarization).__qualname__}"
+            )
+        if system_prompt is not None and not isinstance(system_prompt, str):
+            raise TypeError(f"system_prompt must be a str or None; got {type(system_prompt).__name__}")
         self.summarization = summarization
         self.system_prompt = system_prompt
         self.tools: Sequence[BaseTool] = [
@@ -55,16 +76,20 @@ class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """The request with the hint, if there is one."""
+        """The request with the hint, if there is one, and shorter where a compaction was asked for."""
         return handler(self._told(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """The request with the hint, if there is one."""
+        """The request with the hint, if there is one, and shorter where a compaction was asked for."""
         return await handler(self._told(request))
 
     def _told(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        pending: Any = request.state.get(PENDING)
+        if pending:  # followed twice is followed once: our middleware may have done it already
+            messages: list[Any] = [*followed(request.messages, pending)]
+            request = request.override(messages=messages)
         if self.system_prompt is None:
             return request
         said = request.system_message
@@ -77,11 +102,18 @@ def compaction_tool(summarization: SummarizationMiddleware) -> BaseTool:
 
     def compact_conversation(runtime: ToolRuntime) -> Command[Any]:
         ask = _ask(summarization, runtime)
-        return _answer(runtime, ask, ask())
+        with heard() as events:
+            done = ask()
+        summarization.offload.write(done.thread, evicted(runtime.state["messages"], ask.messages, done.messages))
+        return _answer(runtime, ask, done, events)
 
     async def acompact_conversation(runtime: ToolRuntime) -> Command[Any]:
         ask = _ask(summarization, runtime)
-        return _answer(runtime, ask, await ask.later())
+        with heard() as events:
+            done = await ask.later()
+        gone = evicted(runtime.state["messages"], ask.messages, done.messages)
+        await summarization.offload.awrite(done.thread, gone)
+        return _answer(runtime, ask, done, events)
 
     return StructuredTool.from_function(
         compact_conversation, acompact_conversation, name=COMPACT, description=_COMPACT_SAYS
@@ -128,13 +160,14 @@ def _ask(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> Call:
     return Call(compactor, messages, thread_of(messages), force=True, values=runtime.state)
 
 
-def _answer(runtime: ToolRuntime, ask: Call, done: Compaction) -> Command[Any]:
+def _answer(runtime: ToolRuntime, ask: Call, done: Compaction, events: list[Event]) -> Command[Any]:
     """The tool's message, and the compaction: the next request follows it, and so does a state that is replaced."""
-    said = "Nothing to compact: the conversation is short already."
     update: dict[str, Any] = {}
     if done.changed:
         said = f"Compacted: {done.tokens_before:,} tokens of conversation became {done.tokens_after:,}."
         after = with_ids(ask.messages, done.messages, ask.thread)
         update[PENDING] = pending_of(list(runtime.state["messages"]), after)
+    else:
+        said = why_not(events)
     answer = ToolMessage(said, tool_call_id=str(runtime.tool_call_id), name=COMPACT)
     return Command(update={"messages": [answer], **update})

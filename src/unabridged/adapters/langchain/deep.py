@@ -1,0 +1,263 @@
+"""What Deep Agents' own middleware does besides: history in a file of the backend, long arguments clipped in requests.
+
+And what its `compact_conversation` tool asks of the middleware that it works with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Generator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from langchain.agents.middleware.summarization import SummarizationMiddleware as LangChainsOwn
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, get_buffer_string
+from langchain_core.messages.utils import count_tokens_approximately
+
+from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
+from unabridged.errors import SettingsError
+from unabridged.formats.base import Slot
+from unabridged.settings import keeps, triggers
+
+if TYPE_CHECKING:
+    from unabridged.adapters.langchain.compactors import Asked, Compactors
+
+log = logging.getLogger("unabridged")
+
+KEYS = ("trigger", "keep", "max_length", "truncation_text")
+CLIPPED = ("write_file", "edit_file")
+"""The tools whose arguments are clipped."""
+HEAD = 20
+"""Characters that stay of a clipped argument."""
+
+
+class Clipping(NamedTuple):
+    """`truncate_args_settings`: from `trigger` on, arguments before the newest `keep` that are longer are clipped.
+
+    Only in what the model is sent: state and archive hold them whole.
+    """
+
+    trigger: tuple[str, float]
+    keep: tuple[str, float] = ("messages", 20)
+    max_length: int = 2_000
+    text: str = "...(argument truncated)"
+
+    def clipped(self, messages: list[BaseMessage], tokens: int, window: int) -> list[BaseMessage]:
+        """The messages as they are sent; the very list when nothing is clipped."""
+        measure, value = self.trigger
+        have, bound = (len(messages), value) if measure == "messages" else (tokens, _tokens(self.trigger, window))
+        if have < bound:
+            return messages
+        older = self._older(messages, window)
+        new = [self._clip(m) if i < older else m for i, m in enumerate(messages)]
+        return messages if all(one is other for one, other in zip(new, messages, strict=True)) else new
+
+    def _older(self, messages: Sequence[BaseMessage], window: int) -> int:
+        """How many messages are not among the newest that are left alone."""
+        if self.keep[0] == "messages":
+            return max(0, len(messages) - int(self.keep[1]))
+        room = _tokens(self.keep, window)
+        for i in range(len(messages) - 1, -1, -1):
+            room -= count_tokens_approximately([messages[i]])
+            if room < 0:
+                return i + 1
+        return 0
+
+    def _clip(self, message: BaseMessage) -> BaseMessage:
+        if not isinstance(message, AIMessage) or FORMAT.read(message).reasoning:  # signed thinking covers its calls
+            return message
+        ids = {call["id"] for call in message.tool_calls if call["name"] in CLIPPED}
+        if not ids:
+            return message
+
+        def edit(slot: Slot, text: str) -> str:
+            return self._shorter(text) if slot.kind == "call" and slot.id in ids else text
+
+        return FORMAT.edit(message, edit)  # type: ignore[no-any-return] # a format's messages are anybody's
+
+    def _shorter(self, arguments: str) -> str:
+        given = json.loads(arguments)
+        long = {key for key, value in given.items() if isinstance(value, str) and len(value) > self.max_length}
+        kept = {key: value[:HEAD] + self.text if key in long else value for key, value in given.items()}
+        return json.dumps(kept, ensure_ascii=False) if long else arguments
+
+
+def clipping_of(given: Any) -> Clipping | None:
+    """Deep Agents' `truncate_args_settings`, checked; None where it clips nothing."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or not set(given) <= set(KEYS):
+        unknown = sorted(map(str, set(given) - set(KEYS))) if isinstance(given, Mapping) else repr(given)
+        raise SettingsError(f"truncate_args_settings takes {', '.join(KEYS)}; got {unknown}")
+    most = given.get("max_length", 2_000)
+    if isinstance(most, bool) or not isinstance(most, int) or most < 0:
+        raise SettingsError(f"truncate_args_settings max_length must be a whole number of at least 0; got {most!r}")
+    if given.get("trigger") is None:
+        return None
+    conditions = [pair for condition in triggers(given["trigger"]) for pair in condition.items()]
+    if len(conditions) != 1:
+        raise SettingsError(f"truncate_args_settings takes one condition as its trigger; got {given['trigger']!r}")
+    (keep,) = keeps(given.get("keep", ("messages", 20)))[:1]
+    return Clipping(conditions[0], keep, most, str(given.get("truncation_text", Clipping._field_defaults["text"])))
+
+
+def _tokens(size: tuple[str, float], window: int) -> int:
+    return max(1, int(size[1] * window if size[0] == "fraction" else size[1]))
+
+
+# -- history in a file of the backend ---------------------------------------------------------------------------------
+
+
+class Offload(NamedTuple):
+    """Writes what went to the backend, where the agent's own file tools can read it: one file a thread, appended to.
+
+    The archive has it all anyway, so a backend that fails costs a warning and nothing else.
+    """
+
+    backend: Any
+
+    def path(self, thread: str) -> str:
+        """The file of this thread. Two threads never share one, whatever their names are."""
+        name = re.sub(r"[^\w.-]", "_", thread)[:100]
+        if name != thread:
+            name += f"-{hashlib.sha256(thread.encode()).hexdigest()[:12]}"
+        return f"{str(getattr(self.backend, 'artifacts_root', '/')).rstrip('/')}/conversation_history/{name}.md"
+
+    def write(self, thread: str, messages: Sequence[BaseMessage]) -> None:
+        """Append these messages."""
+        steps, told = self._steps(thread, messages), None
+        try:
+            while True:
+                name, arguments = steps.send(told)
+                told = getattr(self.backend, name)(*arguments)
+        except StopIteration:
+            return
+        except Exception as error:  # noqa: BLE001 - the backend is the host's
+            self._warn(thread, error)
+
+    async def awrite(self, thread: str, messages: Sequence[BaseMessage]) -> None:
+        """`write` with the backend's async methods."""
+        steps, told = self._steps(thread, messages), None
+        try:
+            while True:
+                name, arguments = steps.send(told)
+                told = await getattr(self.backend, f"a{name}")(*arguments)
+        except StopIteration:
+            return
+        except Exception as error:  # noqa: BLE001 - the backend is the host's
+            self._warn(thread, error)
+
+    def _steps(self, thread: str, messages: Sequence[BaseMessage]) -> Generator[tuple[str, tuple[Any, ...]], Any, None]:
+        """The calls to make, one after the other; each is answered with what it returned."""
+        if not messages or self.backend is None:
+            return
+        path = self.path(thread)
+        text = f"## Summarized at {datetime.now(UTC).isoformat()}\n\n{get_buffer_string(messages, format='xml')}\n\n"
+        found = yield "download_files", ([path],)
+        before = found[0].content.decode() if found and found[0].error is None and found[0].content else ""
+        done = yield ("edit", (path, before, before + text)) if before else ("write", (path, text))
+        if done is None or done.error:
+            raise OSError(done.error if done is not None else "the backend said nothing")
+
+    def _warn(self, thread: str, error: Exception) -> None:
+        log.warning("history was not written to %s (%s); the archive has it", self.path(thread), error)
+
+
+def evicted(
+    given: Sequence[BaseMessage], before: Sequence[BaseMessage], after: Sequence[BaseMessage]
+) -> list[BaseMessage]:
+    """The messages of the state that the model was shown as they are until now, and no longer is."""
+    shown, stays = ({m.id: m for m in messages} for messages in (before, after))
+
+    def same(there: dict[str | None, BaseMessage], message: BaseMessage) -> bool:
+        other = there.get(message.id)
+        return other is message or other == message
+
+    ours = (m.additional_kwargs.get(SOURCE) == SUMMARIZATION for m in given)
+    return [m for m, our in zip(given, ours, strict=True) if not our and same(shown, m) and not same(stays, m)]
+
+
+# -- Deep Agents' own tool beside our middleware ----------------------------------------------------------------------
+
+
+def event_in(state: Any, messages: Sequence[BaseMessage]) -> bool:
+    """Whether Deep Agents' own tool (or its middleware, before this one took its place) has left a compaction to do.
+
+    One that its owner has applied to the request already is its owner's.
+    """
+    event = state.get("_summarization_event")
+    if not isinstance(event, Mapping):
+        return False
+    summary = event.get("summary_message")
+    return summary is not None and not any(message is summary or message == summary for message in messages[:2])
+
+
+class Partner:
+    """What Deep Agents' own `SummarizationToolMiddleware` asks of the middleware it was given.
+
+    It decides by the same trigger as with its own, and leaves its event in the state. The summary is written by the
+    engine at the next request, so none is paid for here.
+    """
+
+    model: Any
+    compactors: Compactors
+    last_agent: Asked
+    backend: Any
+
+    @property
+    def _backend(self) -> Any:
+        return self.backend
+
+    @property
+    def _lc_helper(self) -> LangChainsOwn[Any, Any]:
+        if self.model is None:
+            raise SettingsError(
+                "Deep Agents' own SummarizationToolMiddleware needs a middleware with a model: give it one, or take "
+                "SummarizationToolMiddleware from unabridged.adapters.langchain"
+            )
+        limits = self.compactors.get(*self.last_agent).limits
+        kept: Any = (
+            ("tokens", limits.keep_tokens) if limits.keep_messages is None else ("messages", limits.keep_messages)
+        )
+        trigger: Any = [dict(condition) for condition in limits.trigger]
+        return LangChainsOwn(self.model, trigger=trigger, keep=kept)
+
+    def _determine_cutoff_index(self, messages: list[AnyMessage]) -> int:
+        return self._lc_helper._determine_cutoff_index(messages)  # noqa: SLF001 - what its tool does with its own
+
+    @staticmethod
+    def _apply_event_to_messages(messages: Sequence[BaseMessage], _event: Any) -> list[BaseMessage]:
+        return list(messages)
+
+    @staticmethod
+    def _partition_messages(messages: list[BaseMessage], cutoff: int) -> tuple[list[BaseMessage], list[BaseMessage]]:
+        return messages[:cutoff], messages[cutoff:]
+
+    @staticmethod
+    def _get_session_id(_state: Any) -> str:
+        return "unabridged"
+
+    @staticmethod
+    def _create_summary(_messages: Any) -> str:
+        return "The summary is made with the next request."
+
+    async def _acreate_summary(self, messages: Any) -> str:
+        return self._create_summary(messages)
+
+    @staticmethod
+    def _offload_to_backend(*_: Any) -> None:
+        return None
+
+    async def _aoffload_to_backend(self, *_: Any) -> None:
+        return None
+
+    @staticmethod
+    def _build_new_messages_with_path(summary: str, _path: Any) -> list[BaseMessage]:
+        return [HumanMessage(summary, additional_kwargs={SOURCE: SUMMARIZATION})]
+
+    @staticmethod
+    def _compute_state_cutoff(_event: Any, cutoff: int) -> int:
+        return cutoff
