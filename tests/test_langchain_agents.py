@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deepagents.backends import StateBackend
 from langchain.agents.middleware import (
     AgentMiddleware,
     HumanInTheLoopMiddleware,
@@ -199,8 +200,20 @@ def test_a_request_that_can_not_be_made_shorter_ends_with_numbers_and_the_models
     agent = create_agent(model, [work], middleware=[ours()], system_prompt="Be exact. " * 100)
     with pytest.raises(WontFit, match="of a 200-token window") as raised:
         agent.invoke(dict(START), thread())
-    assert isinstance(raised.value.__context__, ContextOverflowError)
+    assert isinstance(raised.value.__cause__, ContextOverflowError)
     assert model.log.overflows == 1
+
+
+@pytest.mark.parametrize("backend", [None, StateBackend()], ids=["plain", "beside a backend"])
+def test_a_large_tail_and_a_refusal_without_numbers_take_one_more_try(backend: Any) -> None:
+    def script(i: int, _: list[BaseMessage]) -> Any:
+        return call("work", i, number=i, size=2_500) if i < 4 else "All done."
+
+    model = Wordless(script=script, window=12_500, profile={"max_input_tokens": 60_000})
+    agent = create_agent(model, [work], middleware=[ours(backend=backend)], checkpointer=InMemorySaver())
+    agent.invoke(dict(START), thread())
+    assert model.log.overflows == 1
+    assert len([m for m in replay(agent, "t") if m.type == "tool"]) == 4
 
 
 def test_another_error_of_the_model_is_passed_on() -> None:

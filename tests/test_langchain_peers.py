@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -366,3 +367,37 @@ def test_the_compact_tool_says_what_happened(writer: Any, steps: int, said: str,
     assert said in told
     assert "short already" not in told
     assert ("Nothing was changed" in told) is (said == "the summariser failed")
+
+
+# -- in an event loop -------------------------------------------------------------------------------------------------
+
+WAITS = {"stat", "lstat", "mkdir", "readlink", "open", "listdir", "scandir", "connect", "fsync", "sleep"}
+
+
+def test_in_an_event_loop_no_file_is_touched_at_construction_or_in_a_run(tmp_path: Path) -> None:
+    touched: list[str] = []
+
+    def watch(_frame: Any, event: str, function: Any) -> None:
+        if (
+            event == "c_call"
+            and function.__name__ in WAITS
+            and function.__module__ in {"posix", "_io", "_sqlite3", "time"}
+        ):
+            touched.append(f"{function.__module__}.{function.__name__}")
+
+    async def built_and_run(folder: Path) -> list[BaseMessage]:
+        url = f"sqlite:///{folder}/archive.db"
+        sys.setprofile(watch)
+        try:
+            middleware = own.SummarizationMiddleware(
+                chat(), trigger=("messages", 20), keep=("messages", 4), archive=url
+            )
+            agent = create_agent(ScriptedChat(script=working(30)), [work], middleware=[middleware])
+            return list((await agent.ainvoke(dict(START), thread()))["messages"])
+        finally:
+            sys.setprofile(None)
+
+    asyncio.run(built_and_run(tmp_path / "first"))  # what is imported now is not imported in the next
+    touched.clear()
+    assert summaries(asyncio.run(built_and_run(tmp_path / "second"))) == 1
+    assert touched == []

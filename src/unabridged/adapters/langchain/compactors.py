@@ -7,7 +7,8 @@ import inspect
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import is_
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from unabridged.adapters.langchain.state import about
 from unabridged.archive import codec, open_archive
 from unabridged.archive.protocol import Archive
 from unabridged.engine import Compaction, Compactor
-from unabridged.errors import ArchiveError
+from unabridged.errors import ArchiveError, WontFit
 from unabridged.events import Event
 from unabridged.measure.meter import Meter
 from unabridged.namespace import DEFAULT
@@ -195,12 +196,12 @@ class Call:
 
     def shorter(self, fitted: Compaction, error: Exception) -> Compaction:
         """The answer to a model that refused the first one as too long; the error itself where that is no shorter."""
-        with about(self.values):
+        with about(self.values), _caused_by(error):
             return _changed(self.compactor.overflowed(fitted, error), error)
 
     async def shorter_later(self, fitted: Compaction, error: Exception) -> Compaction:
         """The same without blocking the event loop."""
-        with about(self.values):
+        with about(self.values), _caused_by(error):
             return _changed(await self.compactor.aoverflowed(fitted, error), error)
 
     def learn(self) -> None:
@@ -220,6 +221,15 @@ class Call:
 
     def _same(self, given: list[BaseMessage]) -> Compaction:
         return Compaction(given, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
+
+
+@contextmanager
+def _caused_by(error: Exception) -> Iterator[None]:
+    """Within, a `WontFit` has the provider's error as its cause."""
+    try:
+        yield
+    except WontFit as wont:
+        raise wont from error
 
 
 def _changed(again: Compaction, error: Exception) -> Compaction:

@@ -1,0 +1,203 @@
+"""Run the peers' own summarization tests against ours, only the import changed: `python scripts/peers.py`.
+
+LangChain's source distribution ships its tests. It is fetched in the installed version into a temporary folder, its
+test file is run as it is (what fails then is the environment's) and once more with our classes in the place of theirs.
+What differs must stand in `scripts/peers.toml` with a reason. Exits with 1 when a failure is not explained, or when an
+explained one passes. Deep Agents' source distribution holds no tests: name a checkout of them with `--deepagents`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+OURS = "unabridged.adapters.langchain"
+CONFTEST = """
+import asyncio, inspect
+import pytest
+
+@pytest.fixture(autouse=True)
+def data_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Whose tests: the package, the modules whose classes are replaced, and where the test files are."""
+
+    package: str
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+PEERS = (
+    Peer(
+        "langchain",
+        ("langchain.agents.middleware.summarization", "langchain.agents.middleware"),
+        ("tests/unit_tests/agents/middleware/implementations/test_summarization.py",),
+    ),
+    Peer(
+        "deepagents",
+        ("deepagents.middleware.summarization", "deepagents.middleware"),
+        (
+            "tests/unit_tests/middleware/test_summarization_middleware.py",
+            "tests/unit_tests/middleware/test_summarization_factory.py",
+            "tests/unit_tests/middleware/test_compact_tool.py",
+            "tests/unit_tests/middleware/test_compaction_recovery.py",
+        ),
+    ),
+)
+
+
+def fetched(package: str, folder: Path) -> Path:
+    """The package's source distribution, unpacked there, in the installed version."""
+    wanted = f"{package}=={version(package)}"
+    where = folder / "sdist"
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", package, wanted]
+    subprocess.run([*command, "-d", str(where)], check=True, stderr=subprocess.DEVNULL)
+    (archive,) = where.glob(f"{package}-*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    return folder / archive.name.removesuffix(".tar.gz")
+
+
+def with_ours(source: str, modules: tuple[str, ...]) -> str:
+    """The test file with every public name that we have taken from us; private ones stay the peer's own."""
+    known = ours()
+    lines = source.split("\n")
+    for node in reversed(ast.parse(source).body):
+        if not isinstance(node, ast.ImportFrom) or node.module not in modules:
+            continue
+        new = []
+        for name in node.names:
+            module = OURS if name.name in known else node.module
+            new.append(f"from {module} import {name.name}" + (f" as {name.asname}" if name.asname else ""))
+        lines[node.lineno - 1 : node.end_lineno] = new
+    return "\n".join(lines)
+
+
+def ours() -> frozenset[str]:
+    """The names our adapter has."""
+    told = f"import {OURS} as ours; print(' '.join(ours.__all__))"
+    said = subprocess.run([sys.executable, "-c", told], env=environment(), capture_output=True, text=True, check=True)
+    return frozenset(said.stdout.split())
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This environment, with this tree's code first."""
+    paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path), **more}
+
+
+def outcomes(tree: Path, files: tuple[str, ...]) -> dict[str, str]:
+    """Every test of these files by its name, with "" or the first line of what failed."""
+    report = tree / "report.xml"
+    options = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:warnings",
+        "--rootdir",
+        str(tree),
+        "-c",
+        os.devnull,
+    ]
+    command = [sys.executable, "-m", "pytest", *options, "--import-mode=prepend", "--junitxml", str(report), *files]
+    subprocess.run(
+        command,
+        cwd=tree,
+        env=environment(PYTHONPATH=f"{tree}{os.pathsep}{ROOT / 'src'}"),
+        check=False,
+        stdout=subprocess.DEVNULL,
+    )
+    found = {}
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - written by the line above
+        wrong = [child.get("message") or child.tag for child in case if child.tag in {"failure", "error"}]
+        if not any(child.tag == "skipped" for child in case):
+            module = str(case.get("classname")).rpartition(".")[2]
+            found[f"{module}::{case.get('name')}"] = wrong[0].split("\n")[0] if wrong else ""
+    return found
+
+
+def compare(peer: Peer, tree: Path, *, verbose: bool) -> int:
+    """Run the peer's tests both ways and say what differs; how many differences nobody explained."""
+    for conftest in tree.rglob("conftest.py"):
+        conftest.unlink()
+    (tree / "conftest.py").write_text(CONFTEST)
+    files = tuple(name for name in peer.tests if (tree / name).is_file())
+    if not files:
+        print(f"{peer.package} {version(peer.package)}: its source distribution holds no tests")
+        return 0
+    theirs = {name: wrong for name, wrong in outcomes(tree, files).items() if not wrong}
+    for name in files:
+        path = tree / name
+        path.write_text(with_ours(path.read_text(), peer.modules))
+    now = outcomes(tree, files)
+    failed = {name: now.get(name, "not collected") for name in theirs if now.get(name, "not collected")}
+    reasons = explained(peer.package)
+    print(
+        f"{peer.package} {version(peer.package)}: {len(theirs)} pass with theirs, {len(theirs) - len(failed)} with ours"
+    )
+    wrong = 0
+    for name, error in sorted(failed.items()):
+        reason = reasons.get(name) or reasons.get(name.partition("[")[0])
+        wrong += reason is None
+        if verbose or reason is None:
+            print(f"  {name}\n    {reason or 'NOT EXPLAINED'}\n    {error[:200]}")
+    for name in sorted(reasons):
+        if not any(one == name or one.partition("[")[0] == name for one in failed):
+            wrong += 1
+            print(f"  {name}: explained, and passes or is gone: take it out of the list")
+    return wrong
+
+
+def explained(package: str) -> dict[str, str]:
+    """The differences that are meant, each with its reason."""
+    listed = tomllib.loads((ROOT / "scripts" / "peers.toml").read_text(encoding="utf-8"))
+    return {name: group["reason"] for group in listed.get(package, ()) for name in group["tests"]}
+
+
+def main() -> int:
+    """Compare with every peer; 1 when something is not explained."""
+    parser = argparse.ArgumentParser(description="Run the peers' own summarization tests against ours.")
+    parser.add_argument(
+        "--deepagents", type=Path, help="a folder with Deep Agents' tests: libs/deepagents of a checkout"
+    )
+    parser.add_argument("--verbose", action="store_true", help="also what is explained")
+    chosen = parser.parse_args()
+    wrong = 0
+    for peer in PEERS:
+        with tempfile.TemporaryDirectory() as folder:
+            tree = fetched(peer.package, Path(folder))
+            if peer.package == "deepagents" and chosen.deepagents:
+                shutil.copytree(chosen.deepagents / "tests", tree / "tests")
+            wrong += compare(peer, tree, verbose=chosen.verbose)
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
