@@ -49,7 +49,8 @@ def brief(flow: Flow, job: Job, plan: Plan, base: Base) -> Told:
         kept=frozenset(turns[i] for i in plan.kept_requests),
         budget=plan.summary,
         count=flow.meter.text,
-        preserve=flow.limits.third if flow.settings.preserve is None else flow.settings.preserve,
+        preserve=_preserved(flow),
+        without=flow.settings.without,
         prose=min(plan.summary, flow.limits.summary),
         state=_state(flow, job, max(turns), plan.summary),
         beside=[view for i, view in enumerate(job.views) if i not in gone],
@@ -59,6 +60,13 @@ def brief(flow: Flow, job: Job, plan: Plan, base: Base) -> Told:
         gone=[job.messages[i] for i in plan.gone],
         earlier=rederive.proses(flow.archive, earlier.record) if earlier.prose and flow.writers.asker else (),
     )
+
+
+def _preserved(flow: Flow) -> int:
+    """The most tokens for people's own words beside what else a summary turn says."""
+    if "own_words" in flow.settings.without:
+        return 0
+    return flow.limits.third if flow.settings.preserve is None else flow.settings.preserve
 
 
 def _originals(flow: Flow, job: Job, base: Base, earlier: Earlier, shown: Sequence[int]) -> rederive.Whole | None:

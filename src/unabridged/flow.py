@@ -411,6 +411,7 @@ class Flow:
         shape += [str(self.named.keep_tokens), str(self.named.keep_messages), self.named.summary]
         shape += [f"aim {self.named.aim}"] * (self.named.aim is not None)
         shape += [list(self.settings.pins)] * bool(self.settings.pins)
+        shape += [f"without {sorted(self.settings.without)}"] * bool(self.settings.without)
         shape += ["recall"] * self.settings.recall
         return json.dumps(shape)
 

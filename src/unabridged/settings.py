@@ -33,6 +33,12 @@ _RANGES = {
 
 _OR_NONE = "a whole number of at least 1, or None"
 
+SECTIONS = (
+    "finished", "passing", "done", "failures", "notes", "sayings", "state", "own_words", "files", "names",
+)  # fmt: skip
+"""What of a summary turn can be switched off, each by its name: see `docs/summaries.md`."""
+_ALWAYS = frozenset({"open", "rules", "pins", "prose"})
+
 SMALL = 4_096
 """A trigger in tokens below which a summary turn does not grow for talk."""
 MOST_OF_TALK = 0.6
@@ -118,6 +124,9 @@ class Settings:
     """The most tokens a summary turn may take; by default a third of the window or the trigger, at most 4,096."""
     pin: Callable[[Any], bool] | None = None
     """Says of a message whether it must never leave."""
+    without: tuple[str, ...] = ()
+    """Sections that a summary turn leaves out, of `SECTIONS`. What the user is waiting for, standing rules, pins and a
+    model's prose are no such sections: without them a summary would mislead."""
     pins: tuple[str, ...] = ()
     """Texts that stand in every summary turn, byte for byte."""
     off: bool = False
@@ -155,6 +164,7 @@ class Settings:
         aim(self.target)
         if self.target is not None and self.keep != _KEEP:
             raise SettingsError(f"give keep or target, not both: the tail fills what target leaves; got {self.keep!r}")
+        _check_sections(self.without)
         for names, fits, what in _FIELDS:
             for name in names:
                 if not fits(value := getattr(self, name)):
@@ -313,6 +323,16 @@ def _condition(field: str, pair: Any) -> Condition:
     if not good:
         raise SettingsError(f"{field} {measure} must be {_RANGES[measure]}; got {value!r}")
     return measure, value
+
+
+def _check_sections(without: Any) -> None:
+    if not isinstance(without, tuple):
+        raise SettingsError(f'without must be a tuple of sections such as ("files", "names"); got {without!r}')
+    for name in without:
+        if name in _ALWAYS:
+            raise SettingsError(f"without can't name {name!r}: it always stands in a summary turn")
+        if name not in SECTIONS:
+            raise SettingsError(f"without knows {', '.join(SECTIONS)}; got {name!r}")
 
 
 def _whole(value: Any) -> bool:

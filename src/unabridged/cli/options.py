@@ -23,6 +23,7 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli.screen import number_of, reading, tell
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS, format_named
+from unabridged.namespace import DEFAULT
 from unabridged.rewrite import marked_ids
 from unabridged.sessions import KINDS, Loaded, load
 
@@ -71,8 +72,7 @@ ThreadName = Annotated[str | None, typer.Option("--thread", help="The conversati
 ThreadArgument = Annotated[str, typer.Argument(help="The conversation's name in the archive.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
-NAMESPACE = "default"
-"""Where a program and the command line keep their conversations when nobody says."""
+NAMESPACE = DEFAULT
 STDIN = Path("-")
 MAX_SIZE = "1g"
 

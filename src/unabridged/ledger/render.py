@@ -7,6 +7,7 @@ section it stands in: people's words verbatim, everything else on one line betwe
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from unabridged.ledger.entries import Action, Ledger, Note, Request, Rule
@@ -63,28 +64,31 @@ def render(
     kept: Collection[int] = (),
     story: bool = True,
     spoken: Collection[int] = (),
+    without: Collection[str] = (),
 ) -> Rendered:
     """The ledger within `budget` tokens as `count` counts them; never more, however small the budget.
 
     `kept` names the turns whose own message stays in the context: those are pointed at, not repeated. `refer` makes the
     mark by which the agent can fetch a message; without it, a message is named by its number. Without `story`, what was
-    done and said is left to the prose. `spoken` names the turns whose words the summary turn gives in full elsewhere.
+    done and said is left to the prose. `spoken` names the turns whose words the summary turn gives in full elsewhere,
+    `without` the sections (`settings.SECTIONS`) that are not wanted.
     """
     page = Page(budget, count)
     page.put_by(spare := min(budget // 20, _POINTERS))
     lines = _Lines(ledger, refer or str, frozenset(kept), budget, frozenset(spoken))
-    decided = lines.decided(int(budget * between(_DECIDED, budget)), count)
+    decided = [] if "notes" in without else lines.decided(int(budget * between(_DECIDED, budget)), count)
     words = lines.words
     opened = page.section(words["open"], lines.open_requests())
-    finished = page.section(words["finished"], lines.finished())
+    wanted = partial(_wanted, without)
+    finished = page.section(words["finished"], wanted("finished", lines.finished()))
     rules = page.section(words["rules"], lines.rules())
-    passing = page.section(words["passing"], iter(()) if lines.talk else lines.passing())
-    done = page.section(words["done"], lines.done() if story else iter(()))
+    passing = page.section(words["passing"], wanted("passing", lines.passing(), also=not lines.talk))
+    done = page.section(words["done"], wanted("done", lines.done(), also=story))
     faults = page.section(words["faults"], iter(()))
-    notes = page.section(words["notes"], lines.notes(decided) if story and not lines.talk else iter(()))
-    said = page.section(words.get("sayings", SAYINGS), lines.sayings() if lines.talk else iter(()))
-    state = page.section(words["state"], lines.state() if story else iter(()))
-    shelf = Shelf(ledger, words, page)
+    notes = page.section(words["notes"], wanted("notes", lines.notes(decided), also=story and not lines.talk))
+    said = page.section(words.get("sayings", SAYINGS), wanted("sayings", lines.sayings(), also=lines.talk))
+    state = page.section(words["state"], wanted("state", lines.state(), also=story))
+    shelf = Shelf(ledger, words, page, without)
     for text in lines.elsewhere():
         page.know(text)
     for section, share in ((opened, _OPEN), (rules, _RULES)):
@@ -95,7 +99,7 @@ def render(
     deeds = between(_DONE, budget) if len(ledger.files) > 2 else _DONE_WITHOUT_FILES
     for section, share in ((state, _STATE), (finished, between(_FINISHED, budget)), (done, deeds), (notes, _NOTES)):
         page.fill(section, share)
-    if story:
+    if story and "failures" not in without:
         faults.extend(lines.faults(done))
         page.fill(faults, _FAULTS)
     shelf.files(between(_FILES, budget), _HELPINGS[0][1])
@@ -110,8 +114,8 @@ def render(
         shelf.names(share, least)
     page.put_by(-spare)
     page.drop(faults, lines.told_twice(done, faults))
-    rest = ((finished, lines.earlier_requests(finished.left())), (done, lines.earlier_actions(done)))
-    for section, line in rest:
+    rest = [(finished, lines.earlier_requests(finished.left()))] * ("finished" not in without)
+    for section, line in (*rest, (done, lines.earlier_actions(done))):
         page.add(section, line, page.left if line.text else 0)
     shelf.names(1.0)
     parts: list[tuple[str, Section]] = [
@@ -121,6 +125,11 @@ def render(
     text = page.text()
     lost = [f"{number} {name}" for name, section in parts if (number := len(section.left()))]
     return Rendered(text, (*lost, *shelf.left_out()))
+
+
+def _wanted(without: Collection[str], name: str, candidates: Iterator[Line], *, also: bool = True) -> Iterator[Line]:
+    """The candidates of a section; none when it is left out."""
+    return candidates if also and name not in without else iter(())
 
 
 def _without_block(line: str) -> Callable[[int], str]:

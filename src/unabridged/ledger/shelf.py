@@ -34,7 +34,7 @@ _TOLD_ORDER = {
 class Shelf:
     """The two sections in which files and names stand. Names are bought one by one."""
 
-    def __init__(self, ledger: Ledger, labels: Mapping[str, str], page: Page) -> None:
+    def __init__(self, ledger: Ledger, labels: Mapping[str, str], page: Page, without: Collection[str] = ()) -> None:
         self._labels, self._page, self._end = labels, page, ledger.end
         self._root = common_root(file.path for file in ledger.files)
         files = _distinct(ledger.files, self._root)
@@ -45,8 +45,8 @@ class Shelf:
         self._tools = _sources(ledger)
         self._noise = _NOISE * (1_000 / max(page.budget, 1_000)) ** 1.5
         ranked = files_by_rank(files, ledger.end)
-        self._files = _Queue(ranked)
-        self._names = _Queue(names_by_rank(ledger))
+        self._files = _Queue([] if "files" in without else ranked)
+        self._names = _Queue([] if "names" in without else names_by_rank(ledger))
         self._folders = _shared_folders(
             [shown_path(file.path, self._root) for file in ranked[: max(8, page.budget // 20)]]
         )
@@ -78,10 +78,9 @@ class Shelf:
         return self._begin(self._shown, head, line.text) and self._page.add(self._shown, line, self._page.left)
 
     def names(self, share: float, least: float = 0.0) -> None:
-        r"""Fill in names, ranked at least so high, that do not stand on the page.
+        """Fill in names, ranked at least so high, that do not stand on the page.
 
-        `\n` or `\t` before one: in code it begins a line, and is written so in a call's arguments. What stood once in a
-        long list is not worth its place, however much room there is.
+        What stood once in a long list is not worth its place, however much room there is.
         """
         stop = self._page.left - int(self._page.budget * share)
         while (name := self._names.next) is not None and self._page.left > stop:

@@ -71,6 +71,8 @@ class Told:
     """The prose of the earlier rounds, oldest first."""
     gone: Sequence[Any] = ()
     """What goes, as the caller's own objects."""
+    without: Collection[str] = ()
+    """The sections (`settings.SECTIONS`) that are not wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def by_rule(told: Told) -> Written:
     ledger = _ledger(told)
     said = _own_words(told, ledger)
     room = told.budget - told.count(said.text) - told.count(told.state)
-    made = render(ledger, room, told.count, kept=told.kept, spoken=said.turns)
+    made = render(ledger, room, told.count, kept=told.kept, spoken=said.turns, without=told.without)
     text = _joined(made.text, said.text, told.state)
     return Written(text, ledger, notes=_left_out(made.left_out), rounds=_rounds(told))
 
@@ -124,15 +126,26 @@ def with_model(told: Told, asked: Asked) -> Generator[Ask, Reply, Written]:
 
     ledger = _ledger(told)
     said = _own_words(told, ledger)
-    decided = _decided(ledger, int(told.budget * between(DECIDED, told.budget)), told.count)
+    notes_room = 0 if "notes" in told.without else int(told.budget * between(DECIDED, told.budget))
+    decided = _decided(ledger, notes_room, told.count)
     room = told.budget - sum(told.count(part) for part in (said.text, decided, told.state))
     most = int(min(room, told.prose) * PROSE)
-    carried = render(ledger, room - most, told.count, kept=told.kept, story=False, spoken=said.turns)
+    carried = render(
+        ledger, room - most, told.count, kept=told.kept, story=False, spoken=said.turns, without=told.without
+    )
     summary = yield from summarise(_block(told, asked, ledger, most, _joined(carried.text, decided)))
     read = told.whole or Whole(list(told.views), list(told.turns))
     ledger = with_rules(ledger, found_rules(summary.rules, read.views, read.turns))
     prose = f"## Summary by a model (its own words, not the user's)\n{summary.text.strip()}"
-    left = render(ledger, room - told.count(prose), told.count, kept=told.kept, story=False, spoken=said.turns)
+    left = render(
+        ledger,
+        room - told.count(prose),
+        told.count,
+        kept=told.kept,
+        story=False,
+        spoken=said.turns,
+        without=told.without,
+    )
     notes = (*summary.notes, *(f"not checked, the model can't tell: {what}" for what in summary.checks_impossible))
     return Written(
         _joined(left.text, decided, said.text, prose, told.state),
