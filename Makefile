@@ -30,8 +30,8 @@ check: $(STAMP) ## lint and types only
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-soak: $(STAMP) ## the properties for MINUTES=20, as many examples as fit
-	$(BIN)/python scripts/soak.py --minutes $(MINUTES)
+soak: $(STAMP) ## the promises for MINUTES=20 in two processes, as many conversations as fit
+	$(BIN)/python scripts/soak.py --minutes $(MINUTES) --processes 2
 
 mutants: $(STAMP) ## break the code on purpose, one mutant at a time: the suite must notice each
 	$(BIN)/python scripts/mutants.py

@@ -1,14 +1,19 @@
-"""Run the promises on ever new conversations for a while: `python scripts/soak.py --minutes 20`.
+"""Run the promises on ever new conversations for a while: `python scripts/soak.py --minutes 20 --processes 2`.
 
-Prints how many conversations of each format ran and how they ended; at the first failure it prints the seed and the
-shape that reproduce it, and exits with 1. `--seed` starts from a given seed instead of a random one.
+Each process goes round: generated conversations of every format through all the promises, then lives with forks,
+edits, undo, rewinds and resent lists on one SQLite archive that the processes share, LangChain's messages among them.
+Lists are counted by a real tokenizer. Prints how many ran and how they ended; at a failure the seed that reproduces it,
+and exits with 1. `--seed` starts from a given seed instead of a random one.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
 import secrets
+import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections import Counter
@@ -19,15 +24,27 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
+from lives import EVERY, Life
+from test_history import Store
 from test_properties import WINDOWS, keeps_every_promise, profile
+from unabridged import WontFit
+from unabridged.archive.sqlite import open_sqlite
 from unabridged.formats import FORMATS
 from unabridged.testing import Shape, shapes
 
-BATCH = 100
+BATCH, LIVES, STEPS = 25, 4, 9
 
 
-def run_batch(format_: str, number: int) -> Counter[str]:
-    """One batch of new conversations in this format; how they ended. Raises at a broken promise."""
+class Shared(Store):
+    """The archive that all processes share; it is opened anew, never made anew."""
+
+    def __init__(self, path: str) -> None:
+        self.kind, self.place = "sqlite", path
+        self.archive = open_sqlite(path)
+
+
+def run_promises(format_: str, number: int) -> Counter[str]:
+    """How a batch of new conversations in this format ended. Raises at a broken promise."""
     ends: Counter[str] = Counter()
 
     @seed(number)
@@ -40,21 +57,39 @@ def run_batch(format_: str, number: int) -> Counter[str]:
     return ends
 
 
-def main() -> int:
-    """Parse, run until the time is over, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=20.0, help="how long to run (default: 20)")
-    parser.add_argument("--seed", type=int, default=None, help="the first seed (default: a random one)")
-    options = parser.parse_args()
-    number: int = secrets.randbelow(2**31) if options.seed is None else options.seed
-    print(f"soaking for {options.minutes:g} minutes from seed {number}", flush=True)
-    until = time.monotonic() + 60 * options.minutes
-    totals: dict[str, Counter[str]] = {format_: Counter() for format_ in FORMATS}
-    broken = False
+def run_lives(store: Store, format_: str, number: int) -> Counter[str]:
+    """How a few lives on the shared archive ended. Raises at a broken promise."""
+    ends: Counter[str] = Counter()
+    for one in range(number * LIVES, (number + 1) * LIVES):
+        life = Life(store, format_, one, None if one % 4 == 3 else f"{format_} {one}")
+        steps: list[str] = []
+        try:
+            for step in range(1, STEPS + 1):
+                steps.append(life.step())
+                if step % 3 == 0 or step == STEPS:
+                    life.holds()
+        except WontFit:
+            ends["lives that would not fit"] += 1
+        except Exception as error:
+            error.add_note(f"{format_}, life {one}: {', '.join(steps)}, then it broke")
+            raise
+        else:
+            ends["lives"] += 1
+        ends["lists"] += len(life.branches)
+    return ends
+
+
+def soak(minutes: float, number: int, place: str) -> int:
+    """Go round until the time is over; print what ran. 1 when something broke."""
+    until = time.monotonic() + 60 * minutes
+    totals: dict[str, Counter[str]] = {format_: Counter() for format_ in EVERY}
+    store, broken = Shared(place), False
     while time.monotonic() < until and not broken:
-        for format_ in FORMATS:
+        for format_ in EVERY:
             try:
-                totals[format_] += run_batch(format_, number)
+                totals[format_] += run_lives(store, format_, number)
+                if format_ in FORMATS:
+                    totals[format_] += run_promises(format_, number)
             except Exception:  # noqa: BLE001 - whatever broke is printed with its seed, and the run ends with 1
                 broken = True
                 traceback.print_exc()
@@ -62,8 +97,32 @@ def main() -> int:
         number += 1
     for format_, ends in totals.items():
         told = ", ".join(f"{count:,} {end}" for end, count in sorted(ends.items()))
-        print(f"{format_:18} {sum(ends.values()):>9,} conversations: {told}")
+        print(f"{format_:18} {sum(ends.values()) - ends['lists']:>9,} conversations: {told}")
     return int(broken)
+
+
+def main() -> int:
+    """Parse, run until the time is over, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=20.0, help="how long to run (default: 20)")
+    parser.add_argument("--seed", type=int, default=None, help="the first seed (default: a random one)")
+    parser.add_argument("--processes", type=int, default=1, help="how many share the archive (default: 1)")
+    parser.add_argument("--archive", default=None, help="the SQLite file (default: a new one, removed at the end)")
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    number: int = secrets.randbelow(2**31) if options.seed is None else options.seed
+    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        place = options.archive or f"{folder}/soak.db"
+        print(f"soaking for {options.minutes:g} minutes from seed {number}", flush=True)
+        command = [sys.executable, __file__, "--minutes", str(options.minutes), "--archive", place]
+        others = [
+            subprocess.Popen(
+                [*command, "--seed", str(number + 10**6 * i)],
+            )
+            for i in range(1, options.processes)
+        ]
+        ended = soak(options.minutes, number, place)
+        return int(any([ended, *(other.wait() for other in others)]))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
-import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,155 +10,13 @@ from typing import Any
 
 import pytest
 
+from lives import EVERY, ROUNDS, Life, Messages
 from test_history import Store
-from unabridged import ArchiveError, Compactor, Settings, WontFit, check
-from unabridged.clear import Prices
-from unabridged.settings import Clear
-
-Messages = list[Any]
+from unabridged import ArchiveError, Compactor, Settings, WontFit
 
 
-def chat_round(number: int, call_id: str, answer: str) -> Messages:
-    function = {"name": "check_status", "arguments": json.dumps({"job": number % 2})}
-    call = {"id": call_id, "type": "function", "function": function}
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": call_id, "content": answer},
-    ]
-
-
-def anthropic_round(number: int, call_id: str, answer: str) -> Messages:
-    call = {"type": "tool_use", "id": call_id, "name": "check_status", "input": {"job": number % 2}}
-    result = {"type": "tool_result", "tool_use_id": call_id, "content": answer}
-    return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
-
-
-def responses_round(number: int, call_id: str, answer: str) -> Messages:
-    arguments = json.dumps({"job": number % 2})
-    return [
-        {"type": "function_call", "call_id": call_id, "name": "check_status", "arguments": arguments},
-        {"type": "function_call_output", "call_id": call_id, "output": answer},
-    ]
-
-
-ROUNDS = {"openai-chat": chat_round, "anthropic": anthropic_round, "openai-responses": responses_round}
-
-
-def without_ids(messages: Messages) -> Messages:
-    """The list with its calls numbered: records are found by meaning, and two branches may differ in ids alone."""
-    names: dict[str, str] = {}
-    text = re.sub(r'"(d?c\d+)"', lambda m: f'"{names.setdefault(m[1], str(len(names)))}"', json.dumps(messages))
-    return list(json.loads(text))
-
-
-class Branch:
-    """What was said in one branch, and the list that its holder carries."""
-
-    def __init__(self, said: Messages, kept: Messages) -> None:
-        self.said, self.kept = said, kept
-
-    def say(self, new: Messages) -> None:
-        self.said, self.kept = [*self.said, *new], [*self.kept, *new]
-
-    def copy(self) -> Branch:
-        return Branch(list(self.said), list(self.kept))
-
-
-class Life:
-    """One thread with several holders, whose tools answer alike: as long, and with few different words."""
-
-    def __init__(self, store: Store, format_: str, seed: int, thread: str | None) -> None:
-        self.store, self.format, self.thread = store, format_, thread
-        self.chance = random.Random(seed)  # noqa: S311 - examples, not secrets
-        self.settings = self.chance.choice(
-            [Settings(), Settings(clear=Clear(prices=Prices())), Settings(form="pair"), Settings(clear=None)]
-        )
-        self.alike = bool(seed % 2)
-        self.window = self.chance.choice([4_000, 9_000])
-        self.engine = self.new_engine()
-        self.branches = [Branch([{"role": "user", "content": "Watch job 7."}], [])]
-        self.branches[0].kept = list(self.branches[0].said)
-
-    def new_engine(self) -> Compactor:
-        named = self.chance.choice([None, self.format])
-        return Compactor(
-            window=self.window, archive=self.store.archive, namespace="n", settings=self.settings, format=named
-        )
-
-    def new(self) -> Messages:
-        make, chance = ROUNDS[self.format], self.chance
-        answer = f"{chance.randrange(3)} percent " * chance.choice([8, 60, 120])
-        first = chance.randrange(10**9)
-        rounds = [make(i, f"c{first + i}", self.marked(answer, first)) for i in range(chance.randrange(1, 12))]
-        talk = [{"role": "assistant", "content": "It goes on."}, {"role": "user", "content": "Go on."}]
-        system = [{"role": "system", "content": "Note: be brief."}] * (self.format == "openai-chat")
-        return [m for one in rounds for m in one] + chance.choice([[], [], talk, [*talk[:1], *system, *talk[1:]]])
-
-    def marked(self, answer: str, number: int) -> str:
-        """In half of the lives an answer says whose branch it is: then everything must come back to the letter."""
-        return answer if self.alike else f"{answer[:-10]}{number:010d}"
-
-    def replays(self, messages: Messages) -> Messages:
-        return self.engine.replay(messages, thread=self.thread)
-
-    def step(self) -> str:
-        branch = self.chance.choice(self.branches)
-        branch.say(self.new())
-        step = self.chance.choice(
-            ["fit", "fit", "fit", "compact", "undo", "fork", "edit", "rewind", "resend", "reopen"]
-        )
-        getattr(self, f"do_{step}")(branch)
-        return step
-
-    def do_fit(self, branch: Branch) -> None:
-        branch.kept = self.engine.fit(branch.kept, thread=self.thread).messages
-
-    def do_compact(self, branch: Branch) -> None:
-        done = self.engine.compact(branch.kept, thread=self.thread)
-        branch.kept = branch.kept if done is None else done.messages
-
-    def do_undo(self, branch: Branch) -> None:
-        branch.kept = self.engine.undo(branch.kept, thread=self.thread)
-
-    def do_fork(self, branch: Branch) -> None:
-        self.branches.append(branch.copy())
-        self.do_fit(branch)
-
-    def do_edit(self, branch: Branch) -> None:
-        """The person edits an early message and runs again: nothing else differs, and every stub reads alike."""
-        said = copy.deepcopy(branch.said)
-        said[0]["content"] = f"Watch job {self.chance.randrange(9)}, please."
-        self.branches.append(Branch(said, list(said)))
-        self.do_fit(self.branches[-1])
-
-    def do_rewind(self, branch: Branch) -> None:
-        """Back to an earlier point of the carried list: what it gives back is the beginning of what was said."""
-        stop = self.chance.randrange(1, len(branch.kept) + 1)
-        try:
-            back = self.replays(branch.kept[:stop])
-        except ArchiveError:
-            return
-        assert without_ids(back) == without_ids(branch.said[: len(back)])
-
-    def do_resend(self, branch: Branch) -> None:
-        """A host that builds its list anew each time, at times with new ids: those of what left are as they were."""
-        names: dict[str, str] = {}
-        text = re.sub(r'"(c\d+)"', lambda m: f'"{names.setdefault(m[1], "d" + m[1])}"', json.dumps(branch.said))
-        for given in (copy.deepcopy(branch.said), json.loads(text), copy.deepcopy(branch.said)):
-            fitted = self.engine.fit(given, thread=self.thread)
-            assert check(fitted.messages, self.format) == []
-            back = self.replays(fitted.messages)
-            assert check(back, self.format) == []
-            assert without_ids(back) == without_ids(branch.said)
-
-    def do_reopen(self, branch: Branch) -> None:
-        self.store.reopen()
-        self.engine = self.new_engine()
-        self.do_fit(branch)
-
-
-@pytest.mark.parametrize(("kind", "lives"), [("memory", 24), ("sqlite", 8), ("directory", 4), ("postgres", 4)])
-@pytest.mark.parametrize("format_", ROUNDS)
+@pytest.mark.parametrize(("kind", "lives"), [("memory", 16), ("sqlite", 6), ("directory", 3), ("postgres", 3)])
+@pytest.mark.parametrize("format_", EVERY)
 def test_whatever_is_done_each_holders_list_replays_to_what_was_said(
     kind: str, lives: int, format_: str, tmp_path: Path
 ) -> None:
@@ -170,14 +26,14 @@ def test_whatever_is_done_each_holders_list_replays_to_what_was_said(
         life = Life(store, format_, seed, None if seed % 4 == 3 else f"thread {seed}")
         steps: list[str] = []
         try:
-            for _ in range(14):
+            for _ in range(12):
                 steps.append(life.step())
-                for branch in life.branches:
-                    back = life.replays(branch.kept)
-                    assert without_ids(back) == without_ids(branch.said), (seed, steps)
-                    assert back == branch.said or seed % 2, "with ids that say whose branch it is, to the letter"
+                life.holds()
         except WontFit:
             continue
+        except AssertionError as broken:
+            broken.add_note(f"seed {seed}: {steps}")
+            raise
     store.archive.close()
 
 

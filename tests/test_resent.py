@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from test_replay_exact import ROUNDS
+from lives import ROUNDS
 from unabridged import Compactor, check
 from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.protocol import Record, Scope
