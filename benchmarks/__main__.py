@@ -1,6 +1,6 @@
 """`make bench`: every part beside the peers, or the parts that are named; then the page is written.
 
-python -m benchmarks [needs cost wait overhead legality survival scale] [--data FOLDER] [--quick] [--page-only]
+python -m benchmarks [needs cost wait overhead callers legality survival scale] [--data FOLDER] [--quick] [--page-only]
 python -m benchmarks throughput estimator        # of this project alone; printed, not on the page
 """
 
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "parts", nargs="*", metavar="part", help=f"{', '.join([*PARTS, *ALONE])}; the first seven by default"
+        "parts", nargs="*", metavar="part", help=f"{', '.join([*PARTS, *ALONE])}; all but the last two by default"
     )
     parser.add_argument("--data", default=os.environ.get("BENCH_DATA") or None, help="folder of JSON Lines files")
     parser.add_argument(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from benchmarks.figures import NONE, table, times
 from benchmarks.parts import Section
 from benchmarks.parts.overhead import MIDDLE, relative
 
-PARTS = ("needs", "cost", "wait", "overhead", "legality", "survival", "scale")
+PARTS = ("needs", "cost", "wait", "overhead", "callers", "legality", "survival", "scale")
 PAGE = ROOT / "docs" / "benchmarks.md"
 SOURCES = (
     ("coding_text", "coding runs as text: actions and observations", "SWE-agent's trajectories", "SWE-agent/SWE-agent"),
@@ -31,7 +32,7 @@ SOURCES = (
 
 
 def write_page(results: Path = RESULTS, page: Path = PAGE) -> Path:
-    """Write the page and its plots; parts that were never measured are left out, and that is said."""
+    """Write the page and its plots; of parts that were not measured here, what the page has of them stays."""
     found = {
         name: json.loads(path.read_text(encoding="utf-8"))
         for name in PARTS
@@ -39,15 +40,29 @@ def write_page(results: Path = RESULTS, page: Path = PAGE) -> Path:
     }
     plots = page.parent / page.stem
     plots.mkdir(parents=True, exist_ok=True)
-    sections = []
+    head, sections = earlier(page)
     for name, result in found.items():
         section = section_of(name, found)
         for file, svg in section.plots.items():
             (plots / file).write_text(svg, encoding="utf-8")
-        sections.append(rendered(name, section, result, plots.name))
+        sections[name] = rendered(name, section, result, plots.name)
     missing = [name for name in PARTS if name not in found]
-    page.write_text("\n\n".join([opening(found, missing), *sections]).rstrip() + "\n", encoding="utf-8")
+    if not (head and missing):  # the table at the top is of one run
+        head = opening(found, missing)
+    shown = [sections[name] for name in PARTS if name in sections]
+    page.write_text("\n\n".join([head, *shown]).rstrip() + "\n", encoding="utf-8")
     return page
+
+
+def earlier(page: Path) -> tuple[str, dict[str, str]]:
+    """The head of the page as it is, and each part's section, known by the command under its title."""
+    text = page.read_text(encoding="utf-8") if page.is_file() else ""
+    sections: dict[str, str] = {}
+    for section in re.split(r"\n(?=## )", text):
+        if named := re.match(r"## [^\n]+\n\n`python -m benchmarks (\w+)", section):
+            sections[named[1]] = section.strip()
+    first = next(iter(sections.values()), "")
+    return (text[: text.index(first)].strip() if first else ""), sections
 
 
 def section_of(name: str, found: dict[str, Any]) -> Section:

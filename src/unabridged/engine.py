@@ -456,7 +456,7 @@ class Compactor(Access):
         thread.resent = thread.resent and changed
         thread.said, thread.failed_at = why, job.estimate if why else 0
         if changed:
-            thread.keep(job)
+            thread.keep(job) if not job.pending else thread.let_go()
             thread.adopt(job.messages, job.format, job.views, job.sizes)
             thread.cleared = job.receipt is not None and job.receipt.kind == "clearing"
         after, fixed = flow.tokens(job.estimate), (job.system, job.tools)

@@ -103,6 +103,10 @@ class Thread:
             receipt=job.receipt,
         )
 
+    def let_go(self) -> None:
+        """Forget what became of a list: what was asked for by hand is not done again to a list that need not shrink."""
+        self.sent = None
+
     def given_tokens(self) -> int:
         """What the messages take that were given, where the list to go on from is what became of them."""
         return self.sent.tokens + sum(self.sizes[len(self.sent.made) :]) if self.sent is not None else self.total
