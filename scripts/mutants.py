@@ -47,7 +47,7 @@ MUTANTS = read_mutants()
 
 def copy_tree(target: Path) -> None:
     """What the tests need of the project, and nothing else."""
-    for folder in ("src", "tests"):
+    for folder in ("src", "tests", "examples"):
         shutil.copytree(ROOT / folder, target / folder, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
     shutil.copy(ROOT / "pyproject.toml", target)
 

@@ -46,7 +46,7 @@ def test_a_list_is_any_and_a_mapping_inside_it_is_all(tokens: int, messages: int
 @pytest.mark.parametrize("condition", [{"tokens": 8_000, "fraction": 0.5}, {"fraction": 0.8, "tokens": 100}], ids=str)
 def test_tokens_and_a_fraction_in_one_mapping_must_both_hold(condition: Any) -> None:
     bounds = limits(Settings(trigger=condition, keep=("messages", 2)), 10_000)
-    assert (bounds.pulled(7_999, 9), bounds.pulled(8_000, 9)) == (None, "8,000 of 8,000 tokens")
+    assert (bounds.pulled(7_999, 9), bounds.pulled(8_000, 9)) == (None, "8,000 tokens, the trigger is 8,000")
 
 
 def test_no_trigger_means_never() -> None:
