@@ -158,8 +158,9 @@ def section(result: dict[str, Any]) -> Section:
     measured = ("carried", "carried quiet", "resent", "resent quiet")
     runs = ([f"{row['compactions']:,}", *(f"{row[name]:.1f}" for name in measured)] for row in behind)
     shown = table(["compactions behind it", "carried, mean", "median", "resent, mean", "median"], runs)
-    text = f"""Messages of about 400 characters, milliseconds of processor time, medians of {SAMPLES}. *Below the trigger*
-and *resent* are given the whole history parsed anew from JSON; *resent* was compacted before and gets the shorter list.
+    text = f"""Messages of about 400 characters, milliseconds of processor time, medians of {SAMPLES}. *Below the
+trigger* and *resent* are given the whole history parsed anew from JSON; *resent* was compacted before and gets the
+shorter list.
 
 {table(heads, rows)}
 
