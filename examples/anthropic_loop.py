@@ -11,6 +11,7 @@ from anthropic import Anthropic
 
 from unabridged import Compactor
 
+MODEL = "claude-haiku-5-5"
 SYSTEM = "You answer questions about the files in the current folder. Look before you answer."
 PATH = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 TOOLS: list[Any] = [
@@ -28,12 +29,14 @@ def call(name: str, arguments: Any) -> dict[str, Any]:
         return {"content": str(error), "is_error": True}
 
 
-def run(client: Anthropic, compactor: Compactor, messages: list[Any], model: str = "claude-haiku-5-5") -> list[Any]:
+def run(client: Anthropic, compactor: Compactor, messages: list[Any], thread: str) -> list[Any]:
     """Go on until the model answers without a tool; the conversation as it stands then."""
     while True:
-        fitted = compactor.fit(messages, system=SYSTEM, tools=TOOLS)  # the same list, until it grows too long
+        fitted = compactor.fit(
+            messages, thread=thread, system=SYSTEM, tools=TOOLS
+        )  # the same list, until it is too long
         messages = fitted.messages
-        response = client.messages.create(model=model, max_tokens=4096, system=SYSTEM, messages=messages, tools=TOOLS)
+        response = client.messages.create(model=MODEL, max_tokens=4096, system=SYSTEM, messages=messages, tools=TOOLS)
         compactor.observe(fitted, response.usage)  # what the provider counted makes the next estimate better
         messages = [*messages, {"role": "assistant", "content": response.content}]
         asked = [block for block in response.content if block.type == "tool_use"]
@@ -44,7 +47,8 @@ def run(client: Anthropic, compactor: Compactor, messages: list[Any], model: str
 
 
 if __name__ == "__main__":
-    with Compactor(agent="claude-haiku-5-5") as the_compactor:
+    with Compactor(agent=MODEL) as the_compactor:
+        # The same archive, namespace and thread are one conversation: name it as your users know it.
         conversation: list[Any] = [{"role": "user", "content": " ".join(sys.argv[1:]) or "Which files are here?"}]
-        answer = run(Anthropic(), the_compactor, conversation)[-1]["content"]
+        answer = run(Anthropic(), the_compactor, conversation, thread="files here")[-1]["content"]
         print("".join(block.text for block in answer if block.type == "text"))

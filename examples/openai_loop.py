@@ -12,6 +12,7 @@ from openai import OpenAI
 
 from unabridged import Compactor
 
+MODEL = "gpt-5-mini"
 SYSTEM = "You answer questions about the files in the current folder. Look before you answer."
 PATH = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 TOOLS: list[Any] = [
@@ -29,13 +30,15 @@ def call(name: str, arguments: str) -> str:
         return f"error: {error}"
 
 
-def run(client: OpenAI, compactor: Compactor, messages: list[Any], model: str = "gpt-5-mini") -> list[Any]:
+def run(client: OpenAI, compactor: Compactor, messages: list[Any], thread: str) -> list[Any]:
     """Go on until the model answers without a tool; the conversation as it stands then."""
     while True:
-        fitted = compactor.fit(messages, system=SYSTEM, tools=TOOLS)  # the same list, until it grows too long
+        fitted = compactor.fit(
+            messages, thread=thread, system=SYSTEM, tools=TOOLS
+        )  # the same list, until it is too long
         messages = fitted.messages
         prompt = [{"role": "system", "content": SYSTEM}, *messages]
-        response = client.chat.completions.create(model=model, messages=prompt, tools=TOOLS)
+        response = client.chat.completions.create(model=MODEL, messages=prompt, tools=TOOLS)
         compactor.observe(fitted, response.usage)  # what the provider counted makes the next estimate better
         message = response.choices[0].message
         messages = [*messages, message]
@@ -48,6 +51,7 @@ def run(client: OpenAI, compactor: Compactor, messages: list[Any], model: str = 
 
 
 if __name__ == "__main__":
-    with Compactor(agent="gpt-5-mini") as the_compactor:
+    with Compactor(agent=MODEL) as the_compactor:
+        # The same archive, namespace and thread are one conversation: name it as your users know it.
         conversation: list[Any] = [{"role": "user", "content": " ".join(sys.argv[1:]) or "Which files are here?"}]
-        print(run(OpenAI(), the_compactor, conversation)[-1].content)
+        print(run(OpenAI(), the_compactor, conversation, thread="files here")[-1].content)

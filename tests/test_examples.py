@@ -85,7 +85,7 @@ def test_the_openai_loop_reads_more_than_fits_its_window(logs: list[str]) -> Non
         return {"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage}
 
     with serving(answer) as url, compactor() as small, OpenAI(base_url=url, api_key="none") as client:
-        ended = example("openai_loop").run(client, small, [{"role": "user", "content": QUESTION}])
+        ended = example("openai_loop").run(client, small, [{"role": "user", "content": QUESTION}], "logs")
     assert ended[-1].content == "None of them does."
     assert shrank(upstream.requests)
     assert all(QUESTION in json.dumps(request) for request in upstream.requests)
@@ -111,7 +111,7 @@ def test_the_anthropic_loop_reads_more_than_fits_its_window(logs: list[str]) -> 
         }  # fmt: skip
 
     with serving(answer) as url, compactor() as small, Anthropic(base_url=url, api_key="none") as client:
-        ended = example("anthropic_loop").run(client, small, [{"role": "user", "content": QUESTION}])
+        ended = example("anthropic_loop").run(client, small, [{"role": "user", "content": QUESTION}], "logs")
     assert ended[-1]["content"][0].text == "None of them does."
     assert shrank(upstream.requests)
     assert all(QUESTION in json.dumps(request) for request in upstream.requests)
