@@ -5,7 +5,7 @@
 
 Tokens stand in o200k in the order in which they were merged, so the first ones are the most frequent. Of other scripts
 than ASCII a share of each is taken, so that none is left to bytes alone. Claude has no published tokenizer; `ctok` is a
-reconstruction of its counts, whose pieces say where a word begins and ends: here a piece is known in any place.
+reconstruction of its counts. Of its pieces some stand at the end of a word only: `-end` are the families of these.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ def main() -> None:
     """Write the file: for each group of tokenizers, the pieces that exactly these have."""
     others = {
         "gpt-4": set(_toktok("cl100k_base")),
-        "claude": set(_claude("4.7")),
-        "claude-3": set(_claude("3.0")),
+        "claude": set(_claude("4.7", ends=False)),
+        "claude-end": set(_claude("4.7", ends=True)),
+        "claude-3": set(_claude("3.0", ends=False)),
+        "claude-3-end": set(_claude("3.0", ends=True)),
         "other": set(_toktok("qwen3.5")) & _llama() & _tekken(),
     }
     groups: dict[str, list[str]] = defaultdict(list)
@@ -83,7 +85,7 @@ def _has(pieces: set[str], piece: str, family: str) -> bool:
     """Claude writes a capital first letter as a mark and a small one; Claude 3 words in capitals too."""
     bare, small = piece.strip(), piece.lower()
     marked = family.startswith("claude") and len(bare) > 1 and bare == bare.capitalize()
-    marked = marked or (family == "claude-3" and len(bare) > 3 and bare.isupper())
+    marked = marked or (family.startswith("claude-3") and len(bare) > 3 and bare.isupper())
     return piece in pieces or (marked and small in pieces)
 
 
@@ -98,12 +100,15 @@ def _toktok(encoding: str) -> Iterator[str]:
         yield "" if piece in special else piece
 
 
-def _claude(version: str) -> Iterator[str]:
+def _claude(version: str, *, ends: bool) -> Iterator[str]:
+    """The pieces that stand at the end of a word, or all others."""
     for piece in claude_pieces(version):
+        if piece.endswith("⟨eow⟩") != ends:
+            continue
         bare = re.sub("⟨[^⟩]*⟩", "", piece)
-        yield bare
-        if piece.startswith("⟨bow⟩"):
-            yield " " + bare
+        yield " " + bare if "⟨bow⟩" in piece else bare
+        if not bare.isascii():  # of these, words are not cut out
+            yield bare
 
 
 def _llama() -> set[str]:
