@@ -11,7 +11,9 @@ import pytest
 from unabridged import Compactor, WontFit
 from unabridged.cut import safe_indices
 from unabridged.formats import FORMATS
+from unabridged.job import waiting
 from unabridged.measure.meter import Meter
+from unabridged.messages import Answer, Call, View
 
 FRAME = 330
 """More than header, end line, acknowledgment and the smallest summary take together."""
@@ -105,3 +107,11 @@ def test_a_remark_beside_a_result_goes_to_the_ledger_when_its_round_is_too_large
         fitted = Compactor(agent="claude-sonnet-4-5", window=window, archive="memory:").fit(messages, thread="t")
         (summary,) = [m["content"] for m in fitted.messages if str(m["content"]).startswith("[unabridged summary")]
         assert "Also update the README." in summary
+
+
+def test_a_remark_keeps_its_round_only_while_that_has_room() -> None:
+    called = View("assistant", "model", calls=(Call("t", "write_file", "{}"),))
+    remark = View("user", "person", "Also update the README.", answers=(Answer("t", "written"),))
+    views = [View("user", "person", "Write the modules."), called, remark]
+    assert waiting(views, [10, 900, 20], room=1_000) == {0, 1, 2}
+    assert waiting(views, [10, 9_000, 20], room=1_000) == {0}
