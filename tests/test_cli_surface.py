@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from cli_case import DESK, SESSION, run
-from conversations import anthropic_round, long_chat, user
+from conversations import anthropic_round, chat_round, long_chat, user
+from engine_case import rounds
 from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
@@ -172,6 +173,19 @@ def test_the_summary_and_the_receipt_count_the_same_turns(file: Path, window: in
     assert done["messages_before"] - len(gone) == sum(
         message in json.loads(file.read_text())["messages"] for message in done["messages"]
     ) + len(edited)
+
+
+def test_what_stays_and_is_shortened_is_counted_apart(tmp_path: Path) -> None:
+    messages = [*rounds(30), *chat_round("read_last", "word " * 6_000, path="x.py")]
+    file = tmp_path / "long.json"
+    file.write_text(json.dumps(messages))
+    done = run("compact", file, "--window", "4k", "--json").json
+    assert done["receipt"]["turns"] == [[1, 61]]
+    assert done["receipt"]["edited"] == [[62, 63]]
+    assert "Messages 1 to 60 of this conversation" in json.dumps(done["messages"])
+    shown = run("compact", file, "--window", "4k").out
+    assert re.search(r"turns compacted\s+│ 1-60 ", shown)
+    assert re.search(r"turns shortened\s+│ 62 ", shown)
 
 
 # --- namespaces -------------------------------------------------------------------------------------------------------

@@ -483,10 +483,12 @@ class Flow:
         text = None
         if written is not None:
             turns = turns_in(job, base)
-            end = max(turns[i] for i in edits.gone) + 1 or written.ledger.end  # 0: an earlier summary is all that goes
+            went = [turns[i] for i in edits.gone]
+            first = written.ledger.first if min(went) < 0 else min(went)  # an earlier summary stands for what is older
+            end = max(went) + 1 or written.ledger.end  # 0: an earlier summary is all that goes
             language = written.ledger.language
             body = f"{self._front(language)}\n\n{self.redact(written.text)}"
-            text = summary_text(record_id, body, written.ledger.first, end, language)
+            text = summary_text(record_id, body, first, end, language)
         new = rewrite(
             job.messages,
             job.views,
