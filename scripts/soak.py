@@ -2,7 +2,7 @@
 
 Each process goes round: generated conversations of every format through all the promises, then lives with forks,
 edits, undo, rewinds and resent lists on one SQLite archive that the processes share, LangChain's messages among them.
-Lists are counted by a real tokenizer. Prints how many ran and how they ended; at a failure the seed that reproduces it,
+Lists are counted by a real tokenizer. At the end texts made to be slow are read at n and 2n (`growth.py`). Prints how many ran and how they ended; at a failure the seed that reproduces it,
 and exits with 1. `--seed` starts from a given seed instead of a random one.
 """
 
@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
+import growth
 from lives import EVERY, Life
 from test_history import Store
 from test_properties import WINDOWS, keeps_every_promise, profile
@@ -122,6 +123,8 @@ def main() -> int:
             for i in range(1, options.processes)
         ]
         ended = soak(options.minutes, number, place)
+        if options.archive is None:  # once, in the first process
+            ended |= growth.main()
         return int(any([ended, *(other.wait() for other in others)]))
 
 

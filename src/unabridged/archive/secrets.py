@@ -33,14 +33,14 @@ def _form(kind: str, hint: str, pattern: str) -> _Form:
 
 _FORMS: Final = (
     _form("anthropic-key", "sk-ant-", r"sk-ant-[a-z]+\d+-[\w-]{20,}"),
-    _form("openai-key", "sk-", r"sk-(?!ant-)(?:(?:proj|svcacct|admin|or-v1)-)?(?=[\w-]*\d)[A-Za-z0-9][\w-]{19,}"),
+    _form("openai-key", "sk-", r"sk-(?!ant-)(?:(?:proj|svcacct|admin|or-v1)-)?(?=[\w-]{0,300}\d)[A-Za-z0-9][\w-]{19,}"),
     _form("aws-key-id", "AKIA", r"AKIA[A-Z2-7]{16}"),
     _form("aws-key-id", "ASIA", r"ASIA[A-Z2-7]{16}"),
     *(_form("github-token", f"gh{letter}_", rf"gh{letter}_[A-Za-z0-9]{{36,}}") for letter in "pousr"),
     _form("github-token", "github_pat_", r"github_pat_\w{22,}"),
     _form("gitlab-token", "glpat-", r"glpat-[\w-]{20,}"),
-    _form("slack-token", "xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    _form("slack-token", "xapp-", r"xapp-\d-[A-Za-z0-9-]{10,}"),
+    _form("slack-token", "xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,400}"),
+    _form("slack-token", "xapp-", r"xapp-\d-[A-Za-z0-9-]{10,400}"),
     _form("slack-webhook", "hooks.slack.com", r"https://hooks\.slack\.com/services/[\w/]{20,}"),
     _form("google-key", "AIza", r"AIza[\w-]{35}"),
     _form("google-token", "ya29.", r"ya29\.[\w-]{20,}"),
@@ -55,12 +55,13 @@ _FORMS: Final = (
     _form("sendgrid-key", "SG.", r"SG\.[\w-]{16,}\.[\w-]{16,}"),
     _form("telegram-token", ":AA", r"\d{8,10}:AA[\w-]{33}"),
     _form("databricks-token", "dapi", r"dapi[a-f0-9]{32}"),
-    _form("jwt", "eyJ", r"eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
+    _form("jwt", "eyJ", r"eyJ[\w-]{8,1000}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
     _Form(
         "private-key",
         "PRIVATE KEY",
         re.compile(
-            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.{0,20000}?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?:-(?:--?)?)?(?!-)){0,20000}+"
+            r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
             r"|-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]{40,}",
             re.DOTALL,
         ),

@@ -56,7 +56,7 @@ _LIMITED = re.compile(
 
 _INSIDE = ("error", "Error", "errors", "body", "details", "response", "response_metadata", "incomplete_details")
 
-_N = r"(?P<{}>\d[\d,_]*)"
+_N = r"(?P<{}>\d[\d,_]{{0,30}})"
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -77,7 +77,7 @@ _SAID = tuple(
         ),
         (
             r"maximum context length is <limit> tokens.{0,40}you requested <total> tokens \(<input> in (?:the|your) "
-            r"(?:messages|prompt|input)[^)]*?<output> (?:in|for) the completion"
+            r"(?:messages|prompt|input)[^)]{0,200}?<output> (?:in|for) the completion"
         ),
         r"maximum context length is <limit> tokens.{0,60}(?:resulted in|has) <input>(?: input)? tokens",
         (

@@ -76,7 +76,7 @@ NAMESPACE = DEFAULT
 STDIN = Path("-")
 MAX_SIZE = "1g"
 
-_NUMBER = re.compile(r"([\d_,]*\.?\d+)\s*([kmg]?)b?", re.IGNORECASE)
+_NUMBER = re.compile(r"([\d_,]{0,40}\.?\d{1,40})\s*([kmg]?)b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 _AGE = re.compile(r"(\d+)\s*([hdwmy])", re.IGNORECASE)
 _SECONDS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}

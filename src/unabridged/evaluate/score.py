@@ -20,7 +20,7 @@ from unabridged.messages import View
 CALLS = 60
 """How many calls after the cut count as next."""
 
-_PATH = re.compile(r"(?:[A-Za-z0-9_.-]+/)+[A-Za-z0-9_.-]+\.[A-Za-z0-9]{1,6}")
+_PATH = re.compile(r"(?<![A-Za-z0-9_.-])(?:[A-Za-z0-9_.-]{1,100}/){1,40}[A-Za-z0-9_.-]{1,100}\.[A-Za-z0-9]{1,6}")
 _NAME = re.compile(r"\b[A-Za-z_][A-Za-z0-9_]{7,}\b")
 _HUMP = re.compile(r"[a-z][A-Z]")
 _TEXTS = frozenset({"text", "input_text", "output_text"})

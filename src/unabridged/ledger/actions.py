@@ -44,19 +44,20 @@ _PATH_KEYS = (
 _PATCHED = re.compile(r"^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S+)", re.MULTILINE)
 _OLD_KEY = re.compile(r"old|search|find|before", re.IGNORECASE)
 _NEW_KEY = re.compile(r"new|content|text$|replac|insert|patch|diff|body|code|message", re.IGNORECASE)
-_NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|(?:[A-Z](?![a-z]))+")
 
 _TAGGED = re.compile(
-    r"<(command|execute\w*|bash|shell|action|run|tool_call|tool_use|tool_code)\b[^>\n]*>\s*(.*?)\s*(?:</\1>|\Z)",
+    r"<(command|execute\w{0,40}|bash|shell|action|run|tool_call|tool_use|tool_code)\b[^>\n]{0,300}>(.*?)(?:</\1>|\Z)",
     re.DOTALL,
 )
 _FUNCTION = re.compile(r"<(?:function=|invoke name=\"?)([\w.-]+)\"?>(.*?)(?:</(?:function|invoke)>|\Z)", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter(?:=| name=\"?)([\w.-]+)\"?>([^<]*+(?:<(?!/?parameter)[^<]*+)*+)</parameter>")
+_PARAMETER = re.compile(r"(?:=| name=\"?)([\w.-]+)\"?>")
 _REACT = re.compile(
-    r"^[ \t]*Action[ \t]*:[ \t]*(?=\S)([^\n]+?)[ \t]*(?:\n[ \t]*Action Input[ \t]*:(.*))?\Z", re.MULTILINE | re.DOTALL
+    r"^[ \t]*+Action[ \t]*+:[ \t]*+(?=\S)([^\n]*[^ \t\n])[ \t]*+(?:\n[ \t]*+Action Input[ \t]*+:(.*))?\Z",
+    re.MULTILINE | re.DOTALL,
 )
 _INVOKED = re.compile(r"([\w.-][\w .-]{0,60}?)(?:\[(.*)\]|\((.*)\))\Z", re.DOTALL)
-_OPEN_FILE = re.compile(r"\(Open file: (?!n/a)([^)\n]+)\)|^\[File: (\S+) \(", re.MULTILINE)
+_OPEN_FILE = re.compile(r"\(Open file: (?!n/a)([^)\n]{1,400})\)|^\[File: (\S+) \(", re.MULTILINE)
 
 
 class Step(NamedTuple):
@@ -191,23 +192,32 @@ def _read_call(arguments: str, tool: str) -> Asked:
 def written_action(text: str) -> tuple[str, str, str] | None:
     """The action a model wrote into its text, as tool, arguments and the words around it; None when there is none."""
     if found := _FUNCTION.search(text):
-        arguments = {key: value.strip("\n") for key, value in _PARAMETER.findall(found[2])}
+        arguments = dict(_parameters(found[2]))
         return found[1], json.dumps(arguments, ensure_ascii=False), text[: found.start()]
     if found := _TAGGED.search(text):
         tool = "shell" if found[1] in {"command", "bash", "shell", "action", "run"} else found[1]
-        named = _values(found[2]) if found[2].startswith("{") else None
+        given = found[2].strip()
+        named = _values(given) if given.startswith("{") else None
         if isinstance(named, dict) and isinstance(named.get("name"), str):
             return (
                 named["name"],
                 json.dumps(named.get("arguments") or named.get("parameters") or {}),
                 text[: found.start()],
             )
-        return tool, found[2], text[: found.start()]
+        return tool, given, text[: found.start()]
     if fenced := _last_fence(text):
         return fenced
     if found := _REACT.search(text.rstrip()):
         return *_invoked(found[1], found[2]), text[: found.start()]
     return None
+
+
+def _parameters(body: str) -> Iterator[tuple[str, str]]:
+    """The parameters of a call in tags, those that are closed before the next one begins."""
+    for piece in body.split("<parameter")[1:]:
+        value, closed, after = piece.partition("</parameter")
+        if closed and after.startswith(">") and (named := _PARAMETER.match(value)):
+            yield named[1], value[named.end() :].strip("\n")
 
 
 def _invoked(line: str, given: str | None) -> tuple[str, str]:

@@ -23,15 +23,17 @@ _LAST_WORD = re.compile(r"(?<= )[^\W\d_]{1,3}\Z")
 _BETWEEN = re.compile(r"[\W_]+")
 _PARTS = re.compile(r"[^\w'-]+")
 _COMMAND = re.compile(r"/[a-z-]*")
-_QUESTION = re.compile(r"[?\uff1f\u061f]\W*\Z")
+_QUESTION = re.compile(r"[?\uff1f\u061f][^\w?\uff1f\u061f]*+\Z")
 _QUOTED = re.compile(
-    r"\"[^\"\n]*\"|`[^`\n]*`|\u201c[^\u201d\n]*\u201d|\u300c[^\u300d\n]*\u300d|\u00ab[^\u00bb\n]*\u00bb"
+    r"\"[^\"\n]*\"|`[^`\n]*`|\u201c[^\u201d\n]{0,1000}\u201d|\u300c[^\u300d\n]{0,1000}\u300d|\u00ab[^\u00bb\n]{0,1000}\u00bb"
 )
 _CLAUSE = re.compile(r"[;:\u2013\u2014\uff1b\uff1a] *(?=\w)")
 _LEADING = re.compile(r"[\W_]*")
 _AFTER = re.compile(r"[^.!?;,\u2013\u2014\u3002\uff0c\uff01\uff1b]*")
 """What belongs to a clause."""
 _BREAK = re.compile(r"\s*(?:[^\w\s]|\Z)")
+_SIGNS_OF_A_NOD = 40
+"""Signs of a script without spaces up to which a message may be a mere nod: one can be read as words in many ways."""
 _NOT_SO = frozenset("\u4e0d\u522b\u52ff\u6ca1\u505c")
 """Chinese signs that turn the word behind them into its opposite."""
 _INTERRUPTED = re.compile(r"\s*\[[^\]\n]{0,40}\b(?:interrupted|aborted|cancell?ed) by (?:the )?user[^\]\n]{0,40}\]\s*")
@@ -239,7 +241,8 @@ def _nod(words: str) -> str:
         praise = any(token in vocabulary("praise") for token in tokens)
         return "resume" if agrees or (praise and not thanks) else "ack" if thanks else ""
     signs = _BETWEEN.sub("", words)
-    if not eastern_words("go", "yes", "thanks", "praise", "filler").fullmatch(signs):
+    nods = eastern_words("go", "yes", "thanks", "praise", "filler")
+    if len(signs) > _SIGNS_OF_A_NOD or not nods.fullmatch(signs):
         return ""
     return "resume" if eastern_words("go").search(signs) or not eastern_words("thanks").search(signs) else "ack"
 

@@ -31,7 +31,7 @@ _MEASURE = re.compile(
     r"\d+(?:ms|s|px|kb|mb|gb|x|k|m|th|st|nd|rd|em|rem|pt|d|h|p)|0x[0-9a-f]{9,}|\d\dT\d\d|(?-i:[0-9a-f]{4})",
     re.IGNORECASE,
 )
-_CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2}")
+_CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
 _PATH = re.compile(r"(?<![\w./~+-])[\w.~+-]{0,80}+/[\w./@+-]{2,240}+")
 _FILE_NAME = re.compile(r"(?<![\w./@~+-])[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,6}(?![\w/(])")
 _SPECIAL = re.compile(
@@ -40,7 +40,7 @@ _SPECIAL = re.compile(
     r"|\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"  # UUIDs
     r"|#[0-9a-fA-F]{6}\b|#\d{2,7}\b"  # colours, issue numbers
     r"|(?<![\w-])--[a-z][\w-]{2,40}"  # long flags
-    r"|[$€£¥]\d[\d,.]*|\b\d[\d,.]*(?:USD|EUR|GBP|JPY|CHF|%|€)"  # amounts
+    r"|[$€£¥]\d[\d,.]*|\b\d[\d,.]{0,40}(?:USD|EUR|GBP|JPY|CHF|%|€)"  # amounts
     r"|(?<![\w@.-])v?\d+\.\d+(?:\.\d+)+(?:[-+.]\w+)*"  # versions, addresses
     r"|\b\d{4}-\d{2}-\d{2}(?:T[\d:.]+Z?)?\b"  # dates
     r"|(?<![\w./-])[A-Z]{1,6}-\d{1,8}(?![\w/-])"  # ticket numbers

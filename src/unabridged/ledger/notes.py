@@ -21,7 +21,9 @@ _MOST, _MOST_CLOSING = 2, 4
 """Notes of one message, besides its decisions."""
 _MOST_DECISIONS = 8
 
-_EXACT = re.compile(r"`[^`\n]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\b\d[\d.,:%/-]*\d\b|\"[^\"\n]{2,60}\"|[\w-]+\.[a-z]{1,4}\b")
+_EXACT = re.compile(
+    r"`[^`\n]+`|\b\w[^\W_]*+_\w+|\b[a-z]+[A-Z]\w+|\b\d[\d.,:%/-]{0,100}\d\b|\"[^\"\n]{2,60}\"|[\w-]{1,100}\.[a-z]{1,4}\b"
+)
 
 
 def notes_in(turn: int, text: str, *, closing: bool) -> list[Note]:

@@ -15,13 +15,15 @@ LIMIT = 200
 NOTHING = "no match"
 """The outcome of a search that found nothing: our own word, not the tool's."""
 
-_PROMPT = re.compile(r"\n?\(Open file: [^\n]*\n(?:\([^\n]*\n)*\S{0,40}[$#>]\s*\Z|\n\S{0,20}bash-\$\s*\Z")
+_PROMPT = re.compile(
+    r"\n?\(Open file: [^\n]{0,400}\n(?:\([^\n]{0,400}\n){0,4}\S{0,40}[$#>]\s?\Z|\n\S{0,20}bash-\$\s?\Z"
+)
 _OBSERVED = re.compile(r"\A\s*(?:Observation|OBSERVATION|Output|Result)[ \t]*:[ \t]*\n?")
 _ASKS_ON = re.compile(r"\n[\w.@~:/() -]{1,60}[$#][ \t]*\Z")
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\(?:.|\Z))*+)(?:"|\Z)', re.DOTALL)
 _RECORD = 20_000
 """Characters of an answer that is read as a record."""
-_WRAPPED = re.compile(r"\A\s*<returncode>(-?\d+)</returncode>\s*(?:<output>\s*)?(.*?)(?:\s*</output>)?\s*\Z", re.DOTALL)
+_WRAPPED = re.compile(r"\A\s*+<returncode>(-?\d+)</returncode>\s*+(?:<output>)?(.*)\Z", re.DOTALL)
 _EXIT = re.compile(r"\b(?:exit(?:ed with)?[ _-]?(?:code|status)|return[ _]?code)\b\W{0,4}(-?\d{1,5})\b", re.IGNORECASE)
 _TALLY = re.compile(
     r"^.*?\b\d+ (?:passed|failed|errors?|failing|passing|tests? (?:passed|failed))\b.*$|^(?:OK|FAILED) \(.*\)$"
@@ -73,7 +75,7 @@ def outcome(text: str, deed: Deed, *, error: bool = False) -> tuple[str, bool]:
 def _exit_code(text: str, *, stated: bool) -> tuple[int | None, str]:
     """The code it ended with, and the output alone; `stated`: a code that the text names is the command's own."""
     if found := _WRAPPED.match(text):
-        return int(found[1]), found[2]
+        return int(found[1]), found[2].rstrip().removesuffix("</output>").strip()
     if not stated:
         return None, text
     found = _EXIT.search(text[:200]) or _EXIT.search(text[-200:])

@@ -42,7 +42,7 @@ _RULES = re.compile(r"([-=~_*`])\1{3,}")
 # to none between Latin letters.
 _CONTROL = re.compile(
     "\x1b\\[[0-9;]*m|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]|[\U000e0000-\U000e007f]"
-    "|(?<=[A-Za-z])[\u200c\u200d]+|[\u200c\u200d]+(?=[A-Za-z:\uff1a])"
+    "|(?<=[A-Za-z])[\u200c\u200d]+|(?<![\u200c\u200d])[\u200c\u200d]++(?=[A-Za-z:\uff1a])"
 )
 _SPACE = re.compile(r"\s+")
 _LAST_WORD = re.compile(r"(?<=\S)\s\S{1,24}\Z")

@@ -11,16 +11,18 @@ from unabridged.ledger.entries import Deed
 LIMIT = 20_000
 """Characters of a command that are read; what comes after is what it feeds to a program."""
 
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(?P<rest>[^\n]*)\n.*?(?:^\s*\2\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_HEREDOC = re.compile(
+    r"<<-?\s*+(['\"]?)(\w++)\1(?P<rest>[^\n]{0,1000})\n.*?(?:^[ \t\r]*+\2[ \t\r]*+$|\Z)", re.MULTILINE | re.DOTALL
+)
 _EDITED = re.compile(r"\A(\s*(?:edit|insert|append|str_replace)\b[^\n]*)\n.*\Z", re.DOTALL)
-_QUOTED = re.compile(r"'[^']*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)", re.DOTALL)
+_QUOTED = re.compile(r"'[^']*+(?:'|\Z)|\"(?:[^\"\\]|\\(?:.|\Z))*+(?:\"|\Z)", re.DOTALL)
 _SPLIT = re.compile(r"&&|\|\||[;|\n]|&(?!\d|>)")
 _REDIRECT = re.compile(r"(?:^|[^<>&\d])\d?(>>?)\s*([^\s&|;<>()]+)")
 _WRITES = re.compile(
     r"open\(\s*[rbuf]*(['\"])([^'\"\n]+)\1\s*,\s*(?:mode\s*=\s*)?['\"][wax]|Path\(['\"]([^'\"\n]+)['\"]\)\.write_"
 )
 _WORD = re.compile(r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"])+")
-_PATHLIKE = re.compile(r"\A(?!-)(?!\w+://)(?:[~.\w@+-][\w.@+~-]*/|\.{0,2}/|~/)*[\w.@+-]*[\w@+-](?:\.\w{1,9})?/?\Z")
+_PATHLIKE = re.compile(r"\A(?!-)(?!\w+://)(?:[\w.@+~-]*+/)*[\w.@+-]*[\w@+-]/?\Z")
 
 
 def _words(text: str) -> frozenset[str]:

@@ -24,7 +24,7 @@ _QUOTED_LINE = re.compile(
     r"\d{1,2}:(?!\d\d\b| \S)).*$",
     re.MULTILINE,
 )
-_PASTED = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
+_PASTED = re.compile(r"\"\"\"(?:[^\"]|\"\"?(?!\"))*+\"\"\"|'''(?:[^']|''?(?!'))*+'''")
 _QUOTED = re.compile(
     r"\"[^\"\n]*\"|(?<![\w\"])\"(?=\S)[^\"]*(?<=\S)\"(?![\w\"])|\u201c[^\u201c\u201d]*\u201d|\u201e[^\u201c\u201d\u201e]*[\u201c\u201d]"
     r"|«[^«»]*»|[\u300c\u300e][^\u300c-\u300f]*[\u300d\u300f]"
@@ -35,7 +35,7 @@ _QUOTED = re.compile(
 _MORE_THAN_A_NAME = re.compile(r"[\s(){}<>=;\\]")
 BLANK = "\ufffc"
 """Stands for each character of a quotation, so that places stay true and no phrase is found in it."""
-_SUMMARY = re.compile(r"\[unabridged summary\b.*?(?:\[end of summary\b[^\]\n]*\]|\Z)", re.DOTALL)
+_SUMMARY = re.compile(r"\[unabridged summary\b.*?(?:\[end of summary\b[^\]\n]{0,60}\]|\Z)", re.DOTALL)
 _HEADED = re.compile(r"^## (?P<heading>.*)\n(?P<lines>(?:(?!## |\[end of summary).*\n?)*)", re.MULTILINE)
 _TURN = re.compile(r"^- \[\d+\]", re.MULTILINE)
 _LINES = re.compile(r"[^\n]*\n?")

@@ -21,12 +21,12 @@ _BRIEF = 60
 _SHELL = frozenset({"shell", "bash", "sh", "terminal", "run_command", "run_shell_command", "execute_bash", "exec"})
 _BARE = frozenset({"search", "grep", "glob", "find", "list", "ls", "read", "write", "edit"})
 _SEVERAL = re.compile(r"; | && ")
-_FED = re.compile(r"\s*<<-?\s*['\"]?\w+['\"]?\s*")
+_FED = re.compile(r"(?:(?<!\s)\s++)?<<-?\s*+['\"]?\w+['\"]?\s*")
 # Commands that say no more than their deed and their file: `cat x`, `cat > x`, `ls x`, an editor's own commands.
 _PLAIN: Mapping[str, re.Pattern[str]] = {
     "read": re.compile(r"(?:cat|open|view|less)\s+(?P<file>[^\s|;&<>-][^\s|;&<>]*)\Z"),
     "list": re.compile(r"ls\s+(?P<file>[^\s|;&<>-][^\s|;&<>]*)\Z"),
-    "create": re.compile(r"(?:(?:cat|tee)\s*>?|create|touch)\s*(?P<file>[^\s|;&<>-][^\s|;&<>]*)\Z"),
+    "create": re.compile(r"(?:(?:cat|tee)(?:\s*+>)?|create|touch)\s*+(?P<file>[^\s|;&<>-][^\s|;&<>]*)\Z"),
     "change": re.compile(r"(?:cat|tee)\s*(?:>>|-a)\s*(?P<file>[^\s|;&<>-][^\s|;&<>]*)\Z"),
 }
 _EDITOR = re.compile(r"(?:edit|insert|append|goto|scroll_down|scroll_up)\b\s*")

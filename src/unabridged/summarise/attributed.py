@@ -19,7 +19,7 @@ QUOTED = re.compile(
     r"`[^`\n]*`|[“„]([^“”„\n]{1,2000})[”“]|\"([^\"\n]{1,2000})\"|«([^«»\n]{1,2000})»|»([^«»\n]{1,2000})«"
     r"|\u2039([^\u2039\u203a\n]{1,2000})\u203a|「([^「」\n]{1,2000})」|『([^『』\n]{1,2000})』"
     r"|(?:(?<!\S)|(?<=[:\uff1a\u2014])|(?<=\s\())['\u2018\u201a](?=\w)(?!\d|(?:tis|twas|em|til|cause)\b)"
-    r"((?:[^'\u2018\u2019\u201a\n]|(?<=\w)['\u2019](?=\w)){1,2000})(?<=\S)['\u2019\u2018](?!\w)"
+    r"((?:[^'\u2018\u2019\u201a\n]|(?<=\w)['\u2019](?=\w)){1,1000})(?<=\S)['\u2019\u2018](?!\w)"
 )
 NOT_SAID = "[a quotation that was not found in what was said]"
 
@@ -41,7 +41,7 @@ _LABELLED = re.compile(
 _PASSIVE = re.compile(r"\b(?:is|are|was|were|be|been|being|gets?|got|est|sont|était|fue|es|son|ser)\s+(?:\w+ly\s+)?\Z")
 _ADJECTIVE = re.compile(r"\b(?:the|an|any|all|its|their|only|der|die|das|den|le|la|les|el|los|las)\s+\Z")
 # "Confirmed that it works" reports; it is held to what was said, not to what was approved.
-_REPORTS = re.compile(r"\s*(?:,\s*)?(?:that|dass|que|qu')\b|\s*了?\s*[,\uff0c\uff1a:]")
+_REPORTS = re.compile(r"\s*+(?:,\s*+)?(?:that|dass|que|qu')\b|\s*+(?:了\s*+)?[,\uff0c\uff1a:]")
 _CONFIRMS = re.compile(r"confirm|agree|accept|bestätig|akzept|accept|acept")
 _AGREES = re.compile(r"agree|d'accord|de acuerdo|einverstanden|vereinbar|abge|conv[ei]n|acord")
 # An approval that somebody has or gave; "user permission checks" is no such thing.
@@ -49,7 +49,7 @@ _HELD = re.compile(
     r"'s?\s|\b(?:with|after|per|on|upon|following|given|under|has|had|got|gets?|received|obtained)\s+(?:\w+\s+){1,3}\Z"
 )
 _GIVEN = re.compile(
-    r"\s*:?\s*(?:was|is|has been|had been)?\s*(?:given|received|obtained|granted|secured|confirmed)\b"
+    r"\s*+(?::\s*+)?(?:(?:was|is|has been|had been)\s*+)?(?:given|received|obtained|granted|secured|confirmed)\b"
     r"|[^.;,]{0,60}\s(?:was|has been|had been)\s+(?:given|received|obtained|granted|secured)\b"
     r"|[^.;]{0,60}\b(?:erteilt|gegeben|gewährt)\b"
 )

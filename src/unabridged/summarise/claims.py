@@ -35,7 +35,7 @@ from unabridged.summarise.attributed import (
     supported,
 )
 from unabridged.summarise.evidence import Evidence, content, flags, squeezed, unmarked, wording
-from unabridged.summarise.headings import LISTED, harmless, is_heading, laid_out, without_bare_headings
+from unabridged.summarise.headings import LISTED, harmless, is_heading, laid_out, next_line, without_bare_headings
 from unabridged.summarise.invented import flagged
 from unabridged.summarise.language import language_of
 from unabridged.summarise.voices import labelled, plain, speaks_as_user, voiced
@@ -245,7 +245,7 @@ def _without_bare_leads(lines: Sequence[str], shorter: Sequence[int]) -> list[st
     """The lines without those that led a list of which nothing is left."""
     bare_leads = set()
     for i in shorter:
-        below = next((line for line in lines[i + 1 :] if line.strip()), "")
+        below = next_line(lines, i)
         if i >= 0 and LISTED.match(below) is None:
             bare_leads.add(i)
     return [line for i, line in enumerate(lines) if i not in bare_leads]

@@ -7,7 +7,8 @@ host's: such a heading goes with what stands under it, for by its place that wou
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 
 from unabridged.ledger.languages import folded, tables
@@ -35,7 +36,7 @@ def laid_out(text: str) -> tuple[list[str], list[str]]:
     lines = _with_hashes(text.split("\n"))
     code = _fenced(lines)
     posing = [i for i, line in enumerate(lines) if _is_heading(lines, i, code) and _poses(line)]
-    gone = {i for start in posing for i in under(lines, start)}
+    gone = {i for section in under_each(lines, posing, code) for i in section}
     levels = [len(found[2]) for i, line in enumerate(lines) if i not in code and (found := _HASHES.match(line))]
     lower = max(0, HIGHEST - min(levels, default=HIGHEST))
     kept = [line if i in code else _lowered(line, lower) for i, line in enumerate(lines) if i not in gone]
@@ -47,12 +48,25 @@ def is_heading(line: str) -> bool:
     return HEADING.match(line) is not None
 
 
-def under(lines: Sequence[str], start: int) -> list[int]:
+def under_each(lines: Sequence[str], starts: Sequence[int], code: frozenset[int] | None = None) -> Iterator[list[int]]:
+    """For each of these headings what stands under it, up to the next of them: no line is gone through twice."""
+    code = _fenced(lines) if code is None else code
+    for start, follows in pairwise([*starts, len(lines)]):
+        yield _under(lines, start, follows, code)
+
+
+def next_line(lines: Sequence[str], place: int) -> str:
+    """The first line behind this place that says something; "" when there is none."""
+    return next((lines[i] for i in range(place + 1, len(lines)) if lines[i].strip()), "")
+
+
+def _under(lines: Sequence[str], start: int, follows: int, code: frozenset[int]) -> list[int]:
     """A heading, the first block of lines under it, and the lists that follow; a later paragraph is not under it."""
     found = [start]
-    code = _fenced(lines)
     blocks = 0
     for i in range(start + 1, len(lines)):
+        if i == follows and (i in code) == (start in code):
+            return found
         begins = i == start + 1 or not lines[i - 1].strip()
         if (i not in code and is_heading(lines[i])) or (start in code and _FENCE.match(lines[i])):
             break
@@ -131,8 +145,8 @@ def _is_heading(lines: Sequence[str], i: int, code: frozenset[int]) -> bool:
         return True
     if i in code:
         return False
-    below = next((line for line in lines[i + 1 :] if line.strip()), "")
-    return lines[i].rstrip().endswith((":", "\uff1a")) and len(lines[i]) <= 120 and LISTED.match(below) is not None
+    leads = len(lines[i]) <= 120 and lines[i].rstrip().endswith((":", "\uff1a"))
+    return leads and LISTED.match(next_line(lines, i)) is not None
 
 
 def _poses(heading: str) -> bool:
@@ -141,6 +155,7 @@ def _poses(heading: str) -> bool:
     return any(name in plain for name in (*_OURS, *_names()))
 
 
-def _names() -> set[str]:
+@cache
+def _names() -> frozenset[str]:
     ours = (table["words"][name] for table in tables().values() for name in ("open", "finished", "rules", "own_words"))
-    return {folded(re.split(r"[(\uff08]", label)[0].strip()) for label in ours}
+    return frozenset(folded(re.split(r"[(\uff08]", label)[0].strip()) for label in ours)

@@ -8,7 +8,7 @@ from unabridged.ledger.names import Piece, collect_names, mentioned
 from unabridged.summarise.evidence import Evidence, flag
 
 # GitHub, JSON, Node.js: nobody's identifier, unless it is written as one.
-_SIMPLE = re.compile(r"[A-Z]?[a-z]+(?:[A-Z]+[a-z]*)+|[A-Z]{3,}[a-z]*|[A-Z][a-z]+\.(?:js|io|net|ai)")
+_SIMPLE = re.compile(r"[A-Z]?[a-z]+[A-Z][A-Za-z]*|[A-Z]{3,}[a-z]*|[A-Z][a-z]+\.(?:js|io|net|ai)")
 _NUMBER = re.compile(r"(?<![\w.,/:#-])\d[\d,.]*\d(?![\w/:-])")
 
 

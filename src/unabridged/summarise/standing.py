@@ -15,7 +15,7 @@ from unabridged.ledger.spoken import own_sentences
 from unabridged.ledger.stated import LIMIT, imparts, strength
 from unabridged.messages import View
 from unabridged.summarise.evidence import Evidence, squeezed
-from unabridged.summarise.headings import under
+from unabridged.summarise.headings import under_each
 from unabridged.summarise.language import language_of
 
 MOST = 24
@@ -26,7 +26,7 @@ NO_RULE = "listed as a rule and said by no person, left out"
 _KNOWN = frozenset({"en", "de", "fr", "es", "zh", "ja"})
 """Languages whose rules are recognised by their wording: there, a sentence without any is doubtful."""
 
-_TITLE = re.compile(r"#{1,6}[ \t]*\**Standing rules\**:?\**[ \t]*", re.IGNORECASE)
+_TITLE = re.compile(r"#{1,6}[ \t]*\**Standing rules\**+(?::\**+)?[ \t]*", re.IGNORECASE)
 _LISTED = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])?[ \t]*(?:\[\d+\][ \t]*)?(.*)$", re.MULTILINE)
 _MARKS = "\"'`\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d*_ \t"
 _GAP = re.compile(r"\s+")
@@ -36,7 +36,8 @@ _GAPS = re.compile(r"\n{3,}")
 def split_rules(text: str) -> tuple[str, tuple[str, ...]]:
     """A reply without its list of standing rules, and the sentences listed there; what follows the list stays."""
     lines = text.split("\n")
-    sections = [under(lines, i) for i, line in enumerate(lines) if _TITLE.fullmatch(line)]
+    titles = [i for i, line in enumerate(lines) if _TITLE.fullmatch(line)]
+    sections = list(under_each(lines, titles))
     below = ("\n".join(lines[i] for i in section[1:])[:LONGEST] for section in sections)
     listed = tuple(line.rstrip() for rules in below for line in _LISTED.findall(rules) if line.strip(_MARKS))
     gone = {i for section in sections for i in section}

@@ -20,12 +20,13 @@ RESTATED = 0.5
 
 _THINKING = re.compile(r"<(think|thinking|reasoning|analysis)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _WRAPPED = re.compile(r"\A```(?:markdown|md|text)?\n(.*)\n```\Z", re.DOTALL)
-_TAGGED = re.compile(r"\A<summary>\s*(.*?)\s*(?:</summary>)?\Z", re.DOTALL | re.IGNORECASE)
+_TAGGED = re.compile(r"\A<summary>(.*?)(?:</summary>)?\Z", re.DOTALL | re.IGNORECASE)
 _WORD = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W\u2e80-\u9fff\uac00-\ud7af]+")
 
 _REFUSAL = re.compile(
-    r"\A\W*(?:i(?:'|\u2019)?m (?:really |very )?sorry|i am (?:really |very )?sorry|sorry|i apologi[sz]e|unfortunately)?"
-    r"\W*(?:but )?(?:i|we) ?(?:can(?:'|\u2019)?t|cannot|can not|won(?:'|\u2019)?t|will not|am (?:not able|unable)|"
+    r"\A\W*+(?:(?:i(?:'|\u2019)?m (?:really |very )?sorry|i am (?:really |very )?sorry|sorry|i apologi[sz]e"
+    r"|unfortunately)\W*+)?(?:but )?"
+    r"(?:i|we) ?(?:can(?:'|\u2019)?t|cannot|can not|won(?:'|\u2019)?t|will not|am (?:not able|unable)|"
     r"(?:'|\u2019)m (?:not able|unable)|must decline|decline) "
     r"(?:to )?(?:help|assist|do|comply|fulfil|continue|process|provide|summari|create|write|produce)"
     r"|\A\W*as an ai\b.{0,80}\b(?:can(?:'|\u2019)?t|cannot|unable)"

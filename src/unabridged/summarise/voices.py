@@ -22,7 +22,9 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _INSTEAD = (("cites", "the user said"), ("you_told", "the user asked"), ("you_approved", "the user approved"))
-_UNSEEN = re.compile("[\xad\u200b\u2060-\u2064\ufeff]|(?<=[A-Za-z])[\u200c-\u200f]+|[\u200c-\u200f]+(?=[A-Za-z:])")
+_UNSEEN = re.compile(
+    "[\xad\u200b\u2060-\u2064\ufeff]|(?<=[A-Za-z])[\u200c-\u200f]+|(?<![\u200c-\u200f])[\u200c-\u200f]++(?=[A-Za-z:])"
+)
 _MIXED = re.compile(r"[^\W\d_]+")
 _ALIKE = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0455\u0458\u04bb\u0501\u03bf\u03bd\u0410\u0415\u041e\u0420\u0421\u0422\u041d\u041c\u0425\u0405",

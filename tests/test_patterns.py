@@ -1,0 +1,213 @@
+# ruff: noqa: SLF001 - the patterns of a module are its own
+"""No regular expression of the package takes more than linear time, on any text."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import unabridged
+from patterns import Use, cost
+from unabridged.archive import words
+from unabridged.ledger import languages
+from unabridged.recall import excerpts
+from unabridged.summarise import evidence
+
+ROOT = Path(unabridged.__file__).parent
+CALLS = frozenset({"compile", "search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
+NARROW: dict[str, Use] = {"match": "match", "fullmatch": "fullmatch"}
+
+_SHAPE = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
+"""A word of a phrase: whichever it is, the pattern costs the same."""
+
+
+class Found(NamedTuple):
+    """A pattern, where it stands, and how it is used."""
+
+    where: str
+    pattern: re.Pattern[Any]
+    use: Use
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    for file in sorted(ROOT.rglob("*.py")):
+        parts = file.relative_to(ROOT.parent).with_suffix("").parts
+        yield ".".join(parts).removesuffix(".__init__"), ast.parse(file.read_text(encoding="utf-8"))
+
+
+def uses() -> dict[str, set[str]]:
+    """How each module uses a name: `X.match` as "match", anything but an import as "search"."""
+    found: dict[str, set[str]] = {}
+    for module, tree in trees():
+        attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+        named = {id(node.value): node.attr for node in attributes}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                found.setdefault(f"{module}.{node.id}", set()).add(named.get(id(node), "search"))
+    return found
+
+
+def held(value: Any, seen: set[int]) -> Iterator[re.Pattern[Any]]:
+    """The patterns in a value and in whatever it contains."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in [*value.keys(), *value.values()]:
+            yield from held(item, seen)
+    elif isinstance(value, tuple | list | set | frozenset):
+        for item in value:
+            yield from held(item, seen)
+    elif (isinstance(value, type) and value.__module__.startswith("unabridged")) or (
+        type(value).__module__.startswith("unabridged") and hasattr(value, "__dict__")
+    ):
+        yield from held(dict(vars(value)), seen)
+
+
+def of_modules() -> Iterator[Found]:
+    """What stands in modules, alone or in a container, and in classes."""
+    used = uses()
+    for info in pkgutil.walk_packages([str(ROOT)], "unabridged."):
+        if info.name.endswith("__main__"):
+            continue
+        module = importlib.import_module(info.name)
+        for name, value in sorted(vars(module).items()):
+            if isinstance(value, re.Pattern):
+                ways = used.get(f"{info.name}.{name}", set()) - {"pattern", "groups", "flags"}
+                for way in {NARROW.get(way, "search") for way in ways}:
+                    yield Found(f"{info.name}.{name}", value, way)
+            else:
+                for pattern in held(value, set()):
+                    yield Found(f"{info.name}.{name}", pattern, "search")
+
+
+def calls(*, literal: bool) -> Iterator[tuple[str, ast.Call]]:
+    """The calls of `re` inside functions, with the function's name: those with the pattern written there, or not."""
+    for module, tree in trees():
+        for function in ast.walk(tree):
+            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            for node in ast.walk(function):
+                if (
+                    isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Attribute)
+                    and isinstance(node.func.value, ast.Name)
+                    and node.func.value.id == "re"
+                    and node.func.attr in CALLS
+                    and isinstance(node.args[0], ast.Constant) is literal
+                ):
+                    yield f"{module}.{function.name}", node
+
+
+def of_functions() -> Iterator[Found]:
+    """What stands in a call of `re` inside a function."""
+    for where, call in calls(literal=True):
+        flags = next((keyword.value for keyword in call.keywords if keyword.arg == "flags"), None)
+        bits = getattr(re, flags.attr) if isinstance(flags, ast.Attribute) else 0
+        assert flags is None or bits, f"{where}: flags that are more than one"
+        name = call.func.attr  # type: ignore[attr-defined]
+        yield Found(where, re.compile(ast.literal_eval(call.args[0]), bits), NARROW.get(name, "search"))
+
+
+def of_tables() -> Iterator[Found]:
+    """What the tables of languages and claims become."""
+    for code, table in languages.tables().items():
+        listed = [kind for kind, value in table.items() if isinstance(value, list)]
+        shapes = {_SHAPE.sub("a", phrase): phrase for kind in listed for phrase in table[kind]}
+        for phrase in shapes.values():
+            # A phrase of words is tried where its first word stands, and nowhere else.
+            use: Use = "search" if phrase[0] > languages._EASTERN else "match"
+            yield Found(f"{code}.json: {phrase}", languages._pattern(phrase), use)
+    for kind in ("go", "thanks", "light", "tongues", "bounds"):
+        yield Found(f"eastern_words({kind!r})", languages.eastern_words(kind), "search")
+    yield from (Found("words", made(), "search") for made in (words._name, words._word))
+    for query in ("parser.py", '"a  phrase"', "src/a/b.py:12 x@y.z", "\u65e5\u672c\u8a9e"):
+        if (pattern := excerpts._pattern(query)) is not None:
+            yield Found(f"excerpts._pattern({query!r})", pattern, "search")
+    yield Found("rewrite.relinked", re.compile(rb'"parent"\s*:\s*(null|"[^"\\]*")'), "search")
+    nods = ("go", "yes", "thanks", "praise", "filler")
+    yield Found(f"eastern_words{nods}", languages.eastern_words(*nods), "fullmatch")
+    yield Found("voices.voiced", re.compile(rf"\W*(?:{evidence.wording('pronoun').pattern})"), "match")
+    for key in evidence._tables()["en"]:
+        if key != "flag":
+            yield Found(f"wording({key!r})", evidence.wording(key), "search")
+
+
+BUILDERS = {
+    "unabridged.archive.secrets._form": "stands in `_FORMS`",
+    "unabridged.archive.words._name": "below, by its own name",
+    "unabridged.archive.words._word": "below, by its own name",
+    "unabridged.asking.overflow._pattern": "stands in `_SAID`",
+    "unabridged.ledger.languages.eastern_words": "below, for the kinds that are asked for",
+    "unabridged.ledger.languages._pattern": "below, for every phrase",
+    "unabridged.ledger.lifting._bounds": "a number, with a digit neither before nor behind: no repeat",
+    "unabridged.measure.models._known": "the name of a model of our own table: no conversation",
+    "unabridged.recall.excerpts._pattern": "below, for a query of every kind",
+    "unabridged.sessions.rewrite.relinked": "below, for a name",
+    "unabridged.summarise.evidence.wording": "below, for every key",
+    "unabridged.summarise.invented.flagged": "a name as it is: no repeat",
+    "unabridged.summarise.voices.voiced": "below",
+}
+"""Functions that make a pattern from something else, and where what they make is looked at."""
+
+MATCHED = {
+    "unabridged.ledger.spoken._ITEM": "`_run` and `_unindented` match it at the beginning of a line",
+    "unabridged.ledger.spoken._INDENT": "`_run` and `_unindented` match it at the beginning of a line",
+    "unabridged.ledger.telling._PLAIN": "matched at the beginning of a target",
+    "unabridged.summarise.verify._TAGGED": "matched at the beginning of a reply",
+    "unabridged.summarise.verify._WRAPPED": "matched at the beginning of a reply",
+}
+"""Held in a container or handed on, and yet only matched at one place."""
+
+BOUNDED = {
+    "eastern_words('go', 'yes', 'thanks', 'praise', 'filler')": "`_nod` reads 40 signs at most",
+    "unabridged.ledger.shell._WORD": "reads 4,000 characters of a command, of 20,000 at most",
+}
+"""May take quadratic time on a text that is short by construction."""
+
+GOOD = (
+    r"\s+", r"(?<!\s)\s+$", r"(?<![\w.])[\w.]+@", r"(?<![\w.])[\w.]++@", r"\A\s*x", r"[^\n]*", r"\w+(?:-\w+)*",
+    r"(?:[^\"\\]|\\.)*", r"\"[^\"\n]*\"", r"\"[^\"]*+\"", r"\bfoo\b", r"(?s)<(t)>.*?(?:</\1>|\Z)", r"(?m)^[ \t]*a",
+    r"\s{0,20}\n\s{0,20}x", r"\b\w+@", r"(?m)^#+ .*$", r"x(?!y)", r"[?][^\w?]*+\Z", r"(?:[A-Z](?![a-z]))+",
+)  # fmt: skip
+BAD = (
+    r"(a+)+b", r"(?:a|ab)*c", r"(\w+\s*)+$", r"\s*\n\s*", r"[ \t]*\s*$", r".*.*x", r"\S+\S*@", r"\s+$", r"[\w.]+@",
+    r"<a>.*?</a>", r"(?:a*)*b", r"(?:a|a)*b", r"^(\s*\w+\s*)+:", r"(?=.*x)y", r"\s++$", r"x.{0,5000}y",
+    r"(?:a{1,30}){1,30}b", r"(?s)<(t)>.*?</\1>", r"\w+\d+x", r"(?m)^\s*a", r"\d+\.\d+x", r"(?:(?:x?|y?)w)*z",
+    r"(?:[^']|(?<=\w)')*x", r"[^\S\n]*\n\s*\n", r"(?s)\A(.*?)\s*\Z", r"[?]\W*\Z", r"(?<!\d)\d+(?:\.\d+)*+%",
+)  # fmt: skip
+
+
+def every_pattern() -> dict[tuple[Any, int, Use], str]:
+    """Each pattern once, with its flags and use, and where it stands."""
+    found: dict[tuple[Any, int, Use], str] = {}
+    for where, pattern, use in (*of_modules(), *of_functions(), *of_tables()):
+        used: Use = "match" if where in MATCHED and use == "search" else use
+        found.setdefault((pattern.pattern, pattern.flags, used), where)
+    return found
+
+
+def test_what_grows_faster_than_its_text_is_told_from_what_does_not() -> None:
+    assert [pattern for pattern in BAD if not cost(re.compile(pattern))] == []
+    assert {pattern: why for pattern in GOOD if (why := cost(re.compile(pattern)))} == {}
+    assert "exponential" in cost(re.compile(r"(a+)+b"))
+    assert cost(re.compile(r"\s*x"), "match") == ""
+    assert cost(re.compile(r"\s*\s*"), "fullmatch") != ""
+
+
+def test_no_pattern_takes_more_than_linear_time() -> None:
+    found = every_pattern()
+    assert len(found) > 500
+    costly = {where: why for key, where in found.items() if (why := cost(re.compile(*key[:2]), key[2]))}
+    assert costly.keys() == BOUNDED.keys(), {where: why for where, why in costly.items() if where not in BOUNDED}
+
+
+def test_every_function_that_makes_a_pattern_is_known() -> None:
+    assert {where for where, _ in calls(literal=False)} == BUILDERS.keys()
