@@ -210,5 +210,5 @@ def test_the_earlier_proses_that_fit_are_the_first_the_last_and_some_between() -
 
 def test_the_longer_the_record_the_rarer_it_is_read_again() -> None:
     assert next(rounds for rounds in range(8) if rederive.due(rounds, depth=5)) == rederive.EVERY - 1
-    assert not rederive.due(20, depth=300)
-    assert rederive.due(40, depth=300)
+    assert not rederive.due(140, depth=300)
+    assert rederive.due(150, depth=300)

@@ -521,7 +521,7 @@ class Compactor(Access):
             messages,
             self._format or detect(messages),
             every=every,
-            redetect=detect if self._format is None else None,
+            detected=self._format is None,
             strict=unknown == "raise",
         )
 

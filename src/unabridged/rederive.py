@@ -29,9 +29,9 @@ MOST_ROUNDS = 64
 def due(rounds: int, depth: int) -> bool:
     """Whether to begin again, so many rounds after the last time and with so many records behind.
 
-    The longer the record, the rarer: reading all of it again then costs each round about the same, however long it is.
+    The longer the record, the rarer: reading all of it again then costs each round the same, however long it is.
     """
-    return rounds + 1 >= max(EVERY, depth // 8)
+    return rounds + 1 >= max(EVERY, depth // 2)
 
 
 class Whole(NamedTuple):

@@ -8,12 +8,13 @@ it (a repair, thinking taken out) is known by all that stands before it, or beca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from unabridged.archive import codec, rules
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.errors import ArchiveError
+from unabridged.formats import FORMATS
 from unabridged.formats.base import Format, Message
 from unabridged.formats.reading import read_at
 from unabridged.messages import View
@@ -104,12 +105,12 @@ def taken_back(
     format_: Format,
     *,
     every: bool,
-    redetect: Callable[[Sequence[Message]], Format] | None = None,
+    detected: bool = False,
     strict: bool = True,
 ) -> tuple[list[Message], list[Record]]:
     """The list without its newest compaction, or without any, and the records that were taken back, newest first.
 
-    `redetect` finds the format anew as originals come back: a list of plain texts does not show it. `strict` raises
+    Where the format was `detected`, the record knows better: a list of plain texts does not show it. `strict` raises
     where something of ours is left that the archive does not know, or that does not stand there whole.
     """
     search = _Search(archive, scope, Records(archive, scope))
@@ -122,8 +123,8 @@ def taken_back(
         record = standing.record
         done.append(record)
         search.take(record)
-        put_back = _originals(archive, standing, [line.message for line in lines])
-        found = format_ if redetect is None else redetect([*put_back.values(), *(line.message for line in lines)])
+        put_back = _originals(archive, standing, lines)
+        found = _format_of(record, put_back.values(), format_) if detected else format_
         if found is not format_:
             format_ = found
             lines = [line_of(line.message, format_.read(line.message)) for line in lines]
@@ -134,15 +135,22 @@ def taken_back(
     return ([line.message for line in lines] if done else messages), done
 
 
-def _originals(archive: Archive, standing: Standing, messages: Sequence[Message]) -> dict[int, Message]:
+def _format_of(record: Record, originals: Iterable[Message], known: Format) -> Format:
+    """The format that the record was made in; those of version 0.1 do not say, and what went shows it."""
+    named = FORMATS.get(str(record.data.get("format")))
+    claimed = (format_ for message in originals for format_ in FORMATS.values() if format_.claims(message))
+    return named or next(claimed, known)
+
+
+def _originals(archive: Archive, standing: Standing, lines: Sequence[Line]) -> dict[int, Message]:
     """What went, by its place in `before`; where a message stands for it, with the ids that the host has given that."""
     record, at = standing
-    stubs = {i: j for j, i in pairs(record).items() if at + j < len(messages)}
+    stubs = {i: j for j, i in pairs(record).items() if at + j < len(lines)}
     went = {i: digest for i, digest in enumerate(record.before) if isinstance(digest, str)}
     came = {i: cast("str", record.after[j]) for i, j in stubs.items()}
     stored = fetch(archive, record.scope, (*went.values(), *came.values()))
     return {
-        i: transplant(stored[digest], stored[came[i]], messages[at + stubs[i]]) if i in stubs else stored[digest]
+        i: transplant(stored[digest], stored[came[i]], lines[at + stubs[i]].message) if i in stubs else stored[digest]
         for i, digest in went.items()
     }
 
@@ -199,7 +207,13 @@ class _Search:
         self._prior = record.prior
 
     def newest(self, lines: Sequence[Line]) -> Standing | None:
-        """The newest record, none of those taken back, whose result stands in these lines."""
+        """The newest record, none of those taken back, whose result stands in these lines.
+
+        Where one was taken back exactly, the one before it is the newest: nothing else need be looked at.
+        """
+        before = self._named(self._prior) if self._prior and self._prior not in self._done else None
+        if before is not None and (found := _exactly(before, lines)) is not None:
+            return found
         names = dict.fromkeys(record_id for line in lines for record_id in line.names)
         wanted = [record_id for record_id in (*names, self._prior) if record_id and record_id not in self._done]
         named = sorted(filter(None, map(self._named, wanted)), key=_age, reverse=True)
