@@ -3,7 +3,8 @@
 Each process goes round: generated conversations of every format through all the promises, then lives with forks,
 edits, undo, rewinds and resent lists on one SQLite archive that the processes share, LangChain's messages among them.
 Lists are counted by a real tokenizer. At the end texts made to be slow are read at n and 2n (`growth.py`). Prints how
-many ran and how they ended; at a failure the seed that reproduces it, and exits with 1. `--seed` starts from a given seed instead of a random one.
+many ran and how they ended; at a failure the seed that reproduces it, and exits with 1. `--seed` starts from a
+given seed instead of a random one.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ before and behind each. Then two questions, both about a matcher that tries ever
 
 A loop that comes by a place where the pattern may end, or from which every text succeeds, is harmless: nothing before
 it is tried again. A bounded repeat counts as a loop only where it is long. Possessive repeats, single characters looked
-at before and behind, `\\b` and anchors are understood; longer assertions are taken as if they always held, which refuses
-too much rather than too little.
+at before and behind, `\\b` and anchors are understood; longer assertions are taken as if they always held, which
+refuses too much rather than too little.
 """
 
 from __future__ import annotations
