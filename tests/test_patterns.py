@@ -17,6 +17,7 @@ from unabridged.archive import words
 from unabridged.ledger import languages
 from unabridged.recall import excerpts
 from unabridged.summarise import evidence
+from unabridged.summarise.headings import under_each
 
 ROOT = Path(unabridged.__file__).parent
 CALLS = frozenset({"compile", "search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
@@ -211,3 +212,20 @@ def test_no_pattern_takes_more_than_linear_time() -> None:
 
 def test_every_function_that_makes_a_pattern_is_known() -> None:
     assert {where for where, _ in calls(literal=False)} == BUILDERS.keys()
+
+
+class Counted(list[str]):
+    """Lines that count how often one of them is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(place)
+
+
+def test_what_stands_under_many_headings_is_gone_through_once() -> None:
+    for line in ("- ### Standing rules", "### Standing rules", "####Standing rules", "- a"):
+        lines = Counted([line] * 400)
+        assert sum(map(len, under_each(lines, range(400)))) == 400
+        assert lines.looks < 8 * 400
