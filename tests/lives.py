@@ -11,7 +11,7 @@ import random
 import re
 from typing import Any
 
-import toktok
+import toktok  # type: ignore[import-untyped]
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from test_history import Store

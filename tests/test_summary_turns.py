@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -183,5 +184,9 @@ def test_a_whole_turn_is_in_one_language_and_says_nothing_twice() -> None:
     assert labels("de")["compacted"].partition("{")[0] in summary
     german = set(labels("de").values())
     assert all(heading in german for heading in sections(summary) if heading)
-    assert summary.count("Bitte prüfe den Bericht und die Tabelle") == 1
+    for part in summary.split("\n## ")[1:]:
+        assert part.count("Bitte prüfe den Bericht und die Tabelle") <= 1
+    assert summary.count(marked_ids(View("user", "person", summary))[0]) == 2, "no mark of ours is taken for a name"
+    assert re.findall(r"\b[0-9a-f]{12}\b", summary) == marked_ids(View("user", "person", summary)) * 2
+    assert f"[0] {asked}" in summary, "a rule is not lost because another summary had no room"
     assert "-1" not in summary.partition("\n")[0], "a summary of nothing but a summary still says what it stands for"

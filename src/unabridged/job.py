@@ -182,7 +182,8 @@ def waiting(views: Sequence[View], sizes: Sequence[int], room: int, joint: int =
     """
     found: set[int] = set()
     opened, safe = open_indices(views)[::-1], safe_indices(views)
-    for i in (*opened[:1], *opened[1:][-1:], *opened[1:-1]):  # what began it counts more than what came between
+    between = sorted(opened[1:-1], key=lambda i: len(whole_rounds(safe, [i])))  # those with no round take little
+    for i in (*opened[:1], *opened[1:][-1:], *between):  # what began it counts more than what came between
         if found and kind_of(own_words(views[i].text)) in {"resume", "ack"}:
             continue
         round_ = whole_rounds(safe, [i])

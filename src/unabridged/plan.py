@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from unabridged.cut import Cut, dropped, joints, plan_cut, safe_indices, staying
@@ -163,10 +164,12 @@ def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
 
 def _summary_plan(now: Situation, cut: Cut) -> Plan:
     kept = tuple(sorted(i for i in now.open_requests if dropped(now.views) <= i < cut.tail))
+    earlier = now.size(i for i in cut.gone if now.views[i].origin == "summary")  # folded in, it keeps its room
+    new = now.size(cut.gone) - earlier
     return Plan(
         gone=cut.gone,
         place=min(cut.gone[0], *kept) if kept else cut.gone[0],
-        summary=min(now.summary, max(SMALLEST_SUMMARY, now.size(cut.gone) * 3 // 4 - now.frame)),
+        summary=min(now.summary, max(SMALLEST_SUMMARY, earlier + new * 3 // 4 - now.frame)),
         kept_requests=kept,
         tail=cut.tail,
     )
@@ -175,18 +178,25 @@ def _summary_plan(now: Situation, cut: Cut) -> Plan:
 def _squeeze(now: Situation) -> Plan:
     """The smallest tail, the smallest summary, and what is still too large shortened; requests last of all.
 
-    Where even that is too much, no request stays as a message of its own: the summary has what it can of their words.
+    An earlier summary is not made shorter by itself, while there is another way: rules would go. Where even that is too
+    much, no request stays as a message of its own: the summary has what it can of their words.
     """
-    try:
-        return _squeezed(now)
-    except WontFit:
-        if not now.open_requests:
-            raise
-        return _squeezed(replace(now, open_requests=frozenset()))
+    cut = _smallest_cut(now)
+    ours = frozenset(cut.gone if cut and all(now.views[i].origin == "summary" for i in cut.gone) else ())
+    ways = [replace(now, pinned=now.pinned | ours)] * bool(ours) + [now]
+    ways += [replace(now, open_requests=frozenset())] * bool(now.open_requests)
+    for way in ways[:-1]:
+        with suppress(WontFit):
+            return _squeezed(way)
+    return _squeezed(ways[-1])
+
+
+def _smallest_cut(now: Situation) -> Cut | None:
+    return plan_cut(now.views, now.sizes, keep_tokens=0, pinned=now.pinned, open_requests=now.open_requests)
 
 
 def _squeezed(now: Situation) -> Plan:
-    cut = plan_cut(now.views, now.sizes, keep_tokens=0, pinned=now.pinned, open_requests=now.open_requests)
+    cut = _smallest_cut(now)
     plan = _summary_plan(now, cut) if cut else Plan()
     fixed = now.fixed()
     movable = set(range(len(now.views))) - set(plan.gone) - fixed

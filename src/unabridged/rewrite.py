@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Literal
 
 from unabridged.formats.base import Format, Message
 from unabridged.ledger.languages import labels, tables
+from unabridged.marks import ids_in
 from unabridged.messages import View
 
 JOINTS = ("acknowledgment", "bridge", "question")
 """The labels of what we say besides the summary, to keep the roles in order."""
-_MARK = re.compile(r"(?:\[unabridged (?:summary )?|; record )([0-9a-f]{12})\b")
-"""How a summary turn, a shortened text and a stub name their record."""
 
 
 def summary_text(record_id: str, body: str, first: int, last: int, language: str = "") -> str:
@@ -40,17 +38,15 @@ def shortening_note(record_id: str) -> str:
 def marked_ids(view: View) -> list[str]:
     """The record ids a message names. Names prove nothing: the archive decides which to trust."""
     said = (*(answer.text for answer in view.answers), *(call.arguments for call in view.calls))
-    texts = (view.text, *said, *view.attached)
-    marked = (text for text in texts if "[unabridged " in text or "; record " in text)
-    return [record_id for text in marked for record_id in _MARK.findall(text)]
+    return [record_id for text in (view.text, *said, *view.attached) for record_id in ids_in(text)]
 
 
 def framed_id(view: View) -> str | None:
     """The record id of a message that is, from its first to its last character, a summary turn; else None."""
     if view.calls or view.answers or not view.text.startswith("[unabridged summary "):
         return None
-    found = _MARK.match(view.text)
-    return found[1] if found and view.text.endswith(f"[end of summary {found[1]}]") else None
+    found = ids_in(view.text[:40])
+    return found[0] if found and view.text.endswith(f"[end of summary {found[0]}]") else None
 
 
 def asks_for_summary(view: View) -> bool:

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from unabridged.ledger.entries import HALF_LIFE, Deed, File, Name
 from unabridged.ledger.shell import has_extension
+from unabridged.marks import without_ids
 from unabridged.remember import remembered
 
 Voice = Literal["person", "model", "call", "tool", "fault"]
@@ -95,7 +96,7 @@ def collect_names(pieces: Iterable[Piece]) -> tuple[Name, ...]:
     """Every name in the pieces, with its weight as of its last use."""
     found: dict[str, _Seen] = {}
     for piece in pieces:
-        text = piece.text
+        text = without_ids(piece.text)
         if "\\" in text:  # Code in a string: what follows an escape is a word of its own.
             text = text.replace("\\n", "\n").replace("\\t", "\t")
         words = _named(text, piece.voice)

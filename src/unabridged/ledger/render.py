@@ -26,6 +26,8 @@ Refer = Callable[[int], str]
 # Shares of the whole budget, in the order in which they are served: what a reader must have, then what the next steps
 # will name. Pairs are for a small and for a large budget. Tuned together on recorded coding sessions; small changes
 # hardly matter.
+_OPEN_SAID_HERE = 0.6
+"""What open requests may take where their words stand nowhere else."""
 _OPEN, _RULES, _STATE, _NOTES, _FAULTS = 0.45, 0.35, 0.07, 0.06, 0.04
 _DECIDED, _FINISHED = (0.13, 0.15), (0.05, 0.08)
 _FILES, _NAMES = (0.26, 0.18), (0.44, 0.50)
@@ -91,7 +93,8 @@ def render(
     shelf = Shelf(ledger, words, page, without)
     for text in lines.elsewhere():
         page.know(text)
-    for section, share in ((opened, _OPEN), (rules, _RULES)):
+    said_here = any(request.turn not in lines.kept for request in ledger.open)
+    for section, share in ((opened, _OPEN_SAID_HERE if said_here else _OPEN), (rules, _RULES)):
         page.fill(section, share)
     _serve(page, notes, [*map(lines.note, decided)])
     if lines.talk:  # Where nothing is done, what was said is the story.
@@ -176,8 +179,11 @@ class _Lines:
         return [request.text for request in self.ledger.requests if request.turn in {*self.kept, *self.spoken}]
 
     def open_requests(self) -> Iterator[Line]:
-        """The newest first: should not all fit, the last word counts most."""
-        for request in reversed(self.ledger.open):
+        """Those whose words stand nowhere else, then those that are only pointed at; of each the newest first.
+
+        Should not all fit, the last word counts most.
+        """
+        for request in sorted(self.ledger.open, key=lambda request: (request.turn in self.kept, -request.turn)):
             whole = request.turn in self.kept
             label = self.words["kept" if whole else "waiting" if request.state == "waiting" else "asked"]
             head = plain = f"- {label.format(turn=self.refer(request.turn))}"
