@@ -1,8 +1,8 @@
 """How the time of every reader of texts grows with the text: `python scripts/growth.py`, and a part of `make soak`.
 
 Texts made to be slow to read are read at n and at 2n characters. What takes more than 3.2 times as long for the double,
-and again from 2n to 4n, is printed, and the exit code is 1. Times are noise on a busy machine: medians of three, and whatever is
-done within a few milliseconds counts as nothing.
+and again from 2n to 4n, is printed, and the exit code is 1. Times are noise on a busy machine: medians of three, and a
+few milliseconds count as nothing.
 """
 
 from __future__ import annotations
