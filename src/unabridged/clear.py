@@ -151,6 +151,12 @@ def plan_clearing(
     )
 
 
+def may_be_bulky(sizes: Sequence[int], minimum: int) -> bool:
+    """Whether clearing could free enough of messages of these sizes, if all that is bulky in them could go."""
+    least = minimum + STUB_TOKENS
+    return sum(size for size in sizes if size >= least) >= LEAST_SHARE * sum(sizes)
+
+
 def plan_as_set(
     wanted: Clear | None, views: Sequence[View], sizes: Sequence[int], *, prices: Prices | None, **terms: Any
 ) -> Clearing | None:

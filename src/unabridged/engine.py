@@ -328,7 +328,7 @@ class Compactor(Access):
             never = not (why or self.limits.trigger)
             begun = messages if never else thread.working(messages, format_)
             overhead = self._overhead(thread, flow.meter, system, tools)
-            estimate = overhead + thread.follow(begun, format_, flow.meter.message)
+            estimate = overhead + thread.follow(begun, format_, flow.meter)
             before = flow.tokens(estimate if begun is messages else overhead + thread.given_tokens())
             same = self._as_it_is(thread, scope, messages, begun, before, flow.tokens(estimate), estimate)
             reason = why or flow.pulled(estimate, len(begun))
@@ -336,19 +336,20 @@ class Compactor(Access):
             begin = not never and reason is None
             early = begin and self._begin_early(thread, scope, flow, begun, (format_, system, tools), estimate=estimate)
             look = not early and thread.worth_a_look(estimate, idle, self._clears_after)
+            look = look and flow.may_find(scope, thread.sizes)
             if never or (reason is None and not (look or thread.resent)):
                 return same(fixed=(system, tools))
             if not force and (later := self._later(thread.place or scope, thread, flow, estimate, reason)):
                 return same(why=later, fixed=(system, tools))
             if reason is not None:
-                thread.reread(begun, format_, flow.meter.message)
+                thread.reread(begun, format_, flow.meter)
             start = partial(self._job, thread, scope, begun, format_, (system, tools), given=messages)
             job = start()
             job.pending, job.idle = force, idle
             if reason is not None:
                 return self._finish(thread, flow, job, before, (yield from flow.steps(job, reason, force=force)))
             if flow.may_clear(job):
-                thread.reread(begun, format_, flow.meter.message)
+                thread.reread(begun, format_, flow.meter)
                 job = replace(start(), idle=idle)
                 flow.clearing(job, f"clearing pays for itself at {before:,} tokens")
             return self._finish(thread, flow, job, before, "")
@@ -489,8 +490,8 @@ class Compactor(Access):
     ) -> Job:
         """A compaction of this list, as it was read last; `given` is what the caller gave, where that is another."""
         flow = self._flow(format_)
-        thread.follow(messages, format_, flow.meter.message)
-        views = flow.read(messages, format_, thread.views)
+        thread.follow(messages, format_, flow.meter)
+        views = flow.read(messages, format_, thread.read(format_, flow.meter))
         overhead = self._overhead(thread, flow.meter, *extras)
         from unabridged.job import Job  # noqa: PLC0415 - see the imports above
 

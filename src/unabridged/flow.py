@@ -46,7 +46,7 @@ from unabridged.legal.reasoning import reasoning_rule, strip_from
 from unabridged.measure.calibrate import Calibration
 from unabridged.measure.meter import Meter
 from unabridged.messages import Origin, View
-from unabridged.namespace import older_namespaces, where_kept
+from unabridged.namespace import has_records, older_namespaces, where_kept
 from unabridged.origin import with_origins
 from unabridged.plan import Plan, Situation, make_plan
 from unabridged.records import changed_until, meaning
@@ -149,6 +149,18 @@ class Flow:
             self.emit(failure(job, error))
             return str(error)
         return ""
+
+    def may_find(self, scope: Scope, sizes: Sequence[int]) -> bool:
+        """Whether a look below the trigger can find anything: something bulky to clear, or a record of the thread.
+
+        It reads no message. A conversation that nobody named may be one of many threads: only the look tells.
+        """
+        if self.settings.clear is not None and clear.may_be_bulky(sizes, self.settings.clear.minimum):
+            return True
+        try:
+            return not scope.thread or scope.thread.startswith(UNNAMED) or has_records(self.archive, scope)
+        except ArchiveError:
+            return True  # it is told of where something is done about it
 
     def may_clear(self, job: Job) -> bool:
         """Whether there may be something to clear below the trigger: a look that costs little, and changes nothing."""

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unabridged import remember, resent
 from unabridged.archive.protocol import Scope
-from unabridged.cut import dropped
 from unabridged.formats import FORMATS, detect
-from unabridged.formats.base import Format, Message, get
+from unabridged.formats.base import Format, Message, Texts, get, texts_of
 from unabridged.formats.reading import in_a_list, read_at
 from unabridged.messages import View
 from unabridged.resent import Resent
@@ -27,6 +26,7 @@ from unabridged.rewrite import marked_ids
 
 if TYPE_CHECKING:
     from unabridged.job import Job
+    from unabridged.measure.meter import Meter
 
 _READERS: tuple[Callable[[Any], Any], ...] = (itemgetter("content"), attrgetter("content"))
 """The content of a dict, and of an object: whole lists of either are read in one go."""
@@ -37,7 +37,7 @@ _LOOKED_AT = 64
 
 @dataclass(slots=True)
 class Thread:
-    """One conversation as of the last call: its messages by reference, their views and sizes."""
+    """One conversation as of the last call: its messages by reference, their sizes, and their views once needed."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     place: Scope | None = None
@@ -45,7 +45,10 @@ class Thread:
     format: Format | None = None
     messages: list[Message] = field(default_factory=list)
     contents: list[Any] = field(default_factory=list)
-    views: list[View] = field(default_factory=list)
+    views: list[View | None] = field(default_factory=list)
+    """None for a plain message until a compaction, or a look whether one pays, needs its view."""
+    texts: list[Texts | None] = field(default_factory=list)
+    """By what a plain message was measured: a change deep inside it shows here."""
     sizes: list[int] = field(default_factory=list)
     total: int = 0
     fresh: int = 0
@@ -89,8 +92,8 @@ class Thread:
         """Remember what became of the list that was given, in case it is given again: only the next call shows it."""
         before = self.sent if job.begun is not job.given else None
         made = len(before.made) if before is not None else 0
-        meanings = [*(before.meanings if before is not None else ()), *(view.meaning for view in self.views[made:])]
-        whole = before.whole if before is not None else not any(map(marked_ids, self.views))
+        meanings = [*(before.meanings if before is not None else ()), *(view.meaning for view in self._known()[made:])]
+        whole = before.whole if before is not None else not any(map(marked_ids, self._known()))
         self.sent = resent.remember(
             job.given,
             meanings,
@@ -119,7 +122,7 @@ class Thread:
             for known in lists
         )
 
-    def follow(self, messages: list[Message], format_: Format, size: Callable[[View, Message], int]) -> int:
+    def follow(self, messages: list[Message], format_: Format, meter: Meter) -> int:
         """Take in what is new or was replaced since the last call; the tokens of all messages together."""
         if self.format is not format_:
             self.reset(format_)
@@ -129,17 +132,45 @@ class Thread:
             self.cleared = False
             self._forget_from(first)
         self.fresh = len(self.messages)
-        for message in messages[len(self.messages) :]:
-            view = read_at(len(self.messages), message, format_)
-            tokens = size(view, message)
-            if view.resets:  # the provider drops what stands before
-                self.sizes, self.total = [0] * len(self.sizes), 0
+        new = messages[self.fresh :]
+        for message, content in zip(new, contents_of(new), strict=True):
+            view, texts = None, texts_of(message, format_)
+            if texts is not None:
+                tokens = meter.plain(texts, message)
+            else:
+                view = read_at(len(self.messages), message, format_)
+                tokens = meter.message(view, message)
+                if view.resets:  # the provider drops what stands before
+                    self.sizes, self.total = [0] * len(self.sizes), 0
             self.messages.append(message)
-            self.contents += contents_of([message])
+            self.contents.append(content)
             self.views.append(view)
+            self.texts.append(texts)
             self.sizes.append(tokens)
             self.total += tokens
         return self.total
+
+    def read(self, format_: Format, meter: Meter) -> list[View]:
+        """The views of all messages; one that is read only now is measured again if it says something else by now."""
+        for i, message in enumerate(self.messages):
+            if self.views[i] is None:
+                self.views[i] = read_at(i, message, format_)
+                if texts_of(message, format_) != self.texts[i]:
+                    self._measure(i, meter)
+                self.texts[i] = None
+        return self._known()
+
+    def _known(self) -> list[View]:
+        """The views of the messages that were read so far."""
+        return [view for view in self.views if view is not None]
+
+    def _measure(self, index: int, meter: Meter) -> None:
+        """Count a message that was changed and read anew; what a provider drops counts for nothing."""
+        view = self.views[index]
+        drops = any(view is not None and view.resets for view in self.views[index + 1 :])
+        tokens = meter.message(view, self.messages[index]) if view is not None and not drops else 0
+        self.total += tokens - self.sizes[index]
+        self.sizes[index] = tokens
 
     def _same(self, messages: Sequence[Message]) -> bool:
         """Whether the list still begins with what is known of it. Identity makes it cheap; equality makes it right."""
@@ -163,25 +194,26 @@ class Thread:
         self.looked_at = estimate
         return True
 
-    def reread(self, messages: list[Message], format_: Format, size: Callable[[View, Message], int]) -> None:
+    def reread(self, messages: list[Message], format_: Format, meter: Meter) -> None:
         """Like `follow`, but a change deep inside a message is noticed too: what is not fresh is read anew."""
         fresh = self.fresh
-        self.follow(messages, format_, size)
-        for i, message in enumerate(messages[: min(fresh, self.fresh)]):
-            view, known = read_at(i, message, format_), self.views[i]
-            if view == known:
+        self.follow(messages, format_, meter)
+        before = self.views[: min(fresh, self.fresh)]
+        self.read(format_, meter)
+        for i, known in enumerate(before):
+            if known is None or (view := read_at(i, messages[i], format_)) == known:
                 continue
-            self.views[i] = known.said_by(view.origin)
-            if view != self.views[i]:  # more than whose words they are, which takes no tokens
-                tokens = size(view, message) if i >= dropped(self.views) else 0
-                self.total += tokens - self.sizes[i]
-                self.views[i], self.sizes[i] = view, tokens
+            self.views[i] = said = known.said_by(view.origin)
+            if view != said:  # more than whose words they are, which takes no tokens
+                self.views[i] = view
+                self._measure(i, meter)
 
     def adopt(self, messages: Sequence[Message], format_: Format, views: Sequence[View], sizes: Sequence[int]) -> None:
         """Go on from this list, which was read and measured elsewhere."""
         self.format, self.early_at = format_, 0
         self.messages, self.contents = list(messages), contents_of(messages)
         self.views, self.sizes, self.total = list(views), list(sizes), sum(sizes)
+        self.texts = [None] * len(self.views)
 
     def reset(self, format_: Format | None = None) -> None:
         """Forget the messages."""
@@ -197,10 +229,10 @@ class Thread:
         return min(len(self.messages), len(messages))
 
     def _forget_from(self, index: int) -> None:
-        if any(view.resets for view in self.views[index:]):
+        if any(view is not None and view.resets for view in self.views[index:]):
             index = 0  # what the provider dropped was not counted
         self.total -= sum(self.sizes[index:])
-        for remembered in (self.messages, self.contents, self.views, self.sizes):
+        for remembered in (self.messages, self.contents, self.views, self.texts, self.sizes):
             del remembered[index:]
 
 

@@ -12,6 +12,7 @@ from unabridged.formats.base import (
     Edit,
     Message,
     Slot,
+    Texts,
     Unreadable,
     as_json,
     get,
@@ -22,7 +23,7 @@ from unabridged.formats.base import (
     text_at,
     word,
 )
-from unabridged.formats.parts import CONTENT, Hands, Parts, collect, edit_content, edit_part
+from unabridged.formats.parts import CONTENT, Hands, Parts, collect, edit_content, edit_part, plain_text
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system"}
@@ -58,6 +59,32 @@ class Anthropic:
             raise odd.within(f"content[{number}]") from None
         view = reader.view()
         return replace(view, older=older.anthropic(view, blocks)) if view.unread else view
+
+    def texts(self, message: Message) -> Texts | None:
+        """The texts of a plain message, None for any other."""
+        if type(message) is not dict or message.get("type") is not None or type(message["role"]) is not str:
+            return None
+        content = message["content"]
+        if type(content) is str:
+            return content, (), ()
+        said: list[str] = []
+        calls: list[str] = []
+        answers: list[str] = []
+        for block in content:
+            kind = block["type"]
+            if kind == "text" and block["text"]:
+                said.append(block["text"])
+            elif kind == "tool_use" and type(block["id"]) is type(block["name"]) is str:
+                calls += (block["name"], as_json(block["input"] or {}))
+            elif (
+                kind == "tool_result"
+                and type(block["tool_use_id"]) is str
+                and (text := plain_text(block["content"])) is not None
+            ):
+                answers.append(text)
+            else:
+                return None
+        return ("\n".join(said), tuple(calls), tuple(answers)) if type(content) is list else None
 
     def claims(self, message: Message) -> bool:
         """Messages with tool, thinking or source blocks are written by this format alone."""

@@ -26,6 +26,9 @@ class Slot(NamedTuple):
     id: str = ""
 
 
+Texts = tuple[str, tuple[str, ...], tuple[str, ...]]
+"""All that is counted in a plain message: what it says, the name and arguments of each call in turn, each answer."""
+
 Edit = Callable[[Slot, str], str]
 """Gets a piece's text (for media: its source) and returns what should stand there; the same text means no change."""
 
@@ -87,6 +90,19 @@ def get(message: Message, key: str, default: Any = None) -> Any:
     if isinstance(message, dict):  # by far the most frequent, and much faster to tell than Mapping
         return message.get(key, default)
     return message.get(key, default) if isinstance(message, Mapping) else getattr(message, key, default)
+
+
+def texts_of(message: Message, format_: Format) -> Texts | None:
+    """The texts of a plain message, which need no view to be counted; None where only `read` tells what is in it.
+
+    A format may have a method `texts` for it, which gives what its `read` would put into the view, and None for
+    everything that `read` refuses and for whatever holds more than these texts.
+    """
+    try:
+        texts: Texts | None = format_.texts(message)  # type: ignore[attr-defined]
+    except Exception:  # noqa: BLE001 - no such method, or an odd message: `read` says what is wrong with it
+        return None
+    return texts
 
 
 class Unreadable(IllegalConversation):
@@ -160,8 +176,9 @@ def plain(message: Message) -> dict[str, Any]:
     return dict(dump(mode="json", exclude_unset=True))
 
 
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+
+
 def as_json(value: Any) -> str:
     """Call arguments as the text the model wrote: strings as they are, objects as compact JSON."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return value if isinstance(value, str) else _compact(value)

@@ -10,6 +10,7 @@ from unabridged.formats.base import (
     Edit,
     Message,
     Slot,
+    Texts,
     Unreadable,
     as_json,
     get,
@@ -20,7 +21,7 @@ from unabridged.formats.base import (
     text_at,
     word,
 )
-from unabridged.formats.parts import Hands, edit_content, read_content, spoken_by
+from unabridged.formats.parts import Hands, edit_content, plain_text, read_content, spoken_by
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {
@@ -60,6 +61,23 @@ class OpenAIChat:
             rest["attached"] = found.attached
             view = View("assistant", "model", text, calls=_calls(message), reasoning=thought, **rest)
         return replace(view, older=older.chat(view, content)) if view.unread else view
+
+    def texts(self, message: Message) -> Texts | None:
+        """The texts of a plain message, None for any other."""
+        if type(message) is not dict or message.get("type") is not None:
+            return None
+        role, content = message["role"], message.get("content")
+        text = "" if content is None else plain_text(content)
+        if text is None or type(role) is not str:
+            return None
+        if role == "tool":
+            known = type(message["tool_call_id"]) is str and message["tool_call_id"]
+            return ("", (), (text,)) if known else None
+        if role != "assistant":
+            return (text, (), ()) if role != "function" else None
+        if not _BESIDE.isdisjoint(message) and any(message.get(key) is not None for key in _BESIDE):
+            return None
+        return text, _call_texts(message.get("tool_calls")), ()
 
     def claims(self, message: Message) -> bool:
         """Tool messages, and assistant messages with `tool_calls`, are written by this format alone."""
@@ -103,6 +121,24 @@ class OpenAIChat:
 
 
 _REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
+_BESIDE = frozenset({*_REASONING_KEYS, "refusal", "function_call"})
+"""What an assistant's message may hold beside its text and its calls."""
+
+
+def _call_texts(calls: Any) -> tuple[str, ...]:
+    """The name and arguments of each call, in turn; raises for what is no plain call."""
+    if calls is None:
+        return ()
+    found: list[str] = []
+    if type(calls) is not list:
+        raise Unreadable("tool_calls", calls, "a list")
+    for call in calls:
+        function = call["function"]
+        name, arguments = function["name"], function["arguments"]
+        if not (call["type"] == "function" and type(call["id"]) is type(name) is type(arguments) is str):
+            raise Unreadable("", call, "a plain call")
+        found += (name, arguments)
+    return tuple(found)
 
 
 def _reasoning(message: Message) -> tuple[Reasoning, ...]:

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from unabridged.formats import older
 from unabridged.formats.attached import edit_leaves
-from unabridged.formats.base import Edit, Message, Slot, as_json, get, id_at, kind_of, plain, text_at, word
-from unabridged.formats.parts import Content, Hands, Parts, edit_content, read_content, spoken_by
+from unabridged.formats.base import Edit, Message, Slot, Texts, as_json, get, id_at, kind_of, plain, text_at, word
+from unabridged.formats.parts import Content, Hands, Parts, edit_content, plain_text, read_content, spoken_by
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {
@@ -27,6 +27,7 @@ _CALLS = {
     "apply_patch_call": "operation",
 }
 _EXTRA = ("actions", "pending_safety_checks", "acknowledged_safety_checks", "namespace", "environment")
+_EXTRA_KEYS = frozenset(_EXTRA)
 _OUTPUTS = {f"{kind}_output": kind for kind in _CALLS}
 # calls that the provider itself answered: the result is inside the item
 _SERVER_SIDE = frozenset({
@@ -66,6 +67,24 @@ class OpenAIResponses:
         view = _read_other(message, kind)
         changed = view.unread or kind == "computer_call_output"  # whose screenshot was text
         return replace(view, older=older.item(view, message, _SERVER_SIDE)) if changed else view
+
+    def texts(self, message: Message) -> Texts | None:
+        """The texts of a plain item, None for any other."""
+        kind = message.get("type", "message") if type(message) is dict else None
+        if kind == "message":
+            role = message["role"]
+            text = plain_text(message["content"], spoken_by(role)) if role in _ROLES else None
+            return (text, (), ()) if text is not None and _id_is_text(message) else None
+        if type(kind) is not str or not _EXTRA_KEYS.isdisjoint(message) or not _id_is_text(message):
+            return None
+        if type(message["call_id"]) is not str or message.get("role") is not None:
+            return None
+        if kind == "function_call":
+            name, arguments = message["name"], message["arguments"]
+            told = type(name) is type(arguments) is str and name and arguments
+            return ("", (name, arguments), ()) if told else None
+        answered = kind == "function_call_output" and type(message["output"]) is str
+        return ("", (), (message["output"],)) if answered else None
 
     def claims(self, message: Message) -> bool:
         """Items with a `type` of their own are written by this format alone."""
@@ -114,6 +133,11 @@ class OpenAIResponses:
     def without_reasoning(self, message: Message) -> Message | None:
         """None for a reasoning item, every other item as it is."""
         return None if get(message, "type") == "reasoning" else message
+
+
+def _id_is_text(message: dict[str, Any]) -> bool:
+    """Whether the item has no id, or one that is a text."""
+    return type(message.get("id", "")) is str
 
 
 def _call_id(message: Message) -> str:

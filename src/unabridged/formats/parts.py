@@ -94,6 +94,15 @@ def read_content(content: Any, place: str = "content", spoken: frozenset[str] = 
     return collect(content, place, spoken).content()
 
 
+def plain_text(content: Any, spoken: frozenset[str] = SPOKEN) -> str | None:
+    """The text of a content that holds nothing but its author's own words; None for any other."""
+    if type(content) is str:
+        return content
+    texts = [part["text"] for part in content if part["type"] in spoken]
+    plainly = type(content) is list and len(texts) == len(content) and all(type(t) is str and t for t in texts)
+    return "\n".join(texts) if plainly else None
+
+
 def collect(content: Any, place: str = "content", spoken: frozenset[str] = TEXT_TYPES) -> Parts:
     """What the parts of a content hold."""
     found, number = Parts(), 0

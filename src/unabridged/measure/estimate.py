@@ -111,9 +111,9 @@ class _Costs(dict[str, float]):
 
 def estimate(text: str, family: Family = "unknown") -> int:
     """About how many tokens `text` is for this family; high rather than low, 0 only for the empty text."""
-    if not text:
-        return 0
-    return _short(text, family) if len(text) <= _SHORT else _estimated(text, family)
+    if len(text) > _SHORT:
+        return _estimated(text, family)
+    return _short(text, family) if text else 0
 
 
 def _estimated(text: str, family: Family) -> int:

@@ -9,7 +9,7 @@ from operator import index
 from typing import Any
 
 from unabridged.errors import FunctionFailed, SettingsError
-from unabridged.formats.base import Message, as_json, get, plain
+from unabridged.formats.base import Message, Texts, as_json, get, plain
 from unabridged.measure.estimate import BOUND, VERSION, Family, estimate
 from unabridged.measure.media import media_tokens
 from unabridged.measure.models import family_of
@@ -79,6 +79,18 @@ class Meter:
         tokens += sum(map(self._count, view.attached)) + view.sealed // _SEALED
         return tokens + sum(map(self._thinking, view.reasoning))
 
+    def plain(self, texts: Texts, raw: Message) -> int:
+        """The same of a plain message, by its texts alone: what `message` says of its view."""
+        if self._counter is not None:
+            return _ask(self._counter, [raw], None)
+        text, calls, answers = texts
+        tokens = _MESSAGE + self._count(text) if text else _MESSAGE
+        for written in calls:
+            tokens += _CALL // 2 + self._count(written)
+        for answer in answers:
+            tokens += _ANSWER + self._count(answer)
+        return tokens
+
     def text(self, text: str) -> int:
         """A text alone; given to a `counter` as the one message of a user."""
         if self._counter is not None:
@@ -97,9 +109,9 @@ class Meter:
         return tokens
 
     def _count(self, text: str) -> int:
-        if not text:
-            return 0
-        return self._exact(text) if self._exact is not None else estimate(text, self.family)
+        if self._exact is None:
+            return estimate(text, self.family)
+        return self._exact(text) if text else 0
 
     def _thinking(self, reasoning: Reasoning) -> int:
         """What is shown may be only a summary of what is sealed: the larger counts."""

@@ -33,7 +33,7 @@ from unabridged.adapters.langchain.blocks import (
 )
 from unabridged.adapters.langchain.legal import WIRE
 from unabridged.formats.attached import edit_leaves, resets
-from unabridged.formats.base import Edit, Message, Slot, Unreadable, as_json, listed, word
+from unabridged.formats.base import Edit, Message, Slot, Texts, Unreadable, as_json, listed, word
 from unabridged.formats.parts import CONTENT, Hands, Parts
 from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
 
@@ -49,6 +49,8 @@ _CHAT_ROLES: dict[str, tuple[Role, Origin]] = {
 }
 _KEPT_THINKING = ("reasoning_content", "reasoning")
 """Where integrations keep a model's thinking beside the content."""
+
+_PLAIN = frozenset({HumanMessage, SystemMessage})
 
 
 class LangChain:
@@ -81,6 +83,25 @@ class LangChain:
             own = [block for block in parts.others if word(block, "type") == "compaction"]
             view = replace(view, opaque=bool(own), resets=any(map(resets, own)))
         return replace(view, older=_as_once_read(view, message.content)) if view.unread else view
+
+    def texts(self, message: Message) -> Texts | None:
+        """The texts of a plain message, None for any other."""
+        kind, content = type(message), message.content
+        if type(content) is not str:
+            return None
+        if kind is ToolMessage:
+            return "", (), (content,)
+        beside = message.additional_kwargs
+        if kind is not AIMessage:
+            return (content, (), ()) if kind in _PLAIN and type(beside) is dict else None
+        if message.invalid_tool_calls != [] or (beside != {} and any(map(beside.get, _KEPT_THINKING))):
+            return None
+        calls: list[str] = []
+        for call in message.tool_calls:
+            if type(call["name"]) is not str or "id" not in call:
+                return None
+            calls += (call["name"], as_json(call["args"]))
+        return content, tuple(calls), ()
 
     def claims(self, message: Message) -> bool:
         """Only LangChain has these classes."""
