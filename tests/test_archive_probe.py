@@ -139,16 +139,18 @@ def test_where_conversations_are_kept_is_said_once(caplog: pytest.LogCaptureFixt
 
 
 def test_an_agent_may_be_built_inside_an_event_loop(tmp_path: Path) -> None:
+    from unabridged.adapters.langchain.arguments import Chosen
     from unabridged.adapters.langchain.compactors import Compactors
 
-    made: dict[str, Any] = dict.fromkeys(("summariser", "settings", "window", "namespace", "counter", "on_event"))
+    names = ("summariser", "summariser_window", "window", "judged", "namespace", "counter", "on_event")
+    made: dict[str, Any] = dict.fromkeys(names)
 
     async def build() -> Compactors:
-        return Compactors(**made, archive=f"dir:///{tmp_path}/folder", options={})
+        return Compactors(Chosen(None, None, None), **made, archive=f"dir:///{tmp_path}/folder", options={})
 
     compactors = asyncio.run(build())
     assert not (tmp_path / "folder").exists(), "nothing that blocks was done"
     assert compactors.archive.threads("n") == []
     with pytest.raises(UnabridgedError):
-        Compactors(**made, archive="dir:////proc/unabridged", options={})
+        Compactors(Chosen(None, None, None), **made, archive="dir:////proc/unabridged", options={})
     assert compactors.archive.records(Scope("n", "t")) == []

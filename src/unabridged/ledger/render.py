@@ -27,7 +27,7 @@ Refer = Callable[[int], str]
 # will name. Pairs are for a small and for a large budget. Tuned together on recorded coding sessions; small changes
 # hardly matter.
 _OPEN_SAID_HERE = 0.6
-"""What open requests may take where their words stand nowhere else."""
+"""What open requests take first where their words stand nowhere else; after the rules they get all that is left."""
 _OPEN, _RULES, _STATE, _NOTES, _FAULTS = 0.45, 0.35, 0.07, 0.06, 0.04
 _DECIDED, _FINISHED = (0.13, 0.15), (0.05, 0.08)
 _FILES, _NAMES = (0.26, 0.18), (0.44, 0.50)
@@ -94,7 +94,8 @@ def render(
     for text in lines.elsewhere():
         page.know(text)
     said_here = any(request.turn not in lines.kept for request in ledger.open)
-    for section, share in ((opened, _OPEN_SAID_HERE if said_here else _OPEN), (rules, _RULES)):
+    shares = [(opened, _OPEN_SAID_HERE if said_here else _OPEN), (rules, _RULES), *[(opened, 1.0)] * said_here]
+    for section, share in shares:
         page.fill(section, share)
     _serve(page, notes, [*map(lines.note, decided)])
     if lines.talk:  # Where nothing is done, what was said is the story.
