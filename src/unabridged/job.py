@@ -29,6 +29,10 @@ from unabridged.summarise.writing import Written
 log = logging.getLogger("unabridged")
 
 
+ROUNDS_OF_REMARKS = 0.4
+"""Of the room for open requests, what may be taken up when a whole round stays for a remark that was made in it."""
+
+
 @dataclass(slots=True)
 class Job:
     """One compaction under way: the list as it is now, and what is known of each message in it."""
@@ -178,19 +182,23 @@ def waiting(views: Sequence[View], sizes: Sequence[int], room: int, joint: int =
     """The open requests that stay as their own messages: the newest, then all that say something, while there is room.
 
     The ledger carries the others verbatim. One said in the same message as a tool's answer keeps its round, if that has
-    room. `joint` is what keeps each apart from the one before it, in tokens.
+    room: its words alone take less, so of the room only a part is for rounds. `joint` is what keeps each apart from the
+    one before it, in tokens.
     """
     found: set[int] = set()
+    taken = 0
     opened, safe = open_indices(views)[::-1], safe_indices(views)
     between = sorted(opened[1:-1], key=lambda i: len(whole_rounds(safe, [i])))  # those with no round take little
     for i in (*opened[:1], *opened[1:][-1:], *between):  # what began it counts more than what came between
         if found and kind_of(own_words(views[i].text)) in {"resume", "ack"}:
             continue
         round_ = whole_rounds(safe, [i])
-        taken = sum(sizes[at] for at in round_ - found) + joint
-        if taken <= room or (not found and round_ == {i}):  # a message of its own can be shortened
+        alone = round_ == {i}
+        size = sum(sizes[at] for at in round_ - found) + joint
+        most = room if alone or not found else int(room * ROUNDS_OF_REMARKS)
+        if taken + size <= most or (not found and alone):  # a message of its own can be shortened
             found |= round_
-            room -= taken
+            taken += size
     return frozenset(found)
 
 

@@ -232,19 +232,18 @@ class _Spoken(NamedTuple):
 
 
 def _own_words(told: Told, ledger: Ledger) -> _Spoken:
-    """People's messages among what goes, word for word, newest first as far as they fit, labelled open or finished."""
+    """People's messages among what goes, word for word, newest first as they fit; open ones stand in the ledger."""
     budget = min(told.preserve, int(told.budget * (PRESERVED_OF_TALK if _mere_talk(told) else PRESERVED)))
-    others = [i for i, turn in enumerate(told.turns) if turn not in told.kept]
+    elsewhere = {*told.kept, *(request.turn for request in ledger.open)}
+    others = [i for i, turn in enumerate(told.turns) if turn not in elsewhere]
     if budget <= 0 or not others:
         return _Spoken()
-    still_open = {request.turn for request in ledger.open}
     language = language_of(told.whole.views) if told.whole else language_of(told.views, told.prior)
     heading = f"## {labels(language)['own_words']}"
     words = preserve_user_messages(
         [told.views[i] for i in others],
         budget - told.count(heading),
         told.count,
-        still_open=[place for place, i in enumerate(others) if told.turns[i] in still_open],
         turns=[told.turns[i] for i in others],
         language=language,
     )
