@@ -128,8 +128,8 @@ def test_no_two_threads_share_a_file_and_none_leaves_the_folder() -> None:
     paths = [Offload(StateBackend()).path(name) for name in names]
     assert len(set(paths)) == len(names)
     assert all(path.startswith("/conversation_history/") and path.count("/") == 2 for path in paths)
-    rooted = CompositeBackend(default=StateBackend(), routes={}, artifacts_root="/work")
-    assert Offload(rooted).path("t") == "/work/conversation_history/t.md"
+    rooted = CompositeBackend(default=StateBackend(), routes={}, artifacts_root="/agent")
+    assert Offload(rooted).path("t") == "/agent/conversation_history/t.md"
 
 
 class Broken(FilesystemBackend):
