@@ -16,6 +16,7 @@ from unabridged.archive.protocol import Record, Scope
 from unabridged.formats.base import Message
 from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.messages import View
+from unabridged.testing import Shape, make_conversation
 
 Messages = list[Any]
 
@@ -145,3 +146,17 @@ def test_a_first_look_at_a_long_resent_history_reads_each_record_a_few_times() -
     archive.taken = 0
     assert other.fit(copy.deepcopy(history), thread="t").messages == fitted.messages
     assert archive.taken == 0
+
+
+def test_what_was_shortened_beside_a_summary_answers_its_own_call_when_it_is_put_in_again() -> None:
+    """Found by the soak: an output that stood for no one message was given to the nearest call."""
+    extras = ("reasoning", "media", "sdk", "opaque", "odd", "giant", "interrupted")
+    sizes: Any = {"turns": 2, "rounds": 3, "width": 2, "bulk": 350}
+    shape = Shape("openai-responses", 20174687, "agent", **sizes, ending="working", extras=extras)
+    said = make_conversation(shape).messages
+    archive = MemoryArchive()
+    first = Compactor(window=2_000, archive=archive, format=shape.format)
+    given = first.fit(said, thread="t").messages
+    assert first.fit(copy.deepcopy(said), thread="t").messages == given
+    later = Compactor(window=2_000, archive=archive, format=shape.format)
+    assert later.fit(copy.deepcopy(said), thread="t").messages == given

@@ -167,14 +167,12 @@ def _answer_todays_calls(messages: list[Message], index: int, format_: Format) -
     answered = [answer.call_id for answer in format_.read(messages[index]).answers]
     if not answered:
         return
-    before = index
-    while before > 0 and not (calls := format_.read(messages[before - 1]).calls):
-        before -= 1
-    ids = [call.id for call in calls] if before > 0 else []
-    stale = [call_id for call_id in answered if call_id not in ids]
+    views = [format_.read(message) for message in messages]
+    called = [call.id for view in views[:index] for call in view.calls]
+    stale = [call_id for call_id in answered if call_id not in called]
     if stale:
-        others = {a.call_id for m in messages[before : index + len(ids)] for a in format_.read(m).answers}
-        free = [call_id for call_id in ids if call_id not in others]
+        others = {answer.call_id for i, view in enumerate(views) if i != index for answer in view.answers}
+        free = [call_id for call_id in called if call_id not in others][-len(stale) :]  # the last that nobody answers
         messages[index] = with_call_ids(messages[index], dict(zip(stale, free, strict=False)))
 
 

@@ -58,7 +58,8 @@ class Resent:
                     continue
                 if read_at(i, new, format_).meaning != self.meanings[i]:
                     return None
-                differs.add(i)
+                if old != new:
+                    differs.add(i)
         if differs and self.fixed:
             return None
         return [*(self._slot(slot, messages, differs) for slot in self.made), *messages[len(self.given) :]]
