@@ -153,12 +153,13 @@ class Flow:
     def may_find(self, scope: Scope, sizes: Sequence[int]) -> bool:
         """Whether a look below the trigger can find anything: something bulky to clear, or a record of the thread.
 
-        It reads no message. A conversation that nobody named may be one of many threads: only the look tells.
+        It reads no message. A conversation that nobody named is looked up above the trigger only: what was compacted
+        before and is sent again in full is above it.
         """
         if self.settings.clear is not None and clear.may_be_bulky(sizes, self.settings.clear.minimum):
             return True
         try:
-            return not scope.thread or scope.thread.startswith(UNNAMED) or has_records(self.archive, scope)
+            return bool(scope.thread) and (scope.thread.startswith(UNNAMED) or has_records(self.archive, scope))
         except ArchiveError:
             return True  # it is told of where something is done about it
 
