@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,7 +86,15 @@ def stale(mutant: Mutant, root: Path = ROOT) -> str:
     return ""
 
 
-def try_mutant(mutant: Mutant, examples: int) -> tuple[str, str]:
+def try_mutant(mutant: Mutant, examples: int) -> str:
+    """How it ended, `killed`, `survived` or `stale`; prints that, how long it took, and by what."""
+    start = time.monotonic()
+    end, told = end_of(mutant, examples)
+    print(f"{end:9} {mutant.name:40} {time.monotonic() - start:5.1f} s  {told[:110]}", flush=True)
+    return end
+
+
+def end_of(mutant: Mutant, examples: int) -> tuple[str, str]:
     """`killed`, `survived` or `stale`, and by what."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         tree = Path(folder)
@@ -104,6 +113,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=200, help="examples a property (default: 200)")
     parser.add_argument("--only", nargs="*", default=None, help="names of the mutants to run (default: all)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="so many at a time (default: processors)")
     parser.add_argument("--check", action="store_true", help="only look whether each mutant can still be made")
     options = parser.parse_args()
     chosen = [mutant for mutant in MUTANTS if options.only is None or mutant.name in options.only]
@@ -118,12 +128,9 @@ def main() -> int:
     if failed or not chosen:
         print(f"without any change: {told}" if chosen else "no such mutant")
         return 1
-    alive = 0
-    for mutant in chosen:
-        start = time.monotonic()
-        end, told = try_mutant(mutant, options.examples)
-        alive += end != "killed"
-        print(f"{end:9} {mutant.name:40} {time.monotonic() - start:5.1f} s  {told[:110]}", flush=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        ends = list(pool.map(lambda mutant: try_mutant(mutant, options.examples), chosen))
+    alive = len(ends) - ends.count("killed")
     print(f"{len(chosen) - alive} of {len(chosen)} mutants killed")
     return int(alive > 0)
 
