@@ -59,7 +59,7 @@ def calls(size: int) -> dict[str, Any]:
     said = history(size)
     text = json.dumps(said)
     tokens = Compactor(window=10**9, archive="memory:").plan(said).tokens
-    roomy = 2 * tokens  # far enough below the trigger in small windows too, where the meter's error weighs more
+    roomy = _just_below(said, tokens)
     below = Compactor(window=roomy, archive="memory:")
     first = timed(lambda: Compactor(window=roomy, archive="memory:").fit(said, thread="t"), 3)
     above = Compactor(window=max(4_000, tokens // 4), archive="memory:")
@@ -75,6 +75,14 @@ def calls(size: int) -> dict[str, Any]:
         "carried": timed(lambda: carried.fit(kept, thread="t")),
         **langchain(said),
     }
+
+
+def _just_below(said: list[Any], tokens: int) -> int:
+    """The smallest window, in steps of two per cent, whose trigger is not pulled."""
+    window = tokens
+    while Compactor(window=window, archive="memory:").plan(said).trigger is not None:
+        window += max(1, tokens // 50)
+    return window
 
 
 def langchain(said: list[Any]) -> dict[str, float]:
@@ -99,7 +107,7 @@ def steps(most: int) -> dict[str, Any]:
             for count in map(int, found):
                 run.until(count - count // 10)
                 run.times.clear()
-                run.until(count)
+                run.until(count, anew=True)
                 found[str(count)] |= {kind: statistics.mean(run.times), f"{kind} quiet": statistics.median(run.times)}
     return found
 
@@ -114,21 +122,25 @@ class _Run:
         self.kept = list(self.said)
         self.numbers = itertools.count()
 
-    def until(self, compactions: int) -> None:
-        """Go on until there were so many."""
+    def until(self, compactions: int, *, anew: bool = False) -> None:
+        """Go on until there were so many; what is sent again is parsed anew only where it is measured."""
         while len(self.made) < compactions:
             number = next(self.numbers)
             new = history(3)[1:]
             new[0]["tool_calls"][0]["id"] = new[1]["tool_call_id"] = f"c{number}"
             new[1]["content"] += f" step {number}"
             self.said += new
-            given = json.loads(json.dumps(self.said)) if self.resent else [*self.kept, *new]
+            given = self._sent_again(anew=anew) if self.resent else [*self.kept, *new]
             begin = time.process_time()
             fitted = self.compactor.fit(given, thread="t")
             self.times.append((time.process_time() - begin) * 1_000)
             self.kept = fitted.messages
             if fitted.changed and fitted.receipt is not None:
                 self.made.add(fitted.receipt.id)
+
+    def _sent_again(self, *, anew: bool) -> list[Any]:
+        """The whole history, as the same objects or as others that are equal."""
+        return json.loads(json.dumps(self.said)) if anew else list(self.said)
 
 
 def timed(work: Callable[[], Any], samples: int = SAMPLES) -> float:
