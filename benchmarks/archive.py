@@ -23,7 +23,7 @@ from typing import Any
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Part, Record, Scope
-from unabridged.archive.sqlite import open_sqlite
+from unabridged.archive.stores.sqlite import open_sqlite
 
 Row = dict[str, Any]
 Thread = list[tuple[str, bytes, str]]

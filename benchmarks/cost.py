@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.policies import Conversation, Extra, Line, Mask, Ours, Payback, Policy, Raw, Summary, load
-from unabridged.clear import Prices
+from unabridged.compaction.clear import Prices
 from unabridged.evaluate.score import Needs, held, needs_of_views
 
 LONG_RUNS = ("coding_tools", "coding_text", "coding_sessions_anthropic")

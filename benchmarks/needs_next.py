@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 from unabridged.evaluate.score import Held, Needs, average, cuts, held, needs
 from unabridged.formats import detect
+from unabridged.intent.origin import with_origins
+from unabridged.intent.requests import open_indices
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.extract import extract
-from unabridged.ledger.requests import open_indices
 from unabridged.messages import View
-from unabridged.origin import with_origins
 
 Count = Callable[[str], int]
 

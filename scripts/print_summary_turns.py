@@ -14,14 +14,14 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from unabridged.cut import safe_indices
+from unabridged.compaction.cut import safe_indices
+from unabridged.compaction.rewrite import summary_text
 from unabridged.evaluate.arms import unabridged
 from unabridged.evaluate.data import Conversation, conversations
 from unabridged.evaluate.moments import Moment, counter
 from unabridged.evaluate.score import Needs, cuts
-from unabridged.ledger.languages import detect
-from unabridged.ledger.requests import open_indices
-from unabridged.rewrite import summary_text
+from unabridged.intent.requests import open_indices
+from unabridged.languages import detect
 
 
 def all_cuts(conversation: Conversation, every: int) -> Iterator[Moment]:

@@ -30,7 +30,7 @@ from lives import EVERY, Life
 from test_history import Store
 from test_properties import WINDOWS, keeps_every_promise, profile
 from unabridged import WontFit
-from unabridged.archive.sqlite import open_sqlite
+from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.formats import FORMATS
 from unabridged.testing import Shape, shapes
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 
 from archive_support import open_store
-from unabridged.archive.contract_values import said, summary
+from unabridged.archive.contract.values import said, summary
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.errors import ArchiveError
 

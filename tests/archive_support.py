@@ -12,10 +12,10 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from unabridged.archive.directory import DirectoryArchive
-from unabridged.archive.postgres import open_postgres
 from unabridged.archive.protocol import Archive
-from unabridged.archive.sqlite import open_sqlite
+from unabridged.archive.stores.directory import DirectoryArchive
+from unabridged.archive.stores.postgres import open_postgres
+from unabridged.archive.stores.sqlite import open_sqlite
 
 Step = Callable[[str], None]
 

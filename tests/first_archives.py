@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unabridged import Compactor, Settings
-from unabridged.clear import Prices
+from unabridged.compaction.clear import Prices
 from unabridged.settings import Clear
 
 FOLDER = Path(__file__).parent / "fixtures" / "first_archives"
@@ -51,7 +51,7 @@ def fill_postgres(url: str, schema: str = "unabridged") -> None:
     import psycopg
     from psycopg import sql
 
-    from unabridged.archive import schema as tables
+    from unabridged.archive.stores import schema as tables
 
     with psycopg.connect(url) as database:
         database.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))

@@ -14,9 +14,9 @@ from unabridged import Compactor, Settings
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
 from unabridged.formats import detect
+from unabridged.languages import tables
 from unabridged.ledger.entries import Ledger, from_json
 from unabridged.ledger.extract import Extract, extract
-from unabridged.ledger.languages import tables
 from unabridged.messages import Answer, Call, View
 
 LISTS = Path(__file__).parent / "lists"

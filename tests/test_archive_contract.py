@@ -9,12 +9,12 @@ import pytest
 
 from archive_support import new_schema, postgres_url
 from unabridged.archive.contract import ArchiveContract
-from unabridged.archive.directory import DirectoryArchive
 from unabridged.archive.encrypted import EncryptedArchive, new_key
-from unabridged.archive.memory import MemoryArchive
-from unabridged.archive.postgres import open_postgres
 from unabridged.archive.protocol import Archive
-from unabridged.archive.sqlite import open_sqlite
+from unabridged.archive.stores.directory import DirectoryArchive
+from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.archive.stores.postgres import open_postgres
+from unabridged.archive.stores.sqlite import open_sqlite
 
 
 class TestMemory(ArchiveContract):

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unabridged.archive.contract_values import HERE, record_for, said, stored, summary
-from unabridged.archive.directory import TRANSCRIPT, DirectoryArchive
-from unabridged.archive.files import TEMPORARY
+from unabridged.archive.contract.values import HERE, record_for, said, stored, summary
 from unabridged.archive.names import from_folder, to_folder
 from unabridged.archive.protocol import Scope
+from unabridged.archive.stores.directory import TRANSCRIPT, DirectoryArchive
+from unabridged.archive.stores.files import TEMPORARY
 
 NAMES = st.text(st.characters(), max_size=120) | st.sampled_from(
     ["con", "NUL", "com1", "..", ".", "", "-rf", "_41", "A"]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from unabridged.archive.contract_values import HERE, THERE, raises, record_for, said, stored, summary
-from unabridged.archive.directory import DirectoryArchive
+from unabridged.archive.contract.values import HERE, THERE, raises, record_for, said, stored, summary
 from unabridged.archive.encrypted import EncryptedArchive, new_key
-from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.protocol import Scope
-from unabridged.archive.sqlite import open_sqlite
+from unabridged.archive.stores.directory import DirectoryArchive
+from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.errors import SettingsError
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from archive_child import NAMESPACE, compaction, state
 from archive_support import new_place, open_store
-from unabridged.archive import directory, sql
 from unabridged.archive.protocol import Scope
+from unabridged.archive.stores import directory, sql
 
 CHILD = Path(__file__).with_name("archive_child.py")
 SCOPE = Scope(NAMESPACE, "crash")
@@ -146,7 +146,7 @@ FORK = """
 import os, sys, threading, warnings
 warnings.simplefilter("ignore")  # newer Pythons warn of every fork beside threads, which is what is tried here
 from archive_support import open_store
-from unabridged.archive.contract_values import said, record_for
+from unabridged.archive.contract.values import said, record_for
 from unabridged.archive.protocol import Scope
 
 archive = open_store(*sys.argv[1:])

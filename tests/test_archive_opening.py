@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from unabridged.archive import open_archive
-from unabridged.archive.contract_values import HERE, said, stored
+from unabridged.archive.contract.values import HERE, said, stored
 from unabridged.archive.opening import default_url
 from unabridged.errors import SettingsError
 

@@ -8,9 +8,9 @@ import pytest
 from archive_support import new_schema, postgres_url
 from unabridged.archive import open_archive
 from unabridged.archive.address import without_credentials
-from unabridged.archive.contract_values import HERE, raises, said, stored
-from unabridged.archive.postgres import SCHEMA, migrate, open_postgres
-from unabridged.archive.schema import MIGRATIONS
+from unabridged.archive.contract.values import HERE, raises, said, stored
+from unabridged.archive.stores.postgres import SCHEMA, migrate, open_postgres
+from unabridged.archive.stores.schema import MIGRATIONS
 
 
 @pytest.mark.parametrize("version", range(len(MIGRATIONS) + 1))

@@ -17,8 +17,8 @@ import pytest
 from archive_support import guarded_role, postgres_url
 from unabridged import Compactor, Settings
 from unabridged.archive import Scope, opening
-from unabridged.archive.memory import MemoryArchive
-from unabridged.archive.postgres import open_postgres
+from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.archive.stores.postgres import open_postgres
 from unabridged.errors import ArchiveError, UnabridgedError
 
 
@@ -94,7 +94,7 @@ def test_a_bad_default_names_the_way_out(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_server_that_does_not_answer_is_given_up_in_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unabridged.archive.postgres.CONNECTING", 2)
+    monkeypatch.setattr("unabridged.archive.stores.postgres.CONNECTING", 2)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(8)

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unabridged.archive import index, pack
-from unabridged.archive.contract_values import HERE, record_for, said
-from unabridged.archive.directory import DirectoryArchive
-from unabridged.archive.memory import MemoryArchive
+from unabridged.archive.codec import pack
+from unabridged.archive.contract.values import HERE, record_for, said
 from unabridged.archive.protocol import Archive, Scope
-from unabridged.archive.sqlite import open_sqlite
-from unabridged.archive.words import CUT, LONGEST, Name, count_terms, fold, holds, parse
+from unabridged.archive.search import index
+from unabridged.archive.search.words import CUT, LONGEST, Name, count_terms, fold, holds, parse
+from unabridged.archive.stores.directory import DirectoryArchive
+from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.errors import ArchiveError
 
 WORDS = st.sampled_from(

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from unabridged.archive import pack
-from unabridged.archive.contract_values import HERE, raises, record_for, said, stored
+from unabridged.archive.codec import pack
+from unabridged.archive.contract.values import HERE, raises, record_for, said, stored
 from unabridged.archive.protocol import Scope
-from unabridged.archive.schema import MIGRATIONS
-from unabridged.archive.sqlite import APPLICATION, SqliteDatabase, migrate, open_sqlite
+from unabridged.archive.stores.schema import MIGRATIONS
+from unabridged.archive.stores.sqlite import APPLICATION, SqliteDatabase, migrate, open_sqlite
 
 VERSION_1 = Path(__file__).with_name("archive_v1.sql")
 
@@ -194,10 +194,11 @@ def test_writers_of_one_process_take_turns_without_waiting_for_long(tmp_path: Pa
 
 READ_ONLY = """
 import os, sys
-from unabridged.archive.contract_values import HERE, raises, said, stored
-from unabridged.archive.directory import DirectoryArchive
-from unabridged.archive.sqlite import open_sqlite
-from unabridged.archive import index, tagged
+from unabridged.archive.contract.values import HERE, raises, said, stored
+from unabridged.archive.stores.directory import DirectoryArchive
+from unabridged.archive.stores.sqlite import open_sqlite
+from unabridged.archive.search import index
+from unabridged.archive.codec import tagged
 
 path, store = sys.argv[1:]
 if os.getuid() == 0:

@@ -9,11 +9,11 @@ import pytest
 
 from archive_support import new_schema, postgres_url
 from unabridged.archive import codec
-from unabridged.archive.contract_values import HERE, THERE, raises, said, stored, summary
-from unabridged.archive.directory import DirectoryArchive
-from unabridged.archive.postgres import open_postgres
-from unabridged.archive.sql import SqlArchive
-from unabridged.archive.sqlite import open_sqlite
+from unabridged.archive.contract.values import HERE, THERE, raises, said, stored, summary
+from unabridged.archive.stores.directory import DirectoryArchive
+from unabridged.archive.stores.postgres import open_postgres
+from unabridged.archive.stores.sql import SqlArchive
+from unabridged.archive.stores.sqlite import open_sqlite
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

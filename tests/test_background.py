@@ -9,8 +9,8 @@ import pytest
 
 from conversations import anthropic_round, assistant, chat_round, long_chat, user
 from unabridged import Compactor, Settings
-from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.protocol import Scope
+from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
 

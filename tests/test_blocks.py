@@ -12,15 +12,15 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 import sdk_blocks
 from sdk_blocks import Block, filled
 from unabridged.adapters.langchain.format import FORMAT as LANGCHAIN
-from unabridged.clear import edits, plan_clearing
+from unabridged.compaction.clear import edits, plan_clearing
+from unabridged.compaction.shorten import shorten
 from unabridged.formats import FORMATS
+from unabridged.intent.origin import with_origins
 from unabridged.ledger.gather import gather
 from unabridged.measure.estimate import estimate
 from unabridged.measure.media import media_tokens
 from unabridged.measure.meter import Meter
 from unabridged.messages import Answer, Call, View
-from unabridged.origin import with_origins
-from unabridged.shorten import shorten
 
 OLDER = json.loads((Path(__file__).parent / "lists" / "older_meanings.json").read_text())
 """Messages whose reading changed, each with the meaning that the version before the change gave it."""

@@ -14,8 +14,8 @@ import pytest
 
 from conversations import chat_round, user
 from unabridged import Compaction, Compactor, Settings, check
+from unabridged.compaction.plan import MOST_KEPT
 from unabridged.measure.calibrate import Usage
-from unabridged.plan import MOST_KEPT
 from unabridged.testing import ScriptedModel
 
 PROSE = "They went through many files, one after another, and settled each of them as it came up in turn."

@@ -8,7 +8,7 @@ import pytest
 
 from conversations import anthropic_round, assistant, chat_round, user
 from unabridged import Compactor, Settings, check
-from unabridged.clear import Prices
+from unabridged.compaction.clear import Prices
 from unabridged.settings import Clear
 
 

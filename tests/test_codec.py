@@ -28,8 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types import chat, responses
 
-from unabridged.archive import classes
-from unabridged.archive.codec import DEEPEST, TAG, allow, decode, digest, encode
+from unabridged.archive.codec import DEEPEST, TAG, allow, classes, decode, digest, encode
 from unabridged.errors import ArchiveError
 
 TEXTS = st.text(st.characters()) | st.text(st.characters(categories=["Cs"]) | st.sampled_from('\\"ud8a$'), max_size=6)

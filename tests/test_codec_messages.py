@@ -19,8 +19,7 @@ from sdk_objects import build, members_of
 from test_codec_sdks import state
 from unabridged import Compactor
 from unabridged.adapters.langchain.format import FORMAT
-from unabridged.archive import classes
-from unabridged.archive.codec import decode, encode
+from unabridged.archive.codec import classes, decode, encode
 
 ANSWER = '{"city":"Rome","population":2800000}'
 FILLER = "The harbour master wrote down every ship, its cargo, its draught and the hour it came in. " * 12

@@ -10,8 +10,7 @@ import pydantic
 import pytest
 
 from sdk_objects import build, classes_of
-from unabridged.archive import classes
-from unabridged.archive.codec import decode, encode
+from unabridged.archive.codec import classes, decode, encode
 
 PACKAGES = {
     "openai.types.chat": 90,

@@ -27,7 +27,7 @@ from benchmarks.policies import (
 )
 
 from conversations import assistant, chat_round, system, user
-from unabridged.clear import Prices
+from unabridged.compaction.clear import Prices
 from unabridged.messages import View
 
 PRICES = Prices(read=0.1, write=1.25, fresh=1.0, output=5.0, lifetime=300.0)

@@ -21,14 +21,15 @@ from archive_support import guarded_role, new_schema, postgres_url
 from cli_case import run
 from conversations import long_chat
 from unabridged import Compactor
-from unabridged.archive import Scope, open_archive, pack
+from unabridged.archive import Scope, open_archive
 from unabridged.archive.address import without_credentials
-from unabridged.archive.contract_values import HERE, record_for, said
-from unabridged.archive.directory import DirectoryArchive
-from unabridged.archive.postgres import SCHEMA, migrate, open_postgres
+from unabridged.archive.codec import pack
+from unabridged.archive.contract.values import HERE, record_for, said
 from unabridged.archive.protocol import Record
-from unabridged.archive.schema import SCRUBS
-from unabridged.archive.sqlite import open_sqlite
+from unabridged.archive.stores.directory import DirectoryArchive
+from unabridged.archive.stores.postgres import SCHEMA, migrate, open_postgres
+from unabridged.archive.stores.schema import SCRUBS
+from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.asking.providers import open_model
 from unabridged.errors import ArchiveError, SettingsError, UnabridgedError
 
@@ -219,7 +220,7 @@ def test_opening_rewrites_what_an_earlier_version_stored(monkeypatch: pytest.Mon
         migrate(connection, schema, target=SCRUBS)
     with monkeypatch.context() as before:
         before.setattr("unabridged.archive.rules.scrubbed", dict)
-        before.setattr("unabridged.archive.postgres.migrate", lambda *_: None)
+        before.setattr("unabridged.archive.stores.postgres.migrate", lambda *_: None)
         archive = open_postgres(postgres_url(), schema=schema)
         archive.store(old_record(), [said("one", 0)])
         archive.close()

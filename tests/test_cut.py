@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
-from unabridged.cut import joints, plan_cut, safe_indices
+from unabridged.compaction.cut import joints, plan_cut, safe_indices
+from unabridged.compaction.rewrite import rewrite
 from unabridged.formats import detect, format_named
 from unabridged.messages import View
-from unabridged.rewrite import rewrite
 
 
 def views(messages: list[dict[str, Any]]) -> list[View]:

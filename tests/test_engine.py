@@ -10,9 +10,9 @@ import pytest
 from conversations import assistant, long_chat, system, user
 from engine_case import chat_of, compactor
 from unabridged import check
-from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.protocol import Scope
 from unabridged.archive.secrets import mask
+from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.errors import ArchiveError
 from unabridged.events import Compacted, Compacting, Event, Undone
 

@@ -11,8 +11,8 @@ import pytest
 from conversations import assistant, chat_round, long_chat, system, user
 from engine_case import chat_of, compactor, rounds
 from unabridged import Settings, WontFit, check
-from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.protocol import Part, Record
+from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.errors import ArchiveError
 from unabridged.events import Event, Failed, Unchanged
 

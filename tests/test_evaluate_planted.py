@@ -9,8 +9,8 @@ import pytest
 
 from conversations import assistant, chat_round, user
 from unabridged import Compactor
-from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.protocol import Scope
+from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.formats import format_named
 from unabridged.recall.tools import READ, tools
 

@@ -6,8 +6,8 @@ import re
 
 from conversations import assistant, user
 from ledger_case import count, person, says
-from unabridged.archive.contract_values import HERE, said, stored
-from unabridged.archive.memory import MemoryArchive
+from unabridged.archive.contract.values import HERE, said, stored
+from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.ledger.extract import extract
 from unabridged.ledger.sayings import sayings_in
 from unabridged.messages import View

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from conversations import assistant, chat_round, user
-from unabridged import Compactor, Settings, rederive
+from unabridged import Compactor, Settings
 from unabridged.archive import Scope
-from unabridged.archive.memory import MemoryArchive
+from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
+from unabridged.history import rederive
 from unabridged.ledger.entries import Ledger, Note, from_json
 from unabridged.ledger.ranking import bounded, by_rank, decisions
 

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from conversations import assistant, long_chat, user
-from unabridged import Compactor, Settings, SettingsError, WontFit, check, state
+from unabridged import Compactor, Settings, SettingsError, WontFit, check
 from unabridged.archive import Scope
-from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.secrets import mask
+from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
+from unabridged.compaction import host_state as state
+from unabridged.compaction.state import receipt_of
 from unabridged.events import Event, Failed
-from unabridged.job import receipt_of
 from unabridged.ledger.entries import Ledger, Request, Rule
 from unabridged.summarise.standing import with_rules
 from unabridged.testing import ScriptedModel

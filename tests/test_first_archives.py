@@ -11,8 +11,8 @@ import pytest
 from archive_support import new_schema, postgres_url
 from first_archives import PASSWORD, POSTGRES, PROGRAM, cases, compactor_for, copy_sqlite, fill_postgres
 from unabridged import ArchiveError
-from unabridged.archive.postgres import open_postgres
 from unabridged.archive.protocol import Scope
+from unabridged.archive.stores.postgres import open_postgres
 
 STORED = [name for name in cases() if name != POSTGRES]
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from archive_support import new_place, open_store
 from unabridged import Compactor, Settings, WontFit
-from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.testing import Shape, make_conversation, shapes
 
 FORMATS = ("openai-chat", "openai-responses", "anthropic")

@@ -11,9 +11,9 @@ import pytest
 
 from conversations import assistant, chat_round, user
 from unabridged import Compactor, Settings, check
+from unabridged.compaction.hooks import Hooks
 from unabridged.errors import FunctionFailed, SettingsError
 from unabridged.events import Event, Failed
-from unabridged.hooks import Hooks
 
 OVER, FITS = 3_000, 20_000
 TALK = [

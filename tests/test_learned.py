@@ -11,9 +11,9 @@ from conversations import long_chat
 from engine_case import compactor
 from unabridged import Compactor
 from unabridged.archive import open_archive
-from unabridged.archive.memory import MemoryArchive
-from unabridged.learned import PAUSE, Learned
+from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.measure.calibrate import Usage
+from unabridged.runtime.learned import PAUSE, Learned
 
 AGENT = "gpt-5"
 

@@ -29,11 +29,11 @@ from ledger_case import (
     summary_in,
 )
 from unabridged import Compactor, Settings
+from unabridged.intent.requests import open_indices
+from unabridged.intent.rules import find_rules
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.ledger.merge import merge
-from unabridged.ledger.requests import open_indices
-from unabridged.ledger.rules import find_rules
 from unabridged.messages import View
 
 GOALS: dict[str, dict[str, Any]] = json.loads((LISTS / "goals.json").read_text(encoding="utf-8"))

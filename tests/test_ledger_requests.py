@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from ledger_case import answers, calls, compacted, observation, person, round_of, says
+from unabridged.intent.requests import open_indices
+from unabridged.intent.speech_acts import kind_of
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.ledger.merge import merge
-from unabridged.ledger.moves import kind_of
-from unabridged.ledger.requests import open_indices
 from unabridged.messages import View
 
 WORK = round_of("edit_file", "ok", path="a.py", new_text="x")

@@ -8,8 +8,8 @@ import pytest
 
 from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.formats import FORMATS
+from unabridged.intent.origin import with_origins
 from unabridged.legal import PROVIDERS, check, check_views, repair
-from unabridged.origin import with_origins
 
 USER = {"role": "user", "content": "Hi."}
 DONE = {"role": "assistant", "content": "Done."}

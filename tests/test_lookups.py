@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from unabridged import Compactor, Settings
-from unabridged.archive.contract_values import HERE, raises, record_for, said
-from unabridged.archive.memory import MemoryArchive
+from unabridged.archive.contract.values import HERE, raises, record_for, said
 from unabridged.archive.protocol import Record, Scope
-from unabridged.archive.sqlite import open_sqlite
+from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.archive.stores.sqlite import open_sqlite
+from unabridged.compaction.stubs import media_stub, shorten_arguments, stub
 from unabridged.formats import format_named
-from unabridged.history import uncleared
+from unabridged.history.lookup import uncleared
+from unabridged.history.standing import Records, taken_back
 from unabridged.messages import Call, Media
-from unabridged.standing import Records, taken_back
-from unabridged.stubs import media_stub, shorten_arguments, stub
 
 
 class Counting(MemoryArchive):

@@ -16,9 +16,9 @@ import pytest
 from conversations import long_chat, user
 from engine_case import compactor
 from unabridged import Compactor
-from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.protocol import Scope
-from unabridged.archive.sqlite import open_sqlite
+from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.errors import ArchiveError, SettingsError
 
 TAKE_A_NAMESPACE = ("fit", "compact", "plan", "replay", "undo", "search", "read", "forget")

@@ -10,9 +10,9 @@ import pytest
 
 from conversations import anthropic_round, assistant, user
 from unabridged.formats import detect
-from unabridged.habits import learned, stored
+from unabridged.intent.origin import with_origins
+from unabridged.intent.text_protocol import learned, stored
 from unabridged.messages import Origin
-from unabridged.origin import with_origins
 
 DATA = Path(os.environ.get("BENCH_DATA", "recorded"))
 

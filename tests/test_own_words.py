@@ -11,12 +11,12 @@ from conversations import chat_round, user
 from ledger_case import person, says
 from unabridged import Compactor, Settings
 from unabridged.formats import FORMATS
+from unabridged.intent.origin import with_origins
+from unabridged.intent.own_words import blanked, is_hosts, own_words
+from unabridged.intent.spoken import spoken
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
-from unabridged.ledger.own_words import blanked, is_hosts, own_words
-from unabridged.ledger.spoken import spoken
 from unabridged.messages import View
-from unabridged.origin import with_origins
 from unabridged.summarise.evidence import Evidence, content
 from unabridged.summarise.preserved import preserve_user_messages
 

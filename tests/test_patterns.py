@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import unabridged
 from patterns import Use, cost
-from unabridged.archive import words
-from unabridged.ledger import languages
+from unabridged import languages
+from unabridged.archive.search import words
 from unabridged.recall import excerpts
 from unabridged.summarise import evidence
 from unabridged.summarise.headings import under_each
@@ -143,12 +143,12 @@ def of_tables() -> Iterator[Found]:
 
 BUILDERS = {
     "unabridged.archive.secrets._form": "stands in `_FORMS`",
-    "unabridged.archive.words._name": "below, by its own name",
-    "unabridged.archive.words._word": "below, by its own name",
+    "unabridged.archive.search.words._name": "below, by its own name",
+    "unabridged.archive.search.words._word": "below, by its own name",
     "unabridged.asking.overflow._pattern": "stands in `_SAID`",
-    "unabridged.ledger.languages.eastern_words": "below, for the kinds that are asked for",
-    "unabridged.ledger.languages._pattern": "below, for every phrase",
-    "unabridged.ledger.lifting._bounds": "a number, with a digit neither before nor behind: no repeat",
+    "unabridged.languages.eastern_words": "below, for the kinds that are asked for",
+    "unabridged.languages._pattern": "below, for every phrase",
+    "unabridged.intent.lifting._bounds": "a number, with a digit neither before nor behind: no repeat",
     "unabridged.measure.models._known": "the name of a model of our own table: no conversation",
     "unabridged.recall.excerpts._pattern": "below, for a query of every kind",
     "unabridged.sessions.rewrite.relinked": "below, for a name",
@@ -159,8 +159,8 @@ BUILDERS = {
 """Functions that make a pattern from something else, and where what they make is looked at."""
 
 MATCHED = {
-    "unabridged.ledger.spoken._ITEM": "`_run` and `_unindented` match it at the beginning of a line",
-    "unabridged.ledger.spoken._INDENT": "`_run` and `_unindented` match it at the beginning of a line",
+    "unabridged.intent.spoken._ITEM": "`_run` and `_unindented` match it at the beginning of a line",
+    "unabridged.intent.spoken._INDENT": "`_run` and `_unindented` match it at the beginning of a line",
     "unabridged.ledger.telling._PLAIN": "matched at the beginning of a target",
     "unabridged.summarise.verify._TAGGED": "matched at the beginning of a reply",
     "unabridged.summarise.verify._WRAPPED": "matched at the beginning of a reply",

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unabridged.compaction.plan import MOST_KEPT, Plan, Situation, make_plan
+from unabridged.compaction.shorten import head_and_tail, level
 from unabridged.errors import WontFit
 from unabridged.messages import View
-from unabridged.plan import MOST_KEPT, Plan, Situation, make_plan
 from unabridged.settings import Settings, limits
-from unabridged.shorten import head_and_tail, level
 
 
 def person(text: str = "do it") -> View:

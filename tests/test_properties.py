@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 from unabridged import ArchiveError, Compaction, Compactor, Settings, WontFit, check
 from unabridged.archive import Part, Record
-from unabridged.archive.memory import MemoryArchive
+from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.compaction.rewrite import joints
 from unabridged.formats import FORMATS
 from unabridged.formats.base import get
-from unabridged.origin import with_origins
-from unabridged.rewrite import joints
+from unabridged.intent.origin import with_origins
 from unabridged.settings import limits
 from unabridged.testing import (
     Conversation,

@@ -14,12 +14,12 @@ from ledger_case import LISTS, section
 from protocols import PROTOCOLS, Protocol
 from unabridged import Compactor
 from unabridged.archive import Scope
-from unabridged.archive.memory import MemoryArchive
-from unabridged.cut import safe_indices
+from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.compaction.cut import safe_indices
 from unabridged.formats import detect
+from unabridged.intent.origin import with_origins
 from unabridged.ledger.entries import Ledger, from_json
 from unabridged.messages import Origin, View
-from unabridged.origin import with_origins
 
 REQUEST, RULE = "Please fix the failing test in the parser module.", "Never push to main."
 EVIL = (

@@ -16,9 +16,9 @@ from conversations import anthropic_round, assistant, chat_round, responses_roun
 from planted import compacted, conversation, facts, look_up, read_whole
 from unabridged import Compactor, recall
 from unabridged.archive import codec
-from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.opening import open_archive
 from unabridged.archive.protocol import Archive, Part, Record, Scope
+from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.errors import ArchiveError, SettingsError
 from unabridged.formats import detect
 from unabridged.recall import lookup

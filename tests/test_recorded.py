@@ -10,8 +10,8 @@ import pytest
 
 from unabridged import Compactor, WontFit, check, repair
 from unabridged.formats import detect
-from unabridged.ledger.requests import open_indices
-from unabridged.origin import with_origins
+from unabridged.intent.origin import with_origins
+from unabridged.intent.requests import open_indices
 
 DATA = Path(os.environ.get("BENCH_DATA", "recorded"))
 FILES = sorted(DATA.glob("*.jsonl")) if DATA.is_dir() else []

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unabridged.archive.protocol import Record, Scope
+from unabridged.history.difference import Difference, backward, chain, difference, forward, meaning
 from unabridged.messages import Answer, Call, View
-from unabridged.records import Difference, backward, chain, difference, forward, meaning
 
 
 class Thing:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from unabridged import remember
-from unabridged.remember import Memory, remembered
+from unabridged import text_cache as remember
+from unabridged.text_cache import Memory, remembered
 
 Counted = tuple[Callable[..., int], list[str]]
 

@@ -11,8 +11,8 @@ import pytest
 
 from lives import ROUNDS
 from unabridged import Compactor, check
-from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.protocol import Record, Scope
+from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.formats.base import Message
 from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.messages import View

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ledger_case import answers, calls, compacted, observation, person, round_of, says
+from unabridged.intent.rules import find_rules
+from unabridged.languages import phrases, tables
 from unabridged.ledger.gather import gather
-from unabridged.ledger.languages import phrases, tables
-from unabridged.ledger.rules import find_rules
 from unabridged.messages import View
 
 RULES = [

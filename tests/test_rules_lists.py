@@ -18,7 +18,7 @@ import pytest
 from conversations import assistant, chat_round, user
 from ledger_case import LISTS, Message, run, section, work
 from unabridged import Settings
-from unabridged.ledger.rules import find_rules
+from unabridged.intent.rules import find_rules
 
 SECOND: dict[str, list[dict[str, str]]] = json.loads((LISTS / "rules_second.json").read_text(encoding="utf-8"))
 THIRD: dict[str, list[dict[str, str]]] = json.loads((LISTS / "rules_third.json").read_text(encoding="utf-8"))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ledger_case import LISTS, compacted, person, round_of, says
-from unabridged.ledger.rules import find_rules
-from unabridged.ledger.spoken import POINTED, spoken
+from unabridged.intent.rules import find_rules
+from unabridged.intent.spoken import POINTED, spoken
 
 LISTED: dict[str, list[dict[str, Any]]] = json.loads((LISTS / "rules_fourth.json").read_text(encoding="utf-8"))
 

@@ -12,7 +12,7 @@ from conversations import long_chat, user
 from engine_case import compactor, texts
 from unabridged import Settings
 from unabridged.errors import SettingsError
-from unabridged.ledger.languages import labels
+from unabridged.languages import labels
 from unabridged.settings import SECTIONS
 
 HEADINGS = {name: labels("en")[{"failures": "faults"}.get(name, name)].partition(" (")[0] for name in SECTIONS}

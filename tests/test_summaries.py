@@ -13,8 +13,8 @@ from conversations import assistant, chat_round, long_chat, user
 from ledger_case import section
 from unabridged import Compactor, Settings, check
 from unabridged.asking.ask import Ask, Reply
+from unabridged.compaction.hooks import Hooks
 from unabridged.events import Compacted, Event, Failed
-from unabridged.hooks import Hooks
 
 PROSE = "The user and the assistant went through details of many questions; nothing else is left to decide."
 

@@ -10,16 +10,16 @@ import pytest
 from conversations import assistant, chat_round, user
 from ledger_case import answers, calls, count, person, round_of, run, says, section, sections
 from unabridged import Settings
+from unabridged.compaction.rewrite import is_ours, joints, marked_ids, summary_text
+from unabridged.languages import labels, tables
 from unabridged.ledger.actions import read_call
 from unabridged.ledger.extract import extract
 from unabridged.ledger.gather import gather
-from unabridged.ledger.languages import labels, tables
 from unabridged.ledger.outcomes import outcome
 from unabridged.ledger.phrasing import head_and_tail, sentences
 from unabridged.ledger.shelf import common_root
 from unabridged.ledger.shell import read_command
 from unabridged.messages import View
-from unabridged.rewrite import is_ours, joints, marked_ids, summary_text
 
 FAILURE = "E   AssertionError: assert 1 == 2\n1 failed in 0.2s"
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conversations import assistant, user
 from unabridged import Compactor, WontFit
 from unabridged.archive import Scope
-from unabridged.archive.memory import MemoryArchive
+from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.ledger.entries import Ledger, from_json
 from unabridged.testing import words
 

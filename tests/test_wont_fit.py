@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from unabridged import Compactor, WontFit
-from unabridged.cut import safe_indices
+from unabridged.compaction.cut import safe_indices
+from unabridged.compaction.state import waiting
 from unabridged.formats import FORMATS
-from unabridged.job import waiting
 from unabridged.measure.meter import Meter
 from unabridged.messages import Answer, Call, View
 

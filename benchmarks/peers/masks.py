@@ -6,8 +6,8 @@ from functools import partial
 
 from benchmarks.harness import Arm, Fit, Given, Message, serve
 from unabridged.formats import format_named
+from unabridged.intent.origin import with_origins
 from unabridged.messages import View
-from unabridged.origin import with_origins
 
 MASK = "[Old tool result cleared]"
 

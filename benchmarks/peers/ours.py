@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.harness import Arm, Fit, Given, Message, serve
 from unabridged import Compactor, Settings
 from unabridged.asking.ask import Ask, Reply
-from unabridged.clear import Prices
+from unabridged.compaction.clear import Prices
 from unabridged.settings import Clear
 
 AGENT = "gpt-5"

@@ -12,7 +12,7 @@ The modules, in reading order: `messages` (the view every part shares), `formats
 
 from __future__ import annotations
 
-from unabridged.engine import Compaction, Compactor, Outlook
+from unabridged.compactor import Compaction, Compactor, Outlook
 from unabridged.errors import (
     ArchiveError,
     IllegalConversation,

@@ -10,11 +10,11 @@ from typing import Any
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.archive.references import find
-from unabridged.driving import in_thread
+from unabridged.asking.drivers import in_thread
 from unabridged.errors import SettingsError
 from unabridged.formats import Message
-from unabridged.namespace import where_kept
-from unabridged.threads import Threads
+from unabridged.history.namespace import where_kept
+from unabridged.runtime.threads import Threads
 
 
 class Access:

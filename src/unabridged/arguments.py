@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from unabridged.compaction.hooks import Hooks
 from unabridged.errors import SettingsError
-from unabridged.hooks import Hooks
 from unabridged.settings import Settings
 
 

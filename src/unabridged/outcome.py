@@ -9,7 +9,7 @@ from unabridged.events import Receipt
 from unabridged.formats import Message
 
 if TYPE_CHECKING:
-    from unabridged.plan import Plan
+    from unabridged.compaction.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

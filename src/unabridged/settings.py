@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from unabridged.errors import SettingsError
 
 if TYPE_CHECKING:
-    from unabridged.clear import Prices
+    from unabridged.compaction.clear import Prices
 
 Measure = Literal["tokens", "fraction", "messages"]
 Condition = tuple[Measure, float]

@@ -112,7 +112,7 @@ class _Telling:
 
 
 def _named(whose: tuple[str, str]) -> dict[str, Any]:
-    return {"unabridged.namespace": whose[0], "unabridged.thread": whose[1]}
+    return {"unabridged.history.namespace": whose[0], "unabridged.thread": whose[1]}
 
 
 def _facts(receipt: Receipt, whose: tuple[str, str]) -> dict[str, Any]:

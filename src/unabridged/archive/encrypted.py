@@ -17,9 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from unabridged.archive import codec, pack, rules
+from unabridged.archive import codec, rules
+from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
-from unabridged.archive.thread import Thread
+from unabridged.archive.stores.thread import Thread
 from unabridged.errors import ArchiveError, SettingsError
 
 try:

@@ -52,19 +52,19 @@ class _Probed(Archive, Protocol):
 
 def _opened(url: str) -> _Probed:
     if url in {"memory:", "memory://"}:
-        from unabridged.archive.memory import MemoryArchive  # noqa: PLC0415 - each store only when it is used
+        from unabridged.archive.stores.memory import MemoryArchive  # noqa: PLC0415 - each store only when it is used
 
         return MemoryArchive()
     if url.startswith("sqlite:"):
-        from unabridged.archive.sqlite import open_sqlite  # noqa: PLC0415 - likewise
+        from unabridged.archive.stores.sqlite import open_sqlite  # noqa: PLC0415 - likewise
 
         return open_sqlite(_path(url, "sqlite:///"))
     if url.startswith("dir:"):
-        from unabridged.archive.directory import DirectoryArchive  # noqa: PLC0415 - likewise
+        from unabridged.archive.stores.directory import DirectoryArchive  # noqa: PLC0415 - likewise
 
         return DirectoryArchive(_path(url, "dir:///"))
     if url.startswith(("postgresql://", "postgres://")):
-        from unabridged.archive.postgres import open_postgres  # noqa: PLC0415 - likewise
+        from unabridged.archive.stores.postgres import open_postgres  # noqa: PLC0415 - likewise
 
         return open_postgres(url)
     raise SettingsError(f"archive={without_credentials(url)!r} is not an archive's URL: use {_FORMS}.")

@@ -18,10 +18,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from unabridged.asking.ask import Ask, Reply
+from unabridged.asking.drivers import adrive, drive
 from unabridged.asking.exchange import Attempt, Exchange
 from unabridged.asking.failing import remedy
 from unabridged.asking.speaking import Work, close, speaker_of
-from unabridged.driving import adrive, drive
 from unabridged.errors import SettingsError, SummaryFailed
 from unabridged.settings import Settings
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from unabridged.asking.ask import Ask, AskFailed, FailedBecause, Reply
+from unabridged.asking.drivers import adrive, as_error, drive
 from unabridged.asking.failing import in_words
 from unabridged.asking.overflow import Overflow, is_overflow, text_of
 from unabridged.asking.speaking import Speaker, Work, lasting, start, takes, wait_told
-from unabridged.driving import adrive, as_error, drive
 
 if TYPE_CHECKING:
     from unabridged.asking.asker import Asker

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from unabridged.asking.ask import Ask, Reply
+from unabridged.asking.drivers import as_error, guarded
 from unabridged.asking.home import at_home
 from unabridged.asking.replies import read_reply
-from unabridged.driving import as_error, guarded
 from unabridged.errors import SettingsError
 from unabridged.measure.estimate import estimate
 from unabridged.measure.models import model_info

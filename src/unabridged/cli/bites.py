@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from unabridged.engine import Compaction, Compactor
+from unabridged.compactor import Compaction, Compactor
 from unabridged.formats import Message, format_named
 from unabridged.sessions import Loaded
 

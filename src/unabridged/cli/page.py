@@ -20,9 +20,9 @@ from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.cli.sawtooth import chart
 from unabridged.cli.screen import number_of, plain, spans
+from unabridged.compaction.state import receipt_of
 from unabridged.errors import ArchiveError
 from unabridged.formats import detect
-from unabridged.job import receipt_of
 from unabridged.measure.estimate import estimate
 from unabridged.recall.lookup import reference
 

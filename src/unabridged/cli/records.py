@@ -16,7 +16,7 @@ from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.archive.references import FORMS
 from unabridged.cli import options, page
 from unabridged.cli.screen import console, fail, number_of, one_line, plain, print_json, spans, working
-from unabridged.job import receipt_of
+from unabridged.compaction.state import receipt_of
 from unabridged.recall import lookup
 from unabridged.sessions import write_whole
 

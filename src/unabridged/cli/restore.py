@@ -16,7 +16,7 @@ from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.cli import options
 from unabridged.cli.records import known
 from unabridged.cli.screen import ask, console, fail, number_of, plain, print_json, working
-from unabridged.engine import Compactor
+from unabridged.compactor import Compactor
 from unabridged.errors import ArchiveError
 from unabridged.formats import Message
 from unabridged.sessions import Loaded, save, write_whole

@@ -8,7 +8,7 @@ from itertools import cycle
 from typing import NamedTuple, cast
 
 from unabridged.archive.protocol import Record
-from unabridged.job import receipt_of
+from unabridged.compaction.state import receipt_of
 
 WIDTH, HEIGHT = 960, 280
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 16, 16, 36

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from unabridged.engine import Compactor
+from unabridged.compactor import Compactor
 from unabridged.errors import SettingsError
 from unabridged.evaluate.moments import Count, Moment
 from unabridged.events import Event, Failed

@@ -17,8 +17,8 @@ from typing import Any
 
 from unabridged.errors import SettingsError
 from unabridged.formats import format_named
+from unabridged.intent.origin import with_origins
 from unabridged.messages import View
-from unabridged.origin import with_origins
 from unabridged.sessions import MAX_SIZE, SessionFileError, load
 from unabridged.sessions.detect import kind_of_file
 from unabridged.sessions.document import conversation as messages_in

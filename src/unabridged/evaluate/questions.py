@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unabridged.archive.memory import MemoryArchive
 from unabridged.archive.protocol import Scope
-from unabridged.engine import Compactor
+from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.compactor import Compactor
 from unabridged.evaluate import peers
 from unabridged.evaluate.data import Conversation, Question
 from unabridged.evaluate.moments import AGENT, Count, exact

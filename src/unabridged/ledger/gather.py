@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from unabridged.intent.lifting import lift
+from unabridged.intent.requests import asked, settle, worked_on
+from unabridged.intent.rules import acknowledges, find_rules, in_force, instructed, merged
+from unabridged.languages import detect
 from unabridged.ledger.actions import Step, efforts, steps, written_action
 from unabridged.ledger.entries import Action, Ledger, Note
-from unabridged.ledger.languages import detect
-from unabridged.ledger.lifting import lift
 from unabridged.ledger.names import Piece, clean, collect_files, collect_names
 from unabridged.ledger.notes import distinct, notes_in
 from unabridged.ledger.phrasing import head_and_tail
 from unabridged.ledger.ranking import bounded
-from unabridged.ledger.requests import asked, settle, worked_on
-from unabridged.ledger.rules import acknowledges, find_rules, in_force, instructed, merged
 from unabridged.ledger.sayings import sayings_in
 from unabridged.ledger.shell import looks_like_path
 from unabridged.messages import View

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from unabridged.intent.lifting import lift
+from unabridged.intent.requests import joined
+from unabridged.intent.rules import in_force, merged
+from unabridged.languages import detect
 from unabridged.ledger.entries import Lead, Ledger, Name, Saying
 from unabridged.ledger.gather import unresolved
-from unabridged.ledger.languages import detect
-from unabridged.ledger.lifting import lift
 from unabridged.ledger.names import united
 from unabridged.ledger.notes import distinct
 from unabridged.ledger.ranking import bounded, faded
-from unabridged.ledger.requests import joined
-from unabridged.ledger.rules import in_force, merged
 
 
 def merge(older: Ledger, newer: Ledger) -> Ledger:

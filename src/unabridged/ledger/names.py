@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from unabridged.ledger.entries import HALF_LIFE, Deed, File, Name
 from unabridged.ledger.shell import has_extension
 from unabridged.marks import without_ids
-from unabridged.remember import remembered
+from unabridged.text_cache import remembered
 
 Voice = Literal["person", "model", "call", "tool", "fault"]
 WEIGHTS: dict[Voice, float] = {"person": 1.5, "model": 1.0, "call": 1.0, "fault": 0.5, "tool": 0.1}

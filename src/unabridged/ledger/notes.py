@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from unabridged.languages import folded, phrases
 from unabridged.ledger.entries import Note
-from unabridged.ledger.languages import folded, phrases
 from unabridged.ledger.phrasing import bare, one_line, sentences, without_fences
-from unabridged.remember import remembered
+from unabridged.text_cache import remembered
 
 LIMIT = 320
 """Characters of a note."""

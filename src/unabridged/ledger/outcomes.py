@@ -7,7 +7,7 @@ import re
 
 from unabridged.ledger.entries import Deed
 from unabridged.ledger.phrasing import one_line
-from unabridged.remember import remembered
+from unabridged.text_cache import remembered
 
 LIMIT = 200
 """Characters of an outcome that an action carries."""

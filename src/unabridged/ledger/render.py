@@ -10,15 +10,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from unabridged.intent.lifting import concerns
+from unabridged.intent.stated import LIMIT
+from unabridged.languages import labels
 from unabridged.ledger.entries import Action, Ledger, Note, Request, Rule
-from unabridged.ledger.languages import labels
-from unabridged.ledger.lifting import concerns
 from unabridged.ledger.page import Count, Line, Page, Section
 from unabridged.ledger.phrasing import fenced, head_and_tail, one_line, quote
 from unabridged.ledger.ranking import by_rank, decisions_within
 from unabridged.ledger.sayings import is_talk
 from unabridged.ledger.shelf import Shelf
-from unabridged.ledger.stated import LIMIT
 from unabridged.ledger.telling import DETAILED, Teller
 
 Refer = Callable[[int], str]

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from math import log
 
-from unabridged.archive.words import count_terms
+from unabridged.archive.search.words import count_terms
+from unabridged.intent.own_words import own_words
+from unabridged.languages import folded, phrases
 from unabridged.ledger.entries import Saying
-from unabridged.ledger.languages import folded, phrases
-from unabridged.ledger.own_words import own_words
 from unabridged.ledger.phrasing import sentences
 from unabridged.messages import View
 

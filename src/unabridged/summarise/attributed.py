@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from unabridged.ledger.languages import folded
+from unabridged.languages import folded
 from unabridged.ledger.phrasing import bare, sentences
 from unabridged.summarise.evidence import Evidence, Said, content, only_forbidden, squeezed, wording
 

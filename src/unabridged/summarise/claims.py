@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from unabridged.ledger.languages import folded
+from unabridged.languages import folded
 from unabridged.ledger.phrasing import bare, sentences
 from unabridged.summarise.attributed import (
     NOT_SAID,

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
+from unabridged.intent.own_words import foreign, own_words
+from unabridged.intent.speech_acts import asks_back
+from unabridged.languages import folded
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.languages import folded
-from unabridged.ledger.moves import asks_back
-from unabridged.ledger.own_words import foreign, own_words
 from unabridged.ledger.phrasing import sentences
 from unabridged.messages import View
 from unabridged.summarise.language import language_of

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
-from unabridged.ledger.languages import folded, tables
+from unabridged.languages import folded, tables
 from unabridged.ledger.phrasing import neutral
 
 HIGHEST = 3

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from unabridged.ledger.languages import labels
-from unabridged.ledger.own_words import own_words
+from unabridged.compaction.shorten import head_and_tail
+from unabridged.intent.own_words import own_words
+from unabridged.languages import labels
 from unabridged.ledger.phrasing import fenced
 from unabridged.messages import View
-from unabridged.shorten import head_and_tail
 
 SMALLEST = 48
 """Tokens below which a shortened message says nothing any more."""

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from unabridged.intent.lifting import lift
+from unabridged.intent.rules import find_rules, merged
+from unabridged.intent.spoken import own_sentences
+from unabridged.intent.stated import LIMIT, imparts, strength
 from unabridged.ledger.entries import Ledger, Rule
-from unabridged.ledger.lifting import lift
 from unabridged.ledger.phrasing import bare, sentences
 from unabridged.ledger.ranking import bounded
-from unabridged.ledger.rules import find_rules, merged
-from unabridged.ledger.spoken import own_sentences
-from unabridged.ledger.stated import LIMIT, imparts, strength
 from unabridged.messages import View
 from unabridged.summarise.evidence import Evidence, squeezed
 from unabridged.summarise.headings import under_each

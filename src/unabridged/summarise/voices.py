@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from unabridged.ledger.languages import folded
+from unabridged.languages import folded
 from unabridged.summarise.evidence import wording
 
 _COLON = r"[:\uff1a\ua789\u2236\u02d0\ufe55\ufe13\u205a\u0589\u05c3\u1361\u0703\ua4fd]"

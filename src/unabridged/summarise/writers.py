@@ -13,7 +13,7 @@ from unabridged.summarise.writing import Asked, Told, Written, with_model
 if TYPE_CHECKING:
     from unabridged.asking.ask import Ask, Reply
     from unabridged.asking.asker import Asker
-    from unabridged.job import Job
+    from unabridged.compaction.state import Job
     from unabridged.settings import Limits, Settings
 
 

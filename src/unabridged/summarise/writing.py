@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from unabridged.history.rederive import Prose, Whole, spaced
+from unabridged.languages import labels
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather, language_of
-from unabridged.ledger.languages import labels
 from unabridged.ledger.merge import merge
 from unabridged.ledger.phrasing import fenced, quote
 from unabridged.ledger.ranking import decisions
 from unabridged.ledger.render import between, render
 from unabridged.ledger.sayings import is_talk
 from unabridged.messages import View
-from unabridged.rederive import Prose, Whole, spaced
 from unabridged.summarise.preserved import preserve_user_messages
 
 if TYPE_CHECKING:

@@ -23,11 +23,11 @@ from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.state import about
 from unabridged.archive import codec, open_archive
 from unabridged.archive.protocol import Archive
-from unabridged.engine import Compaction, Compactor
+from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import ArchiveError, WontFit
 from unabridged.events import Event
+from unabridged.history.namespace import DEFAULT
 from unabridged.measure.meter import Meter
-from unabridged.namespace import DEFAULT
 
 log = logging.getLogger("unabridged")
 

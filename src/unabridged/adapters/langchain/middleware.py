@@ -47,7 +47,7 @@ from unabridged.adapters.langchain.state import (
 )
 from unabridged.adapters.langchain.telling import Teller
 from unabridged.archive.protocol import Archive
-from unabridged.engine import Compaction, Compactor
+from unabridged.compactor import Compaction, Compactor
 from unabridged.events import Event
 from unabridged.recall.tools import READ
 from unabridged.settings import Settings

@@ -26,7 +26,7 @@ from unabridged.adapters.langchain.state import (
 )
 from unabridged.adapters.langchain.telling import heard, why_not
 from unabridged.archive.protocol import Scope
-from unabridged.engine import Compaction
+from unabridged.compactor import Compaction
 from unabridged.errors import SettingsError
 from unabridged.events import Event
 from unabridged.recall.tools import READ, SEARCH

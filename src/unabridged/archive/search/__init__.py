@@ -1,0 +1,1 @@
+"""The index by which archived messages are found."""

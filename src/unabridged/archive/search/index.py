@@ -1,0 +1,290 @@
+"""The search index: one small compressed segment for the messages of each `store`, and one ranking for all stores.
+
+A store keeps segments as it keeps any other bytes, beside the thread they belong to: so statistics never cross threads,
+forgetting a thread forgets its words, and every store finds the same in the same order. A segment is a line of numbers,
+then blocks, each deflated by itself, so that a term costs one small block and one `find`:
+
+    1 2 61 3                version, messages, their terms in all, blocks of terms
+    0:40 1:21               each message's turn and number of terms
+    app.py<TAB>0:3 1        terms: in which messages, and how often if not once; a term's block is told by its checksum
+
+Ranking is BM25 over the thread, with rare words counting more than usual; of equals the later turn comes first. Only
+what has a word of the query is found. Words that begin alike (`paint`, `painted`) then count for the order, in any
+language that bends its words at the end, without a list of any language's endings.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
+from math import log
+from typing import Final, NamedTuple
+
+from unabridged.archive.search.words import CUT, LONGEST, Query, Whereabouts, count_terms, holds, parse, whereabouts
+from unabridged.errors import ArchiveError
+
+VERSION: Final = 1
+_SATURATION: Final = 1.2  # BM25's k1: how soon another occurrence stops to matter
+_LENGTH: Final = 0.5  # BM25's b: tool output is long by nature, so half the usual punishment for length
+_RARE: Final = 1.5  # the power of a word's rarity: a question is mostly words that stand everywhere
+_BY_PARTS: Final = 0.25  # what all the parts of a name are worth beside the name itself
+_ALIKE: Final = 0.8  # what a word is worth that begins like the one looked for
+_BEGINNING: Final = 4  # characters that words which begin alike share at least
+_MOST_BYTES: Final = 8_000_000  # of an index that is gone through for such words: beyond, it would take too long
+_BLOCK: Final = 256  # terms in a block, about
+
+
+class Ranked(NamedTuple):
+    """A message that matches: its place in the thread's sequence of parts."""
+
+    number: int
+    turn: int
+    score: float
+
+
+class _Segment(NamedTuple):
+    first: int
+    size: int
+    length: int
+    blocks: tuple[bytes, ...]
+    """Still deflated; the first tells turns and lengths, the others have the terms."""
+
+    def postings(self, term: str) -> dict[int, int]:
+        """How often the term stands in each message, by the message's number."""
+        encoded = _encoded(term)
+        raw = _inflated(self.blocks[1 + _block_of(encoded, len(self.blocks) - 1)])
+        at = raw.find(b"\n%b\t" % encoded)
+        return {} if at < 0 else self._read(raw, at + len(encoded) + 2)
+
+    def having(self, word: Whereabouts) -> set[int]:
+        """The messages with a term that begins, ends, or goes on around this word as it may; and all with cut terms."""
+        if not word.begins_before and not word.goes_on:
+            return set(self.postings(word.text))
+        sought = (b"" if word.begins_before else b"\n") + _encoded(word.text) + (b"" if word.goes_on else b"\t")
+        found = set(self.postings(CUT))
+        for block in self.blocks[1:]:
+            raw = _inflated(block)
+            for at in _places(raw, sought):
+                end = raw.find(b"\t", at)
+                if end > 0 and raw.find(b"\n", at + 1, end) < 0:  # in a term, not among the postings before the next
+                    found.update(self._read(raw, end + 1))
+        return found
+
+    def alike(self, words: Sequence[str]) -> dict[str, dict[int, int]]:
+        """How often other words that begin like these stand in each message, by word and by the message's number."""
+        found: dict[str, dict[int, int]] = {word: {} for word in words}
+        for raw in map(_inflated, self.blocks[1:]):
+            for word, counted in found.items():
+                for at in _places(raw, b"\n" + _encoded(word[:_BEGINNING])):
+                    end = raw.index(b"\t", at)
+                    if _begin_alike(raw[at + 1 : end].decode("utf-8", "surrogatepass"), word):
+                        for number, times in self._read(raw, end + 1).items():
+                            counted[number] = counted.get(number, 0) + times
+        return found
+
+    def _read(self, raw: bytes, start: int) -> dict[int, int]:
+        pairs = (entry.partition(b":") for entry in raw[start : raw.index(b"\n", start)].split())
+        return {self.first + int(number): int(times or 1) for number, _, times in pairs}
+
+    def messages(self) -> dict[int, tuple[int, int]]:
+        """Turn and length of each message, by its number."""
+        pairs = (entry.split(b":") for entry in _inflated(self.blocks[0]).split())
+        return {self.first + at: (int(turn), int(length)) for at, (turn, length) in enumerate(pairs)}
+
+
+def build(messages: Sequence[tuple[int, str]]) -> bytes:
+    """The segment of these messages, each given by turn and text."""
+    lengths: list[int] = []
+    postings: defaultdict[str, list[str]] = defaultdict(list)
+    for number, (_, text) in enumerate(messages):
+        counted = count_terms(text)
+        lengths.append(sum(counted.values()))
+        once = str(number)
+        for term, times in counted.items():
+            postings[term].append(once if times == 1 else f"{once}:{times}")
+    blocks: list[list[bytes]] = [[] for _ in range(1 + min(64, len(postings) // _BLOCK))]
+    for term, entries in sorted(postings.items()):
+        encoded = _encoded(term)
+        blocks[_block_of(encoded, len(blocks))].append(b"\n%b\t%b" % (encoded, " ".join(entries).encode()))
+    turns = " ".join(f"{turn}:{length}" for (turn, _), length in zip(messages, lengths, strict=True))
+    head = f"{VERSION} {len(messages)} {sum(lengths)} {len(blocks)}\n".encode()
+    return head + b"".join(
+        len(packed).to_bytes(4, "big") + packed
+        for packed in (zlib.compress(turns.encode()), *(zlib.compress(b"".join(block) + b"\n") for block in blocks))
+    )
+
+
+def check(first: int, segment: bytes) -> Mapping[int, tuple[int, int]]:
+    """Turn and length of each message the segment says it has; an `ArchiveError` when it can't be read."""
+    opened = _open(first, segment)
+    messages = opened.messages()
+    if len(messages) != opened.size or sum(length for _, length in messages.values()) != opened.length:
+        raise ArchiveError(f"the search index of messages {first:,} and on is inconsistent. Restore it from a backup.")
+    return messages
+
+
+def search(
+    query: str, limit: int, segments: Iterable[tuple[int, bytes]], texts: Callable[[Sequence[int]], Mapping[int, str]]
+) -> list[Ranked]:
+    """The best matches, best first. `segments` come with the number of their first message; `texts` is asked lazily."""
+    wanted = parse(query)
+    if limit < 1 or not (wanted.names or wanted.phrases):
+        return []
+    opened = [_open(first, segment) for first, segment in segments]
+    ranked = _rank(wanted, opened)
+    if not wanted.phrases:
+        return nsmallest(limit, ranked, key=_order)
+    return _with_phrases(wanted.phrases, sorted(ranked, key=_order), limit, texts)
+
+
+def _order(match: Ranked) -> tuple[float, int, int]:
+    return -match.score, -match.turn, -match.number
+
+
+def _open(first: int, segment: bytes) -> _Segment:
+    head, _, rest = segment.partition(b"\n")
+    try:
+        version, size, length, count = (int(part) for part in head.split())
+    except ValueError as error:
+        raise ArchiveError(f"the search index of messages {first:,} and on can't be read: {error}.") from error
+    if version != VERSION:
+        raise ArchiveError(f"the search index is of version {version}, this is version {VERSION}. Update unabridged.")
+    blocks = tuple(_blocks(rest))
+    if len(blocks) != count + 1:
+        raise ArchiveError(f"the search index of messages {first:,} and on can't be read: it is cut off.")
+    return _Segment(first, size, length, blocks)
+
+
+def _blocks(rest: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(rest):
+        end = at + 4 + int.from_bytes(rest[at : at + 4], "big")
+        yield rest[at + 4 : end]
+        at = end
+
+
+def _inflated(block: bytes) -> bytes:
+    try:
+        return zlib.decompress(block)
+    except zlib.error as error:
+        raise ArchiveError(f"a block of the search index can't be read: {error}. Restore it from a backup.") from error
+
+
+def _places(raw: bytes, sought: bytes) -> Iterator[int]:
+    at = raw.find(sought)
+    while at >= 0:
+        yield at
+        at = raw.find(sought, at + 1)
+
+
+def _encoded(term: str) -> bytes:
+    return term.encode("utf-8", "surrogatepass")
+
+
+def _block_of(term: bytes, blocks: int) -> int:
+    return zlib.crc32(term) % blocks
+
+
+def _rank(query: Query, segments: list[_Segment]) -> list[Ranked]:
+    """Every message that has one of the names, and may have the phrases."""
+    total = sum(segment.size for segment in segments)
+    average = (sum(segment.length for segment in segments) / total or 1.0) if total else 1.0
+    terms = query.terms()
+    found = [{term: segment.postings(term) for term in terms} for segment in segments]
+    others = _others(query, segments, found)
+    spread = {term: sum(len(postings[term]) for postings in found) for term in terms}
+    for beside in others:
+        for term, counted in beside.items():
+            spread[term] += len(counted)
+    weight = {
+        term: log(1 + (total - df + 0.5) / (df + 0.5)) ** _RARE * (_SATURATION + 1) for term, df in spread.items()
+    }
+    ranked: list[Ranked] = []
+    for segment, postings, beside in zip(segments, found, others, strict=True):
+        if not query.phrases and not any(postings.values()):
+            continue
+        messages = segment.messages()
+        damp = {n: _damp(length / average) for n, (_, length) in messages.items()}
+        scores = _scores(query, postings, weight, damp)
+        for term, counted in beside.items():
+            for number in scores.keys() & counted.keys():
+                scores[number] += _ALIKE * weight[term] * counted[number] / (counted[number] + damp[number])
+        if query.phrases:
+            scores = {number: scores.get(number, 0.0) for number in _with_words(segment, query)}
+        ranked += [Ranked(number, messages[number][0], score) for number, score in scores.items()]
+    return ranked
+
+
+def _others(
+    query: Query, segments: Sequence[_Segment], found: Sequence[Mapping[str, Mapping[int, int]]]
+) -> list[dict[str, dict[int, int]]]:
+    """For each segment the messages with words that begin like one of the query's and do not have that one itself."""
+    words = [name.whole for name in query.names if len(name.whole) > _BEGINNING and name.whole.isalpha()]
+    if not words or sum(len(block) for segment in segments for block in segment.blocks) > _MOST_BYTES:
+        return [{} for _ in segments]
+    return [
+        {
+            word: {number: times for number, times in counted.items() if number not in postings[word]}
+            for word, counted in segment.alike(words).items()
+        }
+        for segment, postings in zip(segments, found, strict=True)
+    ]
+
+
+def _begin_alike(one: str, other: str) -> bool:
+    """Whether two words differ only in a short ending."""
+    if one == other or not one.isalpha() or abs(len(one) - len(other)) > _BEGINNING:
+        return False
+    shared = max(_BEGINNING, min(len(one), len(other)) - 3)
+    return one[:shared] == other[:shared]
+
+
+def _damp(relative: float) -> float:
+    return _SATURATION * (1 - _LENGTH + _LENGTH * relative)
+
+
+def _scores(
+    query: Query, postings: Mapping[str, Mapping[int, int]], weight: Mapping[str, float], damp: Mapping[int, float]
+) -> dict[int, float]:
+    """What the names a message has are worth in it, for every message that has any."""
+    scores: dict[int, float] = {}
+    for name in query.names:
+        idf = weight[name.whole]
+        for number, times in postings[name.whole].items():
+            scores[number] = scores.get(number, 0.0) + idf * times / (times + damp[number])
+        if name.parts:
+            for number in set(postings[name.parts[0]]).intersection(*(postings[part] for part in name.parts[1:])):
+                worth = sum(weight[p] * postings[p][number] / (postings[p][number] + damp[number]) for p in name.parts)
+                scores[number] = scores.get(number, 0.0) + _BY_PARTS * worth
+    return scores
+
+
+def _with_words(segment: _Segment, query: Query) -> set[int]:
+    """The messages that have every word of every phrase, whole or as the end or beginning of a longer one."""
+    numbers = set(segment.messages())
+    for phrase in query.phrases:
+        for word in whereabouts(phrase):
+            if not numbers:
+                break
+            numbers &= segment.having(word) if len(word.text) < LONGEST else numbers
+    return numbers
+
+
+def _with_phrases(
+    phrases: tuple[str, ...],
+    ranked: list[Ranked],
+    limit: int,
+    texts: Callable[[Sequence[int]], Mapping[int, str]],
+) -> list[Ranked]:
+    """The first `limit` whose text has every phrase, read a few at a time."""
+    kept: list[Ranked] = []
+    step = max(16, 2 * limit)
+    for at in range(0, len(ranked), step):
+        batch = ranked[at : at + step]
+        read = texts([match.number for match in batch])
+        kept += [match for match in batch if holds(read[match.number], phrases)]
+        if len(kept) >= limit:
+            break
+    return kept[:limit]

@@ -1,0 +1,252 @@
+"""The archive in Postgres: shared by any number of processes and machines. Needs the extra `postgres`.
+
+The tables stand in a schema of their own. Writers of one thread take turns; writers of other threads don't wait.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, LiteralString
+from urllib.parse import quote, unquote
+
+from unabridged.archive.address import scrub, without_credentials
+from unabridged.archive.protocol import Scope
+from unabridged.archive.stores import forks
+from unabridged.archive.stores.schema import MIGRATIONS, SCRUBS, postgres_migrations
+from unabridged.archive.stores.sql import SqlArchive
+from unabridged.archive.stores.sql_rows import Row, scrub_records, to_bytes
+from unabridged.errors import ArchiveError, SettingsError
+
+try:
+    import psycopg
+    from psycopg import sql
+    from psycopg.conninfo import conninfo_to_dict
+    from psycopg_pool import ConnectionPool, PoolTimeout
+except ImportError as error:
+    raise SettingsError("a postgresql:// archive needs psycopg: pip install 'unabridged[postgres]'.") from error
+
+SCHEMA: Final = "unabridged"
+CONNECTING: Final = 10
+"""Seconds that a first connection may take: it is made while the program starts, maybe inside an event loop."""
+_MIGRATING: Final = 0x756E6162  # the advisory lock under which versions change: `unab`
+
+
+def open_postgres(
+    url: str,
+    *,
+    schema: str = SCHEMA,
+    connections: int = 8,
+    wait: float = 60.0,
+    step: Callable[[str], None] | None = None,
+) -> SqlArchive:
+    """The archive in this database, its tables made at first use, or by `probe`. `wait` seconds for pool and locks."""
+    return SqlArchive(PostgresDatabase(url, schema, connections, wait), step)
+
+
+class PostgresDatabase:
+    """A pool of connections, of this process alone: a forked child opens its own."""
+
+    now = "EXTRACT(EPOCH FROM clock_timestamp())::double precision"
+
+    def __init__(self, url: str, schema: str, connections: int, wait: float) -> None:
+        self._url = url
+        self.url = without_credentials(url)
+        self._secrets = _secrets_of(url)
+        self._schema = schema
+        self._connections = connections
+        self._wait = wait
+        self._closed = False
+        self._migrated = False
+        self.start_over()
+        forks.watch(self)
+
+    def start_over(self) -> None:
+        """A lock that nobody holds, and no pool: at the beginning, and in a forked child.
+
+        The child's copies of the parent's connections are left alone: psycopg closes only what its own process opened.
+        """
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool | None = None
+
+    def pause(self) -> None:
+        """Take the lock: a fork is coming."""
+        self._lock.acquire()
+
+    def resume(self) -> None:
+        """Give the lock back."""
+        self._lock.release()
+
+    @contextmanager
+    def read(self) -> Iterator[_Transaction]:
+        """A transaction that sees one state."""
+        with self._connection() as connection:
+            self._begin(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield _Transaction(connection)
+
+    @contextmanager
+    def write(self, scope: Scope) -> Iterator[_Transaction]:
+        """A transaction that is all there or not at all; no other writes this thread meanwhile."""
+        namespace, thread = _lock_number(scope.namespace), _lock_number(scope.namespace, scope.thread)
+        locks = f"SELECT pg_advisory_xact_lock_shared({namespace}); SELECT pg_advisory_xact_lock({thread})"
+        with self._locked(locks) as transaction:
+            yield transaction
+
+    @contextmanager
+    def alone(self, namespace: str) -> Iterator[_Transaction]:
+        """A transaction that is all there or not at all; no other writes anything of this namespace meanwhile."""
+        with self._locked(f"SELECT pg_advisory_xact_lock({_lock_number(namespace)})") as transaction:
+            yield transaction
+
+    @contextmanager
+    def _locked(self, locks: str) -> Iterator[_Transaction]:
+        with self._connection() as connection:
+            self._begin(connection, f"SET LOCAL lock_timeout TO {int(self._wait * 1000)}; {locks}")
+            yield _Transaction(connection)
+
+    def _begin(self, connection: psycopg.Connection, statements: str) -> None:
+        """Set the transaction up in one round trip, and for itself alone: poolers share sessions."""
+        path = sql.SQL("SET LOCAL search_path TO {};").format(sql.Identifier(self._schema))
+        connection.execute(sql.SQL(_own(statements + ";")) + path)
+
+    def purge(self) -> None:
+        """Nothing: what was deleted goes when the server vacuums, which is the server's own business."""
+
+    def check(self) -> list[str]:
+        """Nothing: the server watches over its own files."""
+        return []
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        with self._lock:
+            self._closed = True
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection]:
+        pool = self._opened()
+        try:
+            with pool.connection(self._wait) as connection:
+                yield connection
+        except PoolTimeout as error:
+            scrub(error, self._secrets)
+            raise ArchiveError(
+                f"no connection to {self.url} within {self._wait:.0f} s. Check that it runs and the URL is right."
+            ) from error
+        except psycopg.Error as error:
+            scrub(error, self._secrets)
+            raise ArchiveError(f"{self.url}: {str(error).strip()} (SQLSTATE {error.sqlstate}).") from error
+
+    def _opened(self) -> ConnectionPool:
+        with self._lock:
+            if self._closed:
+                raise ArchiveError("this archive is closed. Open it again.")
+            if self._pool is None:
+                self._migrate()
+                self._pool = ConnectionPool(
+                    self._url,
+                    min_size=0,
+                    max_size=self._connections,
+                    timeout=self._wait,
+                    max_idle=60.0,
+                    open=True,
+                    kwargs={"prepare_threshold": None},  # poolers share sessions
+                )
+            return self._pool
+
+    def probe(self) -> None:
+        """Connect, and make the tables: what is wrong with URL, server or role is found now."""
+        with self._lock:
+            self._migrate()
+
+    def _migrate(self) -> None:
+        """Bring the tables up to date, once. psycopg waits `connect_timeout` for each address that a host has."""
+        if self._migrated:
+            return
+        try:
+            with psycopg.connect(self._url, connect_timeout=max(2, min(CONNECTING, int(self._wait)))) as connection:
+                connection.execute(_own(f"SET LOCAL lock_timeout TO {int(self._wait * 1000)}"))
+                migrate(connection, self._schema)
+        except psycopg.Error as error:
+            scrub(error, self._secrets)
+            raise ArchiveError(
+                f"{self.url}: {str(error).strip()}. Check the URL (user, password, host, database), that the server "
+                f"runs, and that its role may create schema {self._schema}."
+            ) from error
+        self._migrated = True
+
+
+class _Transaction:
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run it, and return the rows it gave."""
+        cursor = self._connection.execute(_own(statement.replace("?", "%s")), values, binary=True)
+        return cursor.fetchall() if cursor.description else []
+
+    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run it once for each row of values."""
+        with self._connection.cursor(binary=True) as cursor:
+            cursor.executemany(_own(statement.replace("?", "%s")), rows)
+
+
+def migrate(connection: psycopg.Connection, schema: str, target: int | None = None) -> None:
+    """Bring the schema to the newest version (or `target`), all in one transaction, one process at a time."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MIGRATING])
+    name = sql.Identifier(schema)
+    exists = connection.execute("SELECT to_regclass(%s)", [f"{name.as_string()}.version"]).fetchone() != (None,)
+    if not exists:
+        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name))
+    connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(name))
+    if not exists:
+        connection.execute("CREATE TABLE version (version INTEGER NOT NULL)")
+        connection.execute("INSERT INTO version VALUES (0)")
+    row = connection.execute("SELECT version FROM version").fetchone()
+    version = row[0] if row else 0
+    if version > len(MIGRATIONS):
+        raise ArchiveError(
+            f"schema {schema} is of version {version}, this program knows {len(MIGRATIONS)}. Update unabridged."
+        )
+    for number, statements in list(enumerate(postgres_migrations()))[version:target]:
+        for statement in statements:
+            connection.execute(_own(statement))
+        if number == SCRUBS:
+            scrub_records(_Transaction(connection))
+        connection.execute("UPDATE version SET version = version + 1")
+    connection.commit()
+
+
+def _secrets_of(url: str) -> set[str]:
+    """Everything in the URL that no error may say; one that can't be read is refused without a word of it."""
+    try:
+        parsed = conninfo_to_dict(url)
+    except psycopg.Error:
+        parsed = None
+    if parsed is None:  # raised here, so that what the driver said stands nowhere behind it
+        raise SettingsError(
+            f"archive={without_credentials(url)!r} is no URL that Postgres takes: write "
+            "postgresql://user:password@host:5432/database, with %40 for @, %2F for /, %3A for : and %25 for % in the "
+            "password, or leave the password to PGPASSWORD or ~/.pgpass."
+        )
+    shown = without_credentials(url)
+    found = {str(value) for value in parsed.values() if value and str(value) not in unquote(shown)}
+    return found | {quote(value, safe="") for value in found}
+
+
+def _own(statement: str) -> LiteralString:
+    """A statement of this package, which the type checker can't know to be no outsider's."""
+    return statement
+
+
+def _lock_number(*names: str) -> int:
+    """The number of the advisory lock for these names; two that share one only wait for each other."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name in names:
+        encoded = to_bytes(name)
+        digest.update(b"unabridged:%d:%b" % (len(encoded), encoded))
+    return int.from_bytes(digest.digest(), "big", signed=True)

@@ -1,0 +1,218 @@
+"""Rows of the SQL stores and what they mean: the statements several places share, and their values as objects."""
+
+# Statements are put together from constants of this package; every value is a `?`.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple, Protocol
+
+from unabridged.archive import codec, rules
+from unabridged.archive.address import scrubbed
+from unabridged.archive.codec import pack
+from unabridged.archive.protocol import Part, Record, Scope
+from unabridged.archive.search import index
+from unabridged.errors import ArchiveError
+
+Row = tuple[Any, ...]
+
+FAR: Final = 2**62
+"""Beyond every turn."""
+
+THREAD: Final = "(SELECT t.id FROM threads t JOIN namespaces n ON n.id = t.namespace WHERE n.name = ? AND t.name = ?)"
+"""The thread's id; its values are `names(scope)`."""
+
+PARTS: Final = (
+    "SELECT p.number, p.turn, b.hash, b.body, p.view FROM parts p JOIN bodies b ON b.id = p.body "
+    f"WHERE p.thread = {THREAD}"
+)
+"""The parts of a thread, as `part` reads them; to be narrowed by an AND."""
+
+HELD: Final = (
+    "FROM threads t JOIN namespaces n ON n.id = t.namespace JOIN bodies b ON b.namespace = n.id "
+    "WHERE n.name = ? AND t.name = ? AND EXISTS (SELECT 1 FROM parts p WHERE p.body = b.id AND p.thread = t.id)"
+)
+"""The bodies `b` that a thread holds; to be narrowed by an AND."""
+
+
+class Transaction(Protocol):
+    """One transaction; statements have `?` for each value."""
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run it, and return the rows it gave."""
+        ...
+
+    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run it once for each row of values."""
+        ...
+
+
+class Prepared(NamedTuple):
+    """The parts that are new, as they will be written; made before the transaction, so that it is short."""
+
+    parts: list[Part]
+    bodies: dict[str, bytes]
+    views: list[bytes]
+    segment: bytes | None
+
+
+def prepare(parts: list[Part]) -> Prepared:
+    """The parts packed and indexed."""
+    seen = [(part.turn, part.text) for part in parts if part.turn >= 0]
+    return Prepared(
+        parts,
+        {part.hash: pack.pack(part.body) for part in parts},
+        [pack.pack_view(part.role, part.origin, part.text, part.body) for part in parts],
+        index.build(seen) if seen else None,
+    )
+
+
+def thread_id(tx: Transaction, scope: Scope) -> int | None:
+    """The thread's id, or None when nothing of it is stored."""
+    return _id(tx.execute(f"SELECT {THREAD}", names(scope)))
+
+
+def new_thread(tx: Transaction, scope: Scope) -> int:
+    """The id of a thread that is about to hold something."""
+    tx.execute("INSERT INTO namespaces (name) VALUES (?) ON CONFLICT DO NOTHING", [to_bytes(scope.namespace)])
+    tx.execute(
+        "INSERT INTO threads (namespace, name) SELECT id, ? FROM namespaces WHERE name = ? ON CONFLICT DO NOTHING",
+        [to_bytes(scope.thread), to_bytes(scope.namespace)],
+    )
+    made = thread_id(tx, scope)
+    if made is None:
+        raise ArchiveError(f"thread {scope.thread!r} could not be made: it was removed at the same moment. Try again.")
+    return made
+
+
+def known_parts(tx: Transaction, thread: int | None, scope: Scope, parts: Sequence[Part]) -> set[tuple[int, str]]:
+    """Turn and hash of those of the parts that the thread holds already."""
+    if thread is None:
+        return set()
+    found: set[tuple[int, str]] = set()
+    for batch, marks in batches(hash_bytes(part.hash for part in parts)):
+        rows = tx.execute(
+            "SELECT p.turn, b.hash FROM namespaces n JOIN bodies b ON b.namespace = n.id "
+            f"JOIN parts p ON p.body = b.id AND p.thread = ? WHERE n.name = ? AND b.hash IN ({marks})",
+            [thread, to_bytes(scope.namespace), *batch],
+        )
+        found |= {(turn, to_hash(digest)) for turn, digest in rows}
+    return found
+
+
+def held_hashes(tx: Transaction, scope: Scope, hashes: Collection[str]) -> set[str]:
+    """Those of the hashes whose messages the thread holds."""
+    found: set[str] = set()
+    for batch, marks in batches(hash_bytes(hashes)):
+        rows = tx.execute(f"SELECT b.hash {HELD} AND b.hash IN ({marks})", [*names(scope), *batch])
+        found |= {to_hash(digest) for (digest,) in rows}
+    return found
+
+
+def body_ids(tx: Transaction, namespace: int, hashes: Collection[str]) -> dict[str, int]:
+    """The ids of those of the bodies that the namespace has."""
+    found: dict[str, int] = {}
+    for batch, marks in batches(hash_bytes(hashes)):
+        rows = tx.execute(
+            f"SELECT hash, id FROM bodies WHERE namespace = ? AND hash IN ({marks})",
+            [namespace, *batch],
+        )
+        found |= {to_hash(digest): body for digest, body in rows}
+    return found
+
+
+def numbered(tx: Transaction, scope: Scope, numbers: Sequence[int]) -> dict[int, Part]:
+    """The thread's parts with these numbers."""
+    found: dict[int, Part] = {}
+    for batch, marks in batches(numbers):
+        rows = tx.execute(f"{PARTS} AND p.number IN ({marks})", [*names(scope), *batch])
+        found |= {row[0]: to_part(row) for row in rows}
+    return found
+
+
+def to_part(row: Row) -> Part:
+    """A row of `PARTS` as the part that was stored."""
+    _, turn, digest, packed, view = row
+    body = checked(to_hash(digest), packed)
+    role, origin, text = pack.unpack_view(view, body)
+    return Part(to_hash(digest), body, turn, role, origin, text)
+
+
+def checked(digest: str, packed: bytes) -> bytes:
+    """The body, and only if it is still what its hash says."""
+    return rules.sound(pack.unpack(packed), digest)
+
+
+def pack_record(record: Record) -> bytes:
+    """Everything of the record but its scope, which is where it stands."""
+    return pack.pack(codec.encode(rules.record_fields(record)))
+
+
+def scrub_records(tx: Transaction) -> None:
+    """Rewrite the records whose receipt has credentials in the archive's address. What can't be read is left alone."""
+    last = [-1, -1]
+    while rows := tx.execute(
+        "SELECT thread, number, data FROM records WHERE (thread, number) > (?, ?) ORDER BY thread, number LIMIT 500",
+        last,
+    ):
+        last = list(rows[-1][:2])
+        for thread, number, packed in rows:
+            try:
+                fields = codec.decode(pack.unpack(packed))
+                clean = {**fields, "data": scrubbed(fields["data"])}
+            except (ArchiveError, LookupError, TypeError, AttributeError):
+                continue  # `verify` tells of it
+            if clean != fields:
+                data = pack.pack(codec.encode(clean))
+                tx.execute("UPDATE records SET data = ? WHERE thread = ? AND number = ?", [data, thread, number])
+
+
+def unpack_record(scope: Scope, packed: bytes) -> Record:
+    """The record that was packed."""
+    return rules.record_of(scope, codec.decode(pack.unpack(packed)))
+
+
+def names(scope: Scope) -> list[bytes]:
+    """Namespace and thread as they are stored."""
+    return [to_bytes(scope.namespace), to_bytes(scope.thread)]
+
+
+def to_bytes(text: str) -> bytes:
+    """Any string as bytes, lone surrogates too."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def to_text(stored: bytes) -> str:
+    """The string that `to_bytes` stored."""
+    return stored.decode("utf-8", "surrogatepass")
+
+
+def hash_bytes(hashes: Iterable[str]) -> list[bytes]:
+    """Hashes as they are stored, each once: half as long as their text. What is no hash is left out."""
+    found: dict[bytes, None] = {}
+    for digest in hashes:
+        algorithm, _, digits = digest.partition(":")
+        try:
+            found[to_bytes(algorithm) + b":" + bytes.fromhex(digits)] = None
+        except ValueError:
+            continue
+    return list(found)
+
+
+def to_hash(stored: bytes) -> str:
+    """The hash that `hash_bytes` stored."""
+    algorithm, _, digest = stored.partition(b":")
+    return f"{to_text(algorithm)}:{digest.hex()}"
+
+
+def batches(values: Iterable[Any], size: int = 500) -> Iterator[tuple[list[Any], str]]:
+    """The values in lots that one statement takes, each with its marks for IN (…)."""
+    rest = iter(values)
+    while batch := list(islice(rest, size)):
+        yield batch, ", ".join("?" * len(batch))
+
+
+def _id(rows: list[Row]) -> int | None:
+    return rows[0][0] if rows else None

@@ -1,0 +1,83 @@
+"""Every reference, hash and part of the SQL stores, checked."""
+
+# Statements are put together from constants of this package; every value is a `?`.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unabridged.archive import rules
+from unabridged.archive.protocol import Record, Scope
+from unabridged.archive.search import index
+from unabridged.archive.stores import sql_rows
+from unabridged.archive.stores.sql_rows import PARTS, THREAD, Transaction, names, to_text
+from unabridged.errors import ArchiveError
+
+_AT_ONCE = 500
+
+
+def problems(tx: Transaction, scope: Scope | None) -> Iterator[str]:
+    """A sentence for everything that is wrong, with one thread or with all."""
+    if scope is not None:
+        yield from _of_thread(tx, scope)
+        return
+    rows = tx.execute("SELECT n.name, t.name FROM threads t JOIN namespaces n ON n.id = t.namespace ORDER BY t.id")
+    for namespace, thread in rows:
+        yield from _of_thread(tx, Scope(to_text(namespace), to_text(thread)))
+    unused = tx.execute("SELECT COUNT(*) FROM bodies b WHERE NOT EXISTS (SELECT 1 FROM parts p WHERE p.body = b.id)")
+    if unused[0][0]:
+        yield f"{unused[0][0]:,} stored messages belong to no thread"
+    crossed = tx.execute(
+        "SELECT COUNT(*) FROM parts p JOIN bodies b ON b.id = p.body JOIN threads t ON t.id = p.thread "
+        "WHERE b.namespace <> t.namespace"
+    )
+    if crossed[0][0]:
+        yield f"{crossed[0][0]:,} parts refer to a message of another namespace"
+
+
+def _of_thread(tx: Transaction, scope: Scope) -> Iterator[str]:
+    held: set[str] = set()
+    turns: dict[int, int] = {}
+    after = -1
+    while rows := tx.execute(f"{PARTS} AND p.number > ? ORDER BY p.number LIMIT {_AT_ONCE}", [*names(scope), after]):
+        after = rows[-1][0]
+        for row in rows:
+            turns[row[0]] = row[1]
+            held.add(sql_rows.to_hash(row[2]))
+            try:
+                sql_rows.to_part(row)
+            except ArchiveError as error:
+                yield f"{rules.name(scope)}: the message at turn {row[1]}: {error}"
+    if list(turns) != list(range(len(turns))):
+        yield f"{rules.name(scope)}: of {max(turns) + 1:,} parts only {len(turns):,} are there"
+    yield from _of_index(tx, scope, {number: turn for number, turn in turns.items() if turn >= 0})
+    yield from _of_records(tx, scope, held)
+
+
+def _of_index(tx: Transaction, scope: Scope, turns: dict[int, int]) -> Iterator[str]:
+    indexed: dict[int, int] = {}
+    rows = tx.execute(f"SELECT number, data FROM segments WHERE thread = {THREAD} ORDER BY number", names(scope))
+    for first, segment in rows:
+        try:
+            indexed |= {number: turn for number, (turn, _) in index.check(first, segment).items()}
+        except ArchiveError as error:
+            yield f"{rules.name(scope)}: {error}"
+    if indexed != turns:
+        wrong = len(indexed.items() ^ turns.items())
+        yield f"{rules.name(scope)}: the search index and the {len(turns):,} messages differ in {wrong:,} places"
+
+
+def _of_records(tx: Transaction, scope: Scope, held: set[str]) -> Iterator[str]:
+    records: list[Record] = []
+    rows = tx.execute(f"SELECT id, key, data FROM records WHERE thread = {THREAD} ORDER BY number", names(scope))
+    for stored_id, stored_key, data in rows:
+        try:
+            record = sql_rows.unpack_record(scope, data)
+        except ArchiveError as error:
+            yield f"{rules.name(scope)}: record {to_text(stored_id)!r}: {error}"
+            continue
+        if (record.id, record.key) != (to_text(stored_id), to_text(stored_key)):
+            yield f"{rules.name(scope)}: record {to_text(stored_id)!r} is filed under another id or key than it has"
+        records.append(record)
+    yield from rules.dangling(scope, records, held)

@@ -1,0 +1,221 @@
+"""What a compaction will do, decided before anything is done: numbers in, a plan out. No I/O, no model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from unabridged.compaction.cut import Cut, dropped, joints, plan_cut, safe_indices, staying
+from unabridged.compaction.shorten import level
+from unabridged.errors import WontFit
+from unabridged.messages import View
+from unabridged.settings import Limits
+
+SMALLEST_SUMMARY = 80
+"""Below this a summary says nothing."""
+WORTH_IT = 0.05
+"""The share of the window, or of a lower trigger, that must be freed, unless the request is over the budget."""
+MOST_KEPT = 0.5
+"""Of the room below the trigger, beside what can't go and a full summary, the share that the tail may take: the rest is
+for what comes next, or every other round would be summarised again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Messages at `gone` are replaced by a summary turn of at most `summary` tokens at `place`; those in `caps` are
+    shortened to so many tokens; the rest stays."""  # noqa: D205, D209 - one promise, two lines
+
+    gone: tuple[int, ...] = ()
+    place: int = 0
+    summary: int = 0
+    caps: Mapping[int, int] = field(default_factory=dict)
+    kept_requests: tuple[int, ...] = ()
+    """Open requests that stay in front of the tail although their turn was cut."""
+    tail: int = 0
+
+    @property
+    def reach(self) -> int:
+        """One past the last message that is changed."""
+        return max([*self.gone[-1:], *self.caps, -1]) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that a plan depends on; sizes in tokens as the meter counts them."""
+
+    views: Sequence[View]
+    sizes: Sequence[int]
+    overhead: int
+    """System prompt and tool schemas."""
+    soft: int
+    """What the request should stay below: the trigger."""
+    hard: int
+    """What it must stay within: the budget, less what the meter may be off by."""
+    limits: Limits
+    frame: int
+    """What header, end line and acknowledgment of a summary turn take besides its body."""
+    joint: int
+    """An acknowledgment: it keeps two messages of one side apart, where what stood between them went."""
+    piece: int
+    """What each piece of a shortened message keeps at least: some head, some tail, and the note."""
+    pinned: frozenset[int] = frozenset()
+    open_requests: frozenset[int] = frozenset()
+    scale: float = 1.0
+    """The provider's tokens in one of the meter's, with what the meter may be off by."""
+    least: Callable[[int], int] | None = None
+    """How small a message can be made; None to judge by what is in it."""
+    aim: int | None = None
+    """What it should take after a compaction, where that was said: the tail fills it."""
+    talk: bool = False
+    """Whether people only talk: then what they said is what there is to keep."""
+
+    @property
+    def summary(self) -> int:
+        """The most that a summary turn may say, in tokens."""
+        return self.limits.summary + (self.limits.talk if self.talk else 0)
+
+    @property
+    def total(self) -> int:
+        """The whole request as it is."""
+        return self.overhead + sum(self.sizes)
+
+    def size(self, indices: Iterable[int]) -> int:
+        """What these messages take together."""
+        return sum(self.sizes[i] for i in indices)
+
+    def joints(self, gone: Sequence[int], place: int) -> int:
+        """What keeps the roles in order when these go, besides the one acknowledgment that every summary has."""
+        return self.joint * max(0, joints(self.views, gone, place) - 1)
+
+    def worth(self, gone: int, bound: int) -> int:
+        """The tokens that must be freed to be worth it: any, when a third of a trigger by messages goes.
+
+        Where the trigger can't be met whatever goes, half of it: it would only be pulled again at once.
+        """
+        counts = [condition["messages"] for condition in self.limits.trigger if "messages" in condition]
+        if any(count <= len(self.views) and gone >= count // 3 for count in counts):
+            return 1
+        share = WORTH_IT if bound == self.soft else MOST_KEPT
+        return int(share * min(self.limits.window, self.limits.target))
+
+    def wont_fit(self, floor: int) -> WontFit:
+        """The error that says so, in the provider's tokens with the possible error of the meter in them."""
+        overhead = self.overhead + self.size(self.fixed())
+        return WontFit(
+            overhead=math.ceil(overhead * self.scale),
+            floor=max(self.limits.budget + 1, math.ceil(floor * self.scale)),
+            budget=self.limits.budget,
+            window=self.limits.window,
+        )
+
+    def smallest(self, index: int) -> int:
+        """What the message takes at least, with all in it cut down that can be."""
+        if self.least is not None:
+            return min(self.sizes[index], self.least(index))
+        return min(self.sizes[index], self.piece * _pieces(self.views[index]))
+
+    def fixed(self) -> set[int]:
+        """The messages that can't go and can't be shortened."""
+        return staying(self.views, safe_indices(self.views), self.pinned)
+
+
+def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
+    """What to do; or, in words, why nothing is done. `WontFit` when nothing can bring it within the budget.
+
+    `force` compacts whatever the size, if anything at all is gained.
+    """
+    for bound in (now.soft, now.hard):
+        cut = _cut_within(now, bound, force=force)
+        if cut is None:
+            continue
+        plan = _summary_plan(now, cut)
+        freed = now.size(cut.gone) - plan.summary - now.frame - now.joints(plan.gone, plan.place)
+        least = 1 if force or now.total > now.hard else now.worth(len(cut.gone), bound)
+        if freed >= least and now.total - freed <= bound:
+            return plan
+    if now.total <= now.hard:
+        return "no safe cut would free enough to be worth it"
+    return _squeeze(now)
+
+
+def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
+    """The cut whose tail leaves room below `bound` for everything that stays, a full summary, and what comes next."""
+    kept = now.fixed() | now.open_requests
+    rest = [i for i in range(len(now.views)) if i not in kept]
+    stays = now.overhead + now.frame + now.summary + now.size(kept) + now.joints(rest, rest[0] if rest else 0)
+    ceilings = [max(0, int((bound - stays) * MOST_KEPT))]
+    if now.aim is not None:
+        ceilings = [max(0, min(bound, now.aim) - stays)]
+    if now.limits.keep_tokens is not None:
+        ceilings.append(now.limits.keep_tokens)
+    if force:  # someone asked for it: a conversation shorter than the tail is still worth a summary
+        ceilings.append(sum(now.sizes) // 4)
+    return plan_cut(
+        now.views,
+        now.sizes,
+        keep_tokens=min(ceilings),
+        keep_messages=now.limits.keep_messages,
+        pinned=now.pinned,
+        open_requests=now.open_requests,
+    )
+
+
+def _summary_plan(now: Situation, cut: Cut) -> Plan:
+    kept = tuple(sorted(i for i in now.open_requests if dropped(now.views) <= i < cut.tail))
+    earlier = now.size(i for i in cut.gone if now.views[i].origin == "summary")  # folded in, it keeps its room
+    new = now.size(cut.gone) - earlier
+    return Plan(
+        gone=cut.gone,
+        place=min(cut.gone[0], *kept) if kept else cut.gone[0],
+        summary=min(now.summary, max(SMALLEST_SUMMARY, earlier + new * 3 // 4 - now.frame)),
+        kept_requests=kept,
+        tail=cut.tail,
+    )
+
+
+def _squeeze(now: Situation) -> Plan:
+    """The smallest tail, the smallest summary, and what is still too large shortened; requests last of all.
+
+    An earlier summary is not made shorter by itself, while there is another way: rules would go. Where even that is too
+    much, no request stays as a message of its own: the summary has what it can of their words.
+    """
+    cut = _smallest_cut(now)
+    ours = frozenset(cut.gone if cut and all(now.views[i].origin == "summary" for i in cut.gone) else ())
+    ways = [replace(now, pinned=now.pinned | ours)] * bool(ours) + [now]
+    ways += [replace(now, open_requests=frozenset())] * bool(now.open_requests)
+    for way in ways[:-1]:
+        with suppress(WontFit):
+            return _squeezed(way)
+    return _squeezed(ways[-1])
+
+
+def _smallest_cut(now: Situation) -> Cut | None:
+    return plan_cut(now.views, now.sizes, keep_tokens=0, pinned=now.pinned, open_requests=now.open_requests)
+
+
+def _squeezed(now: Situation) -> Plan:
+    cut = _smallest_cut(now)
+    plan = _summary_plan(now, cut) if cut else Plan()
+    fixed = now.fixed()
+    movable = set(range(len(now.views))) - set(plan.gone) - fixed
+    requests, others = movable & now.open_requests, movable - now.open_requests
+    smallest = SMALLEST_SUMMARY if cut else 0
+    room = now.hard - now.overhead - now.size(fixed) - (now.frame if cut else 0) - now.joints(plan.gone, plan.place)
+    least = {i: now.smallest(i) for i in movable}
+    missing = smallest + sum(least.values()) - room
+    if missing > 0:
+        raise now.wont_fit(now.hard + missing)
+    # A request gives way only when all else at its smallest does not make room for it.
+    request_cap = level([now.sizes[i] for i in requests], room - smallest - sum(least[i] for i in others))
+    room -= sum(min(now.sizes[i], request_cap) for i in requests)
+    summary = min(plan.summary, max(smallest, min(room // 3, room - sum(least[i] for i in others)))) if cut else 0
+    other_cap = level([now.sizes[i] for i in others], room - summary, [least[i] for i in others])
+    caps = {i: request_cap for i in requests if now.sizes[i] > request_cap}
+    caps |= {i: max(other_cap, least[i]) for i in others if now.sizes[i] > max(other_cap, least[i])}
+    return replace(plan, summary=summary, caps=caps)
+
+
+def _pieces(view: View) -> int:
+    return max(1, bool(view.text) + len(view.calls) + len(view.answers) + len(view.media) + len(view.attached))

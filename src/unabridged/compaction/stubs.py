@@ -1,0 +1,186 @@
+"""Stubs: the one line that stands where the bulk of a tool result, an argument or an image was.
+
+A stub keeps what the agent most likely needs of it: which tool, on what, how much there was, how it went, the names
+that stand nowhere else any more, and where the whole is, when there is a way to follow a reference. The same input
+always gives the same stub.
+
+    [Tool result cleared: bash "pytest tests/test_io.py"; 214 lines, 9,120 characters; exit 1; 2 failed, 31 passed;
+     names: read_header, RowCursor; full text: r-12; record 9f3a1c2e4b5d/12]                    (on one line)
+
+The record and turn it names are what replay goes by: results that read alike have the same stub but for that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from unabridged.messages import Call, Media
+from unabridged.text_cache import remembered
+
+TARGET, OUTCOME = 60, 120
+"""Characters kept of what a tool was pointed at, and of the line that tells how it went."""
+HEAD = 160
+"""Characters kept of a long string in a call's arguments: its beginning says what it was."""
+NAMES = 12
+"""Names kept of one piece: they cost 1 to 2 % of a run and hold most of what the agent asks for next."""
+
+_CUT = "[cleared: "
+_STUB = re.compile(r"\[(?:Tool result|Image|Audio|Video|Document) cleared: [^\n]{1,1200}\]")
+_EXIT = re.compile(r"\b(?:exit[ _-]?(?:code|status)|return[ _]?code)\b\W{0,4}(-?\d{1,5})\b", re.IGNORECASE)
+_TALLY = re.compile(r"\b\d+ (?:passed|failed|errors?)\b", re.IGNORECASE)
+_RAISED = re.compile(r"^(?:E\s+)?[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b", re.MULTILINE)
+_FAILED = re.compile(
+    r"\b(?:(?:error|fatal|failed|failure)\s*[:!\]]|command not found|no such file|permission denied)", re.IGNORECASE
+)
+_TARGETS = ("path", "file_path", "filename", "file", "command", "cmd", "code", "query", "pattern", "url", "name", "id")
+# File names with their folders, and words. Both begin only where a run of such characters begins: no text is slow.
+_PATH = re.compile(r"(?<![\w./-])[\w.-]*(?:/[\w.-]+)+\.[A-Za-z]\w{0,5}(?![\w/])")
+_WORD = re.compile(r"(?<!\w)[A-Za-z_]\w{4,47}(?!\w)")
+_NAME = re.compile(r"[A-Za-z0-9]_[A-Za-z0-9]|[a-z][A-Z]|^[A-Z]{2,}\d{2,}$")
+
+
+def stub(call: Call | None, text: str, ref: str | None = None, names: Sequence[str] = (), record: str = "") -> str:
+    """The line that stands in for a tool's result."""
+    tool = f"{_line(call.name, TARGET)} {_target(call.arguments)}".strip() if call else _line(text, TARGET)
+    outcome = [part for part in _outcome(text) if not tool.startswith(part[: TARGET // 2])]
+    parts = [tool or "no text", _extent(text), *outcome, *_notes(ref, names, record)]
+    return f"[Tool result cleared: {'; '.join(parts)}]"
+
+
+def media_stub(media: Media, ref: str | None = None, record: str = "") -> str:
+    """The line that stands in for an image, sound or document."""
+    parts = [_line(media.mime, TARGET) or "type unknown", _line(media.name, TARGET), *_notes(ref, (), record)]
+    return f"[{media.kind.capitalize()} cleared: {'; '.join(part for part in parts if part)}]"
+
+
+def shorten_arguments(arguments: str, ref: str | None = None, names: Sequence[str] = (), record: str = "") -> str:
+    """A call's arguments with every long string in them cut to its beginning; JSON stays JSON of the same shape."""
+    notes = ["".join(f"; {note}" for note in _notes(ref, names, record))]
+    try:
+        value = json.loads(arguments)
+    except ValueError:
+        return _beginning(arguments, notes)  # a custom tool's free text
+    except RecursionError:
+        return arguments
+    return _as_json(_shortened(value, notes), arguments) if isinstance(value, dict | list) else arguments
+
+
+def is_stub(text: str) -> bool:
+    """Whether the text is one line of the form of a stub, so that nothing is left to clear."""
+    return _STUB.fullmatch(text) is not None
+
+
+def is_shortened(arguments: str) -> bool:
+    """Whether these are arguments that were shortened before."""
+    return _CUT in arguments
+
+
+@remembered
+def words_of(text: str) -> frozenset[str]:
+    """Every name in the text: what need not be repeated in a stub while the text stays."""
+    return frozenset((*_WORD.findall(text), *(path.rpartition("/")[2] for path in _PATH.findall(text))))
+
+
+def names_of(text: str, known: Collection[str]) -> tuple[str, ...]:
+    """The file names and identifiers the text uses most often, without those already known."""
+    names: list[str] = []
+    for name in _by_use(text):
+        if name not in known and not any(name in kept for kept in names):
+            names.append(name)
+        if len(names) == NAMES:
+            break
+    return tuple(names)
+
+
+@remembered
+def _by_use(text: str) -> tuple[str, ...]:
+    """The file names and identifiers in the text, those it uses most often first."""
+    found = Counter(path.rpartition("/")[2] for path in _PATH.findall(text))
+    found.update(word for word in _WORD.findall(text) if _NAME.search(word))
+    return tuple(name for name, _ in found.most_common() if len(name) <= 48)
+
+
+def _shortened(value: Any, notes: list[str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _shortened(item, notes) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shortened(item, notes) for item in value]
+    return _beginning(value, notes) if isinstance(value, str) else value
+
+
+def _beginning(text: str, notes: list[str]) -> str:
+    """The text's beginning and how much is gone; the first one shortened takes the notes for the whole call."""
+    note = f"… {_CUT}{len(text) - HEAD:,} more characters{notes[0] if notes else ''}]"
+    if len(text) <= HEAD + 2 * len(note):
+        return text
+    notes.clear()
+    return text[:HEAD] + note
+
+
+def _as_json(value: Any, otherwise: str) -> str:
+    """The value as JSON that can be sent; what JSON can't say (an infinite number) leaves it as it was."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair: send it escaped
+        return json.dumps(value, allow_nan=False)
+    except ValueError:
+        return otherwise
+    return text
+
+
+def _notes(ref: str | None, names: Sequence[str], record: str) -> list[str]:
+    notes = [f"names: {', '.join(names)}"] * bool(names) + [f"full text: {ref}"] * bool(ref)
+    return notes + [f"record {record}"] * bool(record)
+
+
+def _target(arguments: str) -> str:
+    try:
+        value = json.loads(arguments)
+    except ValueError:
+        value = arguments
+    if not isinstance(value, dict):
+        return _quoted(arguments)
+    for item in [*(value[key] for key in _TARGETS if key in value), *value.values()]:
+        if isinstance(item, str | int | float) and item != "":
+            return _quoted(str(item))
+    return ""
+
+
+def _quoted(text: str) -> str:
+    return f'"{_line(text, TARGET)}"' if text.strip() else ""
+
+
+def _extent(text: str) -> str:
+    lines = text.count("\n") + 1
+    return f"{lines:,} line{'s' if lines > 1 else ''}, {len(text):,} characters"
+
+
+@remembered
+def _outcome(text: str) -> tuple[str, ...]:
+    """The exit code, and the line that says most: a tally of tests, what was raised last, or the first failure."""
+    text = text if len(text) <= 20_000 else f"{text[:4_000]}\n{text[-16_000:]}"
+    exited = _EXIT.search(text)
+    code = exited[1] if exited else ""
+    found = _last(_TALLY, text) or _last(_RAISED, text) or (_FAILED.search(text) if code != "0" else None)
+    lines = [_line(_line_of(text, found), OUTCOME)] if found else []
+    return (*[f"exit {code}"] * bool(code), *lines)
+
+
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return next(reversed(list(pattern.finditer(text))), None)
+
+
+def _line_of(text: str, found: re.Match[str]) -> str:
+    stop = text.find("\n", found.end())
+    return text[text.rfind("\n", 0, found.start()) + 1 : stop if stop >= 0 else len(text)]
+
+
+def _line(text: str, limit: int) -> str:
+    """The text on one line, at most `limit` characters long."""
+    line = " ".join(text[: 4 * limit].split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

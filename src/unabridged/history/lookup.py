@@ -1,0 +1,294 @@
+"""Compactions stored and found again: the key of a prefix, the record that holds it, and its result made anew.
+
+What stands in a list, and how it is taken back, is in `standing`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple, cast
+
+from unabridged.archive import codec
+from unabridged.archive.protocol import Archive, Part, Record, Scope
+from unabridged.compaction.rewrite import is_ours, marked_ids
+from unabridged.errors import ArchiveError
+from unabridged.formats.base import Format, Message
+from unabridged.history.difference import Difference, chain, difference, forward, meaning, paired, pairs
+from unabridged.history.standing import UNNAMED, Records, Standing, fetch
+from unabridged.history.transplant import transplant, with_call_ids
+from unabridged.messages import View
+
+_WINDOW = 250
+"""Keys of so many messages are asked for at once; each time none is found, of four times as many."""
+_CLEARED = "cleared: "
+"""Stands in every stub."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A compaction about to be recorded: the list before and after, and what to remember of it."""
+
+    scope: Scope
+    record_id: str
+    key: str
+    length: int
+    kind: str
+    old: Sequence[Message]
+    old_views: Sequence[View]
+    old_turns: Sequence[int]
+    new: Sequence[Message]
+    ours: frozenset[str]
+    """The meanings of what earlier compactions put in: those are no part of the original conversation."""
+    redact: Callable[[str], str]
+    """Run over what search sees; the originals themselves stay exact."""
+    format: Format
+    prior: str | None
+    model: str | None
+    data: Mapping[str, object]
+    common: Sequence[Part] = ()
+    """What a thread that branches off takes along, so that search finds it there."""
+
+
+def keys_of(views: Sequence[View], seed: str, *, first: bool = False) -> list[str]:
+    """The key of each prefix. Whether a person speaks next is part of it: it decides what is still open.
+
+    `first` gives those that the first version gave, where it read a message otherwise.
+    """
+    keys = chain((view.meanings[-1] if first else meaning(view) for view in views), seed)
+    return [
+        f"{key}{'+' if i < len(views) and views[i].role == 'user' and not views[i].answers else '-'}"
+        for i, key in enumerate(keys)
+    ]
+
+
+def record_id(key: str, generation: int = 0) -> str:
+    """The id of a record with this key: the same on every machine, another one after each undo."""
+    return hashlib.sha256(f"{key}#{generation}".encode()).hexdigest()[:12]
+
+
+def free_id(archive: Archive, scope: Scope, key: str) -> str:
+    """The first id for this key that the thread has not given away."""
+    for generation in range(1_000):
+        free = record_id(key, generation)
+        if archive.record(scope, free) is None:
+            return free
+    raise ArchiveError("1,000 compactions of the same messages were undone: change the settings or start a new thread")
+
+
+def thread_for(archive: Archive, scope: Scope, standing: Standing | None, key: str) -> Scope:
+    """The thread of the next record of a conversation that nobody named: the one that it goes on, or one of its own.
+
+    It is named by the first prefix that was compacted. Two conversations that were the same until then share that
+    record; whichever goes on first keeps the thread, and the next record of any other opens its own.
+    """
+    newest = next(archive.newest(standing.record.scope), None) if standing is not None else None
+    if standing is not None and newest is not None and newest.id == standing.record.id:
+        return newest.scope
+    return Scope(scope.namespace, f"{UNNAMED}{key[:16]}")
+
+
+class Place(NamedTuple):
+    """Where to look for records: a thread, or the unnamed ones of a namespace; and what keys begin with there."""
+
+    scope: Scope
+    seed: str
+
+
+def find_recorded(archive: Archive, places: Sequence[Place], views: Sequence[View]) -> Record | None:
+    """The live record that covers the longest prefix of the list, in the first of the places that has one.
+
+    A compacted list is short, and what covers its beginning is found there: the rest is looked at only if nothing is.
+    """
+    versions = (False, True) if any(view.older is not None for view in views) else (False,)
+    for (scope, seed), former in product(places, versions):
+        first, size = 0, _WINDOW
+        while first <= len(views):
+            stop = min(len(views) + 1, first + size)
+            keys = keys_of(views[:stop], seed, first=former)[first:stop]
+            found = [record for record in _keyed(archive, scope, keys) if _covers(record, keys, first, views)]
+            if found:
+                return max(found, key=lambda record: record.length)
+            first, size = stop, size * 4
+    return None
+
+
+def _keyed(archive: Archive, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
+    """The live records with these keys: of the thread, or of any that nobody named."""
+    if scope.thread:
+        return archive.keyed(scope, keys)
+    threads = archive.locate_each(scope.namespace, [record_id(key) for key in keys])
+    return [record for found in dict.fromkeys(threads.values()) for record in archive.keyed(found, keys)]
+
+
+def _covers(record: Record, keys: Sequence[str], first: int, views: Sequence[View]) -> bool:
+    """Whether the record's key is that of a prefix as long as it says, and it reaches no further.
+
+    Version 0.1 let it reach over the system messages behind: it is theirs only where such messages stand.
+    """
+    at = record.length - first
+    stop = record.start + len(record.before)
+    if not (0 <= at < len(keys) and keys[at] == record.key and stop <= len(views)):
+        return False
+    return all(view.role == "system" for view in views[record.length : stop])
+
+
+class Applied(NamedTuple):
+    """A list with a recorded compaction in it, and which of its messages were put in for which of the list before."""
+
+    messages: list[Message]
+    stands_for: dict[int, int]
+
+
+def apply(archive: Archive, record: Record, messages: Sequence[Message], format_: Format) -> Applied:
+    """The list with the recorded compaction in it: the same every time, with the ids and marks of today."""
+    paired = pairs(record)
+    went = {j: cast("str", record.before[i]) for j, i in paired.items()}
+    came = {j: digest for j, digest in enumerate(record.after) if digest is not None}
+    stored = fetch(archive, record.scope, (*came.values(), *went.values()))
+    put_in = {
+        j: transplant(stored[digest], stored[went[j]], messages[record.start + paired[j]])
+        if j in paired
+        else stored[digest]
+        for j, digest in came.items()
+    }
+    new = forward(record, messages, put_in)
+    for j in put_in:
+        if j not in paired:
+            _answer_todays_calls(new, record.start + j, format_)
+    return Applied(new, {record.start + j: record.start + i for j, i in paired.items()})
+
+
+def _answer_todays_calls(messages: list[Message], index: int, format_: Format) -> None:
+    """Where a message that was put in answers calls (a repair), have it answer them by the ids that they have now."""
+    answered = [answer.call_id for answer in format_.read(messages[index]).answers]
+    if not answered:
+        return
+    views = [format_.read(message) for message in messages]
+    called = [call.id for view in views[:index] for call in view.calls]
+    stale = [call_id for call_id in answered if call_id not in called]
+    if stale:
+        others = {answer.call_id for i, view in enumerate(views) if i != index for answer in view.answers}
+        free = [call_id for call_id in called if call_id not in others][-len(stale) :]  # the last that nobody answers
+        messages[index] = with_call_ids(messages[index], dict(zip(stale, free, strict=False)))
+
+
+def uncleared(
+    archive: Archive, records: Records, views: Sequence[View], format_: Format, wanted: Iterable[int]
+) -> dict[int, View]:
+    """Of those of these messages that were cleared before, what they said in full: a summary is made from that."""
+    found: dict[int, View] = {}
+    left = {i: views[i] for i in wanted if _CLEARED in views[i].whole_text()}
+    while left:  # once for each clearing that took something out of the same message
+        hashes: dict[int, tuple[Scope, str]] = {}
+        for i, view in left.items():
+            for name in marked_ids(view):
+                record = records.named(name)
+                if record is not None and (digest := _exchanged(record, view)) is not None:
+                    hashes[i] = (record.scope, digest)
+        by_scope: dict[Scope, list[str]] = {}
+        for place, digest in hashes.values():
+            by_scope.setdefault(place, []).append(digest)
+        originals = {place: fetch(archive, place, digests) for place, digests in by_scope.items()}
+        left = {i: format_.read(originals[place][digest]) for i, (place, digest) in hashes.items()}
+        found |= {i: view.said_by(views[i].origin) for i, view in left.items()}
+        left = {i: view for i, view in left.items() if _CLEARED in view.whole_text()}
+    return found
+
+
+def _exchanged(record: Record, view: View) -> str | None:
+    """The hash of the message that the record exchanged for this one; None when it did not."""
+    marks = cast("list[str]", record.data.get("marks", []))
+    places = [j for j, put_in in enumerate(record.after) if put_in is not None]
+    stands_for = pairs(record)
+    for j, mark in zip(places, marks, strict=True):
+        if mark in view.meanings and j in stands_for:
+            return cast("str", record.before[stands_for[j]])
+    return None
+
+
+def turns_of(standing: Standing | None, count: int) -> list[int]:
+    """The place of each message in the original conversation; -1 for one that was put in."""
+    if standing is None:
+        return list(range(count))
+    record, at = standing
+    known = cast("list[int]", record.data["turns"])
+    following = cast("int", record.data["next_turn"])
+    shift = at - record.start
+    turns = [*range(max(0, shift)), *(turn if turn < 0 else turn + max(0, shift) for turn in known)]
+    return (turns + [following + max(0, shift) + i for i in range(count - len(turns))])[:count]
+
+
+def write(archive: Archive, change: Change) -> tuple[Record, list[Message]]:
+    """Store originals, record and receipt in one transaction; the record that now holds the key, and its list."""
+    diff = difference(change.old, change.new)
+    stop_old, stop_new = diff.start + len(diff.before), diff.start + len(diff.after)
+    if stop_old > change.length:
+        raise ArchiveError(
+            f"a compaction that changes {stop_old} messages has a key over {change.length}: nothing was changed. "
+            "Report this, with the settings."
+        )
+    views = [change.format.read(message) for message in change.new[:stop_new]]
+    went = {i: _part(change, change.old[i], change.old_views[i], _original_turn(change, i)) for i in diff.went}
+    came = {j: _part(change, change.new[j], views[j], -1) for j in diff.came}
+    ours = [j - diff.start for j in diff.came if is_ours(views[j])]
+    after_end = [turn for turn in change.old_turns[:stop_old] if turn >= 0]
+    record = Record(
+        id=change.record_id,
+        scope=change.scope,
+        key=change.key,
+        length=change.length,
+        start=diff.start,
+        before=tuple(
+            went[i].hash if i in went else cast("int", item) for i, item in enumerate(diff.before, diff.start)
+        ),
+        after=tuple(came[j].hash if j in came else None for j in range(diff.start, stop_new)),
+        kind=change.kind,
+        prior=change.prior,
+        model=change.model,
+        created=time.time(),
+        data={
+            **change.data,
+            "marks": [meaning(views[j]) for j in diff.came],
+            "turns": _turns_after(change, diff, ours),
+            "result": chain((meaning(view) for view in views), "")[-1],
+            "next_turn": change.old_turns[stop_old] if stop_old < len(change.old) else max(after_end, default=-1) + 1,
+            "ours": ours,
+            "named": any(change.record_id in marked_ids(views[j]) for j in diff.came),
+            "format": change.format.name,
+        },
+    )
+    stored = archive.store(record, [*change.common, *went.values(), *came.values()])
+    if stored.id == record.id:
+        return stored, list(change.new)
+    return stored, apply(
+        archive, stored, change.old, change.format
+    ).messages  # another replica was first: its bytes are everybody's
+
+
+def _turns_after(change: Change, diff: Difference, ours: Sequence[int]) -> list[int]:
+    """The turn of every message of the new list up to the end of what changed.
+
+    What was put in has none, except where message for message was exchanged: a stub has the turn of what it stands for.
+    """
+    turns = [*change.old_turns[: diff.start], *([-1] * len(diff.after))]
+    slots = [
+        item if isinstance(item, int) and i not in diff.went else None for i, item in enumerate(diff.before, diff.start)
+    ]
+    places = {j: i for i, j in enumerate(slots) if j is not None} | paired(slots, len(diff.after), ours)
+    for j, i in places.items():
+        turns[diff.start + j] = change.old_turns[diff.start + i]
+    return turns
+
+
+def _original_turn(change: Change, index: int) -> int:
+    """The turn of a message that goes; none for what an earlier compaction put in, whose original has it."""
+    return -1 if meaning(change.old_views[index]) in change.ours else change.old_turns[index]
+
+
+def _part(change: Change, message: Message, view: View, turn: int) -> Part:
+    body = codec.encode(message)
+    return Part(codec.digest(body), body, turn, view.role, view.origin, change.redact(view.whole_text()))

@@ -1,0 +1,313 @@
+"""Which compactions stand in a list, and the list without them: replay and undo. Exact, or an error.
+
+A turn that looks like a summary is one only if the archive knows a record with its id, made in this namespace, whose
+put-in messages have exactly the meaning of what stands in the list. Everything else is text. Every summary turn, stub
+and shortened text names its record, so two that read alike are told apart; a record that left nothing with a name in
+it (a repair, thinking taken out) is known by all that stands before it, or because the record after it names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
+
+from unabridged.archive import codec, rules
+from unabridged.archive.protocol import Archive, Record, Scope
+from unabridged.compaction.rewrite import asks_for_summary, framed_id, marked_ids
+from unabridged.errors import ArchiveError
+from unabridged.formats import FORMATS
+from unabridged.formats.base import Format, Message
+from unabridged.formats.reading import read_at
+from unabridged.history.difference import backward, chain, pairs
+from unabridged.history.namespace import older_namespaces
+from unabridged.history.transplant import transplant
+from unabridged.intent.origin import with_origins
+from unabridged.messages import View
+
+UNNAMED = "from-"
+"""How the names of threads begin that were named by what was compacted first."""
+LOOKED_AT = 64
+"""Of the newest records, so many are looked at for one that left no name in the list, before a compaction."""
+
+
+class Standing(NamedTuple):
+    """A record whose result stands in a list, at index `at`."""
+
+    record: Record
+    at: int
+
+
+class Line(NamedTuple):
+    """A message with what is read off it once, however often records are looked for."""
+
+    message: Message
+    view: View
+    meanings: tuple[str, ...]
+    """As this version reads it, and as earlier ones did."""
+    names: list[str]
+    """The ids of the records that it names."""
+
+
+def line_of(message: Message, view: View) -> Line:
+    """The message as a line."""
+    return Line(message, view, view.meanings, marked_ids(view))
+
+
+def record_named(archive: Archive, scope: Scope, record_id: str) -> Record | None:
+    """The record with this id: of the thread; of the one that it branched off; of any, where no thread is named."""
+    if scope.thread:
+        found = archive.record(scope, record_id)
+        if found is not None or not scope.thread.startswith(UNNAMED):
+            return found
+        elsewhere = archive.locate(scope.namespace, record_id)
+        return archive.record(elsewhere, record_id) if elsewhere and elsewhere.thread.startswith(UNNAMED) else None
+    for namespace in (scope.namespace, *older_namespaces(scope.namespace)):
+        if (elsewhere := archive.locate(namespace, record_id)) is not None:
+            return archive.record(elsewhere, record_id)
+    return None
+
+
+class Records:
+    """The records of one namespace by their ids, each read once."""
+
+    def __init__(self, archive: Archive, scope: Scope) -> None:
+        self._archive, self._scope = archive, scope
+        self._known: dict[str, Record | None] = {}
+
+    def named(self, record_id: str) -> Record | None:
+        """The record with this id, as `record_named` finds it."""
+        if record_id not in self._known:
+            self._known[record_id] = record_named(self._archive, self._scope, record_id)
+        return self._known[record_id]
+
+
+def newest_standing(archive: Archive, scope: Scope, views: Sequence[View], records: Records) -> Standing | None:
+    """The newest compaction whose result stands in the list, whatever ids the texts claim."""
+    lines = [line_of(None, view) for view in views]
+    return _Search(archive, scope, records, most=LOOKED_AT).newest(lines)
+
+
+def vouched_for(records: Records, standing: Standing | None) -> set[str]:
+    """The meanings of all that this compaction and those before it put in: what the archive knows to be ours."""
+    known: set[str] = set()
+    record = standing.record if standing else None
+    while record is not None:
+        known.update(_marks(record))
+        folded = record.kind == "summary"  # it took the one before it in
+        record = records.named(record.prior) if record.prior and not folded else None
+    return known
+
+
+def taken_back(
+    archive: Archive,
+    scope: Scope,
+    messages: list[Message],
+    format_: Format,
+    *,
+    every: bool,
+    detected: bool = False,
+    strict: bool = True,
+) -> tuple[list[Message], list[Record]]:
+    """The list without its newest compaction, or without any, and the records that were taken back, newest first.
+
+    Where the format was `detected`, the record knows better: a list of plain texts does not show it. `strict` raises
+    where something of ours is left that the archive does not know, or that does not stand there whole.
+    """
+    search = _Search(archive, scope, Records(archive, scope))
+    lines = [line_of(message, read_at(i, message, format_)) for i, message in enumerate(messages)]
+    done: list[Record] = []
+    while not done or every:
+        standing = search.newest(lines)
+        if standing is None:
+            break
+        record = standing.record
+        done.append(record)
+        search.take(record)
+        put_back = _originals(archive, standing, lines)
+        found = _format_of(record, put_back.values(), format_) if detected else format_
+        if found is not format_:
+            format_ = found
+            lines = [line_of(line.message, format_.read(line.message)) for line in lines]
+        returned = {i: line_of(message, format_.read(message)) for i, message in put_back.items()}
+        lines = backward(record, lines, standing.at, returned)
+    if strict and (every or not done):
+        _refuse_leftovers(archive, scope, search, lines)
+    return ([line.message for line in lines] if done else messages), done
+
+
+def _format_of(record: Record, originals: Iterable[Message], known: Format) -> Format:
+    """The format that the record was made in; those of version 0.1 do not say, and what went shows it."""
+    named = FORMATS.get(str(record.data.get("format")))
+    claimed = (format_ for message in originals for format_ in FORMATS.values() if format_.claims(message))
+    return named or next(claimed, known)
+
+
+def _originals(archive: Archive, standing: Standing, lines: Sequence[Line]) -> dict[int, Message]:
+    """What went, by its place in `before`; where a message stands for it, with the ids that the host has given that."""
+    record, at = standing
+    stubs = {i: j for j, i in pairs(record).items() if at + j < len(lines)}
+    went = {i: digest for i, digest in enumerate(record.before) if isinstance(digest, str)}
+    came = {i: cast("str", record.after[j]) for i, j in stubs.items()}
+    stored = fetch(archive, record.scope, (*went.values(), *came.values()))
+    return {
+        i: transplant(stored[digest], stored[came[i]], lines[at + stubs[i]].message) if i in stubs else stored[digest]
+        for i, digest in went.items()
+    }
+
+
+def _refuse_leftovers(archive: Archive, scope: Scope, search: _Search, lines: Sequence[Line]) -> None:
+    where = f"in {rules.name(scope) if scope.thread else f'namespace {scope.namespace!r}'} of archive {archive.url}"
+    if (stranded := search.stranded(lines)) is not None:
+        raise ArchiveError(
+            f"record {stranded.id} {where} stands in the list only in part: messages it put in were changed or taken "
+            "out, so the original can't be rebuilt exactly. Replay the list as it was given back, or pass "
+            'unknown="keep".'
+        )
+    if any(asks_for_summary(line.view) for line in lines):
+        raise ArchiveError(
+            "the list holds the question before a summary turn and not the turn itself: it was cut off there, so the "
+            'original can\'t be rebuilt exactly. Replay the list as it was given back, or pass unknown="keep".'
+        )
+    views = with_origins([line.view for line in lines])
+    unknown = [i for i in map(framed_id, (v for v in views if v.origin != "tool")) if i and search.unknown(i)]
+    if unknown:
+        raise ArchiveError(
+            f"the list holds the summary turn of record {unknown[0]}, and there is no such record {where}: was it made "
+            "with another archive, namespace or thread, or forgotten since? Name the one it was made with, or pass "
+            'unknown="keep" to leave it as it is.'
+        )
+
+
+def fetch(archive: Archive, scope: Scope, hashes: Iterable[str]) -> dict[str, Message]:
+    """The archived messages with these hashes; an `ArchiveError` when one is missing."""
+    wanted = list(dict.fromkeys(hashes))
+    bodies = archive.bodies(scope, wanted)
+    missing = [item for item in wanted if item not in bodies]
+    if missing:
+        raise ArchiveError(
+            f"{len(missing)} of {len(wanted)} archived messages of thread {scope.thread!r} are missing, "
+            f"the first is {missing[0]}: was the thread forgotten, or is this another archive?"
+        )
+    return {item: codec.decode(body) for item, body in bodies.items()}
+
+
+class _Search:
+    """Looks for the records that stand in a list, newest first; each is read at most once."""
+
+    def __init__(self, archive: Archive, scope: Scope, records: Records, most: int | None = None) -> None:
+        self._named, self._most = records.named, most
+        self._done: set[str] = set()
+        self._prior: str | None = None
+        self._rest = archive.newest(scope)
+        self._live: list[Record] = []
+
+    def take(self, record: Record) -> None:
+        """This one was taken back: look for it no more, and for the one before it first."""
+        self._done.add(record.id)
+        self._prior = record.prior
+
+    def newest(self, lines: Sequence[Line]) -> Standing | None:
+        """The newest record, none of those taken back, whose result stands in these lines.
+
+        Where one was taken back exactly, the one before it is the newest: nothing else need be looked at.
+        """
+        before = self._named(self._prior) if self._prior and self._prior not in self._done else None
+        if before is not None and (found := _exactly(before, lines)) is not None:
+            return found
+        names = dict.fromkeys(record_id for line in lines for record_id in line.names)
+        wanted = [record_id for record_id in (*names, self._prior) if record_id and record_id not in self._done]
+        named = sorted(filter(None, map(self._named, wanted)), key=_age, reverse=True)
+        places = _places(lines)
+        best = next(
+            (found for record in named if (found := _exactly(record, lines) or _by_marks(record, lines, places))), None
+        )
+        unnamed = list(self._unnamed(_age(best.record) if best else None))
+        found = best or None
+        for record in unnamed:
+            if (exact := _exactly(record, lines)) is not None:
+                return exact
+        if found is None:  # all before it was changed since: what it put in must then be enough, and one record's only
+            alike = [found for record in unnamed if (found := _by_marks(record, lines, places)) is not None]
+            found = alike[0] if len(alike) == 1 else None
+        return found
+
+    def stranded(self, lines: Sequence[Line]) -> Record | None:
+        """A record of which something stands in these lines although its whole result does not."""
+        for line in lines:
+            for record_id in line.names:
+                record = None if record_id in self._done else self._named(record_id)
+                if record is not None and not set(line.meanings).isdisjoint(_marks(record)):
+                    return record
+        return None
+
+    def unknown(self, record_id: str) -> bool:
+        """Whether no record has this id."""
+        return record_id not in self._done and self._named(record_id) is None
+
+    def _unnamed(self, than: tuple[float, int] | None) -> Iterator[Record]:
+        """The live records, newer than the best found, that a list may hold without naming them."""
+        for record in self._every():
+            if than is not None and _age(record) <= than:
+                return
+            if record.id not in self._done and not record.data.get("named"):
+                yield record
+
+    def _every(self) -> Iterator[Record]:
+        yield from list(self._live)
+        for record in self._rest:
+            self._live.append(record)
+            yield record
+            if self._most is not None and len(self._live) >= self._most:
+                self._rest = iter(())
+
+
+def _places(lines: Sequence[Line]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for i, line in enumerate(lines):
+        for meaning in line.meanings:
+            places.setdefault(meaning, []).append(i)
+    return places
+
+
+def _exactly(record: Record, lines: Sequence[Line]) -> Standing | None:
+    """Where the record stands when everything up to its end is as it left it."""
+    stop = record.start + len(record.after)
+    exact = len(lines) >= stop and record.data.get("result") in _digests(lines[:stop])
+    return Standing(record, record.start) if exact else None
+
+
+def _by_marks(record: Record, lines: Sequence[Line], places: Mapping[str, Sequence[int]]) -> Standing | None:
+    """Where all that the record put in stands, each at its distance, in one place and no other.
+
+    A list that was cut off within it holds the rest no more: that is enough where each message stands for one.
+    """
+    marks = _marks(record)
+    came = [j for j, put_in in enumerate(record.after) if put_in is not None]
+    if not marks:
+        return None
+    cut_off = len(record.before) == len(record.after) and len(pairs(record)) == len(came)
+    starts = [near - came[0] for near in places.get(marks[0], ()) if near >= came[0]]
+    found = [at for at in starts if _matches(at, came, marks, lines, cut_off=cut_off, size=len(record.after))]
+    return Standing(record, found[0]) if len(found) == 1 else None
+
+
+def _matches(
+    at: int, came: Sequence[int], marks: Sequence[str], lines: Sequence[Line], *, cut_off: bool, size: int
+) -> bool:
+    if at + size > len(lines) and not cut_off:
+        return False
+    here = [(at + j, mark) for j, mark in zip(came, marks, strict=True) if at + j < len(lines)]
+    return all(mark in lines[i].meanings for i, mark in here)
+
+
+def _digests(lines: Sequence[Line]) -> set[str]:
+    """The digest of all these lines, as this version reads them and as the first one did."""
+    return {chain((line.meanings[which] for line in lines), "")[-1] for which in (0, -1)}
+
+
+def _marks(record: Record) -> list[str]:
+    return cast("list[str]", record.data.get("marks", []))
+
+
+def _age(record: Record) -> tuple[float, int]:
+    return record.created, cast("int", record.data.get("depth", 0))

@@ -1,0 +1,1 @@
+"""What people meant: whose words a turn is, which requests are open, which rules stand."""

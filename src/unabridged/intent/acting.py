@@ -1,0 +1,137 @@
+"""How a turn of the model ends in a text protocol: in words, in an action, or in code that may be one.
+
+An action has many forms: tags, `Action:` lines, a JSON object with a command in it, a bare call. Code in a fence is
+run by some hosts and shown to people by others: there, the words beside it tell.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from unabridged.text_cache import remembered
+
+Manner = Literal["", "marked", "fenced", "coded", "shown"]
+"""In words; in an action that is marked as one; in one block of shell commands; in other code; in words after code."""
+CODE: tuple[Manner, ...] = ("fenced", "coded", "shown")
+"""What may be run as well as shown."""
+
+_LAST = 4_000
+"""Characters at the end of a turn in which its action is looked for."""
+_SHELLS = frozenset({"", "bash", "sh", "shell", "zsh", "console", "powershell", "mswea_bash_command"})
+_ANSWERS = "answer response final final_answer result output reply message summary think thinking artifact antartifact"
+_HTML = (
+    "html body div span p b i u em strong a ul ol li table tr td th thead tbody h1 h2 h3 h4 pre blockquote svg script"
+    " style sub sup section main form button label select option center font small details"
+)
+_SAID = frozenset(f"{_ANSWERS} {_HTML}".split())
+"""Tags that a turn may end with though it only says something."""
+_TAG = re.compile(r"</([A-Za-z][\w.:-]*)>\Z")
+_INSIDE = re.compile(
+    r"(?<!`)</(?:tool_call|tool_use|tool_input|function_calls|function|invoke|execute\w*|commands?|keystrokes|action|bash"
+    r"|shell|search)>",
+)
+"""Tags that are an action's, wherever they stand."""
+_TOKENS = ("<end_code>", "<end_action>", "<|eom_id|>", "[[ ## completed ## ]]")
+_LABEL = re.compile(
+    r"^[ \t]*(?:Action|ACTION|action|Act|ACT|Command|COMMAND|Tool|RUN|Execute|EXECUTE)(?: Input)?[ \t]*:[ \t]*\S",
+    re.MULTILINE,
+)
+_KEYS = re.compile(
+    r'"(?:action|action_input|tool|tool_name|tool_input|function|function_call|thoughts?|keystrokes)"\s?:'
+)
+"""Keys of an object that orders something."""
+_MORE_KEYS = re.compile(r'"(?:commands?|cmd|code|query|arguments|args|parameters)"\s?:')
+"""Keys that do so where the object is all there is, or stands without a fence."""
+_CALL = re.compile(r"\[?[A-Za-z_][\w.]*[(\[].*[)\]];?\]?\Z")
+_CODE = re.compile(r"(?:import|from|def|class|for|with|while|if|try|print)\b.*[\w):\"']\Z|[A-Za-z_][\w.]* ?= ?\S|#")
+_COMMAND = re.compile(r"[ \t]*[$!] ?\S")
+_ACTS = re.compile(
+    r"<(?:command|execute\w*|tool_call|tool_use|function[=_]|invoke|action|bash|shell|run)\b|^[ \t]*\$ \S", re.MULTILINE
+)
+# Who shows a command to somebody speaks to them; who runs it does not.
+_ADDRESSED = re.compile(
+    r"\b(?:you(?:r|rs|rself|'\w+)?|(?:run|use|try) (?:this|these|the following|it)|Sie|Ihr\w*|du|dein\w*|vous|votre|vos"
+    r"|usted|ustedes|puedes)\b|[你您]|ください",
+    re.IGNORECASE,
+)
+_INTENDS = re.compile(
+    r"\b(?:let me|let's|let us|I'll|I will|I need to|I should|I want to|I'm going to|I am going to|I have to|we need to"
+    r"|we should|first,|next,|now I|thought:|think:|plan:|discussion|the next action)",
+    re.IGNORECASE,
+)
+_SHOWS = re.compile(
+    r"\b(?:here(?:'s| is| are)?|below|above|example|following|sure|certainly|of course|updated)\b", re.IGNORECASE
+)
+
+
+@remembered
+def manner(text: str) -> Manner:
+    """How the model's turn ends."""
+    end = text.rstrip()[-_LAST:]
+    if _is_marked(end, whole=len(text) <= _LAST):
+        return "marked"
+    if "```" not in text:
+        return ""
+    if not end.endswith("```"):
+        return "shown"
+    language = text[text.find("```") + 3 :][:40].partition("\n")[0].strip()
+    return "fenced" if text.count("```") == 2 and language in _SHELLS else "coded"
+
+
+@remembered
+def acts(text: str) -> bool:
+    """Whether the model's turn holds what may be an action; words around code that is only shown hold none."""
+    return manner(text) not in {"", "shown"} or _ACTS.search(text) is not None
+
+
+def addresses(text: str) -> bool:
+    """Whether the words before the code speak to somebody."""
+    return _ADDRESSED.search(text.partition("```")[0]) is not None
+
+
+@remembered
+def intends(text: str) -> bool:
+    """Whether the words before the code say that the model is about to do something itself."""
+    words = text.partition("```")[0]
+    return bool(_INTENDS.search(words)) and not _ADDRESSED.search(words) and not _SHOWS.search(words)
+
+
+def _is_marked(end: str, *, whole: bool) -> bool:
+    """Whether it ends in an action that nobody would only show."""
+    tag = _TAG.search(end, max(0, len(end) - 80))
+    if (tag and tag[1].lower() not in _SAID) or end.endswith(_TOKENS) or end.startswith("<|python_tag|>"):
+        return True
+    if _INSIDE.search(end):
+        return True
+    last = end.rpartition("\n\n")[2]
+    if end.endswith("```"):
+        opened = end.rfind("```", 0, len(end) - 3)
+        fence = end[opened:]
+        if _KEYS.search(fence) and "{" in fence:
+            return True
+        last = end[:opened].rstrip().rpartition("\n\n")[2]  # "Action:" and a block below it
+        return fence.startswith("```tool_code") or (last.endswith(":") and bool(_LABEL.search(f"{last} -")))
+    if _LABEL.search(last):
+        return True
+    return _is_an_object(end) or _is_code(end, whole=whole)
+
+
+def _is_an_object(end: str) -> bool:
+    """Whether the turn ends in a JSON object that orders something."""
+    if not end.endswith(("}", "]")):
+        return False
+    begin = 0 if end.startswith(("{", "[")) else end.rfind("\n{") + 1
+    found = end[begin:]
+    return found.startswith(("{", "[{")) and bool(_KEYS.search(found) or _MORE_KEYS.search(found))
+
+
+def _is_code(end: str, *, whole: bool) -> bool:
+    """Whether the turn is nothing but code, or ends in a call or a command on a line of its own."""
+    lines = [line for line in end.splitlines() if line.strip()]
+    if not lines or "](" in lines[-1]:
+        return False
+    given = _CALL.match(lines[-1]) and not lines[-1].endswith(("()", "[]"))
+    if (_CALL.match(lines[-1]) and len(lines) == 1) or given or _COMMAND.match(lines[-1]):
+        return True
+    return whole and len(lines) > 1 and all(_CODE.match(line.strip()) for line in (lines[0], lines[-1]))

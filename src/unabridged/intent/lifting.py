@@ -1,0 +1,265 @@
+"""Taking a rule back: which sentences of a person's do it, and which rules they reach.
+
+A lost prohibition is the worst that can happen to a ledger, so in doubt a rule stays and the sentence is shown beside
+it. A permission lifts a rule only when it names all that the rule is about and nothing else; one that names only what
+is done ("you can push now") lifts the one rule about doing it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+from unabridged.intent.spoken import said_in
+from unabridged.intent.stated import is_order
+from unabridged.languages import eastern_words, folded, phrases, vocabulary
+from unabridged.ledger.entries import Lift, Rule
+from unabridged.ledger.phrasing import sentences
+from unabridged.text_cache import remembered
+
+_KINDS = ("lift_all", "revoke", "unneeded", "allowed", "lift")
+_WORD = re.compile(r"\d+|(?:(?![\u2e80-\uffff])[^\W\d_])+|[\u30a1-\u30ff]+|[\u3005\u3400-\u9fff\uf900-\ufaff]+")
+"""A number, a word, a run of katakana, a run of signs; hiragana is grammar."""
+_KANA = re.compile(r"[\u3040-\u30ff]")
+_HIRAGANA = re.compile(r"[\u3040-\u309f]+")
+_CLAUSE = re.compile(r"[,;\uff0c\u3001\uff1b]\s+|[\uff0c\u3001\uff1b]|\s[\u2013\u2014-]\s")
+_ENDING = re.compile(
+    r"e?s|e[nr]?|n|s?t|te|ten|et|[ntpg]?ing|t?ed|[dryo]|[aei]r|re|ez|ons|a[ns]?|ée?s?|ad[ao]|ando|iendo|ies|ions?|ung(?:en)?"
+)
+"""What forms of one word end in."""
+_NONE: frozenset[str] = frozenset()
+_EASTERN = "\u2e7f"
+_BARE = 60
+"""Characters of a permission that may leave out what it is about."""
+
+
+class _Taking(NamedTuple):
+    """How a sentence takes something back, and what."""
+
+    kind: str
+    words: tuple[str, ...]
+
+
+def lifts(plain: str) -> bool:
+    """Whether a sentence may take a rule back, if only in part."""
+    return phrases(*_KINDS).inside(folded(plain))
+
+
+def restricted(plain: str) -> bool:
+    """Whether a sentence that permits something also says what it does not permit, or when, or only for once."""
+    words = folded(plain)
+    for kind in _KINDS[1:4]:  # "no longer applies": their own negations say nothing.
+        for start, stop in phrases(kind).found(words):
+            words = words[:start] + " " * (stop - start) + words[stop:]
+    return phrases("restricts", "moment").inside(words)
+
+
+def replaces(plain: str) -> bool:
+    """Whether a rule may take the place of an older one by its value: another language, another limit."""
+    words = folded(plain)
+    return phrases("tongues").inside(words) or (phrases("bounds").inside(words) and any(map(str.isdigit, words)))
+
+
+def lift(rules: Iterable[Rule], said: Iterable[Lift]) -> tuple[tuple[Rule, ...], tuple[Lift, ...]]:
+    """The rules, those marked that a later sentence of the person's lifts; and the sentences, marked when they did."""
+    result, marked = list(rules), []
+    for sentence in said:
+        if sentence.used:  # It did its work in an earlier merge; the rule may have been stated anew since.
+            marked.append(sentence)
+            continue
+        earlier = [i for i, rule in enumerate(result) if rule.lifted < 0 and rule.turn < sentence.turn]
+        found = _reached(sentence.text, [result[i].text for i in earlier])
+        for i in found:
+            result[earlier[i]] = replace(result[earlier[i]], lifted=sentence.turn)
+        marked.append(replace(sentence, used=bool(found)))
+    return tuple(result), tuple(marked)
+
+
+def concerns(sentence: Lift, rules: Iterable[Rule]) -> bool:
+    """Whether it has a word in common with one of these rules, and is none of them: then it is worth showing."""
+    words = content_words(sentence.text)
+    return not any(rule.text == sentence.text for rule in rules) and any(
+        alike(word, other) for rule in rules for word in words for other in content_words(rule.text)
+    )
+
+
+@remembered
+def countermands(text: str, request: str) -> bool:
+    """Whether words forbid the very thing that a request orders: "STOP!! don't delete anything".
+
+    In doubt they only narrow it down, and the request stays: one that orders several things, or what the words name
+    besides. Somebody who says stop need not name all of it.
+    """
+    order = content_words(request)
+    if len(text) > _BARE * 2 or not order or len(sentences(request)) > 1 or phrases("and").inside(folded(request)):
+        return False
+    words = folded(text.strip())
+    halts = phrases("hold").at_start(words)
+    for sentence in sentences(words[halts:].lstrip(" ,.!;:\uff01\uff0c\u3001\u3002")):
+        about = [word for word in content_words(sentence) if word not in _literal("forbids", "hold")]
+        if not about or not phrases("forbids").inside(sentence) or not all(_named(word, order) for word in about):
+            continue
+        deeds = order if about[0][0] > _EASTERN else order[:2]  # the verb comes first, or last
+        if any(_named(word, deeds) for word in about) and (halts or len(about) == 1 or _covers(about, order)):
+            return True
+    return False
+
+
+def _named(word: str, order: Sequence[str]) -> bool:
+    """Whether the order speaks of it; signs run on without spaces."""
+    return any(alike(word, other) or (word[0] > _EASTERN and word in other) for other in order)
+
+
+def _reached(text: str, rules: Sequence[str]) -> list[int]:
+    """Which of the rules the sentence takes back."""
+    taking = _taking(text)
+    if taking is None:
+        return [i for i, rule in enumerate(rules) if _replaced(rule, text)] if replaces(text) else []
+    if taking.kind == "lift_all":
+        return [] if taking.words else [*range(len(rules))]
+    duty = taking.kind == "unneeded"
+    about = [_about(rule, duty=duty) for rule in rules]
+    if not taking.words:
+        return []
+    # What need not be done any more is not permitted by that.
+    apart = {i for i, rule in enumerate(rules) if duty and phrases("forbids").inside(folded(rule))}
+    inside = [i for i, words in enumerate(about) if i not in apart and _covers(words, taking.words)]
+    full = [i for i in inside if _covers(taking.words, about[i])]
+    if full:
+        return full
+    if taking.kind == "revoke":
+        named = inside
+    elif taking.kind == "lift" and len(taking.words) == 1 and len(text) <= _BARE:
+        word = taking.words[0]
+        named = [i for i in inside if alike(about[i][0], word) or alike(about[i][-1], word)]
+        named = named if all(_only_where(rules[i], about[i], word) for i in named) else []
+    else:
+        return []
+    # Which of several is meant nobody can tell.
+    return named if all(_covers(about[i], about[named[0]]) for i in named) else []
+
+
+def _only_where(rule: str, about: Sequence[str], done: str) -> bool:
+    """Whether a rule says, beside what is not to be done, only where to.
+
+    "You can push now" is about pushing to main; "you can commit now" is not about committing secrets.
+    """
+    words = folded(rule)
+    rest = [word for word in about if not alike(word, done)]
+    places = [stop for _, stop in phrases("towards").found(words)]
+    return all(any(word in words[stop : stop + len(word) + 8] for stop in places) for word in rest)
+
+
+@remembered
+def _taking(text: str) -> _Taking | None:
+    """What a sentence takes back; None when it does not, or not for good, or somebody else is said to."""
+    said = next(iter(said_in(text.replace("\n", " "))), None)
+    plain = said.plain if said else text
+    kind = next((kind for kind in _KINDS if phrases(kind).inside(folded(plain))), "")
+    if not kind or restricted(plain) or not is_order(plain):
+        return None
+    words = tuple(word for word in content_words(_said_of(text, kind)) if word not in _literal(kind))
+    return _Taking(kind, words)
+
+
+def _said_of(text: str, kind: str) -> str:
+    """The clause that takes something back, with what leads up to it unless that is a mere reason or a nod."""
+    lead = ""
+    for start, stop in _clauses(text):
+        clause = text[start:stop]
+        if phrases(kind).inside(folded(clause)):
+            return f"{lead} {clause}"
+        lead += "" if phrases("asides", "openers").at_start(folded(clause)) else f" {clause}"
+    return text
+
+
+def _clauses(text: str) -> list[tuple[int, int]]:
+    marks = [(found.start(), found.end()) for found in _CLAUSE.finditer(text)]
+    return [*zip([0, *(end for _, end in marks)], [*(start for start, _ in marks), len(text)], strict=True)]
+
+
+@remembered
+def _about(rule: str, *, duty: bool) -> tuple[str, ...]:
+    """What a rule is about, without what it says in passing; of a duty, not when it is to be done."""
+    kept = rule
+    for start, _ in _clauses(rule)[1:]:
+        if phrases("asides").at_start(folded(rule[start:])):
+            kept = rule[:start]
+            break
+    if duty:
+        words = folded(kept)
+        kept = kept[: min((start for start, _ in phrases("timing").found(words) if start > 8), default=len(kept))]
+    return content_words(kept) or content_words(rule)
+
+
+@remembered
+def content_words(text: str) -> tuple[str, ...]:
+    """The words that tell what a sentence is about, in order."""
+    words = folded(text)
+    if not words.isascii():
+        # Signs run on without spaces: what only joins them, and the languages' names, part them.
+        words = _HIRAGANA.sub(" ", words) if _KANA.search(words) else words
+        words = eastern_words("light").sub(" ", words)
+        words = eastern_words("tongues").sub(lambda found: f" {found[0]} ", words)
+    light = vocabulary("light")
+    return tuple(dict.fromkeys(word for word in _WORD.findall(words) if word not in light))
+
+
+def _covers(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether each of the others is among the words."""
+    return all(any(alike(word, other) for word in words) for other in others)
+
+
+def alike(word: str, other: str) -> bool:
+    """Whether two words are forms of one, or mean the same here."""
+    if word == other:
+        return True
+    if word[0].isdigit() or other[0].isdigit():
+        return False
+    known = _groups()
+    if known.get(word, _NONE) & known.get(other, _NONE):
+        return True
+    shared = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
+    rests = {word[shared:], other[shared:]} - {""}
+    return shared >= (3 if len(rests) < 2 else 4) and all(_ENDING.fullmatch(rest) for rest in rests)
+
+
+@cache
+def _groups() -> dict[str, frozenset[str]]:
+    """The groups of words that mean the same, by word; a word may be one of several languages'."""
+    found: dict[str, frozenset[str]] = {}
+    for group in vocabulary("alike"):
+        for word in group.split():
+            found[word] = found.get(word, _NONE) | {group}
+    return found
+
+
+@cache
+def _literal(*kinds: str) -> frozenset[str]:
+    """The words of the phrases themselves: those say that something is lifted, not what."""
+    return frozenset(word for phrase in vocabulary(*kinds) for word in _WORD.findall(phrase))
+
+
+def _replaced(older: str, newer: str) -> bool:
+    """Whether the newer rule is the older one with another language or another limit in it."""
+    before, after = content_words(older), content_words(newer)
+    gone = [word for word in before if not _covers(after, (word,))]
+    come = [word for word in after if not _covers(before, (word,))]
+    if len(gone) != 1 or len(come) != 1 or len(before) < 2:
+        return False
+    tongues = vocabulary("tongues")
+    return (gone[0] in tongues and come[0] in tongues) or (_bounds(older, gone[0]) and _bounds(newer, come[0]))
+
+
+def _bounds(text: str, number: str) -> bool:
+    """Whether this number is a limit: a server's number tells which server."""
+    words = folded(text)
+    place = re.search(rf"(?<!\d){number}(?!\d)", words) if number.isdigit() else None
+    if place is None:
+        return False
+    near = [stop for start, stop in phrases("bounds").found(words) if start < place.start()]
+    after = eastern_words("bounds").search(words, place.end(), place.end() + 6)
+    return any(place.start() - stop <= 2 for stop in near) or after is not None

@@ -1,0 +1,371 @@
+"""What a message does to what was said before it: goes on with it, corrects it, drops it, asks back, or starts anew.
+
+Read off the words alone, in all languages at once; what became of a request in the end is read off the sequence of such
+moves, in `requests`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from unabridged.languages import eastern_words, folded, phrases, tables, vocabulary
+from unabridged.ledger.entries import Asks
+from unabridged.ledger.phrasing import sentences, without_fences
+from unabridged.text_cache import remembered
+
+_LONG = 1_200
+"""Characters from which on an answer says so much that a question at its end is an offer."""
+_SHORT = 240
+"""Characters up to which a report is about one thing, so that "next" and "still" speak of the task."""
+_GOES_ON = (",", ":", ";", "(", "\uff0c", "\uff1a", "\u3001")
+"""Marks that no last sentence ends with."""
+_LAST_WORD = re.compile(r"(?<= )[^\W\d_]{1,3}\Z")
+_BETWEEN = re.compile(r"[\W_]+")
+_PARTS = re.compile(r"[^\w'-]+")
+_COMMAND = re.compile(r"/[a-z-]*")
+_QUESTION = re.compile(r"[?\uff1f\u061f][^\w?\uff1f\u061f]*+\Z")
+_QUOTED = re.compile(
+    r"\"[^\"\n]*\"|`[^`\n]*`|\u201c[^\u201d\n]{0,1000}\u201d|\u300c[^\u300d\n]{0,1000}\u300d|\u00ab[^\u00bb\n]{0,1000}\u00bb"
+)
+_CLAUSE = re.compile(r"[;:\u2013\u2014\uff1b\uff1a] *(?=\w)")
+_LEADING = re.compile(r"[\W_]*")
+_AFTER = re.compile(r"[^.!?;,\u2013\u2014\u3002\uff0c\uff01\uff1b]*")
+"""What belongs to a clause."""
+_BREAK = re.compile(r"\s*(?:[^\w\s]|\Z)")
+_SIGNS_OF_A_NOD = 40
+"""Signs of a script without spaces up to which a message may be a mere nod: one can be read as words in many ways."""
+_NOT_SO = frozenset("\u4e0d\u522b\u52ff\u6ca1\u505c")
+"""Chinese signs that turn the word behind them into its opposite."""
+_INTERRUPTED = re.compile(r"\s*\[[^\]\n]{0,40}\b(?:interrupted|aborted|cancell?ed) by (?:the )?user[^\]\n]{0,40}\]\s*")
+_SIGNS = str.maketrans(
+    dict.fromkeys("\U0001f44d\U0001f44c\u2705\U0001f197\U0001f4af\u2714", " yes ")
+    | dict.fromkeys("\U0001f44e\u274c", " no ")
+    | dict.fromkeys("\U0001f64f\u2764\U0001f389\U0001f60a\U0001f600\U0001f44f", " thanks ")
+)
+
+
+@remembered
+def kind_of(text: str) -> str:
+    """What these words do to the request before them; `new` when they stand on their own."""
+    words = folded(text.strip())
+    if _COMMAND.fullmatch(words) or _has_enough(words):  # "/theme" is for the host, not for the assistant.
+        return "ack"
+    says_more = phrases("hold", "withdraw").at_start(words) or _QUESTION.search(words)
+    if len(words) <= 120 and not says_more and (plain := _nod(words.translate(_SIGNS))):  # "don't go on" is no nod
+        return plain
+    return _turns(words) or ("more" if _goes_on(text) else "new")
+
+
+@remembered
+def asks_back(text: str, worked: int) -> Asks:
+    """Whether the assistant's closing words wait for the person's answer, propose a step, offer more, or simply end.
+
+    A question after the work was reported as done is an offer; so is one at the end of a long answer. A proposal is an
+    offer to do what was not reported as done: whether it leaves a request open depends on the request.
+    """
+    told = _up_to_question(_told(text[-_LONG // 3 :]))
+    last = "".join(told[-1:])
+    if not _QUESTION.search(last) and not phrases("asks").inside(last):
+        return ""
+    told = _up_to_question(_told(text[-_LONG:]))
+    long = len(text) > _LONG
+    polite = phrases("courtesy").inside(last)
+    if not _QUESTION.search(last):
+        waits = not long and not polite and not reports_done(text)
+        return "question" if waits and (worked < 2 or len(told) == 1 or _left(told)) else ""
+    if phrases("onward").inside(last) and _left(told[-1:]):
+        return "question"
+    if phrases("confirm").inside(last):
+        return "offer" if worked == 2 and reports_done(text) else "question"
+    return "offer" if polite or long else _asked(told, worked, done=reports_done(text))
+
+
+@remembered
+def reports_done(text: str) -> bool:
+    """Whether the assistant says that the work is done, and nothing of it left.
+
+    Where it says so at the very beginning, what is left further down is something else.
+    """
+    words = folded(text[-_LONG:])
+    if _begins_done(_told(text[:_LONG])):
+        return True
+    return phrases("done", "reported").inside(words) and not phrases("remains").inside(words)
+
+
+@remembered
+def surely_done(text: str) -> bool:
+    """Whether the assistant says in so many words that it is done, and of nothing that it is left."""
+    words = folded(text[-_LONG:])
+    return phrases("done").inside(words) and not phrases("remains").inside(words)
+
+
+@remembered
+def breaks_off(text: str) -> bool:
+    """Whether the assistant's closing words announce what it does next, or stop in mid-sentence: they close nothing."""
+    words = folded(text[-_LONG:].rstrip())
+    if words.endswith(_GOES_ON) or (not few_words(words, 3) and (end := _LAST_WORD.search(words)) and _joins(end[0])):
+        return True
+    last = after_small_words("".join(_told(text[-_LONG:])[-1:]))
+    announced = phrases("promise").at_start(last) or phrases("remains").at_start(last)
+    return bool(announced) and not phrases("acknowledged", "asks", "courtesy").at_start(last)
+
+
+@remembered
+def tells_of_rest(text: str) -> bool:
+    """Whether a short report says that something is still to be done: "5 of 12 are ported so far"."""
+    told = _told(text)
+    if len(text) > _SHORT or _begins_done(told) or not phrases("remains").inside(folded(text)):
+        return False
+    first = after_small_words("".join(told[:1]))
+    reach = phrases("done").at_start(first)  # "Finished: it is half as long", but not "Done with the first half"
+    return not reach or not _BREAK.match(first, reach)
+
+
+@remembered
+def is_plan(text: str) -> bool:
+    """Whether it says what somebody would do: at its beginning or at its end."""
+    told = _told(without_fences(text))
+    return any(phrases("plan").inside(sentence) for sentence in (*told[:2], *told[-1:]))
+
+
+@remembered
+def is_courtesy(text: str) -> bool:
+    """Whether it ends with a question that nods can't answer with a task: "Is there anything else?"."""
+    return phrases("courtesy").inside("".join(_told(text[-_LONG // 3 :])[-1:]))
+
+
+@remembered
+def is_question(text: str) -> bool:
+    """Whether a person's message only wants to know something: it tells nothing and orders nothing, even politely."""
+    if not few_words(text, 60):
+        return False
+    told = _told(without_fences(text))
+    if not told or not _asking(told[-1]):
+        return False
+    if phrases("polite").inside(told[-1]) and not phrases("tell").inside(told[-1]):
+        return False
+    return all(_asking(sentence) or few_words(sentence, 4) for sentence in told)
+
+
+@remembered
+def orders_by_itself(text: str) -> bool:
+    """Whether a correction also says in a sentence of its own what to do, so that it can be understood alone."""
+    for sentence in _told(text)[1:]:
+        words = after_small_words(sentence)
+        ordered = phrases("tasks").at_start(words) or phrases("polite").at_start(_LEADING.sub("", sentence, count=1))
+        if ordered and not phrases("correct").at_start(words) and not few_words(words, 3):
+            return True
+    return False
+
+
+def orders(text: str) -> bool:
+    """Whether it begins with what is to be done."""
+    return phrases("tasks", "polite").at_start(after_small_words(folded(text.strip()))) > 0
+
+
+def says_go(text: str) -> bool:
+    """Whether the words tell the assistant to go on."""
+    words = folded(text)
+    return any(token in vocabulary("go") for token in _PARTS.split(words)) or bool(eastern_words("go").search(words))
+
+
+def changes_subject(text: str) -> bool:
+    """Whether the words say that they start something else."""
+    return bool(phrases("shift").at_start(after_small_words(folded(text.strip()))))
+
+
+def only_withdraws(text: str) -> bool:
+    """Whether the words that withdraw a request ask for nothing else: "never mind the footer, thanks"."""
+    words = folded(text.strip())
+    _, stop = max(phrases("withdraw", "cancel").found(words), key=lambda span: span[1], default=(0, 0))
+    rest = words[stop:]
+    if not _BREAK.match(rest):  # what is dropped, or, without a mark between them, what is wanted instead
+        if phrases("tasks", "polite", "customs").at_start(after_small_words(rest)):
+            return False
+        rest = _AFTER.sub("", rest, count=1)
+    rest = _LEADING.sub("", rest, count=1)
+    return not rest or bool(_nod(rest)) or not after_small_words(rest)
+
+
+def means_all(words: str) -> bool:
+    """Whether these words name all that was asked: "never mind all of it"."""
+    return phrases("whole").inside(folded(words))
+
+
+def begins_interrupted(text: str) -> bool:
+    """Whether a turn begins with the host's mark that the assistant was stopped in the middle."""
+    return bool(_INTERRUPTED.match(text))
+
+
+def named_as_withdrawn(text: str) -> str:
+    """What words that withdraw name as what they drop: "the footer" in "never mind the footer, …"; "" for nothing."""
+    words = folded(text.strip())
+    _, stop = next(iter(phrases("withdraw", "cancel").found(words)), (0, 0))
+    if not stop or _BREAK.match(words, stop):
+        return ""
+    rest = "".join(sentences(words[stop:])[:1])
+    return "" if phrases("tasks", "polite", "customs").at_start(after_small_words(rest)) else rest
+
+
+def few_words(text: str, most: int) -> bool:
+    """At most so many words; two signs of a script without spaces count as one."""
+    text = text[:2_000]
+    signs = 0 if text.isascii() else sum(char > "\u2e7f" for char in text)
+    return len(text.split()) + signs // 2 <= most
+
+
+def after_small_words(words: str) -> str:
+    """The folded words without what only opens them: "thanks, ok, please"."""
+    rest = _LEADING.sub("", words, count=1)
+    for _ in range(6):
+        first = _PARTS.split(rest, maxsplit=1)[0]
+        reach = phrases("prefix", "openers").at_start(rest)
+        if first and first in vocabulary("yes", "thanks", "praise"):
+            reach = max(reach, len(first))
+        if eastern := eastern_words("yes", "thanks", "praise", "filler").match(rest):
+            reach = max(reach, eastern.end())
+        if not reach:
+            break
+        rest = _LEADING.sub("", rest[reach:], count=1)
+    return rest
+
+
+def _nod(words: str) -> str:
+    """`resume` for a message that only nods, `ack` for one that only thanks; "" for one that says something."""
+    tokens = [token for token in _PARTS.split(words) if token]
+    if tokens in (["y"], ["n"], ["k"]):
+        return "resume"
+    if tokens and all(token in vocabulary("go", "yes", "thanks", "praise", "filler") for token in tokens):
+        agrees = any(token in vocabulary("go", "yes") for token in tokens)
+        thanks = any(token in vocabulary("thanks") for token in tokens)
+        praise = any(token in vocabulary("praise") for token in tokens)
+        return "resume" if agrees or (praise and not thanks) else "ack" if thanks else ""
+    signs = _BETWEEN.sub("", words)
+    nods = eastern_words("go", "yes", "thanks", "praise", "filler")
+    if len(signs) > _SIGNS_OF_A_NOD or not nods.fullmatch(signs):
+        return ""
+    return "resume" if eastern_words("go").search(signs) or not eastern_words("thanks").search(signs) else "ack"
+
+
+def _turns(words: str) -> str:
+    """`withdraw`, `hold` or `correct` for words that begin so; "ok, hmm, wait, never mind": after the small words."""
+    corrects = False
+    for _ in range(4):
+        if _withdraws(words):
+            return "withdraw"
+        if reach := phrases("hold").at_start(words):
+            if _withdraws(_LEADING.sub("", words[reach:], count=1)):
+                return "withdraw"
+            if not corrects and few_words(words[reach:], 4) and not _QUESTION.search(words):
+                return "withdraw" if phrases("withdraw").inside(words[reach:]) else "hold"
+        corrects = corrects or phrases("correct").at_start(words) > 0  # "no, never mind" withdraws
+        reach = phrases("prefix").at_start(words)
+        if not reach:
+            break
+        words = _LEADING.sub("", words[reach:], count=1)
+    return "correct" if corrects else ""
+
+
+def _has_enough(words: str) -> bool:
+    """Whether the person says that there is nothing else: "no, that's all, thanks"."""
+    if not few_words(words, 20):
+        return False
+    rest = after_small_words(words)
+    reach = phrases("enough").at_start(rest)
+    if not reach or _QUESTION.search(rest):
+        return False
+    return not phrases("correct", "tasks", "polite", "onward").inside(rest[reach:]) and not says_go(rest[reach:])
+
+
+def _asked(told: list[str], worked: int, *, done: bool) -> Asks:
+    """What a question at the end of a short answer does."""
+    last = told[-1]
+    if phrases("start").inside(last) and not done:
+        return "question"
+    offers = phrases("offer").inside(last)
+    opens = _opens(told)
+    if opens and not offers and not phrases("done").inside(" ".join(told)) and not _begins_done(told):
+        return "question"  # "I moved the models. Should the views go there too?"
+    if (done and (worked == 2 or not opens)) or (worked == 2 and len(told) > 1 and not opens and not _left(told)):
+        return "offer"
+    if offers and not phrases("which").at_start(after_small_words(last)):
+        return "offer" if done else "proposal"
+    return "question"
+
+
+def _withdraws(words: str) -> bool:
+    """Whether the words begin by dropping what was asked: "never mind …", but not "cancel this order"."""
+    if reach := phrases("withdraw").at_start(words):
+        return few_words(words[reach:], 14) or (few_words(words[reach:], 80) and bool(_BREAK.match(words, reach)))
+    reach = phrases("cancel").at_start(words)
+    if not reach or not few_words(words[reach:], 80):
+        return False
+    following = _PARTS.split(words[reach:].strip(), maxsplit=1)[0]
+    return bool(_BREAK.match(words, reach)) or following in vocabulary("prefix", "openers", "filler")
+
+
+def _told(text: str) -> list[str]:
+    """The sentences of a text, folded; where one ends is told by the capital behind it."""
+    return [folded(sentence) for sentence in sentences(text)]
+
+
+def _goes_on(text: str) -> bool:
+    """Whether the first or the last sentence tells the assistant to go on with what it was at."""
+    if len(text) > _LONG:
+        text = f"{text[: _LONG // 2]}\n{text[-_LONG // 2 :]}"
+    if not says_go(text) and not phrases("onward").inside(folded(text)):
+        return False
+    told = [sentence for sentence in _told(_QUOTED.sub(" ", text)) if not _nod(sentence) or says_go(sentence)]
+    for sentence in dict.fromkeys((*told[:1], *told[-1:])):
+        if _QUESTION.search(sentence) or not few_words(sentence, 30):
+            continue
+        if _nod(sentence) or phrases("onward").at_start(after_small_words(sentence)):
+            return True
+        for start, stop in phrases("onward").found(sentence):
+            before, behind = sentence[:start].rstrip(), _BETWEEN.sub("", sentence[stop:])
+            eastern = sentence[start] > "\u2e7f"
+            if eastern and before[-1:] not in _NOT_SO and few_words(sentence, 16):
+                return True
+            if not eastern and not behind and before[-1:] in ",;:":
+                return True
+    return False
+
+
+def _asking(sentence: str) -> bool:
+    """Whether the sentence is a question, also where it goes without the mark."""
+    if _QUESTION.search(sentence) or phrases("why").at_start(after_small_words(sentence)):
+        return True
+    bare = sentence.rstrip(".\u3002! ")
+    return bare[-1:] > "\u2e7f" and bare.endswith(tuple(vocabulary("ending")))
+
+
+def _begins_done(told: list[str]) -> bool:
+    """Whether the first sentence says that it is done: "Fixed: …"."""
+    first = after_small_words("".join(told[:1]))
+    return bool(phrases("done", "did").at_start(first)) and not _left([first])
+
+
+def _opens(told: list[str]) -> bool:
+    """Whether the question needs an answer before anything can go on: it asks which, where, how, or for leave."""
+    words = after_small_words(_CLAUSE.split(told[-1])[-1])
+    known = phrases("which", "leave")
+    eastern = words[:1] > "\u2e7f"
+    return bool(known.at_start(words)) or phrases("either").inside(words) or (eastern and known.inside(words))
+
+
+def _up_to_question(told: list[str]) -> list[str]:
+    """The sentences up to the question that ends them, also where a few words come after it: "Shall I? (yes/no)"."""
+    if len(told) < 2 or _QUESTION.search(told[-1]) or not _QUESTION.search(told[-2]):
+        return told
+    to_person = phrases("asks", "offer", "confirm").inside(told[-2]) and not phrases("courtesy").inside(told[-2])
+    return told[:-1] if to_person or few_words(told[-1], 4) else told
+
+
+def _joins(word: str) -> bool:
+    """Whether a sentence hardly ends with this word: "the", "to", "und"."""
+    return any(word in table["common"] for table in tables().values())
+
+
+def _left(told: list[str]) -> bool:
+    """Whether something is still to be done, by these words."""
+    return phrases("remains").inside(" ".join(told))

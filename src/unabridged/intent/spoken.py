@@ -1,0 +1,180 @@
+"""What of a message is the person's own words: not the code, quotations, logs and summaries they hold up.
+
+What is not theirs is blanked, never cut: each sentence keeps its place in the message, so that what a rule points at
+("always begin with:" and a block of code) can be taken from there byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from unabridged.intent import own_words
+from unabridged.languages import folded, labels, phrases, tables
+from unabridged.ledger.phrasing import bare, fences_blanked, sentences
+
+READ = 60_000
+"""Characters of a message that are looked through, at its beginning and its end: what is longer was pasted."""
+POINTED = 1_000
+"""Characters of a block that a rule points at."""
+
+_QUOTED_LINE = re.compile(
+    r"^[ \t]*(?:>|\||[-+]\d{1,5}\s|[-+] ?\d{1,5}\s{2,}|at (?:async )?\S+ ?\(|at \S+:\d+\s*$|File \"|\d+\||\d{3,}:|"
+    r"\d{1,2}:(?!\d\d\b| \S)).*$",
+    re.MULTILINE,
+)
+_PASTED = re.compile(r"\"\"\"(?:[^\"]|\"\"?(?!\"))*+\"\"\"|'''(?:[^']|''?(?!'))*+'''")
+_QUOTED = re.compile(
+    r"\"[^\"\n]*\"|(?<![\w\"])\"(?=\S)[^\"]*(?<=\S)\"(?![\w\"])|\u201c[^\u201c\u201d]*\u201d|\u201e[^\u201c\u201d\u201e]*[\u201c\u201d]"
+    r"|«[^«»]*»|[\u300c\u300e][^\u300c-\u300f]*[\u300d\u300f]"
+    r"|(?<![\w'])'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w)){2,4000}'(?![\w'])|\u2018(?:[^\u2018\u2019\n]|\u2019(?=\w)){2,4000}\u2019"
+    r"|`[^`\n]+`"
+)
+"""Quotations, of any length; one that is not closed on its line goes on where marks open and close as they should."""
+_MORE_THAN_A_NAME = re.compile(r"[\s(){}<>=;\\]")
+BLANK = "\ufffc"
+"""Stands for each character of a quotation, so that places stay true and no phrase is found in it."""
+_SUMMARY = re.compile(r"\[unabridged summary\b.*?(?:\[end of summary\b[^\]\n]{0,60}\]|\Z)", re.DOTALL)
+_HEADED = re.compile(r"^## (?P<heading>.*)\n(?P<lines>(?:(?!## |\[end of summary).*\n?)*)", re.MULTILINE)
+_TURN = re.compile(r"^- \[\d+\]", re.MULTILINE)
+_LINES = re.compile(r"[^\n]*\n?")
+_ITEM = re.compile(r"[ \t]*(?:[-*+\u2022\u00b7\u2013]|\(?\d{1,3}[.)\u3001])[ \t]+\S")
+_INDENT = re.compile(r"(?: {4}|\t)[ \t]*\S")
+_FENCE = re.compile(r"[ \t]*(?P<fence>```+|~~~+)")
+_COLON = (":", "\uff1a")
+
+
+class Said(NamedTuple):
+    """One sentence of a person's."""
+
+    core: str
+    """As it was said."""
+    plain: str
+    """The same with its quotations blanked."""
+    bullet: bool
+    stop: int
+    """Where it ends in the text that was read."""
+
+
+def read(text: str) -> str:
+    """The part of a message that is looked through."""
+    return text if len(text) <= READ else f"{text[: READ * 2 // 3]}\n{text[-READ // 3 :]}"
+
+
+def spoken(text: str) -> str:
+    """The text, everything blanked that is not the person's own; as long as it was."""
+    said = _SUMMARY.sub(lambda found: _ruled(found[0]), text) if "[unabridged summary" in text else text
+    said = _QUOTED_LINE.sub(_blank, fences_blanked(own_words.blanked(said)))
+    return _unindented(_PASTED.sub(_blank, said))
+
+
+def said_in(said: str) -> Iterator[Said]:
+    """The sentences of what `spoken` returned."""
+    own = _QUOTED.sub(lambda found: _unsaid(found[0]), said)
+    stop = 0
+    for sentence in sentences(own):
+        stop = own.index(sentence, stop) + len(sentence)
+        plain = bare(sentence)
+        yield Said(said[stop - len(plain) : stop], plain, plain != sentence, stop)
+
+
+def own_sentences(text: str) -> Iterator[Said]:
+    """The person's own sentences in a message."""
+    return said_in(spoken(read(text)))
+
+
+def heads_list(core: str) -> bool:
+    """Whether what follows is a list of rules, each a rule of its own."""
+    return core.endswith(_COLON) and len(core) < 80 and phrases("rule_headings").inside(folded(core))
+
+
+def pointed_at(text: str, sentence: Said) -> int:
+    """Where the block ends that a sentence points at: code, a command, a list; its own end when there is none.
+
+    Byte for byte the person's message, so a block that is too long is left where it is.
+    """
+    colon = sentence.core.endswith(_COLON)
+    rest = text[sentence.stop : sentence.stop + POINTED + 1]
+    gap = len(rest) - len(rest.lstrip())
+    begin = rest.rfind("\n", 0, gap) + 1
+    lines = [line for line in _LINES.findall(rest[begin:]) if line]
+    if not begin or not lines:
+        return sentence.stop
+    if not colon and not (_FENCE.match(lines[0]) and phrases("pointers").inside(folded(sentence.plain))):
+        return sentence.stop
+    block = _block(lines)
+    size = begin + len(block.rstrip())
+    return sentence.stop + size if block and size <= POINTED else sentence.stop
+
+
+def _block(lines: list[str]) -> str:
+    fence = _FENCE.match(lines[0])
+    if fence:
+        closing = next((i for i, line in enumerate(lines[1:], 1) if line.strip() == fence["fence"]), -1)
+        return "".join(lines[: closing + 1])
+    for kind in (_ITEM, _INDENT):
+        if kind.match(lines[0]):
+            return "".join(_run(lines, kind))
+    if lines[0].startswith(">"):
+        return "".join(_run(lines, re.compile(">")))
+    return lines[0]
+
+
+def _run(lines: list[str], kind: re.Pattern[str]) -> Iterator[str]:
+    """The lines up to the first that is neither of this kind nor goes on from one."""
+    inside = False
+    for line in lines:
+        goes_on = line.startswith(("  ", "\t")) or (inside and kind is _ITEM and line[:1].islower())
+        if line.strip() and not kind.match(line) and not goes_on:
+            return
+        inside = bool(line.strip())
+        yield line
+
+
+def _unsaid(quotation: str) -> str:
+    """A quotation blanked; a name in code stays, for it is what a sentence is about."""
+    name = quotation[0] == "`" and not _MORE_THAN_A_NAME.search(quotation)
+    return quotation if name else BLANK * len(quotation)
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "\n" * len(found[0])
+
+
+def _ruled(summary: str) -> str:
+    """Of a summary turn that nobody knows, only the rules: the person handed it over, and rules are not dropped."""
+    kept = ["\n"] * len(summary)
+    headings = {labels(code)["rules"] for code in tables()}
+    for section in _HEADED.finditer(summary):
+        if section["heading"].strip() in headings:
+            lines = _TURN.sub(lambda found: "-" + " " * (len(found[0]) - 1), section["lines"])
+            kept[section.start("lines") : section.end("lines")] = lines
+    return "".join(kept)
+
+
+def _unindented(text: str) -> str:
+    """The text without indented blocks that a line leads up to ("I get this:"), but for lists and what it rules."""
+    if "\n    " not in text and "\n\t" not in text:
+        return text
+    lines, lead, pasted, empty = text.split("\n"), "", False, False
+    for place, line in enumerate(lines):
+        if not line.strip():
+            empty = True
+            continue
+        if not _INDENT.match(line):
+            lead, pasted = line.strip(), False
+        elif pasted or (lead and not _ITEM.match(line) and _leads_up(lead, apart=empty)):
+            lines[place], pasted = "\n" * len(line), True
+        else:
+            lead = lead and line.strip()
+        empty = False
+    return "\n".join(lines)
+
+
+def _leads_up(lead: str, *, apart: bool) -> bool:
+    """Whether this line only shows what follows; one that asks for it to be followed does not."""
+    words = folded(lead)
+    if bare(lead) != lead or phrases("rule_headings", "introduces").inside(words):
+        return False
+    return lead.endswith(_COLON) or (apart and (lead[-1].isalnum() or lead[-1] == "`"))

@@ -1,0 +1,314 @@
+"""Whether a sentence states a rule, and how strongly. What counts is as much how it speaks as what it says.
+
+"Never" tells of the past as often as it forbids. So the words that make a rule (`strong`, `wish`, `weak`) count only
+where the sentence is no report of somebody else's words, no supposition, no tale of what is the case, and no one-off
+task that merely describes what is to be made. All of it is looked up in the phrases of `languages/`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from unabridged.intent.spoken import BLANK
+from unabridged.languages import folded, phrases, vocabulary
+
+LIMIT = 400
+"""Characters of one rule."""
+
+Span = tuple[int, int]
+
+_LEVEL = r"(?:FATAL|ERROR|CRITICAL|PANIC|HINT|NOTICE|DETAIL|WARNING|WARN|INFO|DEBUG|TRACE)\b"
+_MACHINE = re.compile(
+    r"^(?:\w+(?:Error|Exception|Warning)|Traceback|INFO|DEBUG|WARN)\b|^(?:Error|Exception|Warning)\b\s*(?:[:(\]]|$)"
+    r"|[{}<>=\\]|;(?:\S|\s*$)|::|->|\w\(\)|\bError code: \d|\w(?:Error|Exception): "
+    rf"|^\[?{_LEVEL}[:\]]|^(?:\[?\d[\d:.,TZ/-]*\]? )+\[?{_LEVEL}|^(?:error|fatal|hint|warning): |^npm ERR!"
+    r"|^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
+    r"|^\s*(?:import|from|def|class|const|let|var|return|if)\b.*[:;({]\s*$"
+)
+"""Lines of code and of logs."""
+_SPEAKER = re.compile(r"\A(?:\[[^\]\n]{4,40}\]\s*)?(?:\w{1,20}:\s+)?")
+_BETWEEN = " \t,.:;!\u3001\uff0c\u2013\u2014-"
+_CLAUSE = re.compile(r"[,;\uff0c\u3001:\u2013\u2014-]\Z")
+_COLON = re.compile(r"\s?:\s|\uff1a")
+_COMMA = re.compile(r"[,\uff0c\u3001]\s*")
+_TOPIC = re.compile(r"\A[^,]{3,40},\s*\Z")
+_EASTERN = "\u2e7f"
+
+
+def strength(core: str, *, listed: bool = False) -> int:
+    """3, 2 or 1 for a sentence that states a rule, 0 for one that does not. `listed`: under a heading of rules.
+
+    What it quotes is blanked already: somebody's words are no order.
+    """
+    short = len(core) < 5 and core.isascii()
+    if short or len(core) > 3 * LIMIT or _MACHINE.search(core):
+        return 0
+    return _Sentence(folded(core)).strength(listed=listed)
+
+
+def is_order(core: str) -> bool:
+    """Whether a sentence can be meant for the assistant: no question, and nobody else's words."""
+    sentence = _Sentence(folded(core))
+    return not _MACHINE.search(core) and not (sentence.asks or sentence.hearsay)
+
+
+def states(core: str) -> bool:
+    """Whether a sentence says how something is, and rules nothing."""
+    sentence = _Sentence(folded(core))
+    return sentence.subject and not sentence.strength(listed=False)
+
+
+def imparts(core: str) -> bool:
+    """Whether a sentence may be something to keep in mind: no question, no tale, no task for now, no turn of speech."""
+    return not _MACHINE.search(core) and _Sentence(folded(core)).imparts
+
+
+@dataclass
+class _Sentence:
+    """One sentence, and what can be read off it."""
+
+    whole: str
+
+    def strength(self, *, listed: bool) -> int:
+        strong = self._cues("strong")
+        if self.asks:
+            return 2 if strong and self._begins("polite") else 0
+        if self._reported or self._has("imagined"):
+            return 0
+        if self._for_once:
+            return self._strong(strong) if self._lasting(strong) else 0
+        if strong:
+            return self._strong(strong)
+        if listed or self._conditional:
+            return 2
+        return self._wished()
+
+    @property
+    def imparts(self) -> bool:
+        other = self.asks or self._narrates or self.task or self._reported or bool(self._denied)
+        return not other and not any(self._has(kind) for kind in ("imagined", "wonders", "once"))
+
+    @property
+    def hearsay(self) -> bool:
+        """Whether somebody else is said to say it, or only supposed to."""
+        return self._has("reports") or self._has("imagined") or self.words != self.whole
+
+    @property
+    def _for_once(self) -> bool:
+        """Whether it says itself that it holds this one time."""
+        return self._has("moment")
+
+    def _lasting(self, strong: Sequence[Span]) -> bool:
+        """Whether something in it holds for good all the same: "never" does."""
+        habits = set(phrases("habit").found(self.words))
+        return any(span in habits for span in strong)
+
+    def _strong(self, strong: Sequence[Span]) -> int:
+        """What "always", "must" and "from now on" are worth: the first two may only tell or describe."""
+        habits, modal = set(phrases("habit").found(self.words)), set(phrases("modal").found(self.words))
+        if any(span not in habits and span not in modal for span in strong):
+            return 3
+        if self.task:  # "Add a check that the name must never be empty" describes the check.
+            return 3 if any(span in habits and not self._describes(span) for span in strong) else 0
+        if any(span in modal for span in strong):
+            return 3
+        if self._narrates:
+            return 2 if self._own("wish") else 0
+        if self.subject and not self._has("lift") and not any(self._addressed(span) for span in strong):
+            # "The dates, always in ISO": a topic and what holds for it, no tale.
+            return 3 if any(_TOPIC.match(self.words[:start]) for start, _ in strong) else 1
+        return 3
+
+    def _wished(self) -> int:
+        """What is left without a strong word: a wish, a limit, a convention, an order with a negation in it."""
+        once = self._has("once")
+        if self._narrates:
+            return 0 if once else 2 if self._own("wish") else int(self._own("weak"))
+        wishes = bool(self._cues("wish"))
+        if self.task or once:
+            own = any(not self._describes(span) for span in self._cues("wish"))
+            return 2 if own and self._has("scope") and not once else 0
+        if self.subject and not self._has("addressed"):  # "The error only shows up on Mondays" tells.
+            vague = set(phrases("vague").found(self.words))
+            wishes = any(span not in vague for span in self._cues("wish"))
+        begins = phrases("begins").at_start(self.head) > 0 and not self._denied_at_start
+        customary = self._begins("conventions") and not self._denied_at_start
+        if self._forbids:
+            return 2
+        if begins or wishes or customary:
+            return 1 if self._has("passing") and not self._has("forbids") else 2
+        weak = bool(self._cues("weak")) or phrases("customs").at_start(self.head) > 0
+        if self._has("scope"):  # "Make every change …": for all of a kind, so perhaps for good.
+            return 2 if weak else int(not self.subject and len(self.words) <= 120)
+        return int(weak)
+
+    # -- what it is ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def words(self) -> str:
+        """The sentence without an indirect question and without what a task says after a colon: those order nothing."""
+        asked = min((start for start, _ in phrases("wonders").found(self.whole)), default=len(self.whole))
+        words = self.whole[:asked]
+        colon = _COLON.search(words)
+        return words[: colon.start()] if colon and _given(words[: colon.start()]) else words
+
+    @cached_property
+    def head(self) -> str:
+        """The sentence from its first word that says something."""
+        return _head(self.words)
+
+    @cached_property
+    def _eastern(self) -> bool:
+        return any(char > _EASTERN and char != BLANK for char in self.words[:40])
+
+    @cached_property
+    def _denied(self) -> list[Span]:
+        return list(phrases("not_rules").found(self.words))
+
+    @property
+    def _start(self) -> int:
+        """Where the head begins in the words."""
+        return len(self.words) - len(self.head)
+
+    @property
+    def _denied_at_start(self) -> bool:
+        return any(start == self._start for start, _ in self._denied)
+
+    @cached_property
+    def asks(self) -> bool:
+        plain = self.whole.rstrip(" .!\u3002\uff01)")
+        return plain.endswith(("?", "\uff1f", *vocabulary("ending")))
+
+    @cached_property
+    def _reported(self) -> bool:
+        return not self._has("restates") and any(not self._adds(span) for span in phrases("reports").found(self.words))
+
+    def _adds(self, report: Span) -> bool:
+        """Whether somebody's words are only the reason that an order is given: "…, the tester says it is fragile"."""
+        before, after = self.words[: report[0]], self.words[report[1] :]
+        comma = _COMMA.search(before, max((stop for _, stop in self._cues("strong")), default=len(before)))
+        return comma is not None and not self._eastern and bool(before[comma.end() :].strip()) and after.count(" ") > 1
+
+    @cached_property
+    def _narrates(self) -> bool:
+        """Whether it tells what is or was the case."""
+        return not self._restates and (phrases("narrators").at_start(self.head) > 0 or self._has("telling"))
+
+    @cached_property
+    def subject(self) -> bool:
+        """Whether it begins with somebody or something that does the rest: no order does."""
+        return phrases("subjects").at_start(self.head) > 0 and not self._restates
+
+    @cached_property
+    def _restates(self) -> bool:
+        """Whether the person comes back to what they said before: "I said never push"."""
+        return phrases("restates").at_start(self.head) > 0
+
+    @cached_property
+    def task(self) -> bool:
+        """Whether it orders one thing to be made or done now; what it says of that thing is no rule."""
+        if not self._begins("tasks"):
+            return False
+        return all(self._describes(span) for span in phrases("refused").found(self.words))
+
+    def _own(self, kind: str) -> bool:
+        """Whether the person says what they themselves want or can't have."""
+        own = phrases("own")
+        by_place = self._eastern and own.at_start(self.head) > 0
+        return any(by_place or own.at_start(self.words[start:]) for start, _ in self._cues(kind))
+
+    @cached_property
+    def _forbids(self) -> bool:
+        """An order with a negation in it: "no emojis", "bitte keine Tests löschen", "no toques esto"."""
+        if any(self._leads(span) for span in self._cues("orders")):
+            return True
+        barred = self._cues("barred")
+        if self.subject or len(self.words) > 200:
+            return any(self.words[:start].rstrip().endswith((":", ";")) for start, _ in barred)
+        return bool(self._cues("negation")) or any(self._leads(span) for span in barred)
+
+    @cached_property
+    def _conditional(self) -> bool:
+        """Whether it names a case that may come again and what to do then: "if you change X, do Y"."""
+        found = phrases("conditions")
+        reach = found.at_start(self.head)
+        text = self.head
+        if not reach and self._eastern:
+            spans = list(found.found(self.words))
+            reach, text = (min(stop for _, stop in spans), self.words) if spans else (0, text)
+        if not reach or self._has("once"):
+            return False
+        comma = _COMMA.search(text, max(reach - 1, 0))
+        if comma is None and not self._eastern:
+            return False
+        then = text[comma.end() if comma else reach :]
+        return bool(then) and not any(phrases(kind).at_start(then) for kind in ("narrators", "subjects", "results"))
+
+    # -- how it is looked up ------------------------------------------------------------------------------------------
+
+    def _has(self, kind: str) -> bool:
+        return phrases(kind).inside(self.words)
+
+    def _begins(self, kind: str) -> bool:
+        """At the start; in scripts without spaces, where the verb comes last, anywhere."""
+        found = phrases(kind)
+        return found.at_start(self.head) > 0 or (self._eastern and found.inside(self.words))
+
+    def _cues(self, kind: str) -> list[Span]:
+        """Where these phrases stand, but for those that are part of a turn of speech which says something else.
+
+        A phrase that begins inside the turn of speech and goes on further says more than that: "are only allowed".
+        """
+        return [
+            (start, stop)
+            for start, stop in phrases(kind).found(self.words)
+            if not any(start < end and begin < stop and (stop <= end or start == begin) for begin, end in self._denied)
+        ]
+
+    def _describes(self, span: Span) -> bool:
+        """Whether it stands in what a task says of its object: after a comma or a relative pronoun."""
+        before = self.words[: span[0]]
+        if self._eastern or phrases("relative").inside(before):
+            return True
+        commas = list(_COMMA.finditer(before))
+        # ", and never touch …" is an order of its own.
+        return bool(commas) and before[commas[-1].end() :].partition(" ")[0] not in vocabulary("and")
+
+    def _addressed(self, span: Span) -> bool:
+        return phrases("addressed").inside(self._clause(span))
+
+    def _clause(self, span: Span) -> str:
+        """The words between the commas around it."""
+        start = max(self.words.rfind(mark, 0, span[0]) for mark in ",\uff0c\u3001")
+        stop = _COMMA.search(self.words, span[1])
+        return self.words[start + 1 : stop.start() if stop else len(self.words)]
+
+    def _leads(self, span: Span) -> bool:
+        """Whether it stands at the beginning of the sentence or of a clause, so that nobody else is said to do it."""
+        before = self.words[: span[0]].rstrip()
+        first_words = self.words[self._start : span[0]]
+        if not first_words or (not self.subject and first_words.count(" ") <= 1):
+            return True
+        return _CLAUSE.search(before) is not None or before.rpartition(" ")[2].strip(",") in vocabulary("openers")
+
+
+def _head(words: str) -> str:
+    """The words without those that merely open a sentence: "ok, and please …"."""
+    head = _SPEAKER.sub("", words).lstrip()
+    for _ in range(4):
+        reach = phrases("openers").at_start(head)
+        rest = head[reach:].lstrip(_BETWEEN) if reach else ""
+        if not rest:
+            break
+        head = rest
+    return head
+
+
+def _given(before: str) -> bool:
+    """Whether these words, before a colon, ask for something to be made of what follows: "translate: …"."""
+    head, tasks = _head(before).strip(), phrases("tasks")
+    made = tasks.at_start(head) > 0 or head in tasks.by_word or phrases("given").at_start(head) > 0
+    return made and not phrases("notes_down").inside(before)

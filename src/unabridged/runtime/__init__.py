@@ -1,0 +1,1 @@
+"""What is remembered between two calls, and work in the background."""

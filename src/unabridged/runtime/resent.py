@@ -1,0 +1,115 @@
+"""A list that the caller sends whole each time, and what became of it: so that a call costs what is new.
+
+Nothing here is needed for correctness: a list that is not recognised is looked up in the archive again. What was given
+is kept as a copy, so that a message changed in place is noticed, and compared by value; a message that differs is read,
+and counts as the same when it means the same (other ids, a cache mark that moved on).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unabridged.archive.protocol import Scope
+from unabridged.events import Receipt
+from unabridged.formats.base import Format, Message
+from unabridged.formats.reading import read_at
+from unabridged.history.difference import difference
+from unabridged.history.transplant import transplant
+
+_PLAIN = (str, int, float, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A message of ours, and the place in what was given of the one it stands for; None for a summary turn."""
+
+    message: Message
+    instead: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resent:
+    """What was given, and the list that was made of it: places of messages that stay, and messages put in."""
+
+    given: list[Message]
+    meanings: list[str]
+    odd: frozenset[int]
+    """The places of messages that are not plain data: those are read each time."""
+    made: list[int | Put]
+    fixed: bool
+    """Whether something put in answers a call by its id and stands for nothing: other ids need another look-up."""
+    whole: bool
+    """Whether what was given is the original conversation: then a message's turn is its place in it."""
+    tokens: int
+    scope: Scope
+    receipt: Receipt | None
+
+    def follow(self, messages: Sequence[Message], format_: Format) -> list[Message] | None:
+        """The list that this one becomes, with its own objects; None when it does not begin with what was given."""
+        head = messages[: len(self.given)]
+        if len(head) < len(self.given):
+            return None
+        differs: set[int] = set()
+        if self.odd or head != self.given:
+            for i, (old, new) in enumerate(zip(self.given, head, strict=True)):
+                if i not in self.odd and old == new:
+                    continue
+                if read_at(i, new, format_).meaning != self.meanings[i]:
+                    return None
+                if old != new:
+                    differs.add(i)
+        if differs and self.fixed:
+            return None
+        return [*(self._slot(slot, messages, differs) for slot in self.made), *messages[len(self.given) :]]
+
+    def _slot(self, slot: int | Put, messages: Sequence[Message], differs: set[int]) -> Message:
+        if isinstance(slot, int):
+            return messages[slot]
+        if slot.instead is None or slot.instead not in differs:
+            return slot.message
+        return transplant(slot.message, self.given[slot.instead], messages[slot.instead])
+
+
+def remember(
+    given: Sequence[Message],
+    meanings: Sequence[str],
+    made: Sequence[Message],
+    stands_for: Mapping[int, int],
+    *,
+    whole: bool,
+    format_: Format,
+    tokens: int,
+    scope: Scope,
+    receipt: Receipt | None,
+) -> Resent:
+    """What to go by when this list is given again; `stands_for`: places in `made` and what each is put in for."""
+    found = difference(given, made)
+    slots: list[int | Put] = [*range(found.start)]
+    went = set(found.went)
+    kept = ((place, i) for i, place in enumerate(found.before, found.start) if i not in went)
+    stayed = {place: i for place, i in kept if isinstance(place, int)}
+    fixed = False
+    for j, message in enumerate(made[found.start : found.start + len(found.after)]):
+        if j in stayed:
+            slots.append(stayed[j])
+            continue
+        instead = stands_for.get(found.start + j)
+        slots.append(Put(message, instead))
+        fixed = fixed or (instead is None and bool(format_.read(message).answers))
+    slots += range(found.start + len(found.before), len(given))
+    copies = [_copied(message) for message in given]
+    odd = frozenset(i for i, (_, plain) in enumerate(copies) if not plain)
+    return Resent([copy for copy, _ in copies], list(meanings), odd, slots, fixed, whole, tokens, scope, receipt)
+
+
+def _copied(value: Any) -> tuple[Any, bool]:
+    """A copy that shares no dict or list with the caller's, and whether it holds nothing but plain data."""
+    if isinstance(value, dict):
+        items = {key: _copied(item) for key, item in value.items()}
+        return {key: copy for key, (copy, _) in items.items()}, all(plain for _, plain in items.values())
+    if isinstance(value, list):
+        listed = [_copied(item) for item in value]
+        return [copy for copy, _ in listed], all(plain for _, plain in listed)
+    return value, isinstance(value, _PLAIN)
