@@ -15,13 +15,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from unabridged.compaction.cut import safe_indices
-from unabridged.compaction.rewrite import summary_text
 from unabridged.evaluate.arms import unabridged
 from unabridged.evaluate.data import Conversation, conversations
 from unabridged.evaluate.moments import Moment, counter
 from unabridged.evaluate.score import Needs, cuts
-from unabridged.intent.requests import open_indices
 from unabridged.languages import detect
+from unabridged.ledger.gather import open_indices
+from unabridged.marks import summary_text
 
 
 def all_cuts(conversation: Conversation, every: int) -> Iterator[Moment]:

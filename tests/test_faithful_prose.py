@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from summaries import GOOD, block, count, ends, model, person, summary_of, talk, used
-from unabridged.ledger.entries import Ledger, Rule
+from unabridged.intent.entries import Rule
+from unabridged.ledger.entries import Ledger
 from unabridged.messages import View
 from unabridged.summarise.claims import Mended, mend
 from unabridged.summarise.evidence import Evidence

@@ -29,10 +29,9 @@ from ledger_case import (
     summary_in,
 )
 from unabridged import Compactor, Settings
-from unabridged.intent.requests import open_indices
 from unabridged.intent.rules import find_rules
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.gather import gather
+from unabridged.ledger.gather import gather, open_indices
 from unabridged.ledger.merge import merge
 from unabridged.messages import View
 

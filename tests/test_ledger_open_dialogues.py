@@ -13,10 +13,10 @@ from typing import NamedTuple
 import pytest
 
 from ledger_case import LISTS, person, round_of, says
-from unabridged.intent.requests import MOST_OPEN, open_indices, settle
+from unabridged.intent.entries import Request
+from unabridged.intent.requests import MOST_OPEN, settle
 from unabridged.intent.speech_acts import asks_back, is_question, kind_of
-from unabridged.ledger.entries import Request
-from unabridged.ledger.gather import gather
+from unabridged.ledger.gather import gather, open_indices
 from unabridged.ledger.merge import merge
 from unabridged.messages import View
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from ledger_case import answers, calls, compacted, observation, person, round_of, says
-from unabridged.intent.requests import open_indices
 from unabridged.intent.speech_acts import kind_of
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.gather import gather
+from unabridged.ledger.gather import gather, open_indices
 from unabridged.ledger.merge import merge
 from unabridged.messages import View
 

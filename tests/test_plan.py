@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unabridged.compaction.plan import MOST_KEPT, Plan, Situation, make_plan
-from unabridged.compaction.shorten import head_and_tail, level
+from unabridged.compaction.shorten import level
 from unabridged.errors import WontFit
 from unabridged.messages import View
 from unabridged.settings import Settings, limits
+from unabridged.texts import cut_middle
 
 
 def person(text: str = "do it") -> View:
@@ -129,7 +130,7 @@ def test_the_level_is_the_highest_that_fits(sizes: list[int], total: int) -> Non
 
 @given(st.text(max_size=3_000), st.integers(40, 400))
 def test_head_and_tail_keeps_both_ends_and_its_size(text: str, tokens: int) -> None:
-    short = head_and_tail(text, tokens, lambda piece: len(piece) // 3 + 1, "[{tokens} left out]")
+    short = cut_middle(text, tokens, lambda piece: len(piece) // 3 + 1, "[{tokens} left out]")
     assert len(short) // 3 + 1 <= tokens
     if short != text:
         assert "left out]" in short

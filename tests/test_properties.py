@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from unabridged import ArchiveError, Compaction, Compactor, Settings, WontFit, check
 from unabridged.archive import Part, Record
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.compaction.rewrite import joints
 from unabridged.formats import FORMATS
 from unabridged.formats.base import get
 from unabridged.intent.origin import with_origins
+from unabridged.marks import separators
 from unabridged.settings import limits
 from unabridged.testing import (
     Conversation,
@@ -80,7 +80,7 @@ def same(one: Any, other: Any) -> bool:
 def is_filler(message: Any) -> bool:
     """Whether it is one of the lines that only keep roles alternating: put in again, it is a new one."""
     content = message.get("content") if isinstance(message, dict) else None
-    return isinstance(content, str) and content in joints()
+    return isinstance(content, str) and content in separators()
 
 
 def budget_of(window: int) -> int:

@@ -11,7 +11,7 @@ import pytest
 from unabridged import Compactor, WontFit, check, repair
 from unabridged.formats import detect
 from unabridged.intent.origin import with_origins
-from unabridged.intent.requests import open_indices
+from unabridged.ledger.gather import open_indices
 
 DATA = Path(os.environ.get("BENCH_DATA", "recorded"))
 FILES = sorted(DATA.glob("*.jsonl")) if DATA.is_dir() else []

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ledger_case import LISTS, compacted, person, round_of, says
+from unabridged.intent.entries import Lift, Rule
 from unabridged.intent.lifting import lift
 from unabridged.intent.rules import find_rules
-from unabridged.ledger.entries import Lift, Rule
 
 PAIRS: dict[str, list[dict[str, str]]] = json.loads((LISTS / "rules_fourth.json").read_text(encoding="utf-8"))
 

@@ -10,16 +10,16 @@ import pytest
 from conversations import assistant, chat_round, user
 from ledger_case import answers, calls, count, person, round_of, run, says, section, sections
 from unabridged import Settings
-from unabridged.compaction.rewrite import is_ours, joints, marked_ids, summary_text
 from unabridged.languages import labels, tables
 from unabridged.ledger.actions import read_call
 from unabridged.ledger.extract import extract
 from unabridged.ledger.gather import gather
 from unabridged.ledger.outcomes import outcome
-from unabridged.ledger.phrasing import head_and_tail, sentences
 from unabridged.ledger.shelf import common_root
 from unabridged.ledger.shell import read_command
+from unabridged.marks import is_ours, marked_ids, separators, summary_text
 from unabridged.messages import View
+from unabridged.texts import head_and_tail, sentences
 
 FAILURE = "E   AssertionError: assert 1 == 2\n1 failed in 0.2s"
 
@@ -171,7 +171,7 @@ def test_the_header_speaks_the_conversations_language_and_is_recognised_in_each(
     assert is_ours(view)
     assert marked_ids(view) == ["0123456789ab"]
     assert text.endswith("[end of summary 0123456789ab]")
-    assert {labels(code)[kind] for kind in ("acknowledgment", "bridge", "question")} <= joints()
+    assert {labels(code)[kind] for kind in ("acknowledgment", "bridge", "question")} <= separators()
 
 
 def test_a_whole_turn_is_in_one_language_and_says_nothing_twice() -> None:

@@ -1,17 +1,102 @@
-"""The marks by which a summary turn, a shortened text and a stub name their record."""
+"""How our own texts look, and how they are recognised: summary turns, separators, shortened texts and stubs.
+
+    [unabridged summary 9f3a1c2e4b5d] …        a summary turn, down to [end of summary 9f3a1c2e4b5d]
+    [unabridged 9f3a1c2e4b5d: the middle …]    a note between head and tail of a shortened text
+    [Tool result cleared: …; record …/12]      a stub in place of a tool result, an image, a document
+    … [cleared: 812 more characters; …]        the end of an argument that was shortened
+
+Marks prove nothing, since anybody can write them: the archive decides which records to trust.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import cache
 
-_MARK = re.compile(r"(?:\[unabridged (?:summary )?|; record )([0-9a-f]{12})\b")
+from unabridged.languages import labels, tables
+from unabridged.messages import View
+
+CLEARED = "[cleared: "
+"""Begins the note at the end of a shortened argument."""
+
+_SUMMARY = "[unabridged summary "
+_RECORD = re.compile(r"(?:\[unabridged (?:summary )?|; record )([0-9a-f]{12})\b")
+_STUB = re.compile(r"\[(?:Tool result|Image|Audio|Video|Document) cleared: [^\n]{1,1200}\]")
+
+
+def summary_text(record_id: str, body: str, first: int, last: int, language: str = "") -> str:
+    """The text of a summary turn: whose it is, what it stands for, the body, and where it ends.
+
+    It speaks the conversation's language; the marks around it are the same in every one.
+    """
+    told = labels(language)["compacted"].format(first=first, last=last - 1)
+    return f"{_SUMMARY}{record_id}] {told}\n\n{body.strip()}\n\n[end of summary {record_id}]"
+
+
+def framed_id(view: View) -> str | None:
+    """The record id of a message that is, from its first to its last character, a summary turn; else None."""
+    if view.calls or view.answers or not view.text.startswith(_SUMMARY):
+        return None
+    found = ids_in(view.text[:40])
+    return found[0] if found and view.text.endswith(f"[end of summary {found[0]}]") else None
+
+
+@cache
+def separators() -> frozenset[str]:
+    """Everything that a rewritten list may say besides the summary, to keep the roles in order; in every language."""
+    return frozenset(labels(code)[kind] for code in tables() for kind in ("acknowledgment", "bridge", "question"))
+
+
+def asks_for_summary(view: View) -> bool:
+    """Whether a message is, word for word, the question that stands before a summary in the assistant's voice."""
+    asks = view.text.startswith("[unabridged] ") and not (view.calls or view.answers)
+    return asks and any(view.text == labels(code)["question"] for code in tables())
+
+
+def is_ours(view: View) -> bool:
+    """Whether a turn that the archive vouches for is wholly ours: a summary turn or a separator."""
+    if view.calls or view.answers or view.attached:
+        return False
+    return view.text.startswith(_SUMMARY) or view.text in separators()
+
+
+def shortening_note(record_id: str) -> str:
+    """The note between head and tail of a shortened text; `{tokens}` is filled in later."""
+    return f"[unabridged {record_id}: the middle of this text of {{tokens}} tokens was left out to fit the window]"
+
+
+def stub_line(kind: str, parts: Iterable[str]) -> str:
+    """The one line that stands in for a "Tool result", an "Image" and so on."""
+    return f"[{kind} cleared: {'; '.join(parts)}]"
+
+
+def is_stub(text: str) -> bool:
+    """Whether the text is one line of the form of a stub, so that nothing is left to clear."""
+    return _STUB.fullmatch(text) is not None
+
+
+def is_shortened(arguments: str) -> bool:
+    """Whether these are arguments that were shortened before."""
+    return CLEARED in arguments
+
+
+def is_cleared(view: View) -> bool:
+    """Whether nothing is left of the turn but stubs."""
+    return bool(view.text) and all(map(is_stub, view.text.splitlines()))
 
 
 def ids_in(text: str) -> list[str]:
-    """The ids of the records that a text names. Names prove nothing: the archive decides which to trust."""
-    return _MARK.findall(text) if "[unabridged " in text or "; record " in text else []
+    """The ids of the records that a text names."""
+    return _RECORD.findall(text) if "[unabridged " in text or "; record " in text else []
 
 
 def without_ids(text: str) -> str:
     """The text without the ids in our marks: they are no names of the conversation's."""
-    return _MARK.sub("", text) if ids_in(text) else text
+    return _RECORD.sub("", text) if ids_in(text) else text
+
+
+def marked_ids(view: View) -> list[str]:
+    """The ids of the records that a message names, in its text, its calls and its answers."""
+    said = (*(answer.text for answer in view.answers), *(call.arguments for call in view.calls))
+    return [record_id for text in (view.text, *said, *view.attached) for record_id in ids_in(text)]

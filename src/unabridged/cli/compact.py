@@ -18,10 +18,10 @@ from unabridged.cli import options
 from unabridged.cli.bites import BITE, fit_in_bites
 from unabridged.cli.picture import Fate, Piece, before_and_after, facts
 from unabridged.cli.screen import console, counting, fail, plain, print_json, reading, spans, tell, working
-from unabridged.compaction.rewrite import is_ours
 from unabridged.compactor import Compaction, Compactor
 from unabridged.formats import Message, format_named
 from unabridged.legal import check
+from unabridged.marks import is_ours
 from unabridged.measure.meter import Meter
 from unabridged.measure.models import family_of
 from unabridged.sessions import Loaded, save

@@ -21,10 +21,10 @@ from unabridged.archive.address import without_credentials
 from unabridged.archive.opening import default_url
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli.screen import number_of, reading, tell
-from unabridged.compaction.rewrite import marked_ids
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS, format_named
 from unabridged.history.namespace import DEFAULT
+from unabridged.marks import marked_ids
 from unabridged.sessions import KINDS, Loaded, load
 
 NAMES = ", ".join((*FORMATS, *KINDS))

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from unabridged.compaction.stubs import is_shortened, is_stub, media_stub, names_of, shorten_arguments, stub, words_of
+from unabridged.compaction.stubs import media_stub, names_of, shorten_arguments, stub, words_of
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Edit, Slot
+from unabridged.marks import is_shortened, is_stub
 from unabridged.messages import Call, Media, View
 
 if TYPE_CHECKING:

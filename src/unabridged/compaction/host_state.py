@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from unabridged.asking.drivers import LOOP, as_error, guarded
-from unabridged.compaction.shorten import head_and_tail
-from unabridged.ledger.phrasing import fenced, neutral
+from unabridged.texts import cut_middle, fenced, neutral
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -54,7 +53,7 @@ def shown(text: str, turn: int, room: int, count: Callable[[str], int]) -> str:
     left = room - count(f"{heading}\n{fenced('')}") - 4
     if left < SMALLEST:
         return ""
-    part = f"{heading}\n{fenced(head_and_tail(text, left, count, _NOTE))}"
+    part = f"{heading}\n{fenced(cut_middle(text, left, count, _NOTE))}"
     return part if count(part) <= room else ""
 
 

@@ -20,7 +20,7 @@ from unabridged.compaction.cut import counted
 from unabridged.compaction.hooks import HookRaised, Hooks, blame
 from unabridged.compaction.host_state import Provider
 from unabridged.compaction.plan import Plan, Situation, make_plan
-from unabridged.compaction.rewrite import is_ours, rewrite, shortening_note, summary_text
+from unabridged.compaction.rewrite import rewrite
 from unabridged.compaction.shorten import cut_down, shorten
 from unabridged.compaction.state import (
     Base,
@@ -52,6 +52,7 @@ from unabridged.intent.text_protocol import NOTHING, Facts, stored
 from unabridged.languages import detect, labels
 from unabridged.legal import check_views, repair
 from unabridged.legal.reasoning import reasoning_rule, strip_from
+from unabridged.marks import is_ours, shortening_note, summary_text
 from unabridged.measure.calibrate import Calibration
 from unabridged.measure.meter import Meter
 from unabridged.messages import Origin, View

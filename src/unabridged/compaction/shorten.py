@@ -8,25 +8,7 @@ from typing import Any
 
 from unabridged.formats.base import Format, Message, Slot
 from unabridged.messages import View
-
-Count = Callable[[str], int]
-
-
-def head_and_tail(text: str, tokens: int, count: Count, note: str) -> str:
-    """At most `tokens` of the text: its beginning and its end, with the note between them."""
-    whole = count(text)
-    if whole <= tokens:
-        return text
-    note = f"\n{note.format(tokens=f'{whole:,}')}\n"
-    room = max(0, tokens - count(note))
-    chars = int(len(text) * room / whole)
-    while True:
-        head, tail = chars * 3 // 5, chars - chars * 3 // 5
-        short = text[:head] + note + (text[-tail:] if tail else "")
-        size = count(short)
-        if size <= tokens or chars == 0:
-            return short if size < whole else text
-        chars = min(chars - 1, int(chars * tokens / size * 0.95))
+from unabridged.texts import Count, cut_middle
 
 
 def shorten(
@@ -66,7 +48,7 @@ def cut_down(
             return text
         if slot.kind == "call":
             return _shorten_arguments(text, cap, count, note) if count(text) > cap else text
-        return head_and_tail(text, cap, count, note)
+        return cut_middle(text, cap, count, note)
 
     return format_.edit(message, cut)
 
@@ -89,7 +71,7 @@ def _shorten_arguments(arguments: str, tokens: int, count: Count, note: str) -> 
     try:
         value = json.loads(arguments)
     except ValueError:
-        return json.dumps({"shortened": head_and_tail(arguments, tokens, count, note)}, ensure_ascii=False)
+        return json.dumps({"shortened": cut_middle(arguments, tokens, count, note)}, ensure_ascii=False)
     leaves: list[int] = []
 
     def weigh(text: str) -> str:
@@ -98,7 +80,7 @@ def _shorten_arguments(arguments: str, tokens: int, count: Count, note: str) -> 
 
     _each_string(value, weigh)
     cap = level(leaves, max(0, tokens - (count(arguments) - sum(leaves))))
-    short = json.dumps(_each_string(value, lambda text: head_and_tail(text, cap, count, note)), ensure_ascii=False)
+    short = json.dumps(_each_string(value, lambda text: cut_middle(text, cap, count, note)), ensure_ascii=False)
     return short if count(short) < count(arguments) else arguments
 
 

@@ -18,11 +18,12 @@ from unabridged.formats import Format, Message
 from unabridged.history.lookup import turns_of
 from unabridged.history.standing import Records, Standing
 from unabridged.intent.own_words import own_words
-from unabridged.intent.requests import open_indices
 from unabridged.intent.speech_acts import kind_of
-from unabridged.intent.text_protocol import Facts, is_cleared, learned
+from unabridged.intent.text_protocol import Facts, learned
 from unabridged.ledger.entries import Ledger, from_json, to_json
+from unabridged.ledger.gather import open_indices
 from unabridged.ledger.sayings import is_talk
+from unabridged.marks import is_cleared
 from unabridged.messages import View
 from unabridged.summarise.writing import Written
 

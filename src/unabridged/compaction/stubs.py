@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from unabridged.marks import CLEARED, stub_line
 from unabridged.messages import Call, Media
 from unabridged.text_cache import remembered
 
@@ -28,8 +29,6 @@ HEAD = 160
 NAMES = 12
 """Names kept of one piece: they cost 1 to 2 % of a run and hold most of what the agent asks for next."""
 
-_CUT = "[cleared: "
-_STUB = re.compile(r"\[(?:Tool result|Image|Audio|Video|Document) cleared: [^\n]{1,1200}\]")
 _EXIT = re.compile(r"\b(?:exit[ _-]?(?:code|status)|return[ _]?code)\b\W{0,4}(-?\d{1,5})\b", re.IGNORECASE)
 _TALLY = re.compile(r"\b\d+ (?:passed|failed|errors?)\b", re.IGNORECASE)
 _RAISED = re.compile(r"^(?:E\s+)?[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b", re.MULTILINE)
@@ -48,13 +47,13 @@ def stub(call: Call | None, text: str, ref: str | None = None, names: Sequence[s
     tool = f"{_line(call.name, TARGET)} {_target(call.arguments)}".strip() if call else _line(text, TARGET)
     outcome = [part for part in _outcome(text) if not tool.startswith(part[: TARGET // 2])]
     parts = [tool or "no text", _extent(text), *outcome, *_notes(ref, names, record)]
-    return f"[Tool result cleared: {'; '.join(parts)}]"
+    return stub_line("Tool result", parts)
 
 
 def media_stub(media: Media, ref: str | None = None, record: str = "") -> str:
     """The line that stands in for an image, sound or document."""
     parts = [_line(media.mime, TARGET) or "type unknown", _line(media.name, TARGET), *_notes(ref, (), record)]
-    return f"[{media.kind.capitalize()} cleared: {'; '.join(part for part in parts if part)}]"
+    return stub_line(media.kind.capitalize(), filter(None, parts))
 
 
 def shorten_arguments(arguments: str, ref: str | None = None, names: Sequence[str] = (), record: str = "") -> str:
@@ -67,16 +66,6 @@ def shorten_arguments(arguments: str, ref: str | None = None, names: Sequence[st
     except RecursionError:
         return arguments
     return _as_json(_shortened(value, notes), arguments) if isinstance(value, dict | list) else arguments
-
-
-def is_stub(text: str) -> bool:
-    """Whether the text is one line of the form of a stub, so that nothing is left to clear."""
-    return _STUB.fullmatch(text) is not None
-
-
-def is_shortened(arguments: str) -> bool:
-    """Whether these are arguments that were shortened before."""
-    return _CUT in arguments
 
 
 @remembered
@@ -114,7 +103,7 @@ def _shortened(value: Any, notes: list[str]) -> Any:
 
 def _beginning(text: str, notes: list[str]) -> str:
     """The text's beginning and how much is gone; the first one shortened takes the notes for the whole call."""
-    note = f"… {_CUT}{len(text) - HEAD:,} more characters{notes[0] if notes else ''}]"
+    note = f"… {CLEARED}{len(text) - HEAD:,} more characters{notes[0] if notes else ''}]"
     if len(text) <= HEAD + 2 * len(note):
         return text
     notes.clear()

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from unabridged.evaluate.data import Conversation
 from unabridged.evaluate.score import Needs, cuts, needs
-from unabridged.intent.requests import open_indices
+from unabridged.ledger.gather import open_indices
 from unabridged.measure import Meter
 from unabridged.messages import View
 

@@ -18,9 +18,9 @@ from unabridged.evaluate import peers
 from unabridged.evaluate.data import Conversation, Question
 from unabridged.evaluate.moments import AGENT, Count, exact
 from unabridged.formats import format_named
-from unabridged.ledger.phrasing import neutral, one_line
 from unabridged.recall.tools import SEARCH, tools
 from unabridged.settings import Settings, limits
+from unabridged.texts import neutral, one_line
 
 ROOM = 4_000
 """Tokens of a search's answer that count."""

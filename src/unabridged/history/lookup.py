@@ -14,12 +14,12 @@ from typing import NamedTuple, cast
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Record, Scope
-from unabridged.compaction.rewrite import is_ours, marked_ids
 from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
 from unabridged.history.difference import Difference, chain, difference, forward, meaning, paired, pairs
 from unabridged.history.standing import UNNAMED, Records, Standing, fetch
 from unabridged.history.transplant import transplant, with_call_ids
+from unabridged.marks import is_ours, marked_ids
 from unabridged.messages import View
 
 _WINDOW = 250

@@ -13,7 +13,6 @@ from typing import NamedTuple, cast
 
 from unabridged.archive import codec, rules
 from unabridged.archive.protocol import Archive, Record, Scope
-from unabridged.compaction.rewrite import asks_for_summary, framed_id, marked_ids
 from unabridged.errors import ArchiveError
 from unabridged.formats import FORMATS
 from unabridged.formats.base import Format, Message
@@ -22,6 +21,7 @@ from unabridged.history.difference import backward, chain, pairs
 from unabridged.history.namespace import older_namespaces
 from unabridged.history.transplant import transplant
 from unabridged.intent.origin import with_origins
+from unabridged.marks import asks_for_summary, framed_id, marked_ids
 from unabridged.messages import View
 
 UNNAMED = "from-"

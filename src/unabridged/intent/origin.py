@@ -22,6 +22,7 @@ from unabridged.intent import text_protocol as habits
 from unabridged.intent.acting import Manner, acts, addresses, manner
 from unabridged.intent.own_words import is_hosts
 from unabridged.intent.text_protocol import NOTHING, Facts
+from unabridged.marks import is_cleared
 from unabridged.messages import Origin, View
 
 
@@ -68,7 +69,7 @@ def _whose(said: str, answer: View, host: _Host) -> Origin:
         made = (worded or framed) and habits.mostly_acts(host.facts)
         run = ends and ((worded and not addresses(said)) or habits.may_be_run(host.facts, said))
         return "unknown" if made or run else "person"
-    if worded or framed or habits.is_cleared(answer) or (ends in host.bare and _gave(said, text, host.facts)):
+    if worded or framed or is_cleared(answer) or (ends in host.bare and _gave(said, text, host.facts)):
         return "tool"
     return "unknown" if _doubtful(said, text, host.facts) else "person"
 

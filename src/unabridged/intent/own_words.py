@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from unabridged.ledger.phrasing import fenced_blocks
 from unabridged.text_cache import remembered
+from unabridged.texts import fenced_blocks
 
 
 def _words(listed: str) -> frozenset[str]:

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from unabridged.intent.entries import Lead, Request, State
 from unabridged.intent.lifting import alike, content_words, countermands
 from unabridged.intent.own_words import own_words
 from unabridged.intent.speech_acts import (
@@ -44,10 +45,8 @@ from unabridged.intent.speech_acts import (
     surely_done,
     tells_of_rest,
 )
-from unabridged.ledger.actions import efforts
-from unabridged.ledger.entries import Lead, Request, State
-from unabridged.ledger.phrasing import head_and_tail, sentences
 from unabridged.messages import View
+from unabridged.texts import head_and_tail, sentences
 
 ANSWER_LIMIT = 400
 """Characters of an answer that a ledger carries."""
@@ -325,11 +324,13 @@ def joined(older: Sequence[Request], lead: Lead, newer: Sequence[Request], *, to
     return settle(requests, tools=tools)
 
 
-def open_indices(views: Sequence[View]) -> tuple[int, ...]:
-    """Indices of the messages in which people ask for what is still open at the end of these views."""
-    worked = efforts(views)
-    requests, _ = asked(views, range(len(views)), worked=worked, answered=True)
-    settled = settle(requests, tools=any(worked))
+def open_requests(views: Sequence[View], efforts: Sequence[int]) -> tuple[int, ...]:
+    """Indices of the messages in which people ask for what is still open at the end of these views.
+
+    `efforts` says for each view whether tools looked (1) or changed something (2) in it.
+    """
+    requests, _ = asked(views, range(len(views)), worked=efforts, answered=True)
+    settled = settle(requests, tools=any(efforts))
     return tuple(request.turn for request in settled if request.state in {"open", "waiting"})
 
 

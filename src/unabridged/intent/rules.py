@@ -11,12 +11,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from unabridged.intent.entries import Lift, Request, Rule
 from unabridged.intent.lifting import lifts, replaces, restricted
 from unabridged.intent.own_words import blanked
 from unabridged.intent.spoken import Said, heads_list, own_sentences, pointed_at, read, said_in, spoken
 from unabridged.intent.stated import LIMIT, imparts, states, strength
 from unabridged.languages import folded, phrases
-from unabridged.ledger.entries import Lift, Request, Rule
 from unabridged.text_cache import remembered
 
 _Stated = tuple[str, int]

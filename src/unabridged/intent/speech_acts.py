@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 
+from unabridged.intent.entries import Asks
 from unabridged.languages import eastern_words, folded, phrases, tables, vocabulary
-from unabridged.ledger.entries import Asks
-from unabridged.ledger.phrasing import sentences, without_fences
 from unabridged.text_cache import remembered
+from unabridged.texts import sentences, without_fences
 
 _LONG = 1_200
 """Characters from which on an answer says so much that a question at its end is an offer."""

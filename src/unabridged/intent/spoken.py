@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from unabridged.intent import own_words
 from unabridged.languages import folded, labels, phrases, tables
-from unabridged.ledger.phrasing import bare, fences_blanked, sentences
+from unabridged.texts import bare, fences_blanked, sentences
 
 READ = 60_000
 """Characters of a message that are looked through, at its beginning and its end: what is longer was pasted."""

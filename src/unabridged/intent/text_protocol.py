@@ -12,12 +12,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, cast
 
-from unabridged.compaction.rewrite import is_ours
-from unabridged.compaction.stubs import is_stub
 from unabridged.intent.acting import CODE, Manner, acts, addresses, intends, manner
-from unabridged.ledger.phrasing import bare
+from unabridged.marks import is_cleared, is_ours
 from unabridged.messages import View
 from unabridged.text_cache import remembered
+from unabridged.texts import bare
 
 Facts = Mapping[str, int]
 """How often each thing was seen; see `_seen` for what is counted."""
@@ -217,11 +216,6 @@ def answered_by(views: Sequence[View], index: int) -> View | None:
     before = next((views[i] for i in range(index - 1, -1, -1) if views[i].role != "system"), None)
     ours = before is None or before.origin == "summary" or is_ours(before)
     return before if before is not None and not ours and before.role == "assistant" else None
-
-
-def is_cleared(view: View) -> bool:
-    """Whether nothing is left of the turn but stubs."""
-    return bool(view.text) and all(map(is_stub, view.text.splitlines()))
 
 
 def _seen(views: Sequence[View], index: int) -> Iterable[str]:

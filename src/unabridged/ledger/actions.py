@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from unabridged.ledger.entries import Action, Deed
 from unabridged.ledger.outcomes import outcome
-from unabridged.ledger.phrasing import one_line
 from unabridged.ledger.shell import is_program, looks_like_path, read_command
 from unabridged.messages import View
 from unabridged.text_cache import remembered
+from unabridged.texts import one_line
 
 TARGET, GIST = 300, 200
 """Characters of a command or target, and of what was written, that an action carries."""

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Literal
 
-State = Literal["open", "waiting", "finished", "withdrawn"]
-Asks = Literal["", "question", "proposal", "offer"]
+from unabridged.intent.entries import Lead, Lift, Request, Rule
+
 Deed = Literal[
     "read", "search", "list", "create", "change", "delete", "move", "run", "fetch", "call", "mention", "attach"
 ]
@@ -34,49 +34,6 @@ MAX_REQUESTS, MAX_RULES, MAX_ACTIONS, MAX_FAULTS, MAX_NOTES, MAX_FILES, MAX_NAME
 MAX_SAYINGS = 240
 MAX_DECISIONS = 40
 """Notes that tell a decision; `MAX_NOTES` bounds the others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One message of a person, and what became of it."""
-
-    turn: int
-    text: str
-    kind: str = "new"
-    """What the words do to the request before: `new`, `more` (goes on with it and says something), `correct`, `resume`,
-    `hold`, `withdraw`, `ack`."""
-    worked: int = 0
-    """0: nothing was done on it, 1: tools looked, 2: tools changed something."""
-    answer: str = ""
-    """The assistant's closing words before the next person spoke, shortened; empty while it was still at work."""
-    answer_turn: int = -1
-    asks: Asks = ""
-    """Whether those words end by asking the person back, by proposing a step, or by offering more."""
-    state: State = "open"
-    context: str = ""
-    """What the assistant had asked or offered, when these words reply to it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A sentence in which a person says what holds from then on; a substring of their message."""
-
-    turn: int
-    text: str
-    strength: int = 1
-    """3: never, always, must; 2: a clear wish or limit; 1: perhaps only for the moment."""
-    lifted: int = -1
-    """The turn in which the person lifted it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lift:
-    """A sentence in which a person takes a rule back; the rule may stand in an older ledger."""
-
-    turn: int
-    text: str
-    used: bool = False
-    """Whether it lifted a rule; one that did not is shown among the rules, as what the person said last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +98,6 @@ class Name:
     """Whether a person named it: that does not fade."""
     told: int = 0
     """2: told on its own, not in a crowd, by a person, or by anybody where it is an id or a number; 1: another name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """What the block did before its first person spoke: it belongs to the last request of the block before."""
-
-    worked: int = 0
-    answer: str = ""
-    answer_turn: int = -1
-    asks: Asks = ""
 
 
 @dataclass(frozen=True, slots=True)

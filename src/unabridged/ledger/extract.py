@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.ledger.merge import merge
-from unabridged.ledger.page import Count
 from unabridged.ledger.render import Refer, render
 from unabridged.messages import View
+from unabridged.texts import Count
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from unabridged.intent.lifting import lift
-from unabridged.intent.requests import asked, settle, worked_on
+from unabridged.intent.requests import asked, open_requests, settle, worked_on
 from unabridged.intent.rules import acknowledges, find_rules, in_force, instructed, merged
 from unabridged.languages import detect
 from unabridged.ledger.actions import Step, efforts, steps, written_action
 from unabridged.ledger.entries import Action, Ledger, Note
 from unabridged.ledger.names import Piece, clean, collect_files, collect_names
 from unabridged.ledger.notes import distinct, notes_in
-from unabridged.ledger.phrasing import head_and_tail
 from unabridged.ledger.ranking import bounded
 from unabridged.ledger.sayings import sayings_in
 from unabridged.ledger.shell import looks_like_path
 from unabridged.messages import View
+from unabridged.texts import head_and_tail
 
 SAID_LIMIT = 1_200
 """Characters of the assistant's last words that a ledger carries."""
@@ -77,6 +77,11 @@ def gather(
             said_turn=said_turn,
         )
     )
+
+
+def open_indices(views: Sequence[View]) -> tuple[int, ...]:
+    """Indices of the messages in which people ask for what is still open at the end of these views."""
+    return open_requests(views, efforts(views))
 
 
 def unresolved(faults: Sequence[Action], actions: Sequence[Action]) -> tuple[Action, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from unabridged.intent.entries import Lead
 from unabridged.intent.lifting import lift
 from unabridged.intent.requests import joined
 from unabridged.intent.rules import in_force, merged
 from unabridged.languages import detect
-from unabridged.ledger.entries import Lead, Ledger, Name, Saying
+from unabridged.ledger.entries import Ledger, Name, Saying
 from unabridged.ledger.gather import unresolved
 from unabridged.ledger.names import united
 from unabridged.ledger.notes import distinct

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from unabridged.languages import folded, phrases
 from unabridged.ledger.entries import Note
-from unabridged.ledger.phrasing import bare, one_line, sentences, without_fences
 from unabridged.text_cache import remembered
+from unabridged.texts import bare, one_line, sentences, without_fences
 
 LIMIT = 320
 """Characters of a note."""

@@ -6,8 +6,8 @@ import json
 import re
 
 from unabridged.ledger.entries import Deed
-from unabridged.ledger.phrasing import one_line
 from unabridged.text_cache import remembered
+from unabridged.texts import one_line
 
 LIMIT = 200
 """Characters of an outcome that an action carries."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-Count = Callable[[str], int]
+from unabridged.texts import Count
+
 _WORD = re.compile(r"\w{3,}")
 _A_LINE = 60
 """Tokens that a heading and a line take."""

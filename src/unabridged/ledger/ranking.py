@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from unabridged.intent.entries import Request
 from unabridged.ledger.entries import (
     HALF_LIFE,
     MAX_ACTIONS,
@@ -29,7 +30,6 @@ from unabridged.ledger.entries import (
     Ledger,
     Name,
     Note,
-    Request,
 )
 
 T = TypeVar("T")

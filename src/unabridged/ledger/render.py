@@ -10,16 +10,17 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from unabridged.intent.entries import Request, Rule
 from unabridged.intent.lifting import concerns
 from unabridged.intent.stated import LIMIT
 from unabridged.languages import labels
-from unabridged.ledger.entries import Action, Ledger, Note, Request, Rule
-from unabridged.ledger.page import Count, Line, Page, Section
-from unabridged.ledger.phrasing import fenced, head_and_tail, one_line, quote
+from unabridged.ledger.entries import Action, Ledger, Note
+from unabridged.ledger.page import Line, Page, Section
 from unabridged.ledger.ranking import by_rank, decisions_within
 from unabridged.ledger.sayings import is_talk
 from unabridged.ledger.shelf import Shelf
 from unabridged.ledger.telling import DETAILED, Teller
+from unabridged.texts import Count, fenced, head_and_tail, one_line, quote
 
 Refer = Callable[[int], str]
 

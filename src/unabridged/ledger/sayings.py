@@ -11,8 +11,8 @@ from unabridged.archive.search.words import count_terms
 from unabridged.intent.own_words import own_words
 from unabridged.languages import folded, phrases
 from unabridged.ledger.entries import Saying
-from unabridged.ledger.phrasing import sentences
 from unabridged.messages import View
+from unabridged.texts import sentences
 
 LIMIT = 400
 """Characters of a saying; of a longer message its most telling sentence is kept, and what was decided in it."""

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 
 from unabridged.ledger.entries import Deed, File, Ledger, Name
 from unabridged.ledger.page import Line, Page, Section
-from unabridged.ledger.phrasing import neutral
 from unabridged.ledger.ranking import file_rank, files_by_rank, name_rank, names_by_rank
+from unabridged.texts import neutral
 
 T = TypeVar("T")
 

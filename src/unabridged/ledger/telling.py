@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from unabridged.ledger.entries import Action, Deed, Ledger
 from unabridged.ledger.outcomes import NOTHING
-from unabridged.ledger.phrasing import neutral, one_line, quote, with_line_ends
 from unabridged.ledger.shelf import TIMES, common_root
+from unabridged.texts import neutral, one_line, quote, with_line_ends
 
 DETAILED = 10
 """The newest actions, told one by one; older ones are told in runs."""

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from unabridged.archive.protocol import Archive, Hit, Part, Scope
 from unabridged.archive.references import reference
 from unabridged.formats import Format
-from unabridged.ledger.phrasing import quote
 from unabridged.recall.excerpts import find_place, pieces_of
 from unabridged.recall.results import Found, Neighbour, Result
+from unabridged.texts import quote
 
 _Key = tuple[int, str]
 """Turn and hash: a turn may have several versions, in branches."""

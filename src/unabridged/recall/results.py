@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from unabridged.ledger.phrasing import quote
 from unabridged.recall.excerpts import Piece
+from unabridged.texts import quote
 
 MARK: Final = "[recall]"
 """How every text for an agent begins; a message that begins so is an echo of an earlier look-up."""

@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.formats import Format
-from unabridged.ledger.phrasing import quote
 from unabridged.recall import lookup
+from unabridged.texts import quote
 
 Dialect = Literal["openai-chat", "openai-responses", "anthropic", "mcp"]
 SEARCH: Final = "search_history"

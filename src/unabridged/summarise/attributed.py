@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from unabridged.languages import folded
-from unabridged.ledger.phrasing import bare, sentences
 from unabridged.summarise.evidence import Evidence, Said, content, only_forbidden, squeezed, wording
+from unabridged.texts import bare, sentences
 
 # Single marks quote only where one opens before a word and one closes behind it: an apostrophe does neither.
 QUOTED = re.compile(

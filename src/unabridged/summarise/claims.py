@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from unabridged.languages import folded
-from unabridged.ledger.phrasing import bare, sentences
 from unabridged.summarise.attributed import (
     NOT_SAID,
     QUOTED,
@@ -39,6 +38,7 @@ from unabridged.summarise.headings import LISTED, harmless, is_heading, laid_out
 from unabridged.summarise.invented import flagged
 from unabridged.summarise.language import language_of
 from unabridged.summarise.voices import labelled, plain, speaks_as_user, voiced
+from unabridged.texts import bare, sentences
 
 Kind = Literal["quotation", "approval", "instruction", "name", "repetition", "structure"]
 

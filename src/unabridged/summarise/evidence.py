@@ -18,9 +18,9 @@ from unabridged.intent.own_words import foreign, own_words
 from unabridged.intent.speech_acts import asks_back
 from unabridged.languages import folded
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.phrasing import sentences
 from unabridged.messages import View
 from unabridged.summarise.language import language_of
+from unabridged.texts import sentences
 
 _EASTERN = "\u2e80-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[^\W{_EASTERN}]+(?:['-][^\W{_EASTERN}]+)*")

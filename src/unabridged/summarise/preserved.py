@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from unabridged.compaction.shorten import head_and_tail
 from unabridged.intent.own_words import own_words
 from unabridged.languages import labels
-from unabridged.ledger.phrasing import fenced
 from unabridged.messages import View
+from unabridged.texts import cut_middle, fenced
 
 SMALLEST = 48
 """Tokens below which a shortened message says nothing any more."""
@@ -40,7 +39,7 @@ def preserve_user_messages(
     """People's messages, newest first up to `budget` tokens; the newest that does not fit is cut to head and tail.
 
     Summary turns, observations and host notes are nobody's words and stay out. `still_open` are the indices of what
-    people still wait for (`requests.open_indices`); everything else is labelled finished. Rendered oldest first.
+    people still wait for (`ledger.gather.open_indices`); everything else is labelled finished. Rendered oldest first.
     """
     numbers, words = turns or range(len(views)), labels(language)
     said = {i: own_words(view.text) for i, view in enumerate(views) if view.is_request and view.text.strip()}
@@ -55,7 +54,7 @@ def preserve_user_messages(
             room = left - count(f"{label}\n{fenced('')}") - 2
             if room < SMALLEST:
                 break
-            entry = f"{label}\n{fenced(head_and_tail(text, room, count, _NOTE))}"
+            entry = f"{label}\n{fenced(cut_middle(text, room, count, _NOTE))}"
             shortened.append(i)
         entries[i] = entry
         left -= count(entry) + 1

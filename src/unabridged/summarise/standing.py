@@ -6,17 +6,18 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from unabridged.intent.entries import Rule
 from unabridged.intent.lifting import lift
 from unabridged.intent.rules import find_rules, merged
 from unabridged.intent.spoken import own_sentences
 from unabridged.intent.stated import LIMIT, imparts, strength
-from unabridged.ledger.entries import Ledger, Rule
-from unabridged.ledger.phrasing import bare, sentences
+from unabridged.ledger.entries import Ledger
 from unabridged.ledger.ranking import bounded
 from unabridged.messages import View
 from unabridged.summarise.evidence import Evidence, squeezed
 from unabridged.summarise.headings import under_each
 from unabridged.summarise.language import language_of
+from unabridged.texts import bare, sentences
 
 MOST = 24
 """Rules that one summary may add."""

@@ -11,12 +11,12 @@ from unabridged.languages import labels
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather, language_of
 from unabridged.ledger.merge import merge
-from unabridged.ledger.phrasing import fenced, quote
 from unabridged.ledger.ranking import decisions
 from unabridged.ledger.render import between, render
 from unabridged.ledger.sayings import is_talk
 from unabridged.messages import View
 from unabridged.summarise.preserved import preserve_user_messages
+from unabridged.texts import fenced, quote
 
 if TYPE_CHECKING:
     from unabridged.asking.ask import Ask, Reply

@@ -14,9 +14,9 @@ from unabridged.adapters.langchain.compactors import Call
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.adapters.langchain.state import PENDING, followed, pending_of, replacing, with_ids
-from unabridged.compaction.rewrite import marked_ids
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError
+from unabridged.marks import marked_ids
 
 Thread = str | Mapping[str, Any]
 """A thread's id, or a config (with a `checkpoint_id`, say)."""

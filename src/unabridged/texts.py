@@ -7,6 +7,10 @@ pose as one of ours, as a role, or as the end of the turn. People's words are ca
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+
+Count = Callable[[str], int]
+"""Counts the tokens of a text."""
 
 # A sentence ends with its mark and a space, or with a CJK mark, or with the line; not after an abbreviation or initial.
 _ABBREVIATED = (
@@ -102,6 +106,23 @@ def head_and_tail(text: str, limit: int, mark: str = " … ") -> str:
     if not text[len(text) - len(after) - 1].isspace() and (found := _FIRST_WORD.match(after)):
         after = after[found.end() :]
     return before.rstrip() + mark + after.lstrip()
+
+
+def cut_middle(text: str, tokens: int, count: Count, note: str) -> str:
+    """The text, or when it counts more than `tokens` its beginning and its end around a note on its own line."""
+    whole = count(text)
+    if whole <= tokens:
+        return text
+    note = f"\n{note.format(tokens=f'{whole:,}')}\n"
+    room = max(0, tokens - count(note))
+    chars = int(len(text) * room / whole)
+    while True:
+        head, tail = chars * 3 // 5, chars - chars * 3 // 5
+        short = text[:head] + note + (text[-tail:] if tail else "")
+        size = count(short)
+        if size <= tokens or chars == 0:
+            return short if size < whole else text
+        chars = min(chars - 1, int(chars * tokens / size * 0.95))
 
 
 def with_line_ends(text: str) -> str:

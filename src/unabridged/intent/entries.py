@@ -1,0 +1,62 @@
+"""What people asked for and what they want always, as values: what `intent` finds, and what a ledger carries of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+State = Literal["open", "waiting", "finished", "withdrawn"]
+Asks = Literal["", "question", "proposal", "offer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One message of a person, and what became of it."""
+
+    turn: int
+    text: str
+    kind: str = "new"
+    """What the words do to the request before: `new`, `more` (goes on with it and says something), `correct`, `resume`,
+    `hold`, `withdraw`, `ack`."""
+    worked: int = 0
+    """0: nothing was done on it, 1: tools looked, 2: tools changed something."""
+    answer: str = ""
+    """The assistant's closing words before the next person spoke, shortened; empty while it was still at work."""
+    answer_turn: int = -1
+    asks: Asks = ""
+    """Whether those words end by asking the person back, by proposing a step, or by offering more."""
+    state: State = "open"
+    context: str = ""
+    """What the assistant had asked or offered, when these words reply to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A sentence in which a person says what holds from then on; a substring of their message."""
+
+    turn: int
+    text: str
+    strength: int = 1
+    """3: never, always, must; 2: a clear wish or limit; 1: perhaps only for the moment."""
+    lifted: int = -1
+    """The turn in which the person lifted it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """A sentence in which a person takes a rule back; the rule may stand in an older ledger."""
+
+    turn: int
+    text: str
+    used: bool = False
+    """Whether it lifted a rule; one that did not is shown among the rules, as what the person said last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """What the block did before its first person spoke: it belongs to the last request of the block before."""
+
+    worked: int = 0
+    answer: str = ""
+    answer_turn: int = -1
+    asks: Asks = ""
