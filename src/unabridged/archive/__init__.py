@@ -6,6 +6,6 @@ In reading order: `protocol` says what every archive does, `codec` (and `tagged`
 """
 
 from unabridged.archive.opening import open_archive
-from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
+from unabridged.archive.protocol import Archive, Hit, Part, Record, RecordData, Scope
 
-__all__ = ["Archive", "Hit", "Part", "Record", "Scope", "open_archive"]
+__all__ = ["Archive", "Hit", "Part", "Record", "RecordData", "Scope", "open_archive"]

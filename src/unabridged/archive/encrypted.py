@@ -15,7 +15,7 @@ import hmac
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from unabridged.archive import codec, rules
 from unabridged.archive.codec import pack
@@ -225,8 +225,7 @@ class EncryptedArchive:
         )
 
     def _open_record(self, record: Record) -> Record:
-        sealed: Any = record.data.get("sealed", "")
-        inside = self._unseal(base64.b64decode(sealed), "record", *record.scope, record.id)
+        inside = self._unseal(base64.b64decode(record.data.get("sealed", "")), "record", *record.scope, record.id)
         return rules.record_of(record.scope, codec.decode(pack.unpack(inside)))
 
 

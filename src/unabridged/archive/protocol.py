@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 
 class Scope(NamedTuple):
@@ -33,6 +33,45 @@ class Part:
     origin: str
     text: str
     """What search sees: everything readable in it."""
+
+
+class RecordData(TypedDict, total=False):
+    """What the engine keeps with a record besides the messages: plain JSON, and never a caller's object.
+
+    Records of earlier versions lack some of it, and nothing that a newer version adds is lost on the way.
+    """
+
+    receipt: dict[str, Any]
+    """The fields of the `Receipt`."""
+    depth: int
+    """How many compactions lie behind the list, this one included."""
+    early: bool
+    """Whether it was made in the background, before the list needed it."""
+    settles: str
+    """The id of the early record whose swap it settles."""
+    habits: dict[str, int]
+    """How the host answers, as far as the messages showed that went."""
+    ledger: dict[str, Any]
+    prose: str
+    """What the model wrote."""
+    rounds: int
+    """How often the ledger was carried on since it was derived from the originals."""
+    marks: list[str]
+    """The meaning of each message that was put in."""
+    ours: list[int]
+    """Which places of `after` are turns wholly of our own."""
+    turns: list[int]
+    """The turn of every message up to the end of what changed; -1 for one that was put in."""
+    next_turn: int
+    """The turn of the first message behind that."""
+    result: str
+    """The key of the list up to the end of what changed."""
+    named: bool
+    """Whether a message that was put in names the record."""
+    format: str
+    """The name of the format that the messages were read with."""
+    sealed: str
+    """All of the record, encrypted: the only entry that an encrypted archive shows the store below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +101,7 @@ class Record:
     """Which model wrote the summary; None for model-free."""
     created: float = 0.0
     """Unix time."""
-    data: Mapping[str, object] = field(default_factory=dict)
-    """Plain JSON the engine keeps with it: receipt, ledger, tokens, cost."""
+    data: RecordData = field(default_factory=RecordData)
 
 
 class Hit(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import cycle
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from unabridged.archive.protocol import Record
 from unabridged.compaction.state import receipt_of
@@ -29,8 +29,8 @@ def teeth(records: Sequence[Record]) -> list[Tooth]:
     found = list[Tooth]()
     for record in sorted(records, key=lambda record: record.created):
         receipt = receipt_of(record)
-        known = cast("list[int]", record.data["turns"])
-        turn = cast("int", record.data["next_turn"]) + max(0, receipt.messages_after - len(known))
+        known = record.data["turns"]
+        turn = record.data["next_turn"] + max(0, receipt.messages_after - len(known))
         turn = max(turn, found[-1].turn if found else 1)
         found.append(Tooth(record.id, turn, receipt.tokens_before, receipt.tokens_after))
     return found

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.compaction import clear
@@ -586,4 +586,4 @@ class Flow:
         """What a thread that branches off another takes along: all that was archived up to where it does."""
         if prior is None or prior.scope == scope:
             return ()
-        return self.archive.parts(prior.scope, 0, cast("int", prior.data["next_turn"]))
+        return self.archive.parts(prior.scope, 0, prior.data["next_turn"])

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from unabridged.archive.protocol import Record, Scope
+from unabridged.archive.protocol import Record, RecordData, Scope
 from unabridged.compaction.cut import counted, safe_indices, whole_rounds
 from unabridged.compaction.hooks import HookRaised
 from unabridged.errors import ArchiveError, SummaryFailed
@@ -166,9 +166,9 @@ def learned_by(job: Job, edits: Edits) -> Facts:
     return learned(job.views, {*edits.gone, *cleared}, job.learned)
 
 
-def data_of(made: Made, receipt: Receipt, prior: Record | None, *, early: bool) -> dict[str, object]:
+def data_of(made: Made, receipt: Receipt, prior: Record | None, *, early: bool) -> RecordData:
     """What the record remembers besides the messages."""
-    data: dict[str, object] = {"receipt": asdict(receipt), "depth": depth_of(prior) + 1, "early": early}
+    data: RecordData = {"receipt": asdict(receipt), "depth": depth_of(prior) + 1, "early": early}
     if made.learned:
         data["habits"] = dict(made.learned)
     if made.settles is not None:
@@ -249,7 +249,7 @@ class Earlier(NamedTuple):
 
 def depth_of(record: Record | None) -> int:
     """How many compactions lie behind a list that carries this record; 0 without one."""
-    return cast("int", record.data.get("depth", 0)) if record else 0
+    return record.data.get("depth", 0) if record else 0
 
 
 def earlier_summary(job: Job, gone: Sequence[int]) -> Earlier:
@@ -261,8 +261,8 @@ def earlier_summary(job: Job, gone: Sequence[int]) -> Earlier:
         record = job.records.named(record.prior) if record.prior and job.records is not None else None
     if record is None:
         return Earlier()
-    data = cast("dict[str, Any]", record.data)
-    return Earlier(from_json(data["ledger"]), str(data.get("prose", "")), int(data.get("rounds", 0)), record)
+    data = record.data
+    return Earlier(from_json(data["ledger"]), data.get("prose", ""), data.get("rounds", 0), record)
 
 
 def mere_talk(job: Job) -> bool:
@@ -336,7 +336,7 @@ def unclear(job: Job, made: Made) -> tuple[str, ...]:
 
 def receipt_of(record: Record) -> Receipt:
     """The receipt as it was stored."""
-    data = dict(cast("dict[str, Any]", record.data["receipt"]))
+    data = dict(record.data["receipt"])
     data["turns"] = tuple((first, last) for first, last in data["turns"])
     data["edited"] = tuple((first, last) for first, last in data.get("edited", ()))
     data["notes"] = tuple(data["notes"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from unabridged.archive.protocol import Record
 from unabridged.formats.base import Message
@@ -87,7 +87,7 @@ def pairs(record: Record) -> dict[int, int]:
     """For each place of `after` whose message stands for one that went: that one's place in `before`."""
     came = [j for j, put_in in enumerate(record.after) if put_in is not None]
     summary = came if record.kind == "summary" else []  # records of version 0.1 do not say which turns are our own
-    return paired(record.before, len(record.after), cast("list[int]", record.data.get("ours", summary)))
+    return paired(record.before, len(record.after), record.data.get("ours", summary))
 
 
 def paired(before: Sequence[Any], after: int, ours: Collection[int]) -> dict[int, int]:

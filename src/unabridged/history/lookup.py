@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple, cast
 
 from unabridged.archive import codec
-from unabridged.archive.protocol import Archive, Part, Record, Scope
+from unabridged.archive.protocol import Archive, Part, Record, RecordData, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
 from unabridged.history.difference import Difference, chain, difference, forward, meaning, paired, pairs
@@ -48,7 +48,7 @@ class Change:
     format: Format
     prior: str | None
     model: str | None
-    data: Mapping[str, object]
+    data: RecordData
     common: Sequence[Part] = ()
     """What a thread that branches off takes along, so that search finds it there."""
 
@@ -201,7 +201,7 @@ def uncleared(
 
 def _exchanged(record: Record, view: View) -> str | None:
     """The hash of the message that the record exchanged for this one; None when it did not."""
-    marks = cast("list[str]", record.data.get("marks", []))
+    marks = record.data.get("marks", [])
     places = [j for j, put_in in enumerate(record.after) if put_in is not None]
     stands_for = pairs(record)
     for j, mark in zip(places, marks, strict=True):
@@ -215,8 +215,8 @@ def turns_of(standing: Standing | None, count: int) -> list[int]:
     if standing is None:
         return list(range(count))
     record, at = standing
-    known = cast("list[int]", record.data["turns"])
-    following = cast("int", record.data["next_turn"])
+    known = record.data["turns"]
+    following = record.data["next_turn"]
     shift = at - record.start
     turns = [*range(max(0, shift)), *(turn if turn < 0 else turn + max(0, shift) for turn in known)]
     return (turns + [following + max(0, shift) + i for i in range(count - len(turns))])[:count]

@@ -9,7 +9,7 @@ the model also sees some of the prose of earlier rounds, as it was when it was n
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.errors import ArchiveError
@@ -85,10 +85,9 @@ def proses(archive: Archive, record: Record | None) -> list[Prose]:
     for _ in range(MOST_ROUNDS):
         if record is None:
             break
-        ledger = cast("dict[str, object]", record.data.get("ledger") or {})
-        text = str(record.data.get("prose") or "")
+        text = record.data.get("prose")
         if text:
-            found.append(Prose(cast("int", ledger.get("end", 0)), text))
+            found.append(Prose(record.data.get("ledger", {}).get("end", 0), text))
         record = record_named(archive, record.scope, record.prior) if record.prior else None
     return found[::-1]
 

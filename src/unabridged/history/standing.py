@@ -137,7 +137,7 @@ def taken_back(
 
 def _format_of(record: Record, originals: Iterable[Message], known: Format) -> Format:
     """The format that the record was made in; those of version 0.1 do not say, and what went shows it."""
-    named = FORMATS.get(str(record.data.get("format")))
+    named = FORMATS.get(record.data.get("format", ""))
     claimed = (format_ for message in originals for format_ in FORMATS.values() if format_.claims(message))
     return named or next(claimed, known)
 
@@ -306,8 +306,8 @@ def _digests(lines: Sequence[Line]) -> set[str]:
 
 
 def _marks(record: Record) -> list[str]:
-    return cast("list[str]", record.data.get("marks", []))
+    return record.data.get("marks", [])
 
 
 def _age(record: Record) -> tuple[float, int]:
-    return record.created, cast("int", record.data.get("depth", 0))
+    return record.created, record.data.get("depth", 0)

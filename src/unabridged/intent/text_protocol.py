@@ -10,8 +10,9 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
+from unabridged.archive.protocol import RecordData
 from unabridged.intent.acting import CODE, Manner, acts, addresses, intends, manner
 from unabridged.marks import is_cleared, is_ours
 from unabridged.messages import View
@@ -71,9 +72,9 @@ def learned(views: Sequence[View], gone: Collection[int], before: Facts = NOTHIN
     return +kept
 
 
-def stored(data: Mapping[str, object]) -> Facts:
+def stored(data: RecordData) -> Facts:
     """The facts that a record holds; records of earlier versions have none."""
-    return Counter(cast("dict[str, int]", data.get("habits") or {}))
+    return Counter(data.get("habits", {}))
 
 
 def seen_in(views: Sequence[View], before: Facts) -> Facts:

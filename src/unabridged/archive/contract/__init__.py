@@ -57,7 +57,7 @@ class ArchiveContract(LookupContract, SearchContract, ForgetContract):
         record = Record(
             id="r\ud800", scope=HERE, key="k\0", length=9, start=3, before=(part.hash, 0, 1),
             after=(None, part.hash, None), kind="clearing", prior="r0", model="openai:gpt", created=1.25,
-            data={"cost": 0.1, "big": 10**400, "none": None, "text": "\ud83d", "pairs": [[1, "a"], []]},
+            data={"receipt": {"cost": 0.1, "big": 10**400, "none": None, "text": "\ud83d", "pairs": [[1, "a"], []]}},
         )  # fmt: skip
         archive.store(record, [part])
         found = archive.record(HERE, "r\ud800")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from unabridged.archive import codec
-from unabridged.archive.protocol import Archive, Part, Record, Scope
+from unabridged.archive.protocol import Archive, Part, Record, RecordData, Scope
 from unabridged.errors import ArchiveError
 
 HERE: Final = Scope("here", "thread 1")
@@ -48,7 +48,7 @@ def record_for(
         kind="summary",
         model=model,
         created=1_700_000_000.5,
-        data=data or {},
+        data=cast("RecordData", data or {}),  # stores keep any JSON
     )
 
 
