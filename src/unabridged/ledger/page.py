@@ -70,15 +70,16 @@ class Page:
         self._sections.append(made)
         return made
 
-    def fill(self, section: Section, share: float, *, last: bool = False) -> None:
+    def fill(self, section: Section, share: float, *, last: bool = False, whole: bool = False) -> None:
         """Take candidates until this share of the whole budget, or what is left of it, is used up.
 
-        A share of next to nothing still buys a line: in a small budget, those who are served first get theirs.
+        A share of next to nothing still buys a line: in a small budget, those who are served first get theirs. With
+        `whole`, none is shortened: the section is filled again later.
         """
         stop = self.left - max(int(self.budget * share), _A_LINE)
         while section.next is not None:
             # Later there may be room for the whole line; but a section should not stay empty for want of it.
-            squeeze = last or not section.lines
+            squeeze = not whole and (last or not section.lines)
             if not self.add(section, section.next, self.left - stop, squeeze=squeeze):
                 break
             section.advance()

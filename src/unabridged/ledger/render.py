@@ -95,9 +95,10 @@ def render(
     for text in lines.elsewhere():
         page.know(text)
     said_here = any(request.turn not in lines.kept for request in ledger.open)
-    shares = [(opened, _OPEN_SAID_HERE if said_here else _OPEN), (rules, _RULES), *[(opened, 1.0)] * said_here]
-    for section, share in shares:
-        page.fill(section, share)
+    page.fill(opened, _OPEN_SAID_HERE if said_here else _OPEN, whole=said_here)
+    page.fill(rules, _RULES)
+    if said_here:
+        page.fill(opened, 1.0)
     _serve(page, notes, [*map(lines.note, decided)])
     if lines.talk:  # Where nothing is done, what was said is the story.
         page.fill(said, 1.0)
