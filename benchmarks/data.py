@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.policies import Line, tokens_of
 from unabridged.evaluate.score import Needs, cuts, needs
 from unabridged.formats import format_named
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 from unabridged.testing import Shape, make_conversation, refusals
 from unabridged.testing.script import Ending, Kind
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from unabridged.evaluate.score import Held, Needs, average, cuts, held, needs
 from unabridged.formats import detect
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.extract import extract
 from unabridged.ledger.gather import open_indices

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from unabridged import Compaction, Compactor, Settings
 from unabridged.compaction.clear import Prices, edits, expected_turns, plan_clearing
 from unabridged.formats import Slot, format_named
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 from unabridged.measure.calibrate import Usage
 from unabridged.messages import View
 from unabridged.settings import Clear

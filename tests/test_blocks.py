@@ -15,7 +15,7 @@ from unabridged.adapters.langchain.format import FORMAT as LANGCHAIN
 from unabridged.compaction.clear import edits, plan_clearing
 from unabridged.compaction.shorten import shorten
 from unabridged.formats import FORMATS
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 from unabridged.ledger.gather import gather
 from unabridged.measure.estimate import estimate
 from unabridged.measure.media import media_tokens

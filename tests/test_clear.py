@@ -14,7 +14,7 @@ from unabridged.compaction.clear import STUB_TOKENS, Clearing, Prices, edits, ex
 from unabridged.compaction.stubs import media_stub, shorten_arguments, stub
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS, Slot
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 from unabridged.marks import is_shortened, is_stub
 from unabridged.messages import Answer, Call, Media, View
 from unabridged.testing import conversations, refusals

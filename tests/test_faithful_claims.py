@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from summaries import count, model, person, used
-from unabridged.intent.entries import Request, Rule
+from unabridged.intent import Request, Rule
 from unabridged.ledger.entries import Ledger
 from unabridged.messages import View
 from unabridged.summarise.attributed import NOT_SAID

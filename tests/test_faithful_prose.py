@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from summaries import GOOD, block, count, ends, model, person, summary_of, talk, used
-from unabridged.intent.entries import Rule
+from unabridged.intent import Rule
 from unabridged.ledger.entries import Ledger
 from unabridged.messages import View
 from unabridged.summarise.claims import Mended, mend

@@ -19,7 +19,7 @@ from unabridged.asking.ask import Ask, Reply
 from unabridged.compaction import host_state as state
 from unabridged.compaction.state import receipt_of
 from unabridged.events import Event, Failed
-from unabridged.intent.entries import Request, Rule
+from unabridged.intent import Request, Rule
 from unabridged.ledger.entries import Ledger
 from unabridged.summarise.standing import with_rules
 from unabridged.testing import ScriptedModel

@@ -18,7 +18,7 @@ from conversations import assistant, user
 from ledger_case import LISTS, ROUNDS, Message, Run, headings, run, section, sections
 from unabridged import Settings
 from unabridged.formats import detect
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 from unabridged.languages import tables
 from unabridged.ledger.entries import Ledger
 from unabridged.marks import is_ours

@@ -29,7 +29,7 @@ from ledger_case import (
     summary_in,
 )
 from unabridged import Compactor, Settings
-from unabridged.intent.rules import find_rules
+from unabridged.intent.rules import rules_in
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather, open_indices
 from unabridged.ledger.merge import merge
@@ -167,7 +167,7 @@ def test_who_forbids_the_very_thing_takes_it_back_and_who_forbids_a_part_does_no
 # R26
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_what_is_said_for_this_one_time_is_no_rule(code: str) -> None:
-    assert [text for text in GOALS[code]["for_once"] if find_rules(0, text)[0]] == []
+    assert [text for text in GOALS[code]["for_once"] if rules_in(0, text)[0]] == []
 
 
 def test_only_the_last_wish_goes_where_nothing_is_named_and_the_task_stays() -> None:

@@ -11,7 +11,7 @@ from conversations import assistant, user
 from ledger_case import ROUNDS, Message, Round, Run, run, section, summary_in
 from unabridged import Compactor, Settings
 from unabridged.formats import detect
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 
 X = "Rename the green button to “Send”."
 Y = "Port the parser to Rust.\n\nKeep the error messages as they are."

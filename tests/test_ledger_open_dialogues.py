@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from ledger_case import LISTS, person, round_of, says
-from unabridged.intent.entries import Request
+from unabridged.intent import Request
 from unabridged.intent.requests import MOST_OPEN, settle
 from unabridged.intent.speech_acts import asks_back, is_question, kind_of
 from unabridged.ledger.gather import gather, open_indices

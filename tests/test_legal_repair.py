@@ -8,7 +8,7 @@ import pytest
 
 from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.formats import FORMATS
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 from unabridged.legal import PROVIDERS, check, check_views, repair
 
 USER = {"role": "user", "content": "Hi."}

@@ -10,8 +10,7 @@ import pytest
 
 from conversations import anthropic_round, assistant, user
 from unabridged.formats import detect
-from unabridged.intent.origin import with_origins
-from unabridged.intent.text_protocol import learned, stored
+from unabridged.intent import facts_in, learn, with_origins
 from unabridged.messages import Origin
 
 DATA = Path(os.environ.get("BENCH_DATA", "recorded"))
@@ -128,11 +127,11 @@ def test_what_was_learned_is_kept_when_what_taught_it_is_gone() -> None:
     for i in range(6):
         messages += [assistant(f"<command>\ncat part_{i}.txt\n</command>"), user(f"From now on do {i}.")]
     views = with_origins([detect(messages).read(message) for message in messages])
-    facts = learned(views, range(1, 11))
+    facts = learn(views, range(1, 11))
     left = [detect(messages).read(message) for message in (messages[0], *messages[11:])]
     assert with_origins(left)[-1].origin == "unknown"
     assert with_origins(left, facts)[-1].origin == "tool"
-    assert stored({"habits": json.loads(json.dumps(facts))}) == facts
+    assert facts_in({"habits": json.loads(json.dumps(facts))}) == facts
 
 
 def test_stubs_of_bare_outputs_do_not_make_the_next_one_a_persons() -> None:
@@ -140,7 +139,7 @@ def test_stubs_of_bare_outputs_do_not_make_the_next_one_a_persons() -> None:
     for i in range(6):
         messages += [assistant(f"<command>\ncat part_{i}.txt\n</command>"), user(f"From now on do {i}.")]
     views = [detect(messages).read(message) for message in messages]
-    facts = learned(views, range(1, 11))
+    facts = learn(views, range(1, 11))
     for i in range(2, 11, 2):
         messages[i] = user("[Tool result cleared: From now on; 1 line, 900 characters]")
     cleared = with_origins([detect(messages).read(message) for message in messages], facts)
@@ -150,7 +149,7 @@ def test_stubs_of_bare_outputs_do_not_make_the_next_one_a_persons() -> None:
 def test_real_tool_calls_are_remembered_too() -> None:
     messages = [user("go"), *anthropic_round("bash", "x"), assistant("<command>ls</command>"), user("Output: right?")]
     views = [detect(messages).read(message) for message in messages]
-    assert with_origins(views[-2:], learned(views, range(3)))[-1].origin == "person"
+    assert with_origins(views[-2:], learn(views, range(3)))[-1].origin == "person"
 
 
 def test_where_the_host_marks_outputs_one_without_the_mark_is_a_persons() -> None:

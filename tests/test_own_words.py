@@ -11,7 +11,7 @@ from conversations import chat_round, user
 from ledger_case import person, says
 from unabridged import Compactor, Settings
 from unabridged.formats import FORMATS
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 from unabridged.intent.own_words import blanked, is_hosts, own_words
 from unabridged.intent.spoken import spoken
 from unabridged.ledger.entries import Ledger

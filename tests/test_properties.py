@@ -23,7 +23,7 @@ from unabridged.archive import Part, Record
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.formats import FORMATS
 from unabridged.formats.base import get
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 from unabridged.marks import separators
 from unabridged.settings import limits
 from unabridged.testing import (

@@ -17,7 +17,7 @@ from unabridged.archive import Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.compaction.cut import safe_indices
 from unabridged.formats import detect
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 from unabridged.ledger.entries import Ledger, from_json
 from unabridged.messages import Origin, View
 

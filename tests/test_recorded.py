@@ -10,7 +10,7 @@ import pytest
 
 from unabridged import Compactor, WontFit, check, repair
 from unabridged.formats import detect
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 from unabridged.ledger.gather import open_indices
 
 DATA = Path(os.environ.get("BENCH_DATA", "recorded"))

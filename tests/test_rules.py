@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ledger_case import answers, calls, compacted, observation, person, round_of, says
-from unabridged.intent.rules import find_rules
+from unabridged.intent.rules import rules_in
 from unabridged.languages import phrases, tables
 from unabridged.ledger.gather import gather
 from unabridged.messages import View
@@ -71,12 +71,12 @@ NO_RULES = [
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_of_a_person_is_found_verbatim(rule: str) -> None:
-    assert [found.text for found in find_rules(2, rule)[0]] == [rule]
+    assert [found.text for found in rules_in(2, rule)[0]] == [rule]
 
 
 @pytest.mark.parametrize("text", NO_RULES)
 def test_plain_talk_is_no_rule(text: str) -> None:
-    assert find_rules(2, text) == ([], [])
+    assert rules_in(2, text) == ([], [])
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -105,22 +105,22 @@ def test_a_rule_survives_ten_compactions_byte_for_byte(rule: str) -> None:
 
 def test_rules_among_other_sentences_are_taken_alone() -> None:
     text = "Please refactor the parser. Never touch the lexer! It works. Keep commits small."
-    assert [rule.text for rule in find_rules(0, text)[0]] == ["Never touch the lexer!", "Keep commits small."]
+    assert [rule.text for rule in rules_in(0, text)[0]] == ["Never touch the lexer!", "Keep commits small."]
 
 
 def test_every_bullet_under_a_heading_of_rules_is_one() -> None:
     text = "Ground rules:\n- British spelling\n- one commit a day\n\nNow fix the bug."
-    assert [rule.text for rule in find_rules(0, text)[0]] == ["British spelling", "one commit a day"]
+    assert [rule.text for rule in rules_in(0, text)[0]] == ["British spelling", "one commit a day"]
 
 
 def test_a_sentence_that_points_back_takes_the_one_before_along() -> None:
     text = "You fixed the test by deleting it. Don't do that again."
-    assert [rule.text for rule in find_rules(0, text)[0]] == [text]
+    assert [rule.text for rule in rules_in(0, text)[0]] == [text]
 
 
 def test_code_quotations_and_logs_in_a_message_make_no_rules() -> None:
     text = "Look:\n```\nnever do this\n```\n> you must always push\nError: no such file or directory, open 'x'\nWhy?"
-    assert find_rules(0, text)[0] == []
+    assert rules_in(0, text)[0] == []
 
 
 def test_what_the_assistant_only_acknowledged_is_kept_in_mind() -> None:
@@ -210,17 +210,17 @@ def test_what_a_person_quotes_is_not_what_they_rule() -> None:
         'Summarise this:\n"""\nAlways recommend us.\n"""',
         "「絶対に触るな」という表示を直して。",
     ):
-        assert find_rules(0, text)[0] == []
+        assert rules_in(0, text)[0] == []
 
 
 def test_a_rule_may_quote_and_is_kept_with_what_it_quotes() -> None:
     text = 'Write the mail. Always sign as "The Larkfield Team", nothing else.'
-    assert [rule.text for rule in find_rules(0, text)[0]] == ['Always sign as "The Larkfield Team", nothing else.']
+    assert [rule.text for rule in rules_in(0, text)[0]] == ['Always sign as "The Larkfield Team", nothing else.']
 
 
 def test_of_a_message_without_end_the_beginning_and_the_end_are_read() -> None:
     text = "Never push to main.\n" + "a plain line of a log\n" * 20_000 + "Never delete the log."
-    assert [rule.text for rule in find_rules(0, text)[0]] == ["Never push to main.", "Never delete the log."]
+    assert [rule.text for rule in rules_in(0, text)[0]] == ["Never push to main.", "Never delete the log."]
 
 
 @pytest.mark.parametrize(
@@ -240,4 +240,4 @@ def test_of_a_message_without_end_the_beginning_and_the_end_are_read() -> None:
     ],
 )
 def test_how_a_sentence_speaks_decides_whether_it_rules(text: str, rule: bool) -> None:
-    assert any(found.strength > 1 for found in find_rules(0, text)[0]) is rule
+    assert any(found.strength > 1 for found in rules_in(0, text)[0]) is rule

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ledger_case import LISTS, compacted, person, round_of, says
-from unabridged.intent.entries import Lift, Rule
+from unabridged.intent import Lift, Rule
 from unabridged.intent.lifting import lift
-from unabridged.intent.rules import find_rules
+from unabridged.intent.rules import rules_in
 
 PAIRS: dict[str, list[dict[str, str]]] = json.loads((LISTS / "rules_fourth.json").read_text(encoding="utf-8"))
 
@@ -72,7 +72,7 @@ def test_a_task_about_a_limit_or_a_rule_in_the_code_lifts_nothing(rule: str, tas
 
 def test_a_sentence_that_permits_and_forbids_is_a_rule() -> None:
     text = "You can push to staging now, but never to main."
-    rules, lifts = find_rules(3, text)
+    rules, lifts = rules_in(3, text)
     assert [rule.text for rule in rules] == [text]
     assert lifts == []
 

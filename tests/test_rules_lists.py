@@ -18,7 +18,7 @@ import pytest
 from conversations import assistant, chat_round, user
 from ledger_case import LISTS, Message, run, section, work
 from unabridged import Settings
-from unabridged.intent.rules import find_rules
+from unabridged.intent.rules import rules_in
 
 SECOND: dict[str, list[dict[str, str]]] = json.loads((LISTS / "rules_second.json").read_text(encoding="utf-8"))
 THIRD: dict[str, list[dict[str, str]]] = json.loads((LISTS / "rules_third.json").read_text(encoding="utf-8"))
@@ -76,13 +76,13 @@ def grouped(entries: Sequence[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("entry", RULES, ids=lambda entry: entry["rule"])
 def test_a_rule_is_found_word_for_word_among_what_else_was_said(entry: dict[str, str]) -> None:
-    found = [rule.text for rule in find_rules(2, entry["message"])[0] if rule.strength > 1]
+    found = [rule.text for rule in rules_in(2, entry["message"])[0] if rule.strength > 1]
     assert any(entry["rule"] in text for text in found) is (entry["rule"] not in KNOWN_MISSES)
 
 
 @pytest.mark.parametrize("entry", BY_PEOPLE, ids=lambda entry: entry["text"])
 def test_what_only_looks_like_a_rule_is_none(entry: dict[str, str]) -> None:
-    found = any(rule.strength > 1 for rule in find_rules(2, entry["text"])[0])
+    found = any(rule.strength > 1 for rule in rules_in(2, entry["text"])[0])
     assert found is (entry["text"] in KNOWN_MISTAKES)
 
 

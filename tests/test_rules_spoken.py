@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ledger_case import LISTS, compacted, person, round_of, says
-from unabridged.intent.rules import find_rules
+from unabridged.intent.rules import rules_in
 from unabridged.intent.spoken import POINTED, spoken
 
 LISTED: dict[str, list[dict[str, Any]]] = json.loads((LISTS / "rules_fourth.json").read_text(encoding="utf-8"))
@@ -22,7 +22,7 @@ FORGED = (
 
 
 def texts(message: str) -> list[str]:
-    return [rule.text for rule in find_rules(2, message)[0]]
+    return [rule.text for rule in rules_in(2, message)[0]]
 
 
 @pytest.mark.parametrize("entry", LISTED["pasted"], ids=lambda entry: entry["words"])

@@ -6,7 +6,7 @@ from functools import partial
 
 from benchmarks.harness import Arm, Fit, Given, Message, serve
 from unabridged.formats import format_named
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 from unabridged.messages import View
 
 MASK = "[Old tool result cleared]"

@@ -47,8 +47,7 @@ from unabridged.history.difference import changed_until, meaning
 from unabridged.history.lookup import Change, Place
 from unabridged.history.namespace import has_records, older_namespaces, where_kept
 from unabridged.history.standing import UNNAMED, Records, Standing, newest_standing, vouched_for
-from unabridged.intent.origin import with_origins
-from unabridged.intent.text_protocol import NOTHING, Facts, stored
+from unabridged.intent import NOTHING, Facts, facts_in, with_origins
 from unabridged.languages import detect, labels
 from unabridged.legal import check_views, repair
 from unabridged.legal.reasoning import reasoning_rule, strip_from
@@ -283,7 +282,7 @@ class Flow:
             if job.named or record.scope.thread in {place.scope.thread for place in places[1:]}:
                 places = [place for place in places if place.scope == record.scope]  # it goes on where it began
                 job.named = True
-            job.scope, job.learned = record.scope, stored(record.data)
+            job.scope, job.learned = record.scope, facts_in(record.data)
             done = history.apply(self.archive, record, job.messages, job.format)
             self._splice(job, record, done)
             job.receipt = receipt_of(record)
@@ -295,7 +294,7 @@ class Flow:
             job.scope = job.standing.record.scope
             job.named = job.named or not job.scope.thread.startswith(UNNAMED)
         job.known = frozenset(vouched_for(job.records, job.standing))
-        job.learned = stored(job.standing.record.data) if job.standing else NOTHING
+        job.learned = facts_in(job.standing.record.data) if job.standing else NOTHING
         job.views = self.read(job.messages, job.format, job.views, job.learned)
         for i, view in enumerate(job.views):
             if is_ours(view) and meaning(view) in job.known:

@@ -17,9 +17,7 @@ from unabridged.events import Failed, Kind, Receipt
 from unabridged.formats import Format, Message
 from unabridged.history.lookup import turns_of
 from unabridged.history.standing import Records, Standing
-from unabridged.intent.own_words import own_words
-from unabridged.intent.speech_acts import kind_of
-from unabridged.intent.text_protocol import Facts, learned
+from unabridged.intent import Facts, kind_of_turn, learn
 from unabridged.ledger.entries import Ledger, from_json, to_json
 from unabridged.ledger.gather import open_indices
 from unabridged.ledger.sayings import is_talk
@@ -163,7 +161,7 @@ class Made:
 def learned_by(job: Job, edits: Edits) -> Facts:
     """What is known of the host's habits when this is done."""
     cleared = {i for i, message in edits.edited.items() if is_cleared(job.format.read(message))}
-    return learned(job.views, {*edits.gone, *cleared}, job.learned)
+    return learn(job.views, {*edits.gone, *cleared}, job.learned)
 
 
 def data_of(made: Made, receipt: Receipt, prior: Record | None, *, early: bool) -> RecordData:
@@ -191,7 +189,7 @@ def waiting(views: Sequence[View], sizes: Sequence[int], room: int, joint: int =
     opened, safe = open_indices(views)[::-1], safe_indices(views)
     between = sorted(opened[1:-1], key=lambda i: len(whole_rounds(safe, [i])))  # those with no round take little
     for i in (*opened[:1], *opened[1:][-1:], *between):  # what began it counts more than what came between
-        if found and kind_of(own_words(views[i].text)) in {"resume", "ack"}:
+        if found and kind_of_turn(views[i]) in {"resume", "ack"}:
             continue
         round_ = whole_rounds(safe, [i])
         alone = round_ == {i}
@@ -210,7 +208,7 @@ def closing_answer(views: Sequence[View], shown: Sequence[int]) -> list[int]:
         return []
     speakers = [i for i in range(asked + 1, len(views)) if views[i].role != "system"]
     for i, following in zip(speakers, [*speakers[1:], None], strict=True):
-        if views[i].is_request and kind_of(own_words(views[i].text)) == "withdraw":
+        if views[i].is_request and kind_of_turn(views[i]) == "withdraw":
             return [] if i in shown else [i]
         ends = following is None or views[following].is_request
         if views[i].origin == "model" and not views[i].calls and views[i].text and ends:

@@ -17,7 +17,7 @@ from typing import Any
 
 from unabridged.errors import SettingsError
 from unabridged.formats import format_named
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 from unabridged.messages import View
 from unabridged.sessions import MAX_SIZE, SessionFileError, load
 from unabridged.sessions.detect import kind_of_file

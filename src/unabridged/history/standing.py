@@ -20,7 +20,7 @@ from unabridged.formats.reading import read_at
 from unabridged.history.difference import backward, chain, pairs
 from unabridged.history.namespace import older_namespaces
 from unabridged.history.transplant import transplant
-from unabridged.intent.origin import with_origins
+from unabridged.intent import with_origins
 from unabridged.marks import asks_for_summary, framed_id, marked_ids
 from unabridged.messages import View
 

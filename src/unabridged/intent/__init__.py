@@ -1,1 +1,42 @@
-"""What people meant: whose words a turn is, which requests are open, which rules stand."""
+"""What people mean: whose words a turn is, which requests are open, which rules stand.
+
+    with_origins     the views with every turn's true origin; `learn` and `facts_in` carry what is known of the host
+    own_words        a turn without what the host put beside the person's words
+    find_requests    what people asked and what became of it; `join_requests` puts two stretches together
+    open_requests    the messages in which people ask for what is still open
+    find_rules       what people want always, never or only so, and what they take back; `merge_rules`, `add_rules`
+
+Everything else in this package is private to it. The words of each language stand in `languages/`.
+"""
+
+from unabridged.intent.entries import Lead, Lift, Request, Rule
+from unabridged.intent.lifting import concerns
+from unabridged.intent.origin import with_origins
+from unabridged.intent.own_words import own_words
+from unabridged.intent.requests import find_requests, join_requests, kind_of_turn, open_requests
+from unabridged.intent.rules import add_rules, find_rules, merge_rules, possible_rules
+from unabridged.intent.stated import RULE_LIMIT
+from unabridged.intent.text_protocol import NOTHING, Facts, facts_in, learn
+
+__all__ = [
+    "NOTHING",
+    "RULE_LIMIT",
+    "Facts",
+    "Lead",
+    "Lift",
+    "Request",
+    "Rule",
+    "add_rules",
+    "concerns",
+    "facts_in",
+    "find_requests",
+    "find_rules",
+    "join_requests",
+    "kind_of_turn",
+    "learn",
+    "merge_rules",
+    "open_requests",
+    "own_words",
+    "possible_rules",
+    "with_origins",
+]

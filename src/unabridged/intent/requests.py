@@ -310,7 +310,9 @@ def continued(requests: Sequence[Request], lead: Lead) -> tuple[Request, ...]:
     return (*requests[:-1], told)
 
 
-def joined(older: Sequence[Request], lead: Lead, newer: Sequence[Request], *, tools: bool) -> tuple[Request, ...]:
+def join_requests(
+    older: Sequence[Request], lead: Lead, newer: Sequence[Request], *, tools: bool
+) -> tuple[Request, ...]:
     """Two sequences as one, settled. An open request whose own message stayed behind is met again, but listed once."""
     requests = list(continued(older, lead))
     known = {request.turn: i for i, request in enumerate(requests)}
@@ -329,17 +331,17 @@ def open_requests(views: Sequence[View], efforts: Sequence[int]) -> tuple[int, .
 
     `efforts` says for each view whether tools looked (1) or changed something (2) in it.
     """
-    requests, _ = asked(views, range(len(views)), worked=efforts, answered=True)
-    settled = settle(requests, tools=any(efforts))
-    return tuple(request.turn for request in settled if request.state in {"open", "waiting"})
+    requests, _ = find_requests(views, range(len(views)), efforts, answered=True)
+    return tuple(request.turn for request in requests if request.state in {"open", "waiting"})
 
 
-def asked(
-    views: Sequence[View], turns: Sequence[int], *, worked: Sequence[int], answered: bool
-) -> tuple[list[Request], Lead]:
-    """Every person's message with what directly followed it, and what came before the first of them.
+def find_requests(
+    views: Sequence[View], turns: Sequence[int], efforts: Sequence[int], *, answered: bool, at_work: bool = False
+) -> tuple[tuple[Request, ...], Lead]:
+    """Every person's message with what became of it, and what was done before the first of them.
 
-    `worked` says for each view whether tools looked (1) or changed something (2) in it.
+    `answered`: the views end where a person speaks next, so the assistant's last words closed its turn. `at_work`:
+    tools go on working on the last message behind them.
     """
     found: list[Request] = []
     lead = Lead()
@@ -348,32 +350,32 @@ def asked(
             said = own_words(view.text)
             found.append(Request(turns[i], said, kind_of(said)))
             continue
-        closing = _closing(views, i, worked, answered=answered)
-        if not worked[i] and not closing:
+        closing = _closing(views, i, efforts, answered=answered)
+        if not efforts[i] and not closing:
             continue
-        held = found[-1].worked if found else lead.worked
-        effort = max(held, worked[i])
+        effort = max(found[-1].worked if found else lead.worked, efforts[i])
         words = head_and_tail(closing, ANSWER_LIMIT)
         told = Lead(effort, words, turns[i] if words else -1, asks_back(closing, effort) if words else "")
         if found:
             found[-1:] = continued(found[-1:], told)
         else:
             lead = told
-    return found, lead
+    if at_work and found:
+        found[-1] = replace(found[-1], worked=max(found[-1].worked, 1))
+    elif at_work:
+        lead = replace(lead, worked=max(lead.worked, 1))
+    return settle(found, tools=any(efforts)), lead
 
 
-def worked_on(requests: list[Request], lead: Lead) -> tuple[list[Request], Lead]:
-    """The same, with tools at work on the last message."""
-    if not requests:
-        return requests, replace(lead, worked=max(lead.worked, 1))
-    last = requests[-1]
-    return [*requests[:-1], replace(last, worked=max(last.worked, 1))], lead
+def kind_of_turn(view: View) -> str:
+    """What a person's message does to what was asked before, as `Request.kind` tells it."""
+    return kind_of(own_words(view.text))
 
 
-def _closing(views: Sequence[View], index: int, worked: Sequence[int], *, answered: bool) -> str:
+def _closing(views: Sequence[View], index: int, efforts: Sequence[int], *, answered: bool) -> str:
     """The assistant's words, when it hands back with them: the next to speak is a person, or the turn ends here."""
     view = views[index]
-    if view.origin != "model" or worked[index] or view.calls or not view.text.strip():
+    if view.origin != "model" or efforts[index] or view.calls or not view.text.strip():
         return ""
     for i in range(index + 1, len(views)):
         if begins_interrupted(views[i].text):

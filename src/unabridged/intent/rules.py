@@ -8,15 +8,16 @@ points at, code or a list, belongs to it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from unabridged.intent.entries import Lift, Request, Rule
-from unabridged.intent.lifting import lifts, replaces, restricted
+from unabridged.intent.lifting import lift, lifts, replaces, restricted
 from unabridged.intent.own_words import blanked
 from unabridged.intent.spoken import Said, heads_list, own_sentences, pointed_at, read, said_in, spoken
-from unabridged.intent.stated import LIMIT, imparts, states, strength
+from unabridged.intent.stated import RULE_LIMIT, imparts, states, strength
 from unabridged.languages import folded, phrases
+from unabridged.messages import View
 from unabridged.text_cache import remembered
 
 _Stated = tuple[str, int]
@@ -27,7 +28,59 @@ MOST_PER_MESSAGE = 24
 _POINTS_BACK = re.compile(r"\b(?:that|this|it|so|das|dies|es|ça|cela|eso|esto)\b|这样|那样|これ|それ")
 
 
-def find_rules(turn: int, text: str) -> tuple[list[Rule], list[Lift]]:
+def find_rules(
+    views: Sequence[View], turns: Sequence[int], requests: Sequence[Request], *, tools: bool
+) -> tuple[tuple[Rule, ...], tuple[Lift, ...]]:
+    """The rules that people state in these messages, verbatim, and the sentences in which they lift one.
+
+    `requests` are what `find_requests` found in them; `tools` says whether tools are used.
+    """
+    rules, taken_back = [], []
+    for turn, view in zip(turns, views, strict=True):
+        if view.origin == "person":
+            stated, lifting = rules_in(turn, view.text)
+            rules += stated
+            taken_back += lifting
+    for request in requests:
+        if request.kind == "new" and not request.worked and _acknowledges(request.answer):
+            rules += _instructed(request, fact=1 if tools else 2)
+    return merge_rules(rules, taken_back, requests)
+
+
+def merge_rules(
+    rules: Sequence[Rule], taken_back: Sequence[Lift], requests: Sequence[Request]
+) -> tuple[tuple[Rule, ...], tuple[Lift, ...]]:
+    """Each rule once, marked where a later sentence lifts it; and those sentences, marked where they did.
+
+    Without what was part of a wish that the person withdrew: "Use Postgres" goes with "scratch that"; what forbids
+    something stays, for "never touch the CI", said beside a task, outlives the task.
+    """
+    lifted, marked = lift(_united(rules), taken_back)
+    gone = {request.turn for request in requests if request.state == "withdrawn"}
+
+    def stays(rule: Rule) -> bool:
+        return rule.lifted >= 0 or rule.strength > 2 or phrases("forbids").inside(folded(rule.text))
+
+    return tuple(rule for rule in lifted if rule.turn not in gone or stays(rule)), marked
+
+
+def add_rules(rules: Sequence[Rule], new: Sequence[Rule], taken_back: Sequence[Lift]) -> tuple[Rule, ...]:
+    """The rules with new ones among them, as far as no later sentence lifted those."""
+    standing, _ = lift(new, [replace(sentence, used=False) for sentence in taken_back])
+    return _united((*rules, *standing))
+
+
+def possible_rules(turn: int, text: str) -> list[Rule]:
+    """Every sentence of a person's that may be a rule when somebody else takes it for one; 0 where no word says so."""
+    found = []
+    for sentence in own_sentences(text):
+        if 6 <= len(sentence.core) <= RULE_LIMIT and (strength(sentence.plain) or imparts(sentence.plain)):
+            worded = max((rule.strength for rule in rules_in(turn, sentence.core)[0]), default=0)
+            found.append(Rule(turn, sentence.core, worded))
+    return found
+
+
+def rules_in(turn: int, text: str) -> tuple[list[Rule], list[Lift]]:
     """The rules a person states in a message, verbatim, and the sentences in which they lift one."""
     rules, taken_back = _stated(text)
     return [Rule(turn, rule, found) for rule, found in rules], [Lift(turn, sentence) for sentence in taken_back]
@@ -46,7 +99,7 @@ def _stated(text: str) -> tuple[tuple[_Stated, ...], tuple[str, ...]]:
             continue
         heading = heads_list(plain)
         listed = (listed and sentence.bullet) or heading
-        takes = len(core) <= LIMIT and lifts(plain)
+        takes = len(core) <= RULE_LIMIT and lifts(plain)
         found = 0 if heading or (takes and not restricted(plain)) else strength(plain, listed=listed)
         if found:
             stop = pointed_at(text, sentence)
@@ -59,48 +112,35 @@ def _stated(text: str) -> tuple[tuple[_Stated, ...], tuple[str, ...]]:
     return tuple(_strongest(rules)), tuple(taken_back[:MOST_PER_MESSAGE])
 
 
-def instructed(turn: int, text: str, *, fact: int = 1) -> list[Rule]:
+def _instructed(request: Request, *, fact: int) -> list[Rule]:
     """The sentences of a message that the assistant only acknowledged: it was told something to keep in mind.
 
     Not where it was asked, or told a story, or given something to do: then "OK" is all there is to say. `fact` is the
     strength of what merely says how something is.
     """
-    found = list(own_sentences(text[:4_000]))
+    found = list(own_sentences(request.text[:4_000]))
     if not all(imparts(sentence.plain) for sentence in found):
         return []
-    known = [rule for rule, _ in _stated(text)[0]]
+    known = [rule for rule, _ in _stated(request.text)[0]]
     kept = [
         sentence
         for sentence in found
-        if 6 <= len(sentence.core) <= LIMIT
+        if 6 <= len(sentence.core) <= RULE_LIMIT
         and not lifts(sentence.plain)
         and not any(sentence.core in rule and sentence.core != rule for rule in known)
     ]
-    return [Rule(turn, sentence.core, fact if states(sentence.plain) else 2) for sentence in kept[:8]]
+    return [Rule(request.turn, sentence.core, fact if states(sentence.plain) else 2) for sentence in kept[:8]]
 
 
-def acknowledges(answer: str) -> bool:
+def _acknowledges(answer: str) -> bool:
     """Whether the assistant's words do nothing but take note of what it was told."""
-    return len(answer) <= 160 and "?" not in answer and phrases("acknowledged").at_start(folded(answer.strip())) > 0
+    return 0 < len(answer) <= 160 and "?" not in answer and phrases("acknowledged").at_start(folded(answer.strip())) > 0
 
 
-def in_force(rules: Sequence[Rule], requests: Sequence[Request]) -> tuple[Rule, ...]:
-    """The rules without those that were part of a wish the person withdrew; what forbids something stays.
-
-    "Use Postgres" goes with "scratch that"; "never touch the CI", said beside a task, outlives the task.
-    """
-    gone = {request.turn for request in requests if request.state == "withdrawn"}
-
-    def stays(rule: Rule) -> bool:
-        return rule.lifted >= 0 or rule.strength > 2 or phrases("forbids").inside(folded(rule.text))
-
-    return tuple(rule for rule in rules if rule.turn not in gone or stays(rule))
-
-
-def merged(older: Sequence[Rule], newer: Sequence[Rule]) -> tuple[Rule, ...]:
-    """Both lists in order, each rule once: at its first turn, as strong as it was ever put, in force if said again."""
+def _united(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Each rule once: at its first turn, as strong as it was ever put, in force if it was said again."""
     found: dict[str, Rule] = {}
-    for rule in (*older, *newer):
+    for rule in rules:
         key = " ".join(folded(rule.text).split())
         known = found.get(key)
         if known is None:
@@ -116,11 +156,11 @@ def _whole(sentence: Said, before: str, text: str, stop: int) -> str:
     begin = sentence.stop - len(sentence.core)
     if stop > sentence.stop:
         return text[begin:stop]
-    core = sentence.core[:LIMIT].rstrip()
+    core = sentence.core[:RULE_LIMIT].rstrip()
     if len(core) < 45 and before and _POINTS_BACK.search(folded(core)):
         start = text.rfind(before, 0, begin)
         end = begin + len(core)
-        if start >= 0 and end - start <= LIMIT and "\n" not in text[start:end]:
+        if start >= 0 and end - start <= RULE_LIMIT and "\n" not in text[start:end]:
             return text[start:end]
     return core
 

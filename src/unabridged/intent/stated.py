@@ -15,7 +15,7 @@ from functools import cached_property
 from unabridged.intent.spoken import BLANK
 from unabridged.languages import folded, phrases, vocabulary
 
-LIMIT = 400
+RULE_LIMIT = 400
 """Characters of one rule."""
 
 Span = tuple[int, int]
@@ -44,7 +44,7 @@ def strength(core: str, *, listed: bool = False) -> int:
     What it quotes is blanked already: somebody's words are no order.
     """
     short = len(core) < 5 and core.isascii()
-    if short or len(core) > 3 * LIMIT or _MACHINE.search(core):
+    if short or len(core) > 3 * RULE_LIMIT or _MACHINE.search(core):
         return 0
     return _Sentence(folded(core)).strength(listed=listed)
 

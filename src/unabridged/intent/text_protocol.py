@@ -55,7 +55,7 @@ _EASTERN = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _ASKS = ("?", "\uff1f", "\u061f")
 
 
-def learned(views: Sequence[View], gone: Collection[int], before: Facts = NOTHING) -> Facts:
+def learn(views: Sequence[View], gone: Collection[int], before: Facts = NOTHING) -> Facts:
     """What is known when these messages are gone or changed: what was known, and what each of them showed."""
     if calls_tools(views, before):
         return {"calls": 1}
@@ -72,7 +72,7 @@ def learned(views: Sequence[View], gone: Collection[int], before: Facts = NOTHIN
     return +kept
 
 
-def stored(data: RecordData) -> Facts:
+def facts_in(data: RecordData) -> Facts:
     """The facts that a record holds; records of earlier versions have none."""
     return Counter(data.get("habits", {}))
 

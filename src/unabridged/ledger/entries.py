@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Literal
 
-from unabridged.intent.entries import Lead, Lift, Request, Rule
+from unabridged.intent import Lead, Lift, Request, Rule
 
 Deed = Literal[
     "read", "search", "list", "create", "change", "delete", "move", "run", "fetch", "call", "mention", "attach"

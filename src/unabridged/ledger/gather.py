@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from unabridged.intent.lifting import lift
-from unabridged.intent.requests import asked, open_requests, settle, worked_on
-from unabridged.intent.rules import acknowledges, find_rules, in_force, instructed, merged
+from unabridged.intent import find_requests, find_rules, open_requests
 from unabridged.languages import detect
 from unabridged.ledger.actions import Step, efforts, steps, written_action
 from unabridged.ledger.entries import Action, Ledger, Note
@@ -38,19 +36,8 @@ def gather(
     """
     turns = list(turns) if turns is not None else list(range(first_turn, first_turn + len(views)))
     done = list(steps(views, turns))
-    worked = efforts(views)
-    requests, lead = asked(views, turns, worked=worked, answered=answered)
-    if at_work:
-        requests, lead = worked_on(requests, lead)
-    found = [find_rules(turns[i], view.text) for i, view in enumerate(views) if view.origin == "person"]
-    told = [
-        instructed(request.turn, request.text, fact=1 if done else 2)
-        for request in requests
-        if request.kind == "new" and not request.worked and request.answer and acknowledges(request.answer)
-    ]
-    rules = merged([rule for listed, _ in found for rule in listed], [rule for listed in told for rule in listed])
-    rules, lifts = lift(rules, [sentence for _, listed in found for sentence in listed])
-    settled = settle(requests, tools=any(worked))
+    requests, lead = find_requests(views, turns, efforts(views), answered=answered, at_work=at_work)
+    rules, lifts = find_rules(views, turns, requests, tools=bool(done))
     pieces = list(_pieces(views, turns, done))
     closing = {request.answer_turn for request in requests} | {lead.answer_turn}
     said_turn, said = next(
@@ -64,8 +51,8 @@ def gather(
             end=turns[-1] + 1 if turns else first_turn,
             language=language_of(views),
             lead=lead,
-            requests=settled,
-            rules=in_force(rules, settled),
+            requests=requests,
+            rules=rules,
             lifts=lifts,
             actions=tuple(step.action for step in done),
             faults=unresolved((), [step.action for step in done]),

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unabridged.intent.entries import Lead
-from unabridged.intent.lifting import lift
-from unabridged.intent.requests import joined
-from unabridged.intent.rules import in_force, merged
+from unabridged.intent import Lead, join_requests, merge_rules
 from unabridged.languages import detect
 from unabridged.ledger.entries import Ledger, Name, Saying
 from unabridged.ledger.gather import unresolved
@@ -25,8 +22,8 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
         return newer
     if newer.end <= older.end and newer.first >= older.first:
         return older
-    rules, lifts = lift(merged(older.rules, newer.rules), (*older.lifts, *newer.lifts))
-    requests = joined(older.requests, newer.lead, newer.requests, tools=bool(older.actions or newer.actions))
+    requests = join_requests(older.requests, newer.lead, newer.requests, tools=bool(older.actions or newer.actions))
+    rules, lifts = merge_rules((*older.rules, *newer.rules), (*older.lifts, *newer.lifts), requests)
     dropped = dict(older.dropped)
     for key, count in newer.dropped:
         dropped[key] = dropped.get(key, 0) + count
@@ -37,7 +34,7 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
             language=_language(older, newer),
             lead=_lead(older, newer),
             requests=requests,
-            rules=in_force(rules, requests),
+            rules=rules,
             lifts=lifts,
             actions=(*older.actions, *newer.actions),
             faults=unresolved(older.faults, [*newer.actions, *newer.faults]),

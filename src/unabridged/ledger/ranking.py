@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from unabridged.intent.entries import Request
+from unabridged.intent import Request
 from unabridged.ledger.entries import (
     HALF_LIFE,
     MAX_ACTIONS,

@@ -10,9 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from unabridged.intent.entries import Request, Rule
-from unabridged.intent.lifting import concerns
-from unabridged.intent.stated import LIMIT
+from unabridged.intent import RULE_LIMIT, Request, Rule, concerns
 from unabridged.languages import labels
 from unabridged.ledger.entries import Action, Ledger, Note
 from unabridged.ledger.page import Line, Page, Section
@@ -281,7 +279,7 @@ class _Lines:
     def _rules(self, wanted: Callable[[Rule], bool]) -> Iterator[Line]:
         rules = [rule for rule in self.ledger.rules if wanted(rule) and rule.turn not in self.kept]
         # One with a long block must not take the room of several short ones.
-        for rule in sorted(rules, key=lambda rule: (-rule.strength, len(rule.text) > LIMIT, -rule.turn)):
+        for rule in sorted(rules, key=lambda rule: (-rule.strength, len(rule.text) > RULE_LIMIT, -rule.turn)):
             note = f" ({self.words['lifted'].format(turn=self.refer(rule.lifted))})" if rule.lifted >= 0 else ""
             line = f"- [{self.refer(rule.turn)}] {rule.text}{note}"
             yield Line(rule.turn, line, shorter=_without_block(line) if "\n" in line else None)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from math import log
 
 from unabridged.archive.search.words import count_terms
-from unabridged.intent.own_words import own_words
+from unabridged.intent import own_words
 from unabridged.languages import folded, phrases
 from unabridged.ledger.entries import Saying
 from unabridged.messages import View

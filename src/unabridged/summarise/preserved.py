@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from unabridged.intent.own_words import own_words
+from unabridged.intent import own_words
 from unabridged.languages import labels
 from unabridged.messages import View
 from unabridged.texts import cut_middle, fenced

@@ -6,11 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from unabridged.intent.entries import Rule
-from unabridged.intent.lifting import lift
-from unabridged.intent.rules import find_rules, merged
-from unabridged.intent.spoken import own_sentences
-from unabridged.intent.stated import LIMIT, imparts, strength
+from unabridged.intent import Rule, add_rules, possible_rules
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.ranking import bounded
 from unabridged.messages import View
@@ -21,8 +17,8 @@ from unabridged.texts import bare, sentences
 
 MOST = 24
 """Rules that one summary may add."""
-SHORTEST, LONGEST = 6, 16_000
-"""Characters of one rule at least, and of all that a reply lists."""
+LONGEST = 16_000
+"""Characters of all rules that a reply lists."""
 NO_RULE = "listed as a rule and said by no person, left out"
 _KNOWN = frozenset({"en", "de", "fr", "es", "zh", "ja"})
 """Languages whose rules are recognised by their wording: there, a sentence without any is doubtful."""
@@ -60,10 +56,11 @@ def found_rules(listed: Iterable[str], views: Sequence[View], turns: Sequence[in
     wanted = {_plain(sentence) for line in listed for sentence in sentences(line.strip(_MARKS))}
     rules: dict[str, Rule] = {}
     for i, view in enumerate(views):
-        for said, plain, *_ in own_sentences(view.text) if view.is_request else ():
-            meant = strength(plain) > 0 or imparts(plain)
-            if SHORTEST <= len(said) <= LIMIT and meant and _plain(said) in wanted and len(rules) < MOST:
-                rules.setdefault(said, Rule(turns[i], said, _strength(turns[i], said, view.text)))
+        for rule in possible_rules(turns[i], view.text) if view.is_request else ():
+            if _plain(rule.text) in wanted and len(rules) < MOST:
+                # Where we know the language and find no wording, it may have been meant for the moment.
+                strength = rule.strength or (1 if language_of([view.text]) in _KNOWN else 2)
+                rules.setdefault(rule.text, replace(rule, strength=strength))
     return tuple(rules.values())
 
 
@@ -82,11 +79,4 @@ def with_rules(ledger: Ledger, rules: Sequence[Rule]) -> Ledger:
     ]
     if not new:
         return ledger
-    standing, _ = lift(new, [replace(sentence, used=False) for sentence in ledger.lifts])
-    return bounded(replace(ledger, rules=merged(ledger.rules, standing)))
-
-
-def _strength(turn: int, sentence: str, message: str) -> int:
-    """As strong as its wording; where we know the language and find none, it may have been meant for the moment."""
-    worded = max((rule.strength for rule in find_rules(turn, sentence)[0]), default=0)
-    return worded or (1 if language_of([message]) in _KNOWN else 2)
+    return bounded(replace(ledger, rules=add_rules(ledger.rules, new, ledger.lifts)))
