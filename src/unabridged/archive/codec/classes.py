@@ -30,7 +30,7 @@ ALLOWED: Final[set[str]] = {
     "pydantic_ai.messages",
     "pydantic_ai.usage",
 }
-"""The modules, with all below them, whose classes may be restored. `codec.allow` adds to it."""
+"""The modules, with all below them, whose classes may be restored. `allow` adds to it."""
 
 PLAIN: Final = {kind.__name__: kind for kind in (type(None), bool, str, int, float, dict, list)}
 """What a generic class may be of, beside classes that are restored."""
@@ -41,6 +41,14 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 _written: Final[WeakValueDictionary[str, type]] = WeakValueDictionary()
 _told: Final[set[str]] = set()
+
+
+def allow(prefix: str) -> None:
+    """Let objects of classes under this module (`"my_app.messages"`) be restored in a process that did not write them.
+
+    The module is imported when an archive names a class of it: an archive itself can never widen the list.
+    """
+    ALLOWED.add(prefix.rstrip("."))
 
 
 def name_of(kind: type) -> Any:

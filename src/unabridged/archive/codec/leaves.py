@@ -12,11 +12,17 @@ from typing import Any, Final, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from unabridged.archive.codec import TAG
 from unabridged.archive.codec.classes import tell
 from unabridged.errors import ArchiveError
 
-_BIG: Final = 1 << 1024
+TAG: Final = "$unabridged"
+"""The key that marks what plain JSON can't say; a caller's dict that has it is written as pairs."""
+
+DEEPEST: Final = 120
+"""Levels of nesting that can be read back from deep inside any caller's stack."""
+
+LARGEST: Final = 1 << 1024
+"""Whole numbers from here on are written in hexadecimal: the interpreter limits how many decimal digits it reads."""
 
 
 def pack_str(value: str) -> Any:
@@ -31,8 +37,7 @@ def pack_str(value: str) -> Any:
 
 def pack_int(value: int) -> Any:
     """The number as it is, or in hexadecimal."""
-    # Decimal digits beyond a limit the interpreter sets are refused; hexadecimal is not.
-    return value if -_BIG < value < _BIG else {TAG: "int", "hex": hex(value)}
+    return value if -LARGEST < value < LARGEST else {TAG: "int", "hex": hex(value)}
 
 
 def pack_float(value: float) -> Any:

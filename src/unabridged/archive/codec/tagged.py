@@ -21,8 +21,9 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from unabridged.archive.codec import DEEPEST, TAG, leaves
+from unabridged.archive.codec import leaves
 from unabridged.archive.codec.classes import find, name_of, tell
+from unabridged.archive.codec.leaves import DEEPEST, TAG
 from unabridged.errors import ArchiveError
 
 Above = tuple[int, ...]
