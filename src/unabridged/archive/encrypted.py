@@ -20,7 +20,7 @@ from typing import Final
 from unabridged.archive import codec, rules
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
-from unabridged.archive.stores.thread import Thread
+from unabridged.archive.stores.log import Thread
 from unabridged.errors import ArchiveError, SettingsError
 
 try:

@@ -1,8 +1,10 @@
-"""Files that are there whole or not at all, readable by their owner alone, and locks between processes."""
+"""Files that are there whole or not at all, readable by their owner alone, locks between processes, folders' names."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import sys
 import time
 import uuid
@@ -16,6 +18,28 @@ from unabridged.errors import ArchiveError
 TEMPORARY: Final = ".writing-"
 """How the name of a file begins that is not whole yet; after a crash it means nothing."""
 
+_LONGEST: Final = 100
+_ESCAPE: Final = re.compile(rb"[^a-z0-9-]")
+_RESERVED: Final = re.compile(rb"(con|prn|aux|nul|com[0-9]|lpt[0-9]|-.*)")  # devices of Windows; options of a shell
+
+
+def to_folder(name: str) -> str:
+    """A name as the name of a folder: readable where it can be, and never two names in one place.
+
+    Lower-case ASCII letters, digits and `-` stand for themselves, every other byte of the UTF-8 form as `_` and two
+    digits. So no name leaves its folder, none is special to a system, and neither case nor Unicode form can make two
+    meet. A name that would be too long keeps its beginning, followed by `.` and its hash.
+    """
+    raw = name.encode("utf-8", "surrogatepass")
+    if not raw:
+        return "_"
+    escaped = _ESCAPE.sub(lambda match: b"_%02x" % match[0][0], raw)
+    if _RESERVED.fullmatch(escaped):
+        escaped = b"_%02x" % raw[0] + escaped[1:]
+    if len(escaped) <= _LONGEST:
+        return escaped.decode("ascii")
+    return f"{escaped[:_LONGEST].decode('ascii')}.{hashlib.sha256(raw).hexdigest()[:40]}"
+
 
 def make_folder(path: Path, above: Path) -> None:
     """Make the folder, and those between it and `above`, for their owner alone; each entry on the disk for good."""
@@ -26,7 +50,7 @@ def make_folder(path: Path, above: Path) -> None:
             sync_folder(place.parent)
 
 
-def write_whole(path: Path, data: bytes, step: Callable[[str], None]) -> None:
+def write_whole(path: Path, data: bytes, step: Callable[[str], None] = lambda _: None) -> None:
     """Put the file there, all of it and on the disk for good, or nothing. `step` hears what was done."""
     temporary = path.parent / f"{TEMPORARY}{uuid.uuid4().hex}"
     descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
@@ -43,13 +67,6 @@ def write_whole(path: Path, data: bytes, step: Callable[[str], None]) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
-
-
-def try_writing(folder: Path) -> None:
-    """Make a file in the folder and take it away again; an OSError says why that can't be done."""
-    temporary = folder / f"{TEMPORARY}{uuid.uuid4().hex}"
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    temporary.unlink()
 
 
 def sync_folder(path: Path) -> None:

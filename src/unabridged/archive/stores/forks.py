@@ -5,23 +5,26 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Final, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, Final
 
 
-class Forkable(Protocol):
-    """Something with locks or connections of its own."""
+class Forkable(ABC):
+    """Something with a lock, and maybe connections, of its own."""
+
+    lock: Any
+
+    @abstractmethod
+    def start_over(self) -> None:
+        """A lock that nobody holds, no connections: at the beginning, and in a forked child."""
 
     def pause(self) -> None:
-        """Take the lock, and close what must not cross: a fork is coming."""
-        ...
+        """Take the lock: a fork is coming."""
+        self.lock.acquire()
 
     def resume(self) -> None:
         """Give the lock back: this is the parent, and the fork is over."""
-        ...
-
-    def start_over(self) -> None:
-        """New locks, no connections: this is the child."""
-        ...
+        self.lock.release()
 
 
 _watched: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
@@ -30,6 +33,7 @@ _forking: Final = threading.Lock()
 
 def watch(thing: Forkable) -> None:
     """Have it paused around every fork of this process, for as long as it lives."""
+    thing.start_over()
     with _forking:
         _watched.add(thing)
 

@@ -1,4 +1,4 @@
-"""One `store` of the directory archive as lines of JSON, and back.
+"""One entry of a thread's log as lines of JSON, and back: a file of the directory archive.
 
 The first line is the record, with the names of namespace and thread; each line after it is a part, its message last and
 as it stands, or left out when the thread has it already. A line `{"retire": id}` takes a record out of look-ups.
@@ -8,43 +8,42 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from typing import Final, NamedTuple
 
 from unabridged.archive import codec, rules
-from unabridged.archive.protocol import Part, Record, Scope
+from unabridged.archive.protocol import Part, Scope
+from unabridged.archive.stores.log import Entry
 from unabridged.errors import ArchiveError
 
 VERSION: Final = 1
 _MESSAGE: Final = b',"message":'
 
 
-class Entry(NamedTuple):
-    """What one file says: a record with the parts that were new, or the id of a record to retire."""
+class Head(NamedTuple):
+    """What the first line says: whose file it is, and which record it brings, if any."""
 
     scope: Scope
-    record: Record | None
-    parts: list[Part]
-    retired: str | None = None
+    record_id: str | None
 
 
-def write_entry(record: Record, parts: Sequence[Part], held: Collection[str]) -> bytes:
-    """The file of one `store`; messages with the hashes in `held` are in an earlier file."""
-    lines = [codec.encode({**_head(record.scope), "record": rules.record_fields(record)})]
+def write_entry(scope: Scope, entry: Entry, held: Collection[str]) -> bytes:
+    """The file of one entry; messages with the hashes in `held` are in an earlier file."""
+    record = {"retire": entry.retired} if entry.record is None else {"record": rules.record_fields(entry.record)}
+    lines = [codec.encode({"version": VERSION, "namespace": scope.namespace, "thread": scope.thread, **record})]
     written = set(held)
-    for part in parts:
+    for part in entry.parts:
         lines.append(_write_part(part, is_held=part.hash in written))
         written.add(part.hash)
     return b"".join(line + b"\n" for line in lines)
 
 
-def write_retirement(scope: Scope, record_id: str) -> bytes:
-    """The file of one `retire`."""
-    return codec.encode({**_head(scope), "retire": record_id}) + b"\n"
+def read_entry(data: bytes, name: str, scope: Scope, held: Mapping[str, bytes]) -> Entry:
+    """The entry that the file has; an `ArchiveError` with its name when it can't be read, or is another thread's.
 
-
-def read_entry(data: bytes, name: str, held: Mapping[str, bytes]) -> Entry:
-    """What the file says; an `ArchiveError` with its name when it can't be read. `held` has the earlier messages."""
+    `held` has the earlier messages.
+    """
     if not data.endswith(b"\n"):
         raise ArchiveError(f"{name} was cut off. Restore it from a backup.")
     lines = data.split(b"\n")[:-1]
@@ -54,33 +53,27 @@ def read_entry(data: bytes, name: str, held: Mapping[str, bytes]) -> Entry:
             raise ArchiveError(
                 f"{name} is of version {head['version']}, this program knows {VERSION}. Update unabridged."
             )
-        scope = Scope(head["namespace"], head["thread"])
+        owner = Scope(head["namespace"], head["thread"])
+        if owner != scope:
+            raise ArchiveError(f"{name} belongs to {rules.name(owner)}. Put it back where it was.")
         if "retire" in head:
-            return Entry(scope, None, [], head["retire"])
+            return Entry(None, retired=head["retire"])
         known = dict(held)
         parts = [_read_part(line, known) for line in lines[1:]]
-        return Entry(scope, rules.record_of(scope, head["record"]), parts)
+        return Entry(rules.record_of(scope, head["record"]), parts)
     except (LookupError, TypeError, ValueError) as error:
         raise ArchiveError(f"{name} can't be read: {error!r}. Restore it from a backup.") from error
 
 
-def scope_of(line: bytes) -> Scope | None:
-    """Whose file it is, by its first line; None if that can't be read."""
-    head = codec.decode(line)
-    if isinstance(head, dict) and isinstance(head.get("namespace"), str) and isinstance(head.get("thread"), str):
-        return Scope(head["namespace"], head["thread"])
+def read_head(line: bytes) -> Head | None:
+    """What the first line of a file says; None if it can't be read."""
+    with suppress(ArchiveError):
+        match codec.decode(line):
+            case {"namespace": str(namespace), "thread": str(thread), "record": {"id": str(record_id)}}:
+                return Head(Scope(namespace, thread), record_id)
+            case {"namespace": str(namespace), "thread": str(thread)}:
+                return Head(Scope(namespace, thread), None)
     return None
-
-
-def record_id(line: bytes) -> str | None:
-    """Which record the file brings, by its first line; None if it brings none."""
-    head = codec.decode(line)
-    record = head.get("record") if isinstance(head, dict) else None
-    return record.get("id") if isinstance(record, dict) else None
-
-
-def _head(scope: Scope) -> dict[str, Any]:
-    return {"version": VERSION, "namespace": scope.namespace, "thread": scope.thread}
 
 
 def _write_part(part: Part, *, is_held: bool) -> bytes:
@@ -95,7 +88,7 @@ def _write_part(part: Part, *, is_held: bool) -> bytes:
 def _read_part(line: bytes, known: dict[str, bytes]) -> Part:
     # Inside a JSON string the quotes would be escaped, and no field before the message holds an object of its own.
     head, found, body = line.partition(_MESSAGE)
-    fields = codec.decode(head + b"}") if found else codec.decode(line)
+    fields = codec.decode(head + b"}" if found else line)
     if found:
         body = body[:-1]
     elif "base64" in fields:
@@ -107,10 +100,8 @@ def _read_part(line: bytes, known: dict[str, bytes]) -> Part:
 
 
 def _is_one_line_of_json(body: bytes) -> bool:
-    if b"\n" in body or b"\r" in body:
-        return False
     try:
         json.loads(body.decode())
     except (ValueError, RecursionError):
         return False
-    return True
+    return b"\n" not in body and b"\r" not in body

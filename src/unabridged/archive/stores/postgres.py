@@ -46,7 +46,7 @@ def open_postgres(
     return SqlArchive(PostgresDatabase(url, schema, connections, wait), step)
 
 
-class PostgresDatabase:
+class PostgresDatabase(forks.Forkable):
     """A pool of connections, of this process alone: a forked child opens its own."""
 
     now = "EXTRACT(EPOCH FROM clock_timestamp())::double precision"
@@ -60,7 +60,6 @@ class PostgresDatabase:
         self._wait = wait
         self._closed = False
         self._migrated = False
-        self.start_over()
         forks.watch(self)
 
     def start_over(self) -> None:
@@ -68,16 +67,16 @@ class PostgresDatabase:
 
         The child's copies of the parent's connections are left alone: psycopg closes only what its own process opened.
         """
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._pool: ConnectionPool | None = None
 
     def pause(self) -> None:
         """Take the lock: a fork is coming."""
-        self._lock.acquire()
+        self.lock.acquire()
 
     def resume(self) -> None:
         """Give the lock back."""
-        self._lock.release()
+        self.lock.release()
 
     @contextmanager
     def read(self) -> Iterator[_Transaction]:
@@ -120,7 +119,7 @@ class PostgresDatabase:
 
     def close(self) -> None:
         """Let go of every connection."""
-        with self._lock:
+        with self.lock:
             self._closed = True
             pool, self._pool = self._pool, None
         if pool is not None:
@@ -142,7 +141,7 @@ class PostgresDatabase:
             raise ArchiveError(f"{self.url}: {str(error).strip()} (SQLSTATE {error.sqlstate}).") from error
 
     def _opened(self) -> ConnectionPool:
-        with self._lock:
+        with self.lock:
             if self._closed:
                 raise ArchiveError("this archive is closed. Open it again.")
             if self._pool is None:
@@ -160,7 +159,7 @@ class PostgresDatabase:
 
     def probe(self) -> None:
         """Connect, and make the tables: what is wrong with URL, server or role is found now."""
-        with self._lock:
+        with self.lock:
             self._migrate()
 
     def _migrate(self) -> None:

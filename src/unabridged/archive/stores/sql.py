@@ -7,14 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from unabridged.archive import codec, rules
 from unabridged.archive.protocol import Hit, Part, Record, Scope
 from unabridged.archive.search import index
 from unabridged.archive.stores import sql_rows
-from unabridged.archive.stores.sql_forget import newest_time, remove_namespace, remove_thread
-from unabridged.archive.stores.sql_rows import HELD, PARTS, THREAD, Prepared, Transaction, batches, names, to_bytes
+from unabridged.archive.stores.sql_rows import (
+    FAR,
+    HELD,
+    NAMED,
+    PARTS,
+    THREAD,
+    Prepared,
+    Row,
+    Transaction,
+    execute_in,
+    names,
+    to_bytes,
+    to_text,
+)
+from unabridged.archive.stores.sql_verify import problems
 
 STEPS: Final = ("begun", "bodies", "parts", "index", "record", "committed")
 """The moments of a `store` at which a crash is tried: all but the last leave the old state."""
@@ -63,7 +76,7 @@ class SqlArchive:
 
     def __init__(self, database: Database, step: Callable[[str], None] | None = None) -> None:
         self._database = database
-        self._step = step or _ignore
+        self._step = step or (lambda _: None)
         self._tokens = rules.Tokens()
 
     @property
@@ -75,39 +88,41 @@ class SqlArchive:
         """Find out now whether the archive can be used: an `ArchiveError` with the remedy if it can't."""
         self._database.probe()
 
+    def _select(self, statement: str, *values: Any) -> list[Row]:
+        with self._database.read() as read:
+            return read.execute(statement, values)
+
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""
         rules.check_parts(parts)
         scope = record.scope
-        with self._database.read() as read:
-            known = sql_rows.known_parts(read, sql_rows.thread_id(read, scope), scope, parts)
-        prepared = sql_rows.prepare(rules.new_parts(parts, known))  # beforehand, so that others wait less
+        prepared = sql_rows.prepare(rules.new_parts(parts, ()))  # beforehand, so that others wait less
         with self._database.write(scope) as write:
             self._step("begun")
-            thread = sql_rows.thread_id(write, scope)
-            holder = self._holder(write, thread, record)
+            holder = self._holder(write, record)
             if holder is not None and not rules.wins(record, holder):
                 return holder
             rules.check_references(record, parts, lambda hashes: sql_rows.held_hashes(write, scope, hashes))
-            fresh = rules.new_parts(parts, sql_rows.known_parts(write, thread, scope, parts))
-            if fresh != prepared.parts:  # another writer of the thread was faster with some
+            fresh = rules.new_parts(parts, sql_rows.known_parts(write, scope, parts))
+            if fresh != prepared.parts:  # the thread has some already
                 prepared = sql_rows.prepare(fresh)
-            self._write(write, thread if thread is not None else sql_rows.new_thread(write, scope), record, prepared)
+            self._write(write, record, prepared)
         self._step("committed")
         return record
 
-    def _write(self, write: Transaction, thread: int, record: Record, prepared: Prepared) -> None:
-        namespace = write.execute("SELECT namespace FROM threads WHERE id = ?", [thread])[0][0]
-        ids = sql_rows.body_ids(write, namespace, prepared.bodies)
-        # Sorted, so that two writers who share bodies wait for each other instead of locking each other out.
-        missing = sorted(digest for digest in prepared.bodies if digest not in ids)
-        write.many(
-            "INSERT INTO bodies (namespace, hash, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            [(namespace, *sql_rows.hash_bytes([digest]), prepared.bodies[digest]) for digest in missing],
-        )
-        ids |= sql_rows.body_ids(write, namespace, missing)
+    def _holder(self, write: Transaction, record: Record) -> Record | None:
+        """The record that holds the key now; another one with the same id is refused."""
+        found = sql_rows.records(write, record.scope, "AND id = ?", to_bytes(record.id))
+        rules.check_same_id(record, found[0] if found else None)
+        live = sql_rows.records(write, record.scope, "AND key = ? AND live = 1", to_bytes(record.key))
+        return live[0] if live else None
+
+    def _write(self, write: Transaction, record: Record, prepared: Prepared) -> None:
+        thread = sql_rows.thread_id(write, record.scope)
+        thread = sql_rows.new_thread(write, record.scope) if thread is None else thread
+        ids = self._write_bodies(write, thread, prepared.bodies)
         self._step("bodies")
-        first = write.execute("SELECT COALESCE(MAX(number) + 1, 0) FROM parts WHERE thread = ?", [thread])[0][0]
+        first = _next_number(write, "parts", thread)
         write.many(
             "INSERT INTO parts (thread, number, turn, body, view) VALUES (?, ?, ?, ?, ?)",
             [
@@ -120,78 +135,49 @@ class SqlArchive:
             put_in = sum(part.turn < 0 for part in prepared.parts)
             write.execute("INSERT INTO segments VALUES (?, ?, ?)", [thread, first + put_in, prepared.segment])
         self._step("index")
-        write.execute(
-            "UPDATE records SET live = 0 WHERE thread = ? AND key = ? AND live = 1", [thread, to_bytes(record.key)]
-        )
-        write.execute("DELETE FROM records WHERE thread = ? AND id = ?", [thread, to_bytes(record.id)])
-        number = write.execute("SELECT COALESCE(MAX(number) + 1, 0) FROM records WHERE thread = ?", [thread])[0][0]
+        record_id, key = to_bytes(record.id), to_bytes(record.key)
+        write.execute("UPDATE records SET live = 0 WHERE thread = ? AND key = ? AND live = 1", [thread, key])
+        write.execute("DELETE FROM records WHERE thread = ? AND id = ?", [thread, record_id])
         write.execute(
             "INSERT INTO records (thread, number, id, key, live, data) VALUES (?, ?, ?, ?, 1, ?)",
-            [thread, number, to_bytes(record.id), to_bytes(record.key), sql_rows.pack_record(record)],
+            [thread, _next_number(write, "records", thread), record_id, key, sql_rows.pack_record(record)],
         )
         self._step("record")
 
-    def _holder(self, write: Transaction, thread: int | None, record: Record) -> Record | None:
-        """The record that holds the key now; another one with the same id is refused."""
-        rows = write.execute(
-            "SELECT live, data FROM records WHERE thread = ? AND (id = ? OR (key = ? AND live = 1))",
-            [-1 if thread is None else thread, to_bytes(record.id), to_bytes(record.key)],
+    def _write_bodies(self, write: Transaction, thread: int, bodies: Mapping[str, bytes]) -> dict[str, int]:
+        """The ids of these bodies, those written that the namespace does not have yet."""
+        namespace = write.execute("SELECT namespace FROM threads WHERE id = ?", [thread])[0][0]
+        ids = sql_rows.body_ids(write, namespace, bodies)
+        # Sorted, so that two writers who share bodies wait for each other instead of locking each other out.
+        missing = sorted(digest for digest in bodies if digest not in ids)
+        write.many(
+            "INSERT INTO bodies (namespace, hash, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            [(namespace, *sql_rows.hash_bytes([digest]), bodies[digest]) for digest in missing],
         )
-        found = [(live, sql_rows.unpack_record(record.scope, data)) for live, data in rows]
-        for _, known in found:
-            rules.check_same_id(record, known if known.id == record.id else None)
-        return next((known for live, known in found if live), None)
+        return ids | sql_rows.body_ids(write, namespace, missing)
 
     def record(self, scope: Scope, record_id: str) -> Record | None:
         """The record with this id, retired or not, or None."""
         with self._database.read() as read:
-            rows = read.execute(
-                f"SELECT data FROM records WHERE thread = {THREAD} AND id = ?", [*names(scope), to_bytes(record_id)]
-            )
-        return sql_rows.unpack_record(scope, rows[0][0]) if rows else None
-
-    def locate(self, namespace: str, record_id: str) -> Scope | None:
-        """The thread of this namespace that has the record, retired or not; None when none has."""
-        with self._database.read() as read:
-            rows = read.execute(
-                "SELECT t.name FROM records r JOIN threads t ON t.id = r.thread "
-                "JOIN namespaces n ON n.id = t.namespace WHERE r.id = ? AND n.name = ? ORDER BY r.thread LIMIT 1",
-                [to_bytes(record_id), to_bytes(namespace)],
-            )
-        return Scope(namespace, sql_rows.to_text(rows[0][0])) if rows else None
-
-    def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
-        """For each of these records that the namespace has, retired or not, its thread."""
-        found: dict[str, Scope] = {}
-        with self._database.read() as read:
-            for batch, marks in batches(to_bytes(record_id) for record_id in dict.fromkeys(record_ids)):
-                rows = read.execute(
-                    "SELECT r.id, t.name FROM records r JOIN threads t ON t.id = r.thread "
-                    f"JOIN namespaces n ON n.id = t.namespace WHERE r.id IN ({marks}) AND n.name = ? "
-                    "ORDER BY r.thread DESC",
-                    [*batch, to_bytes(namespace)],
-                )
-                found |= {sql_rows.to_text(known): Scope(namespace, sql_rows.to_text(name)) for known, name in rows}
-        return found
+            found = sql_rows.records(read, scope, "AND id = ?", to_bytes(record_id))
+        return found[0] if found else None
 
     def records(self, scope: Scope) -> Sequence[Record]:
         """Every live record of the thread, oldest first."""
         with self._database.read() as read:
-            rows = read.execute(
-                f"SELECT data FROM records WHERE thread = {THREAD} AND live = 1 ORDER BY number", names(scope)
-            )
-        return [sql_rows.unpack_record(scope, data) for (data,) in rows]
+            return sql_rows.records(read, scope, "AND live = 1 ORDER BY number")
 
     def newest(self, scope: Scope) -> Iterator[Record]:
         """The live records of the thread, newest first, read as they are asked for."""
-        below, page = sql_rows.FAR, 2  # most often the first is the one
+        below, page = FAR, 2  # most often the first is the one
         while True:
-            with self._database.read() as read:
-                rows = read.execute(
-                    f"SELECT number, data FROM records WHERE thread = {THREAD} AND live = 1 AND number < ? "
-                    "ORDER BY number DESC LIMIT ?",
-                    [*names(scope), below, page],
-                )
+            rows = self._select(
+                f"SELECT number, data FROM records WHERE thread = {THREAD} AND live = 1 AND number < ? "
+                "ORDER BY number DESC LIMIT ?",
+                *names(scope),
+                below,
+                page,
+            )
             for number, data in rows:
                 below = number
                 yield sql_rows.unpack_record(scope, data)
@@ -201,15 +187,25 @@ class SqlArchive:
 
     def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
         """The live records that hold one of these keys, in no order; no other record is read."""
-        found: list[Record] = []
+        statement = f"SELECT data FROM records WHERE thread = {THREAD} AND live = 1 AND key IN (…)"
         with self._database.read() as read:
-            for batch, marks in batches(to_bytes(key) for key in dict.fromkeys(keys)):
-                rows = read.execute(
-                    f"SELECT data FROM records WHERE thread = {THREAD} AND live = 1 AND key IN ({marks})",
-                    [*names(scope), *batch],
-                )
-                found += [sql_rows.unpack_record(scope, data) for (data,) in rows]
-        return found
+            rows = execute_in(read, statement, names(scope), map(to_bytes, keys))
+        return [sql_rows.unpack_record(scope, data) for (data,) in rows]
+
+    def locate(self, namespace: str, record_id: str) -> Scope | None:
+        """The thread of this namespace that has the record, retired or not; None when none has."""
+        return self.locate_each(namespace, [record_id]).get(record_id)
+
+    def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
+        """For each of these records that the namespace has, retired or not, its thread."""
+        # CROSS JOIN has SQLite begin with the ids: beginning with the namespace, it would try each thread for each id.
+        statement = (
+            "SELECT r.id, t.name FROM records r CROSS JOIN threads t CROSS JOIN namespaces n WHERE t.id = r.thread "
+            "AND n.id = t.namespace AND n.name = ? AND r.id IN (…) ORDER BY r.thread DESC"
+        )
+        with self._database.read() as read:
+            rows = execute_in(read, statement, [to_bytes(namespace)], map(to_bytes, record_ids))
+        return {to_text(record_id): Scope(namespace, to_text(name)) for record_id, name in rows}
 
     def retire(self, scope: Scope, record_id: str) -> None:
         """Take the record out of look-ups (undo). Its parts stay."""
@@ -220,21 +216,20 @@ class SqlArchive:
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The stored messages with these hashes, those that the thread holds; others are absent."""
-        found: dict[str, bytes] = {}
+        statement = f"SELECT b.hash, b.body {HELD} AND b.hash IN (…)"
         with self._database.read() as read:
-            for batch, marks in batches(sql_rows.hash_bytes(hashes)):
-                rows = read.execute(f"SELECT b.hash, b.body {HELD} AND b.hash IN ({marks})", [*names(scope), *batch])
-                found |= {sql_rows.to_hash(digest): body for digest, body in rows}
-        return {digest: sql_rows.checked(digest, body) for digest, body in found.items()}
+            rows = execute_in(read, statement, names(scope), sql_rows.hash_bytes(hashes))
+        found = {sql_rows.to_hash(digest): body for digest, body in rows}
+        return {digest: sql_rows.to_body(digest, body) for digest, body in found.items()}
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
         """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
-        last = sql_rows.FAR if last is None else min(last, sql_rows.FAR)
-        with self._database.read() as read:
-            rows = read.execute(
-                f"{PARTS} AND p.turn >= ? AND p.turn < ? ORDER BY p.turn, p.number",
-                [*names(scope), min(max(first, 0), sql_rows.FAR), max(last, 0)],
-            )
+        rows = self._select(
+            f"{PARTS} AND p.turn >= ? AND p.turn < ? ORDER BY p.turn, p.number",
+            *names(scope),
+            min(max(first, 0), FAR),
+            FAR if last is None else min(max(last, 0), FAR),
+        )
         return [sql_rows.to_part(row) for row in rows]
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
@@ -255,37 +250,38 @@ class SqlArchive:
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces that have a thread, sorted."""
-        with self._database.read() as read:
-            rows = read.execute("SELECT DISTINCT n.name FROM namespaces n JOIN threads t ON t.namespace = n.id")
-        return sorted(sql_rows.to_text(name) for (name,) in rows)
+        return sorted(to_text(name) for (name,) in self._select(f"SELECT DISTINCT n.name FROM {NAMED}"))
 
     def threads(self, namespace: str) -> Sequence[str]:
         """The names of the threads that hold anything, sorted."""
         with self._database.read() as read:
-            rows = read.execute(
-                "SELECT t.name FROM threads t JOIN namespaces n ON n.id = t.namespace WHERE n.name = ?",
-                [to_bytes(namespace)],
-            )
-        return sorted(sql_rows.to_text(name) for (name,) in rows)
+            return _threads(read, namespace)
 
     def newest_time(self, scope: Scope) -> float | None:
         """When the record that was stored last was made, retired or not; None when the thread has none."""
         with self._database.read() as read:
-            return newest_time(read, scope)
+            return sql_rows.newest_time(read, scope)
 
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
         with self._database.alone(scope.namespace) as write:
-            remove_thread(write, scope)
+            _remove(write, scope)
         self._database.purge()
 
     def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
         """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
         with self._database.alone(namespace) as write:
-            gone = remove_namespace(write, namespace, before)
-        if gone or before is None:
+            scopes = [Scope(namespace, thread) for thread in _threads(write, namespace)]
+            if before is None:
+                for table in ("leases", "notes"):
+                    write.execute(f"DELETE FROM {table} WHERE namespace = ?", [to_bytes(namespace)])
+            else:
+                scopes = [scope for scope in scopes if rules.is_older(sql_rows.newest_time(write, scope), before)]
+            for scope in scopes:
+                _remove(write, scope)
+        if scopes or before is None:
             self._database.purge()
-        return gone
+        return [scope.thread for scope in scopes]
 
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON under this key, in the place of what was there."""
@@ -297,11 +293,8 @@ class SqlArchive:
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """What was kept under this key last; None when nothing was."""
-        with self._database.read() as read:
-            rows = read.execute(
-                "SELECT data FROM notes WHERE namespace = ? AND key = ?", [to_bytes(namespace), to_bytes(key)]
-            )
-        return rules.note(rows[0][0] if rows else None)
+        statement = "SELECT data FROM notes WHERE namespace = ? AND key = ?"
+        return next((rules.note(data) for (data,) in self._select(statement, to_bytes(namespace), to_bytes(key))), None)
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
@@ -330,8 +323,6 @@ class SqlArchive:
 
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
         """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
-        from unabridged.archive.stores.sql_verify import problems  # noqa: PLC0415 - rarely needed, and it needs this module
-
         found = [] if scope is not None else self._database.check()
         with self._database.read() as read:
             return [*found, *problems(read, scope)]
@@ -341,5 +332,27 @@ class SqlArchive:
         self._database.close()
 
 
-def _ignore(_step: str) -> None:
-    """Do nothing: no crash is being tried."""
+def _next_number(tx: Transaction, table: str, thread: int) -> int:
+    (row,) = tx.execute(f"SELECT COALESCE(MAX(number) + 1, 0) FROM {table} WHERE thread = ?", [thread])
+    return int(row[0])
+
+
+def _threads(tx: Transaction, namespace: str) -> list[str]:
+    rows = tx.execute(f"SELECT t.name FROM {NAMED} WHERE n.name = ?", [to_bytes(namespace)])
+    return sorted(to_text(name) for (name,) in rows)
+
+
+def _remove(write: Transaction, scope: Scope) -> None:
+    """Remove a thread: its leases, records and parts, every body only it used, and a namespace it leaves empty."""
+    write.execute("DELETE FROM leases WHERE namespace = ? AND thread = ?", names(scope))
+    thread = sql_rows.thread_id(write, scope)
+    if thread is None:
+        return
+    bodies = [body for (body,) in write.execute("SELECT DISTINCT body FROM parts WHERE thread = ?", [thread])]
+    for table in ("parts", "segments", "records"):
+        write.execute(f"DELETE FROM {table} WHERE thread = ?", [thread])
+    unused = "NOT EXISTS (SELECT 1 FROM parts p WHERE p.body = bodies.id)"
+    execute_in(write, f"DELETE FROM bodies WHERE {unused} AND id IN (…)", [], bodies)
+    write.execute("DELETE FROM threads WHERE id = ?", [thread])
+    unused = "NOT EXISTS (SELECT 1 FROM threads t WHERE t.namespace = namespaces.id)"
+    write.execute(f"DELETE FROM namespaces WHERE name = ? AND {unused}", [to_bytes(scope.namespace)])

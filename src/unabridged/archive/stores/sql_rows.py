@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
 from unabridged.archive import codec, rules
@@ -21,18 +21,23 @@ Row = tuple[Any, ...]
 FAR: Final = 2**62
 """Beyond every turn."""
 
-THREAD: Final = "(SELECT t.id FROM threads t JOIN namespaces n ON n.id = t.namespace WHERE n.name = ? AND t.name = ?)"
+_AT_ONCE: Final = 500
+"""Values that one statement takes."""
+
+NAMED: Final = "threads t JOIN namespaces n ON n.id = t.namespace"
+
+THREAD: Final = f"(SELECT t.id FROM {NAMED} WHERE n.name = ? AND t.name = ?)"
 """The thread's id; its values are `names(scope)`."""
 
 PARTS: Final = (
     "SELECT p.number, p.turn, b.hash, b.body, p.view FROM parts p JOIN bodies b ON b.id = p.body "
     f"WHERE p.thread = {THREAD}"
 )
-"""The parts of a thread, as `part` reads them; to be narrowed by an AND."""
+"""The parts of a thread, as `to_part` reads them; to be narrowed by an AND."""
 
 HELD: Final = (
-    "FROM threads t JOIN namespaces n ON n.id = t.namespace JOIN bodies b ON b.namespace = n.id "
-    "WHERE n.name = ? AND t.name = ? AND EXISTS (SELECT 1 FROM parts p WHERE p.body = b.id AND p.thread = t.id)"
+    f"FROM {NAMED} JOIN bodies b ON b.namespace = n.id WHERE n.name = ? AND t.name = ? "
+    "AND EXISTS (SELECT 1 FROM parts p WHERE p.body = b.id AND p.thread = t.id)"
 )
 """The bodies `b` that a thread holds; to be narrowed by an AND."""
 
@@ -47,6 +52,16 @@ class Transaction(Protocol):
     def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run it once for each row of values."""
         ...
+
+
+def execute_in(tx: Transaction, statement: str, values: Sequence[Any], items: Iterable[Any]) -> list[Row]:
+    """The rows of a statement that has `IN (…)` behind its other values, for any number of items."""
+    waiting = list(dict.fromkeys(items))
+    found: list[Row] = []
+    for at in range(0, len(waiting), _AT_ONCE):
+        batch = waiting[at : at + _AT_ONCE]
+        found += tx.execute(statement.replace("…", ", ".join("?" * len(batch))), [*values, *batch])
+    return found
 
 
 class Prepared(NamedTuple):
@@ -71,15 +86,16 @@ def prepare(parts: list[Part]) -> Prepared:
 
 def thread_id(tx: Transaction, scope: Scope) -> int | None:
     """The thread's id, or None when nothing of it is stored."""
-    return _id(tx.execute(f"SELECT {THREAD}", names(scope)))
+    return next((found for (found,) in tx.execute(f"SELECT {THREAD}", names(scope))), None)
 
 
 def new_thread(tx: Transaction, scope: Scope) -> int:
     """The id of a thread that is about to hold something."""
-    tx.execute("INSERT INTO namespaces (name) VALUES (?) ON CONFLICT DO NOTHING", [to_bytes(scope.namespace)])
+    namespace, thread = names(scope)
+    tx.execute("INSERT INTO namespaces (name) VALUES (?) ON CONFLICT DO NOTHING", [namespace])
     tx.execute(
         "INSERT INTO threads (namespace, name) SELECT id, ? FROM namespaces WHERE name = ? ON CONFLICT DO NOTHING",
-        [to_bytes(scope.thread), to_bytes(scope.namespace)],
+        [thread, namespace],
     )
     made = thread_id(tx, scope)
     if made is None:
@@ -87,60 +103,55 @@ def new_thread(tx: Transaction, scope: Scope) -> int:
     return made
 
 
-def known_parts(tx: Transaction, thread: int | None, scope: Scope, parts: Sequence[Part]) -> set[tuple[int, str]]:
+def known_parts(tx: Transaction, scope: Scope, parts: Sequence[Part]) -> set[tuple[int, str]]:
     """Turn and hash of those of the parts that the thread holds already."""
-    if thread is None:
-        return set()
-    found: set[tuple[int, str]] = set()
-    for batch, marks in batches(hash_bytes(part.hash for part in parts)):
-        rows = tx.execute(
-            "SELECT p.turn, b.hash FROM namespaces n JOIN bodies b ON b.namespace = n.id "
-            f"JOIN parts p ON p.body = b.id AND p.thread = ? WHERE n.name = ? AND b.hash IN ({marks})",
-            [thread, to_bytes(scope.namespace), *batch],
-        )
-        found |= {(turn, to_hash(digest)) for turn, digest in rows}
-    return found
+    rows = execute_in(
+        tx,
+        f"SELECT p.turn, b.hash FROM {NAMED} JOIN bodies b ON b.namespace = n.id "
+        "JOIN parts p ON p.body = b.id AND p.thread = t.id WHERE n.name = ? AND t.name = ? AND b.hash IN (…)",
+        names(scope),
+        hash_bytes(part.hash for part in parts),
+    )
+    return {(turn, to_hash(digest)) for turn, digest in rows}
 
 
 def held_hashes(tx: Transaction, scope: Scope, hashes: Collection[str]) -> set[str]:
     """Those of the hashes whose messages the thread holds."""
-    found: set[str] = set()
-    for batch, marks in batches(hash_bytes(hashes)):
-        rows = tx.execute(f"SELECT b.hash {HELD} AND b.hash IN ({marks})", [*names(scope), *batch])
-        found |= {to_hash(digest) for (digest,) in rows}
-    return found
+    rows = execute_in(tx, f"SELECT b.hash {HELD} AND b.hash IN (…)", names(scope), hash_bytes(hashes))
+    return {to_hash(digest) for (digest,) in rows}
 
 
 def body_ids(tx: Transaction, namespace: int, hashes: Collection[str]) -> dict[str, int]:
     """The ids of those of the bodies that the namespace has."""
-    found: dict[str, int] = {}
-    for batch, marks in batches(hash_bytes(hashes)):
-        rows = tx.execute(
-            f"SELECT hash, id FROM bodies WHERE namespace = ? AND hash IN ({marks})",
-            [namespace, *batch],
-        )
-        found |= {to_hash(digest): body for digest, body in rows}
-    return found
+    statement = "SELECT hash, id FROM bodies WHERE namespace = ? AND hash IN (…)"
+    return {to_hash(digest): body for digest, body in execute_in(tx, statement, [namespace], hash_bytes(hashes))}
 
 
 def numbered(tx: Transaction, scope: Scope, numbers: Sequence[int]) -> dict[int, Part]:
     """The thread's parts with these numbers."""
-    found: dict[int, Part] = {}
-    for batch, marks in batches(numbers):
-        rows = tx.execute(f"{PARTS} AND p.number IN ({marks})", [*names(scope), *batch])
-        found |= {row[0]: to_part(row) for row in rows}
-    return found
+    return {row[0]: to_part(row) for row in execute_in(tx, f"{PARTS} AND p.number IN (…)", names(scope), numbers)}
+
+
+def records(tx: Transaction, scope: Scope, condition: str, *values: Any) -> list[Record]:
+    """The thread's records that meet the condition."""
+    statement = f"SELECT data FROM records WHERE thread = {THREAD} {condition}"
+    return [unpack_record(scope, data) for (data,) in tx.execute(statement, [*names(scope), *values])]
+
+
+def newest_time(tx: Transaction, scope: Scope) -> float | None:
+    """When the record that was stored last was made, retired or not; None when the thread has none."""
+    return next((found.created for found in records(tx, scope, "ORDER BY number DESC LIMIT 1")), None)
 
 
 def to_part(row: Row) -> Part:
     """A row of `PARTS` as the part that was stored."""
     _, turn, digest, packed, view = row
-    body = checked(to_hash(digest), packed)
+    body = to_body(to_hash(digest), packed)
     role, origin, text = pack.unpack_view(view, body)
     return Part(to_hash(digest), body, turn, role, origin, text)
 
 
-def checked(digest: str, packed: bytes) -> bytes:
+def to_body(digest: str, packed: bytes) -> bytes:
     """The body, and only if it is still what its hash says."""
     return rules.sound(pack.unpack(packed), digest)
 
@@ -148,6 +159,11 @@ def checked(digest: str, packed: bytes) -> bytes:
 def pack_record(record: Record) -> bytes:
     """Everything of the record but its scope, which is where it stands."""
     return pack.pack(codec.encode(rules.record_fields(record)))
+
+
+def unpack_record(scope: Scope, packed: bytes) -> Record:
+    """The record that was packed."""
+    return rules.record_of(scope, codec.decode(pack.unpack(packed)))
 
 
 def scrub_records(tx: Transaction) -> None:
@@ -169,11 +185,6 @@ def scrub_records(tx: Transaction) -> None:
                 tx.execute("UPDATE records SET data = ? WHERE thread = ? AND number = ?", [data, thread, number])
 
 
-def unpack_record(scope: Scope, packed: bytes) -> Record:
-    """The record that was packed."""
-    return rules.record_of(scope, codec.decode(pack.unpack(packed)))
-
-
 def names(scope: Scope) -> list[bytes]:
     """Namespace and thread as they are stored."""
     return [to_bytes(scope.namespace), to_bytes(scope.thread)]
@@ -190,29 +201,16 @@ def to_text(stored: bytes) -> str:
 
 
 def hash_bytes(hashes: Iterable[str]) -> list[bytes]:
-    """Hashes as they are stored, each once: half as long as their text. What is no hash is left out."""
-    found: dict[bytes, None] = {}
+    """Hashes as they are stored: half as long as their text. What is no hash is left out."""
+    found: list[bytes] = []
     for digest in hashes:
         algorithm, _, digits = digest.partition(":")
-        try:
-            found[to_bytes(algorithm) + b":" + bytes.fromhex(digits)] = None
-        except ValueError:
-            continue
-    return list(found)
+        with suppress(ValueError):
+            found.append(to_bytes(algorithm) + b":" + bytes.fromhex(digits))
+    return found
 
 
 def to_hash(stored: bytes) -> str:
     """The hash that `hash_bytes` stored."""
     algorithm, _, digest = stored.partition(b":")
     return f"{to_text(algorithm)}:{digest.hex()}"
-
-
-def batches(values: Iterable[Any], size: int = 500) -> Iterator[tuple[list[Any], str]]:
-    """The values in lots that one statement takes, each with its marks for IN (…)."""
-    rest = iter(values)
-    while batch := list(islice(rest, size)):
-        yield batch, ", ".join("?" * len(batch))
-
-
-def _id(rows: list[Row]) -> int | None:
-    return rows[0][0] if rows else None

@@ -11,7 +11,7 @@ from unabridged.archive import rules
 from unabridged.archive.protocol import Record, Scope
 from unabridged.archive.search import index
 from unabridged.archive.stores import sql_rows
-from unabridged.archive.stores.sql_rows import PARTS, THREAD, Transaction, names, to_text
+from unabridged.archive.stores.sql_rows import NAMED, PARTS, THREAD, Transaction, names, to_text
 from unabridged.errors import ArchiveError
 
 _AT_ONCE = 500
@@ -22,7 +22,7 @@ def problems(tx: Transaction, scope: Scope | None) -> Iterator[str]:
     if scope is not None:
         yield from _of_thread(tx, scope)
         return
-    rows = tx.execute("SELECT n.name, t.name FROM threads t JOIN namespaces n ON n.id = t.namespace ORDER BY t.id")
+    rows = tx.execute(f"SELECT n.name, t.name FROM {NAMED} ORDER BY t.id")
     for namespace, thread in rows:
         yield from _of_thread(tx, Scope(to_text(namespace), to_text(thread)))
     unused = tx.execute("SELECT COUNT(*) FROM bodies b WHERE NOT EXISTS (SELECT 1 FROM parts p WHERE p.body = b.id)")

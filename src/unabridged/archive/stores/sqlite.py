@@ -49,7 +49,7 @@ def open_sqlite(path: str | Path, *, wait: float = 60.0, step: Callable[[str], N
     return SqlArchive(SqliteDatabase(Path(path), wait), step)
 
 
-class SqliteDatabase:
+class SqliteDatabase(forks.Forkable):
     """Connections to one file: a few idle ones, one for each transaction under way."""
 
     now = "((julianday('now') - 2440587.5) * 86400.0)"
@@ -61,12 +61,11 @@ class SqliteDatabase:
         self.url = f"sqlite:///{path}"
         self._wait = wait
         self._closed = False
-        self.start_over()
         forks.watch(self)
 
     def start_over(self) -> None:
         """Locks that nobody holds, and no connections: at the beginning, and in a forked child."""
-        self._lock = threading.Condition()
+        self.lock = threading.Condition()
         self._in_use = 0
         self._pausing = False
         self._writer = threading.Lock()  # threads of one process queue here, not in SQLite's polling
@@ -129,7 +128,7 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Let go of every connection; one that is in use closes when it is done."""
-        with self._lock:
+        with self.lock:
             self._closed = True
             self._close_idle()
 
@@ -142,16 +141,16 @@ class SqliteDatabase:
 
         SQLite has locks of its own; a child forked while a thread is inside it would find them closed for ever.
         """
-        self._lock.acquire()
+        self.lock.acquire()
         self._pausing = True
-        self._lock.wait_for(lambda: self._in_use == 0, timeout=self._wait)
+        self.lock.wait_for(lambda: self._in_use == 0, timeout=self._wait)
         self._close_idle()
 
     def resume(self) -> None:
         """Go on after `pause`."""
         self._pausing = False
-        self._lock.notify_all()
-        self._lock.release()
+        self.lock.notify_all()
+        self.lock.release()
 
     def _close_idle(self) -> None:
         while self._idle:
@@ -180,8 +179,8 @@ class SqliteDatabase:
 
     def _take(self) -> sqlite3.Connection | None:
         """An idle connection, or None when a new one is to be made."""
-        with self._lock:
-            self._lock.wait_for(lambda: not self._pausing)
+        with self.lock:
+            self.lock.wait_for(lambda: not self._pausing)
             if self._closed:
                 raise ArchiveError(f"the archive {self._path} is closed. Open it again.")
             if self._idle and _identity(self._path) != self._file:
@@ -191,14 +190,14 @@ class SqliteDatabase:
 
     def _give_back(self, connection: sqlite3.Connection | None, *, is_sound: bool) -> None:
         """Keep a connection all of whose work went well; with any other goes what was not committed."""
-        with self._lock:
+        with self.lock:
             if connection is not None and is_sound and not self._closed and len(self._idle) < 8:
                 self._file = self._file if self._idle else _identity(self._path)
                 self._idle.append(connection)
             elif connection is not None:
                 connection.close()
             self._in_use -= 1
-            self._lock.notify_all()
+            self.lock.notify_all()
 
     def _explained(self, error: sqlite3.Error) -> ArchiveError:
         remedy = next((remedy for sign, remedy in _REMEDIES if sign in str(error)), "Run `verify`.")

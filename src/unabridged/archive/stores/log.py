@@ -1,0 +1,282 @@
+"""A thread as a log of entries, and an archive of such threads: all of it but where the logs are kept.
+
+A store that appends entries and reads them back in order is an archive with `LogArchive`, which decides everything
+else: which record holds a key, what is new, what is found, who has a lease. `memory` and `directory` are such stores.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from unabridged.archive import codec, rules
+from unabridged.archive.protocol import Hit, Part, Record, Scope
+from unabridged.archive.search import index
+
+Place = tuple[str, ...]
+"""Where small values are kept: `("notes", namespace)` or `("leases", namespace, thread)`."""
+
+
+class Entry(NamedTuple):
+    """One step of a log: a record with the parts that were new, or the id of a record to retire."""
+
+    record: Record | None
+    parts: Sequence[Part] = ()
+    retired: str | None = None
+
+
+@dataclass(slots=True)
+class Thread:
+    """What the entries of a log add up to. Not safe by itself: its owner locks."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    """In the order they were stored."""
+    live: dict[str, str] = field(default_factory=dict)
+    """From key to the id of the record that holds it."""
+    held: dict[str, bytes] = field(default_factory=dict)
+    """From hash to body."""
+    searched: list[Part] = field(default_factory=list)
+    """The parts that search sees: all but those that were put in."""
+    _known: set[tuple[int, str]] = field(default_factory=set)
+    _segments: list[tuple[int, bytes]] = field(default_factory=list)
+    _indexed: int = 0
+
+    def apply(self, entry: Entry) -> None:
+        """Take the entry in."""
+        if (record := entry.record) is not None:
+            for part in rules.new_parts(entry.parts, self._known):
+                self._known.add((part.turn, part.hash))
+                self.held.setdefault(part.hash, part.body)
+                if part.turn >= 0:
+                    self.searched.append(part)
+            self.records.pop(record.id, None)
+            self.records[record.id] = record
+            self.live[record.key] = record.id
+        if entry.retired is not None and self.is_live(entry.retired):
+            del self.live[self.records[entry.retired].key]
+
+    def entry(self, record: Record, parts: Sequence[Part]) -> Entry | Record:
+        """The entry that stores the record, or the record that keeps its key; what must not be stored is refused."""
+        rules.check_same_id(record, self.records.get(record.id))
+        holder = self.records[self.live[record.key]] if record.key in self.live else None
+        if holder is not None and not rules.wins(record, holder):
+            return holder
+        rules.check_references(record, parts, lambda _: self.held)
+        return Entry(record, rules.new_parts(parts, self._known))
+
+    def is_live(self, record_id: str) -> bool:
+        """Whether the record is there and holds its key."""
+        return record_id in self.records and self.live.get(self.records[record_id].key) == record_id
+
+    def live_records(self) -> list[Record]:
+        """Every live record, oldest first."""
+        return [record for record in self.records.values() if self.is_live(record.id)]
+
+    def search(self, scope: Scope, query: str, limit: int) -> list[Hit]:
+        """The parts that match best. The index is made at the first search, and then only of what is new."""
+        new = self.searched[self._indexed :]
+        if new:
+            self._segments.append((self._indexed, index.build([(part.turn, part.text) for part in new])))
+            self._indexed += len(new)
+        found = index.search(query, limit, self._segments, lambda at: {n: self.searched[n].text for n in at})
+        return [rules.hit(scope, self.searched[match.number], match.score) for match in found]
+
+    def problems(self, scope: Scope) -> Iterator[str]:
+        """A sentence for every body that is not what its hash says, and every reference to nothing."""
+        for digest, body in self.held.items():
+            if not rules.is_named(body, digest):
+                yield f"{rules.name(scope)}: the stored message {digest[:20]}… was damaged. Restore it from a backup."
+        yield from rules.dangling(scope, self.records.values(), self.held)
+
+
+class LogArchive(ABC):
+    """An archive whose threads are logs. A store gives the operations without a body; each refuses a closed store."""
+
+    clock = staticmethod(time.time)
+    """By which leases run out."""
+
+    def __init__(self) -> None:
+        self._tokens = rules.Tokens()
+
+    @abstractmethod
+    def reading(self, scope: Scope) -> AbstractContextManager[Thread]:
+        """The thread as its log says now, an empty one where there is none; it does not change meanwhile."""
+
+    @abstractmethod
+    def locked(self, scope: Scope | None) -> AbstractContextManager[None]:
+        """Every other writer of the thread, or of the whole store, kept out."""
+
+    @abstractmethod
+    def append(self, scope: Scope, entry: Entry, thread: Thread) -> None:
+        """Put the entry behind the thread's log, whole or not at all; the thread is locked and as `reading` gave it."""
+
+    @abstractmethod
+    def scopes(self, namespace: str | None = None) -> Iterable[Scope]:
+        """Every thread that has a log, of one namespace or of all."""
+
+    @abstractmethod
+    def remove(self, scope: Scope) -> None:
+        """Remove the log and leases of a thread, as far as they are there."""
+
+    @abstractmethod
+    def clear(self, namespace: str) -> None:
+        """Remove the notes of a namespace and all else that it has, at one stroke where that can be.
+
+        `remove` is called for each of its threads besides.
+        """
+
+    @abstractmethod
+    def get(self, place: Place, key: str) -> bytes | None:
+        """The small value that was put there last."""
+
+    @abstractmethod
+    def put(self, place: Place, key: str, value: bytes | None) -> None:
+        """Keep a small value in the place of what was there; None removes it."""
+
+    def record_ids(self, scope: Scope) -> Iterable[str]:
+        """The ids of the thread's records, retired or not."""
+        with self.reading(scope) as thread:
+            return list(thread.records)
+
+    def store(self, record: Record, parts: Sequence[Part]) -> Record:
+        """Write record and parts, all or nothing; return the record that now holds the key."""
+        rules.check_parts(parts)
+        with self.locked(record.scope), self.reading(record.scope) as thread:
+            entry = thread.entry(record, parts)
+            if isinstance(entry, Record):
+                return entry
+            self.append(record.scope, entry, thread)
+        return record
+
+    def retire(self, scope: Scope, record_id: str) -> None:
+        """Take the record out of look-ups (undo). Its parts stay."""
+        with self.locked(scope), self.reading(scope) as thread:
+            if thread.is_live(record_id):
+                self.append(scope, Entry(None, retired=record_id), thread)
+
+    def record(self, scope: Scope, record_id: str) -> Record | None:
+        """The record with this id, retired or not, or None."""
+        with self.reading(scope) as thread:
+            return thread.records.get(record_id)
+
+    def records(self, scope: Scope) -> Sequence[Record]:
+        """Every live record of the thread, oldest first."""
+        with self.reading(scope) as thread:
+            return thread.live_records()
+
+    def newest(self, scope: Scope) -> Iterator[Record]:
+        """The live records of the thread, newest first."""
+        return reversed(self.records(scope))
+
+    def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
+        """The live records that hold one of these keys, in no order."""
+        with self.reading(scope) as thread:
+            return [thread.records[thread.live[key]] for key in dict.fromkeys(keys) if key in thread.live]
+
+    def locate(self, namespace: str, record_id: str) -> Scope | None:
+        """The thread of this namespace that has the record, retired or not; None when none has."""
+        return self.locate_each(namespace, [record_id]).get(record_id)
+
+    def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
+        """For each of these records that the namespace has, retired or not, its thread."""
+        found: dict[str, Scope] = {}
+        wanted = set(record_ids)
+        for scope in self.scopes(namespace) if wanted else ():
+            found = dict.fromkeys(wanted.intersection(self.record_ids(scope)), scope) | found
+        return found
+
+    def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        """The stored messages with these hashes, those that the thread holds; others are absent."""
+        with self.reading(scope) as thread:
+            return {digest: rules.sound(thread.held[digest], digest) for digest in hashes if digest in thread.held}
+
+    def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
+        """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
+        with self.reading(scope) as thread:
+            chosen = [part for part in thread.searched if first <= part.turn and (last is None or part.turn < last)]
+        for part in chosen:
+            rules.sound(part.body, part.hash)
+        return sorted(chosen, key=lambda part: part.turn)
+
+    def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages that match best: literal words, no query syntax."""
+        with self.reading(scope) as thread:
+            return thread.search(scope, query, limit)
+
+    def namespaces(self) -> Sequence[str]:
+        """The namespaces that have a thread, sorted."""
+        return sorted({scope.namespace for scope in self.scopes()})
+
+    def threads(self, namespace: str) -> Sequence[str]:
+        """The names of the threads that hold anything, sorted."""
+        return sorted(scope.thread for scope in self.scopes(namespace))
+
+    def newest_time(self, scope: Scope) -> float | None:
+        """When the record that was stored last was made, retired or not; None when the thread has none."""
+        with self.reading(scope) as thread:
+            return next((record.created for record in reversed(thread.records.values())), None)
+
+    def forget(self, scope: Scope) -> None:
+        """Remove the thread, with everything in it."""
+        with self.locked(scope):
+            self.remove(scope)
+
+    def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
+        """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
+        with self.locked(None):
+            found = list(self.scopes(namespace))
+            old = [scope for scope in found if before is None or rules.is_older(self.newest_time(scope), before)]
+            if before is None:
+                self.clear(namespace)
+            for scope in old:
+                self.remove(scope)
+        return sorted(scope.thread for scope in old)
+
+    def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
+        """Keep some plain JSON under this key, in the place of what was there."""
+        with self.locked(Scope(namespace, "")):
+            self.put(("notes", namespace), key, codec.encode(dict(data)))
+
+    def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
+        """What was kept under this key last; None when nothing was."""
+        return rules.note(self.get(("notes", namespace), key))
+
+    def lease(self, scope: Scope, key: str, seconds: float) -> bool:
+        """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
+        rules.check_lease(seconds)
+        token = self._tokens.new()
+        with self.locked(scope):
+            if self._lease(scope, key)[1] > self.clock():
+                return False
+            value = json.dumps([token, self.clock() + seconds]).encode()
+            self.put(("leases", *scope), key, value)
+        self._tokens.add(scope, key, token)
+        return True
+
+    def release(self, scope: Scope, key: str) -> None:
+        """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
+        token = self._tokens.oldest(scope, key)
+        with self.locked(scope):
+            if token is not None and self._lease(scope, key)[0] == token:
+                self.put(("leases", *scope), key, None)
+
+    def _lease(self, scope: Scope, key: str) -> tuple[str | None, float]:
+        """Whose the lease is and until when; a file that can't be read is nobody's."""
+        try:
+            token, expires = json.loads(self.get(("leases", *scope), key) or b"")
+            return str(token), float(expires)
+        except (ValueError, TypeError):
+            return None, 0.0
+
+    def verify(self, scope: Scope | None = None) -> Sequence[str]:
+        """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
+        found: list[str] = []
+        for one in self.scopes() if scope is None else [scope]:
+            with self.reading(one) as thread:
+                found += thread.problems(one)
+        return found
