@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from unabridged.asking.asker import Asker, arun, run
+from unabridged.asking.asker import Asker
+from unabridged.asking.drivers import adrive, drive
+from unabridged.asking.exchange import Exchange
 from unabridged.messages import Answer, Call, View
 from unabridged.summarise.block import Ask, Block, Reply, Summary, summarise
 
@@ -65,9 +67,18 @@ def ends(text: str, **fields: Any) -> Reply:
 Ran = Callable[[Generator[Ask, Reply, Any], Asker], Any]
 
 
-def run_async(steps: Generator[Ask, Reply, Summary], asker: Asker, **options: Any) -> Summary:
-    """`arun` from a test that is not async."""
-    return asyncio.run(arun(steps, asker, **options))
+def run(steps: Generator[Ask, Reply, Any], asker: Asker) -> Any:
+    """Drive anything that yields asks to its end."""
+    return drive(steps, Exchange(asker).ask)
+
+
+def run_async(steps: Generator[Ask, Reply, Any], asker: Asker) -> Any:
+    """`run` with the driver of an event loop."""
+
+    async def body() -> Any:
+        return await adrive(steps, Exchange(asker).aask)
+
+    return asyncio.run(body())
 
 
 BOTH = (run, run_async)

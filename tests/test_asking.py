@@ -8,11 +8,13 @@ from typing import Any
 import openai
 import pytest
 
-from summaries import BOTH, GOOD, Ran, block, ends, quick, run_async, summary_of
+from summaries import BOTH, GOOD, Ran, block, ends, quick, run, run_async, summary_of
 from test_overflow import openai_error
 from unabridged.asking.ask import Ask, AskFailed, Reply
-from unabridged.asking.asker import Asker, Attempt, run
+from unabridged.asking.asker import Asker
+from unabridged.asking.exchange import Exchange
 from unabridged.errors import SettingsError, SummaryFailed
+from unabridged.settings import Settings
 from unabridged.summarise.block import Summary, summarise
 from unabridged.testing import ScriptedModel
 
@@ -98,12 +100,12 @@ def test_what_cannot_be_a_summariser_is_refused_at_once(model: Any) -> None:
 @pytest.mark.parametrize("option", [{"deadline": 0}, {"retries": -1}, {"retries": 1.5}, {"cool_down": True}])
 def test_a_wrong_number_is_refused_at_once(option: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=next(iter(option))):
-        Asker(plain, **option)
+        Asker(plain, deadline=Settings(**option).deadline)
 
 
 def test_a_model_that_returns_neither_text_nor_reply_fails_with_a_remedy() -> None:
     with pytest.raises(AskFailed, match="return a str or a Reply"):
-        quick(len).ask(ASK)
+        Exchange(quick(len)).ask(ASK)
 
 
 # -- failures -------------------------------------------------------------------------------------------------------
@@ -168,7 +170,7 @@ def test_the_time_to_wait_that_a_provider_tells_is_kept() -> None:
     limited.response.headers["retry-after"] = "900"
     scripted = ScriptedModel([limited], forever=True)
     with pytest.raises(AskFailed):
-        quick(scripted, deadline=5).ask(ASK)
+        Exchange(quick(scripted, deadline=5)).ask(ASK)
     assert scripted.calls == 1  # there is no time for a second
 
 
@@ -199,30 +201,7 @@ def test_the_host_can_have_every_model_left_alone() -> None:
     assert asker.rest_left == 0
     asker.rest()
     with pytest.raises(AskFailed, match="left alone"):
-        asker.ask(ASK)
-
-
-# R31
-@pytest.mark.parametrize("ran", BOTH)
-def test_each_attempt_is_told_and_a_listener_that_raises_changes_nothing(ran: Ran) -> None:
-    told: list[Attempt] = []
-
-    def listen(attempt: Attempt) -> None:
-        told.append(attempt)
-        raise RuntimeError("a bug in the host")
-
-    asker = quick(ScriptedModel([BROKEN, ends(GOOD)]))
-    assert ran(summarise(block()), asker, on_attempt=listen).text == GOOD  # type: ignore[call-arg] # both take it
-    assert [(attempt.error, attempt.reply is not None) for attempt in told] == [(BROKEN, False), (None, True)]
-
-
-def test_an_attempt_that_ran_out_of_time_is_told_too(stuck: Stuck) -> None:
-    told: list[Attempt] = []
-    with pytest.raises(AskFailed):
-        run(summarise(block()), quick(stuck, deadline=0.05), on_attempt=told.append)
-    (attempt,) = told
-    assert isinstance(attempt.error, AskFailed)
-    assert attempt.model == "Stuck"
+        Exchange(asker).ask(ASK)
 
 
 def test_a_generator_may_go_on_after_a_failed_ask() -> None:
@@ -263,7 +242,7 @@ def test_an_async_model_that_blocks_its_loop_does_not_hold_a_plain_thread(stuck:
         return ends(GOOD)
 
     with pytest.raises(AskFailed, match="did not answer"):
-        quick(rude, deadline=0.1).ask(ASK)
+        Exchange(quick(rude, deadline=0.1)).ask(ASK)
 
 
 def test_a_late_answer_is_never_used() -> None:
@@ -289,7 +268,7 @@ def test_calls_that_never_return_do_not_pile_up(stuck: Stuck) -> None:
     whys = set()
     for _ in range(12):
         with pytest.raises(AskFailed) as caught:
-            asker.ask(ASK)
+            Exchange(asker).ask(ASK)
         whys.add(caught.value.why)
     assert stuck.calls == 4
     assert whys == {"timeout", "unavailable"}
@@ -333,7 +312,7 @@ def test_cancelling_ends_a_pause_between_two_tries_too() -> None:
         raise BROKEN
 
     asker = quick(failing, back_off=300, deadline=6_000)
-    thread, found = in_thread(lambda: asker.ask(ASK))
+    thread, found = in_thread(lambda: Exchange(asker).ask(ASK))
     assert tried.wait(30)
     asker.cancel()
     thread.join(30)
@@ -342,7 +321,7 @@ def test_cancelling_ends_a_pause_between_two_tries_too() -> None:
 
 def test_a_cancelled_task_leaves_at_once(stuck: Stuck) -> None:
     async def body() -> None:
-        task = asyncio.create_task(quick(stuck, deadline=600).aask(ASK))
+        task = asyncio.create_task(Exchange(quick(stuck, deadline=600)).aask(ASK))
         await asyncio.to_thread(stuck.asked.wait, 30)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -356,7 +335,7 @@ def test_one_threads_wait_does_not_stall_another(stuck: Stuck) -> None:
         return stuck(ask) if "hang" in ask.instruction else ends(GOOD)
 
     asker = quick(half_stuck, deadline=600)
-    thread, _ = in_thread(lambda: asker.ask(Ask(instruction="hang")))
+    thread, _ = in_thread(lambda: Exchange(asker).ask(Ask(instruction="hang")))
     assert stuck.asked.wait(30)
     assert [run(summarise(block()), asker).text for _ in range(3)] == [GOOD] * 3
     assert thread.is_alive()
@@ -366,7 +345,7 @@ def test_one_threads_wait_does_not_stall_another(stuck: Stuck) -> None:
 
 def test_other_tasks_run_while_a_blocking_model_is_asked(stuck: Stuck) -> None:
     async def body() -> None:
-        waiting = asyncio.create_task(quick(stuck, deadline=600).aask(ASK))
+        waiting = asyncio.create_task(Exchange(quick(stuck, deadline=600)).aask(ASK))
         await asyncio.to_thread(stuck.asked.wait, 30)  # the loop is free: else this would never be reached
         stuck.release.set()
         assert (await waiting).text.endswith("late")

@@ -19,8 +19,9 @@ from openai.types.responses import Response
 from conversations import assistant, user
 from summaries import quick
 from unabridged import Compactor, Settings
-from unabridged.asking import home
+from unabridged.asking import speaking
 from unabridged.asking.ask import Ask, AskFailed, Reply
+from unabridged.asking.exchange import Exchange
 from unabridged.asking.replies import read_reply
 from unabridged.measure.calibrate import Usage
 from upstream import chat, claude, responses
@@ -140,31 +141,31 @@ async def closes(_ask: Ask) -> str:
 
 @pytest.mark.parametrize("model", [stops, leaves_a_task_that_exits, leaves_a_callback_that_exits])
 def test_a_loop_that_is_stopped_goes_on(model: Any) -> None:
-    assert quick(model, deadline=5).ask(Ask(instruction="x")).text == PLAIN
-    assert quick(good, deadline=5).ask(Ask(instruction="x")).text == PLAIN
+    assert Exchange(quick(model, deadline=5)).ask(Ask(instruction="x")).text == PLAIN
+    assert Exchange(quick(good, deadline=5)).ask(Ask(instruction="x")).text == PLAIN
 
 
 @pytest.mark.parametrize("model", [cancels_itself, closes])
 def test_a_summariser_that_breaks_off_its_own_call_fails_at_once(model: Any) -> None:
     with pytest.raises(AskFailed):
-        quick(model, deadline=5, retries=0).ask(Ask(instruction="x"))
-    assert quick(good, deadline=5).ask(Ask(instruction="x")).text == PLAIN
+        Exchange(quick(model, deadline=5, retries=0)).ask(Ask(instruction="x"))
+    assert Exchange(quick(good, deadline=5)).ask(Ask(instruction="x")).text == PLAIN
 
 
 def test_a_loop_that_was_closed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = asyncio.new_event_loop()
     closed.close()
-    monkeypatch.setitem(home._homes, os.getpid(), closed)  # noqa: SLF001 - a running one can't be closed from outside
-    assert quick(good, deadline=5).ask(Ask(instruction="x")).text == PLAIN
+    monkeypatch.setitem(speaking._homes, os.getpid(), closed)  # noqa: SLF001 - a running one can't be closed from outside
+    assert Exchange(quick(good, deadline=5)).ask(Ask(instruction="x")).text == PLAIN
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_has_a_loop_of_its_own() -> None:
-    assert quick(good, deadline=5).ask(Ask(instruction="x")).text == PLAIN
+    assert Exchange(quick(good, deadline=5)).ask(Ask(instruction="x")).text == PLAIN
     child = os.fork()
     if child == 0:
         try:
-            answered = quick(good, deadline=5).ask(Ask(instruction="x")).text == PLAIN
+            answered = Exchange(quick(good, deadline=5)).ask(Ask(instruction="x")).text == PLAIN
         finally:
             os._exit(0 if answered else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

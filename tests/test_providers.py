@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,10 @@ import anthropic
 import openai
 import pytest
 
-from summaries import BOTH, GOOD, Ran, block, quick, talk
+from summaries import BOTH, GOOD, Ran, block, quick, run, talk
 from unabridged.asking.ask import Ask, AskFailed
-from unabridged.asking.asker import Asker, run
+from unabridged.asking.asker import Asker
+from unabridged.asking.exchange import Exchange
 from unabridged.asking.providers import open_model
 from unabridged.asking.replies import reply_of
 from unabridged.errors import SettingsError
@@ -66,7 +67,7 @@ def opened(upstream: Upstream) -> Iterator[Opening]:
 
         def open_(provider: Provider, **options: Any) -> Asker:
             model = open_model(provider.model, base_url=upstream.url + provider.base, api_key="none", **options)
-            return stack.enter_context(quick(model))
+            return stack.enter_context(closing(quick(model)))
 
         yield open_
 
@@ -75,7 +76,7 @@ def opened(upstream: Upstream) -> Iterator[Opening]:
 @every_provider
 def test_a_reply_comes_with_its_stop_reason_and_usage(upstream: Upstream, opened: Opening, provider: Provider) -> None:
     upstream.answers = [provider.answer(GOOD)]
-    reply = opened(provider).ask(ASK)
+    reply = Exchange(opened(provider)).ask(ASK)
     assert (reply.text, reply.stop, reply.usage) == (GOOD, "end", provider.usage)
     assert (reply.calls, reply.model) == (0, provider.model)
     assert provider.path in upstream.paths[0]
@@ -114,20 +115,20 @@ def test_every_way_to_stop_is_carried_through(
     upstream: Upstream, opened: Opening, provider: Provider, answer: Any, stop: str
 ) -> None:
     upstream.answers = [answer]
-    reply = opened(provider).ask(ASK)
+    reply = Exchange(opened(provider)).ask(ASK)
     assert (reply.stop, reply.calls) == (stop, stop == "tool")
 
 
 def test_thinking_is_kept_apart_from_the_text(upstream: Upstream, opened: Opening) -> None:
     upstream.answers = [claude(GOOD, "end_turn", {"type": "thinking", "thinking": "hm", "signature": "s"})]
-    reply = opened(CLAUDE).ask(ASK)
+    reply = Exchange(opened(CLAUDE)).ask(ASK)
     assert (reply.text, reply.reasoning) == (GOOD, "hm")
 
 
 # R20
 def test_the_callers_options_and_the_reserved_output_are_sent(upstream: Upstream, opened: Opening) -> None:
     upstream.answers = [chat(GOOD)]
-    opened(OPENAI, options={"temperature": 0.25}).ask(ASK)
+    Exchange(opened(OPENAI, options={"temperature": 0.25})).ask(ASK)
     sent = upstream.requests[0]
     assert sent["temperature"] == 0.25
     assert sent.get("max_completion_tokens", sent.get("max_tokens")) == 500
@@ -137,7 +138,7 @@ def test_the_callers_options_and_the_reserved_output_are_sent(upstream: Upstream
 @pytest.mark.parametrize("name", ["openai", "ollama", "vllm", "llamacpp", "lmstudio"])
 def test_an_address_may_stand_in_the_string(upstream: Upstream, name: str) -> None:
     upstream.answers = [chat(GOOD)]
-    with quick(f"{name}:served@{upstream.url}/v1") as asker:
+    with closing(quick(f"{name}:served@{upstream.url}/v1")) as asker:
         summary = run(summarise(block()), asker)
     assert (summary.text, summary.models) == (GOOD, (f"{name}:served",))
     assert upstream.paths == ["/v1/chat/completions"]
@@ -149,7 +150,7 @@ def test_a_provider_that_is_busy_is_asked_again_by_us_alone(
 ) -> None:
     busy = (503, {"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}})
     upstream.answers = [busy, busy, provider.answer(GOOD)]
-    assert opened(provider).ask(ASK).text == GOOD
+    assert Exchange(opened(provider)).ask(ASK).text == GOOD
     assert len(upstream.requests) == 3  # the SDK's own retries would add to them
 
 
@@ -176,7 +177,7 @@ def test_an_overflow_is_recognised_behind_the_real_client(
 ) -> None:
     upstream.answers = [(400, error)]
     with pytest.raises(AskFailed) as caught:
-        opened(provider).ask(ASK)
+        Exchange(opened(provider)).ask(ASK)
     assert caught.value.overflow is not None
     assert caught.value.overflow.limit == 8_192
     assert len(upstream.requests) == 1
@@ -186,7 +187,7 @@ def test_an_overflow_is_recognised_behind_the_real_client(
 def test_a_server_that_hangs_ends_at_the_deadline(upstream: Upstream, ran: Ran) -> None:
     upstream.answers = [None]
     with (
-        quick(f"openai:served@{upstream.url}/v1", deadline=0.4, retries=0) as asker,
+        closing(quick(f"openai:served@{upstream.url}/v1", deadline=0.4, retries=0)) as asker,
         pytest.raises(AskFailed) as caught,
     ):
         ran(summarise(block()), asker)
@@ -251,7 +252,7 @@ def test_a_suffix_reads_nearly_all_of_its_input_from_the_providers_cache(
 
 def test_a_provider_that_cannot_continue_the_live_prompt_says_so(opened: Opening) -> None:
     with pytest.raises(AskFailed, match="only OpenAI and Anthropic"):
-        opened(GOOGLE).ask(Ask(messages=TURNS, instruction="x"))
+        Exchange(opened(GOOGLE)).ask(Ask(messages=TURNS, instruction="x"))
     assert not opened(GOOGLE).takes_live("openai-chat")
     assert opened(CLAUDE).takes_live("anthropic")
     assert not opened(CLAUDE).takes_live("openai-chat")

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from summaries import BOTH, GOOD, Ran, block, count, ends, model, person, quick, summary_of, talk, used
+from summaries import BOTH, GOOD, Ran, block, count, ends, model, person, quick, run, summary_of, talk, used
 from test_overflow import openai_error
 from unabridged.asking.ask import AskFailed, Rejected
-from unabridged.asking.asker import run
 from unabridged.errors import SummaryFailed
 from unabridged.measure.calibrate import Usage
 from unabridged.messages import Media, Reasoning, View

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from summaries import BOTH, GOOD, Ran, block, count, ends, person, quick, summary_of, talk, used
-from unabridged.asking.asker import run
+from summaries import BOTH, GOOD, Ran, block, count, ends, person, quick, run, summary_of, talk, used
 from unabridged.summarise.block import Ask, Block, Reply, calls_bound, summarise
 from unabridged.summarise.shown import pieces
 from unabridged.testing import ScriptedModel

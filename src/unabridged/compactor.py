@@ -530,15 +530,15 @@ class Compactor(Access):
         """Run the flow to its end, asking the model where it wants to."""
         if self._asker is None:
             return drive(steps, _nobody)
-        from unabridged.asking.asker import run  # noqa: PLC0415 - only callers with a model pay for it
+        from unabridged.asking.exchange import Exchange  # noqa: PLC0415 - only callers with a model pay for it
 
-        return run(steps, self._asker)
+        return drive(steps, Exchange(self._asker).ask)
 
     async def _adrive(self, steps: Generator[Any, Any, Compaction]) -> Compaction:
         """`_drive` without blocking the event loop: the flow's own work is done in a worker thread."""
         if self._asker is None:
             return await in_thread(drive, steps, _nobody)
-        from unabridged.asking.asker import Exchange  # noqa: PLC0415 - only callers with a model pay for it
+        from unabridged.asking.exchange import Exchange  # noqa: PLC0415 - only callers with a model pay for it
 
         exchange = Exchange(self._asker)
         try:

@@ -13,23 +13,15 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any
 
-from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.drivers import adrive, drive
-from unabridged.asking.exchange import Attempt, Exchange
-from unabridged.asking.failing import remedy
+from unabridged.asking.failures import remedy
 from unabridged.asking.speaking import Work, close, speaker_of
 from unabridged.errors import SettingsError, SummaryFailed
 from unabridged.settings import Settings
 
-__all__ = ["Asker", "Attempt", "Exchange", "arun", "asker_for", "run"]
-
 log = logging.getLogger("unabridged")
 
-T = TypeVar("T")
 SMALLEST_WINDOW = 64
 """Tokens below which no model is."""
 
@@ -53,13 +45,10 @@ class Asker:
         back_off: float = 0.5,
         cool_down: float = 60.0,
     ) -> None:
-        for name, value in {"deadline": deadline, "back_off": back_off, "cool_down": cool_down}.items():
-            _number(name, value, 0.001 if name == "deadline" else 0)
-        if not isinstance(retries, int):
-            raise SettingsError(f"retries must be a whole number of at least 0; got {retries!r}")
-        _number("retries", retries, 0)
         if model is None:
             raise SettingsError("a fallback or a window of the summariser needs a model; without one, leave them out")
+        if deadline < 0.001:
+            raise SettingsError(f"deadline must be a number of at least 0.001; got {deadline!r}")
         sizes = [_window("model", model, windows[0]), _window("fallback", fallback, windows[1])]
         given = zip((model, fallback), sizes, strict=True)
         self.speakers = tuple(speaker_of(one, size) for one, size in given if one is not None)
@@ -69,7 +58,8 @@ class Asker:
         self._stuck: list[Work] = []
         self._warned: frozenset[int | None] = frozenset()
         self._last = ""
-        self._exchanges: weakref.WeakSet[Exchange] = weakref.WeakSet()
+        self._under_way: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Exchanges that `cancel` reaches."""
 
     @property
     def name(self) -> str:
@@ -132,17 +122,9 @@ class Asker:
     def cancel(self) -> None:
         """End every exchange that is under way, in any thread; each fails at once as cancelled."""
         with self._lock:
-            exchanges = list(self._exchanges)
+            exchanges = list(self._under_way)
         for exchange in exchanges:
             exchange.cancel()
-
-    def ask(self, ask: Ask) -> Reply:
-        """One ask by itself, with a deadline of its own."""
-        return Exchange(self).ask(ask)
-
-    async def aask(self, ask: Ask) -> Reply:
-        """`ask` without blocking the event loop."""
-        return await Exchange(self).aask(ask)
 
     def close(self) -> None:
         """End what is under way, and let go of the connections that were opened for a provider string."""
@@ -150,16 +132,10 @@ class Asker:
         for speaker in self.speakers:
             close(speaker)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def enter(self, exchange: Exchange) -> None:
+    def enter(self, exchange: Any) -> None:
         """Let `cancel` reach this exchange."""
         with self._lock:
-            self._exchanges.add(exchange)
+            self._under_way.add(exchange)
 
     def leave_behind(self, work: Work) -> None:
         """Remember a call that nobody waits for any more."""
@@ -180,18 +156,6 @@ def asker_for(model: Any, fallback: Any, windows: tuple[int | None, int | None],
     return Asker(model, fallback=fallback, windows=windows, retries=settings.retries, **wait)
 
 
-def run(steps: Generator[Ask, Reply, T], asker: Asker, *, on_attempt: Callable[[Attempt], object] | None = None) -> T:
-    """Drive anything that yields asks to its end. A failed ask is thrown into it as `AskFailed`."""
-    return drive(steps, Exchange(asker, on_attempt).ask)
-
-
-async def arun(
-    steps: Generator[Ask, Reply, T], asker: Asker, *, on_attempt: Callable[[Attempt], object] | None = None
-) -> T:
-    """`run` without blocking the event loop."""
-    return await adrive(steps, Exchange(asker, on_attempt).aask)
-
-
 def _window(name: str, model: object, size: object) -> int | None:
     if size is None:
         return None
@@ -202,8 +166,3 @@ def _window(name: str, model: object, size: object) -> int | None:
             f"{name}_window must be a whole number of at least {SMALLEST_WINDOW:,} tokens; got {size!r}"
         )
     return size
-
-
-def _number(name: str, value: object, least: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
-        raise SettingsError(f"{name} must be a number of at least {least:g}; got {value!r}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
@@ -121,58 +122,41 @@ async def adrive_in_threads(steps: Generator[Y, S, T], perform: Callable[[Y], Aw
 
     When the waiting task is cancelled in the middle of such work, the generator is closed as soon as that is done.
     """
-    advance: Callable[[], Y] = lambda: next(steps)  # noqa: E731 - rebound below, once for each step
-    result: Any
+    import asyncio  # noqa: PLC0415 - see above
+
+    advance: Callable[[], Any] = partial(next, steps)
     pause = _PAUSE
-    not_yet: Any = False
     try:
         while True:
-            ended, value = await _in_thread(steps, advance)
+            ended, value = await _advance_in_thread(steps, advance)
             if ended:
-                return value  # type: ignore[return-value] # the flag says which of the two it is
+                result: T = value
+                return result
             if isinstance(value, Busy):
-                await _asleep(pause)
+                await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST)
-                advance = _sending(steps, not_yet)
+                advance = partial(steps.send, False)  # type: ignore[arg-type] # what a step that waits is answered
                 continue
             try:
-                result = await perform(value)  # type: ignore[arg-type] # likewise
+                advance = partial(steps.send, await perform(value))
             except Exception as error:  # noqa: BLE001 - the generator decides what it means
-                advance = _throwing(steps, error)
-            else:
-                advance = _sending(steps, result)
+                advance = partial(steps.throw, error)
     finally:
         with suppress(ValueError):  # it is still at work in its thread, and closed when that is done
             steps.close()
 
 
-async def _asleep(seconds: float) -> None:
+async def _advance_in_thread(steps: Generator[Any, Any, Any], advance: Callable[[], Any]) -> tuple[bool, Any]:
+    """One step of the generator in a worker thread: (False, what it yields) or (True, what it ends with)."""
     import asyncio  # noqa: PLC0415 - see above
 
-    await asyncio.sleep(seconds)
-
-
-def _sending(steps: Generator[Y, S, T], result: S) -> Callable[[], Y]:
-    return lambda: steps.send(result)
-
-
-def _throwing(steps: Generator[Y, S, T], error: Exception) -> Callable[[], Y]:
-    return lambda: steps.throw(error)
-
-
-async def _in_thread(steps: Generator[Y, S, T], advance: Callable[[], Y]) -> tuple[bool, Y | T]:
-    """One step of the generator in a worker thread: (False, what it yields) or (True, what it ends with)."""
-
-    def step() -> tuple[bool, Y | T]:
+    def step() -> tuple[bool, Any]:
         try:
             return False, advance()
         except StopIteration as stop:
             return True, stop.value
 
-    import asyncio  # noqa: PLC0415 - see above
-
-    LOOP.set(asyncio.get_running_loop())
-    work = asyncio.ensure_future(asyncio.to_thread(step))
+    work = asyncio.ensure_future(in_thread(step))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:

@@ -7,39 +7,23 @@ cancel ends, whoever is first; what comes later is ignored.
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from unabridged.asking.ask import Ask, AskFailed, FailedBecause, Reply
+from unabridged.asking.ask import Ask, AskFailed, Reply
+from unabridged.asking.asker import Asker
 from unabridged.asking.drivers import adrive, as_error, drive
-from unabridged.asking.failing import in_words
-from unabridged.asking.overflow import Overflow, is_overflow, text_of
-from unabridged.asking.speaking import Speaker, Work, lasting, start, takes, wait_told
-
-if TYPE_CHECKING:
-    from unabridged.asking.asker import Asker
-
-log = logging.getLogger("unabridged")
+from unabridged.asking.failures import beginning_of, is_lasting, kind_in_words, reason_for, retry_after
+from unabridged.asking.overflow import Overflow, is_overflow
+from unabridged.asking.speaking import Speaker, Work, start, takes
 
 FIRST_SHARE = 0.6
 """Of the time left, what one call may take while there is another model to turn to."""
 MOST_STUCK = 4
 """Blocking calls that never returned, after which no more are made."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One call of a model, for those who watch: how long it took, and what came of it."""
-
-    model: str
-    seconds: float
-    reply: Reply | None = None
-    error: BaseException | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +44,8 @@ _Steps = Generator[_Call | _Pause, Reply | None, Reply]
 class Exchange:
     """The asks of one compaction: one deadline, which starts with the first, and one turn to the other model."""
 
-    def __init__(self, asker: Asker, on_attempt: Callable[[Attempt], object] | None = None) -> None:
+    def __init__(self, asker: Asker) -> None:
         self.asker = asker
-        self._on_attempt = on_attempt
         self._until: float | None = None
         self._failed: set[int] = set()
         self._cancelled = False
@@ -130,28 +113,24 @@ class Exchange:
             seconds = self._left() * (1.0 if last else FIRST_SHARE)
             self._check(speaker, seconds)
             try:
-                return (yield from self._attempt(_Call(speaker, replace(ask, deadline=seconds), seconds)))
+                reply = yield _Call(speaker, replace(ask, deadline=seconds), seconds)
             except AskFailed:
-                raise  # cancelled, or out of time: a model that hung once would hang again
+                raise  # cancelled
             except Exception as error:
                 overflow = is_overflow(error)
                 pause = self._pause(error, number)
-                if overflow is not None or lasting(error) or number >= self.asker.retries or pause >= self._left():
-                    why = _why(error) if overflow is None else "too-long"
-                    reason = f"{speaker.name} failed: {in_words(error)}" + (f", {number + 1} tries" if number else "")
-                    raise AskFailed(why, f"{speaker.name} failed: {_short(error)}", overflow, reason=reason) from error
+                if overflow is not None or is_lasting(error) or number >= self.asker.retries or pause >= self._left():
+                    why = reason_for(error) if overflow is None else "too-long"
+                    tries = f", {number + 1} tries" if number else ""
+                    reason = f"{speaker.name} failed: {kind_in_words(error)}{tries}"
+                    message = f"{speaker.name} failed: {beginning_of(error)}"
+                    raise AskFailed(why, message, overflow, reason=reason) from error
+            else:
+                if reply is None:  # a model that hung once would hang again
+                    raise AskFailed("timeout", f"{speaker.name} did not answer within {seconds:.1f} s")
+                return reply
             yield _Pause(pause)
             number += 1
-
-    def _attempt(self, call: _Call) -> _Steps:
-        began = time.monotonic()
-        try:
-            reply = _in_time(call, (yield call))
-        except Exception as error:
-            self._tell(Attempt(call.speaker.name, time.monotonic() - began, error=error))
-            raise
-        self._tell(Attempt(call.speaker.name, time.monotonic() - began, reply=reply))
-        return reply
 
     def _check(self, speaker: Speaker, seconds: float) -> None:
         if self._cancelled:
@@ -164,20 +143,12 @@ class Exchange:
             raise AskFailed("unavailable", f"{stuck} earlier calls of the summariser never returned: no more are made")
 
     def _pause(self, error: BaseException, number: int) -> float:
-        told = wait_told(error)
+        wanted = retry_after(error)
         jitter = 0.5 + random.random()  # noqa: S311 - only spreads the retries of many processes
-        return told if told is not None else float(self.asker.back_off * 2**number * jitter)
+        return wanted if wanted is not None else float(self.asker.back_off * 2**number * jitter)
 
     def _left(self) -> float:
         return (self._until or 0.0) - time.monotonic()
-
-    def _tell(self, attempt: Attempt) -> None:
-        if self._on_attempt is None:
-            return
-        try:
-            self._on_attempt(attempt)
-        except Exception:
-            log.exception("on_attempt raised")
 
     # -- carrying it out: a step's result, None when its time is over --------------------------------------------------
 
@@ -239,24 +210,5 @@ def _settle(done: Future[Reply | None], *, reply: Reply | None = None, error: Ba
         pass
 
 
-def _in_time(call: _Call, reply: Reply | None) -> Reply:
-    if reply is None:
-        raise AskFailed("timeout", f"{call.speaker.name} did not answer within {call.seconds:.1f} s")
-    return reply
-
-
 def _cancelled() -> AskFailed:
     return AskFailed("cancelled", "the summary was cancelled")
-
-
-def _why(error: BaseException) -> FailedBecause:
-    if lasting(error):
-        return "refused"
-    timeout = isinstance(error, TimeoutError) or "timeout" in type(error).__name__.lower()
-    return "timeout" if timeout else "unavailable"
-
-
-def _short(error: BaseException) -> str:
-    """Its kind and the beginning of what it says; the whole is its cause."""
-    text = " ".join(text_of(error).split())
-    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

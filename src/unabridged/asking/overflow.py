@@ -191,19 +191,19 @@ class _Said:
 
     def _read_fields(self, answer: object, depth: int) -> None:
         for key in ("code", "type", "status", "Code", "stop_reason", "finish_reason", "status_code", "reason"):
-            self._read_code(_field(answer, key))
+            self._read_code(read_field(answer, key))
         for key in ("n_ctx", "n_prompt_tokens"):
-            if isinstance(count := _field(answer, key), int):
+            if isinstance(count := read_field(answer, key), int):
                 self.counts[key] = count
         for key in ("message", "Message", "detail"):
-            if isinstance(text := _field(answer, key), str):
+            if isinstance(text := read_field(answer, key), str):
                 self._read_text(text, depth + 1)
         for key in _INSIDE:
-            self.read(_plain(_field(answer, key)), depth + 1)
+            self.read(_plain(read_field(answer, key)), depth + 1)
         for key in ("choices", "candidates"):
-            choices = _field(answer, key)
+            choices = read_field(answer, key)
             for choice in list(choices)[:4] if isinstance(choices, list | tuple) else ():
-                self._read_code(_field(choice, "finish_reason"))
+                self._read_code(read_field(choice, "finish_reason"))
 
     def _read_code(self, code: object) -> None:
         if isinstance(code, str):
@@ -244,7 +244,8 @@ def text_of(error: BaseException) -> str:
         return ""
 
 
-def _field(answer: object, key: str) -> Any:
+def read_field(answer: object, key: str) -> Any:
+    """A field of a dict or an attribute, as far as it can be had; None otherwise."""
     if isinstance(answer, Mapping):
         return answer.get(key)
     try:
@@ -257,5 +258,5 @@ def _plain(value: Any) -> Any:
     """An HTTP response as its body's text; other values as they are."""
     if value is None or isinstance(value, str | bytes | Mapping | list | tuple):
         return value
-    text = _field(value, "text")
+    text = read_field(value, "text")
     return text if isinstance(text, str) else value

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from unabridged.archive.address import without_credentials
-from unabridged.asking.ask import Ask, Reply, Stop
-from unabridged.asking.replies import reply_of
+from unabridged.asking.ask import Ask, Reply
+from unabridged.asking.replies import reply_of, stop_of
 from unabridged.errors import SettingsError
 from unabridged.measure.calibrate import usage_of
 
@@ -30,14 +30,6 @@ LOCAL = {
     "llamacpp": "http://127.0.0.1:8080/v1",
 }
 """Where these servers listen when nobody says otherwise."""
-
-_STOPS: dict[str, Stop] = {
-    "stop": "end",
-    "length": "length",
-    "content_filter": "refusal",
-    "tool_call": "tool",
-    "error": "other",
-}
 
 
 class Provided:
@@ -121,7 +113,7 @@ async def _standalone(model: Any, ask: Ask, options: Mapping[str, Any]) -> Reply
     response = await model_request(model, [request], model_settings=cast("ModelSettings", settings))
     return Reply(
         "".join(part.content for part in response.parts if isinstance(part, TextPart)),
-        None if response.finish_reason is None else _STOPS.get(response.finish_reason, "other"),
+        stop_of(response.finish_reason),
         usage_of(response.usage),
         sum(isinstance(part, ToolCallPart) for part in response.parts),
         "\n".join(part.content for part in response.parts if isinstance(part, ThinkingPart)),

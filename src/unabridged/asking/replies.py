@@ -20,6 +20,7 @@ _STOPS: dict[str, Stop] = {
     "max_output_tokens": "length",
     "model_context_window_exceeded": "length",
     "tool_calls": "tool",
+    "tool_call": "tool",
     "function_call": "tool",
     "tool_use": "tool",
     "content_filter": "refusal",

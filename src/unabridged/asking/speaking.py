@@ -1,8 +1,9 @@
 """A model as we call it: what it takes, how a call is started without waiting for it, and what its errors mean.
 
 A blocking model runs in a daemon thread of its own, an async one as a task: either can be left to itself. Coroutines
-asked for from plain threads, and those of provider strings, live on one event loop kept for them (`home`), so that a
-client's connections are never used from two loops.
+asked for from plain threads, and those of provider strings, live on one event loop kept for the process, so that a
+client's connections are never used from two loops. That loop survives whatever runs on it: a coroutine that raises
+`SystemExit`, one that stops the loop, a fork. One that was closed all the same is replaced by the next call.
 """
 
 from __future__ import annotations
@@ -10,19 +11,23 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.drivers import as_error, guarded
-from unabridged.asking.home import at_home
 from unabridged.asking.replies import read_reply
 from unabridged.errors import SettingsError
 from unabridged.measure.estimate import estimate
 from unabridged.measure.models import model_info
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +45,8 @@ class Speaker:
     """The most tokens it takes, as told, else as the model table knows it by its name; None when neither does."""
 
 
-class Work(Protocol):
-    """A call under way: a future of a thread, or a task."""
-
-    def done(self) -> bool: ...  # noqa: D102
-    def cancel(self) -> bool: ...  # noqa: D102
-    def cancelled(self) -> bool: ...  # noqa: D102
-    def exception(self) -> BaseException | None: ...  # noqa: D102
-    def result(self) -> Any: ...  # noqa: D102
-    def add_done_callback(self, fn: Callable[[Any], object], /) -> None: ...  # noqa: D102
+Work = Future[Reply] | asyncio.Future[Reply]
+"""A call under way: a future of a thread, or a task."""
 
 
 def speaker_of(model: Any, window: int | None = None) -> Speaker:
@@ -107,10 +105,10 @@ def start(speaker: Speaker, ask: Ask, *, here: bool) -> Work:
 
 
 async def _call(speaker: Speaker, ask: Ask) -> Reply:
-    async def said() -> Any:
+    async def call() -> Any:
         return await speaker.call(_argument(speaker, ask))
 
-    return read_reply(await guarded(said(), speaker.name), speaker.name)
+    return read_reply(await guarded(call(), speaker.name), speaker.name)
 
 
 def _in_thread(speaker: Speaker, ask: Ask) -> Future[Reply]:
@@ -134,57 +132,49 @@ def _in_thread(speaker: Speaker, ask: Ask) -> Future[Reply]:
 def _argument(speaker: Speaker, ask: Ask) -> Ask | str:
     """What the model is called with. Lists are copies, so that what it appends changes nobody's conversation."""
     if speaker.takes_ask:
-        copies = {key: _copied(getattr(ask, key)) for key in ("system", "messages", "tools")}
-        return replace(ask, **copies)
+        given = {key: getattr(ask, key) for key in ("system", "messages", "tools")}
+        lists: Any = {key: copy(value) for key, value in given.items() if isinstance(value, Sequence | Mapping)}
+        return replace(ask, **lists)
     if ask.messages:
         raise SettingsError(f"{speaker.name} takes a text, so it can't be asked as a suffix of the live prompt")
     return ask.instruction
 
 
-def _copied(value: Any) -> Any:
-    if isinstance(value, tuple) or not isinstance(value, Sequence | Mapping) or isinstance(value, str):
-        return value
-    return dict(value) if isinstance(value, Mapping) else list(value)
+# -- the event loop of this process ------------------------------------------------------------------------------------
+
+_lock = threading.Lock()
+_homes: dict[int, asyncio.AbstractEventLoop] = {}
+"""The loop of each process, by its id: a forked child starts its own, since no thread survives a fork."""
 
 
-# -- what an error means ----------------------------------------------------------------------------------------------
-
-_OUR_FAULT = (TypeError, AttributeError, NameError, ImportError, NotImplementedError, AssertionError, SettingsError)
-
-
-def lasting(error: BaseException) -> bool:
-    """Whether the same call would fail the same way again."""
-    if isinstance(error, _OUR_FAULT) or type(error).__name__ == "UserError":
-        return True
-    status = status_of(error)
-    return status is not None and 400 <= status < 500 and status not in {408, 409, 425, 429}
+def at_home(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Run the coroutine on the loop of this process; a future that any thread may wait for."""
+    return asyncio.run_coroutine_threadsafe(coroutine, home())
 
 
-def status_of(error: BaseException) -> int | None:
-    """The HTTP status an SDK's exception carries."""
-    for holder in (error, _field(error, "response")):
-        for key in ("status_code", "status", "code"):
-            value = _field(holder, key)
-            if isinstance(value, int) and not isinstance(value, bool) and 100 <= value < 600:
-                return value
-    return None
+def home() -> asyncio.AbstractEventLoop:
+    """The loop of this process, running; started when first needed, and anew when it was closed."""
+    with _lock:
+        loop = _homes.get(os.getpid())
+        if loop is None or loop.is_closed():
+            loop = asyncio.new_event_loop()
+            threading.Thread(target=_keep_running, args=(loop,), name="unabridged-home", daemon=True).start()
+            _homes[os.getpid()] = loop
+        return loop
 
 
-def wait_told(error: BaseException) -> float | None:
-    """The seconds after which the provider wants to be asked again."""
-    for headers in (_field(_field(error, "response"), "headers"), _field(error, "headers")):
-        try:
-            seconds = float(headers.get("retry-after")) if headers is not None else -1.0
-        except (AttributeError, TypeError, ValueError):
-            continue
-        if seconds >= 0:
-            return seconds
-    return None
+def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop until it is closed, whatever stops it: a task that leaves the loop by force, or `loop.stop()`."""
+    while not loop.is_closed():
+        with suppress(BaseException):  # `SystemExit` in a task, say: the loop belongs to everybody
+            loop.run_forever()
 
 
-def _field(holder: Any, key: str) -> Any:
-    """An attribute, as far as it can be had: an SDK's property may raise anything."""
-    try:
-        return getattr(holder, key, None)
-    except Exception:  # noqa: BLE001 - see above
-        return None
+def _renew() -> None:
+    """In a forked child: a lock that another thread held would never be released."""
+    global _lock  # noqa: PLW0603 - the one place that replaces it
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
