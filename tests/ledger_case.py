@@ -14,7 +14,7 @@ from unabridged import Compactor, Settings
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
 from unabridged.formats import detect
-from unabridged.languages import tables
+from unabridged.languages import labels, tables
 from unabridged.ledger.entries import Ledger, from_json
 from unabridged.ledger.extract import Extract, extract
 from unabridged.messages import Answer, Call, View
@@ -175,10 +175,10 @@ def sections(summary: str) -> dict[str, list[str]]:
 
 def section(summary: str, name: str) -> list[str]:
     """The lines of our own section with this label, whatever the language."""
-    headings = {table["words"][name] for table in tables().values()}
+    headings = {labels(code)[name] for code in tables()}
     return [line for heading, lines in sections(summary).items() if heading in headings for line in lines if line]
 
 
 def headings() -> set[str]:
     """Every heading that a summary turn made without a model may have."""
-    return {label for table in tables().values() for label in table["words"].values()}
+    return {label for code in tables() for label in labels(code).values()}

@@ -19,7 +19,7 @@ from ledger_case import LISTS, ROUNDS, Message, Run, headings, run, section, sec
 from unabridged import Settings
 from unabridged.formats import detect
 from unabridged.intent import with_origins
-from unabridged.languages import tables
+from unabridged.languages import labels, tables
 from unabridged.ledger.entries import Ledger
 from unabridged.marks import is_ours
 from unabridged.testing import ScriptedModel
@@ -92,7 +92,7 @@ def of_people(ledger: Ledger) -> tuple[object, ...]:
 @cache
 def _people_headings() -> frozenset[str]:
     mine = ("open", "rules", "passing", "own_words")
-    return frozenset(table["words"][name] for table in tables().values() for name in mine)
+    return frozenset(labels(code)[name] for code in tables() for name in mine)
 
 
 def in_the_users_voice(summary: str) -> str:

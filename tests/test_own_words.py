@@ -12,7 +12,7 @@ from ledger_case import person, says
 from unabridged import Compactor, Settings
 from unabridged.formats import FORMATS
 from unabridged.intent import with_origins
-from unabridged.intent.own_words import blanked, is_hosts, own_words
+from unabridged.intent.foreign import blanked, is_hosts, own_words
 from unabridged.intent.spoken import spoken
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather

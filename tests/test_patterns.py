@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 import unabridged
 from patterns import Use, cost
-from unabridged import languages
+from unabridged import languages, texts
 from unabridged.archive.search import words
+from unabridged.intent import foreign
+from unabridged.languages import matching
 from unabridged.recall import excerpts
 from unabridged.summarise import evidence
 from unabridged.summarise.headings import under_each
@@ -124,14 +126,16 @@ def of_tables() -> Iterator[Found]:
         shapes = {_SHAPE.sub("a", phrase): phrase for kind in listed for phrase in table[kind]}
         for phrase in shapes.values():
             # A phrase of words is tried where its first word stands, and nowhere else.
-            use: Use = "search" if phrase[0] > languages._EASTERN else "match"
-            yield Found(f"{code}.json: {phrase}", languages._pattern(phrase), use)
+            use: Use = "search" if phrase[0] > matching._EASTERN else "match"
+            yield Found(f"{code}.json: {phrase}", matching._pattern(phrase), use)
     for kind in ("go", "thanks", "light", "tongues", "bounds"):
         yield Found(f"eastern_words({kind!r})", languages.eastern_words(kind), "search")
     yield from (Found("words", made(), "search") for made in (words._name, words._word))
     for query in ("parser.py", '"a  phrase"', "src/a/b.py:12 x@y.z", "\u65e5\u672c\u8a9e"):
         if (pattern := excerpts._pattern(query)) is not None:
             yield Found(f"excerpts._pattern({query!r})", pattern, "search")
+    yield Found("foreign._to_the_end", foreign._to_the_end(), "search")
+    yield Found("texts._sentence_end", texts._sentence_end(), "search")
     yield Found("rewrite.relinked", re.compile(rb'"parent"\s*:\s*(null|"[^"\\]*")'), "search")
     nods = ("go", "yes", "thanks", "praise", "filler")
     yield Found(f"eastern_words{nods}", languages.eastern_words(*nods), "fullmatch")
@@ -142,12 +146,14 @@ def of_tables() -> Iterator[Found]:
 
 
 BUILDERS = {
+    "unabridged.texts._sentence_end": "below, by its own name",
+    "unabridged.intent.foreign._to_the_end": "below, by its own name",
     "unabridged.archive.secrets._form": "stands in `_FORMS`",
     "unabridged.archive.search.words._name": "below, by its own name",
     "unabridged.archive.search.words._word": "below, by its own name",
     "unabridged.asking.overflow._pattern": "stands in `_SAID`",
-    "unabridged.languages.eastern_words": "below, for the kinds that are asked for",
-    "unabridged.languages._pattern": "below, for every phrase",
+    "unabridged.languages.matching.eastern_words": "below, for the kinds that are asked for",
+    "unabridged.languages.matching._pattern": "below, for every phrase",
     "unabridged.intent.lifting._bounds": "a number, with a digit neither before nor behind: no repeat",
     "unabridged.measure.models._known": "the name of a model of our own table: no conversation",
     "unabridged.recall.excerpts._pattern": "below, for a query of every kind",

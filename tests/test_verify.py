@@ -6,7 +6,7 @@ import pytest
 
 from summaries import GOOD, count, ends
 from unabridged.asking.ask import Reply
-from unabridged.summarise.language import language_of
+from unabridged.languages import sure_language
 from unabridged.summarise.verify import Expected, impossible, problems, visible
 
 SAID = (
@@ -160,4 +160,4 @@ def test_thinking_in_tags_and_a_fence_around_the_whole_are_taken_off() -> None:
     ],
 )
 def test_a_language_is_named_only_when_it_is_certain(code: str, text: str) -> None:
-    assert language_of([text]) == code
+    assert sure_language([text]) == code

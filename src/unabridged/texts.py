@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
+
+from unabridged.languages import vocabulary
 
 Count = Callable[[str], int]
 """Counts the tokens of a text."""
 
-# A sentence ends with its mark and a space, or with a CJK mark, or with the line; not after an abbreviation or initial.
-_ABBREVIATED = (
-    "e.g. i.e. z.B. d.h. u.a. vs. etc. no. Nr. ca. Dr. Mr. Mrs. Ms. Prof. St. Jr. incl. excl. approx. max. min. Inc."
-)
-_END = re.compile(
-    r"(?<=[.!?\u2026\u061f\u0964])"
-    + "".join(rf"(?<!\b{re.escape(word)})" for word in _ABBREVIATED.split())
-    + r"(?<!\b[A-Z]\.)(?!(?<=\d\.)\s+[a-z])(?!(?<=M[aáií][xn]\.)\s+\d)[\"'\u201d\u2019\u00bb)\]]*\s+(?=\S)"
-    r"|(?<=[\u3002\uff01\uff1f\uff61])[\u300d\u300f\u201d\u2019\uff09]*\s*(?=\S)"
-    r"|\n+"
-)
 _BULLET = re.compile(r"^(?:[-*+\u2022\u00b7\u2013\u2014]|\(?\d{1,3}[.)\u3001:]|#{1,6})\s+")
 _FENCED = re.compile(r"^(?P<fence>```+|~~~+).*?(?:^(?P=fence)\s*$|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -55,7 +47,19 @@ _FIRST_WORD = re.compile(r"\S{0,24}\s(?=\S)")
 
 def sentences(text: str) -> list[str]:
     """The text in sentences, bullets and lines, in order, each without its surrounding white space."""
-    return [piece for piece in (part.strip() for part in _END.split(text)) if piece]
+    return [piece for piece in (part.strip() for part in _sentence_end().split(text)) if piece]
+
+
+@cache
+def _sentence_end() -> re.Pattern[str]:
+    """A mark and a space, a CJK mark, or the end of a line; not after an abbreviation or initial."""
+    return re.compile(
+        r"(?<=[.!?\u2026\u061f\u0964])"
+        + "".join(rf"(?<!\b{re.escape(word)})" for word in sorted(vocabulary("abbreviations")))
+        + r"(?<!\b[A-Z]\.)(?!(?<=\d\.)\s+[a-z])(?!(?<=M[a\xe1i\xed][xn]\.)\s+\d)[\"'\u201d\u2019\u00bb)\]]*\s+(?=\S)"
+        r"|(?<=[\u3002\uff01\uff1f\uff61])[\u300d\u300f\u201d\u2019\uff09]*\s*(?=\S)"
+        r"|\n+"
+    )
 
 
 def bare(sentence: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from unabridged.languages import folded, phrases
 from unabridged.text_cache import remembered
 
 Manner = Literal["", "marked", "fenced", "coded", "shown"]
@@ -49,20 +50,6 @@ _COMMAND = re.compile(r"[ \t]*[$!] ?\S")
 _ACTS = re.compile(
     r"<(?:command|execute\w*|tool_call|tool_use|function[=_]|invoke|action|bash|shell|run)\b|^[ \t]*\$ \S", re.MULTILINE
 )
-# Who shows a command to somebody speaks to them; who runs it does not.
-_ADDRESSED = re.compile(
-    r"\b(?:you(?:r|rs|rself|'\w+)?|(?:run|use|try) (?:this|these|the following|it)|Sie|Ihr\w*|du|dein\w*|vous|votre|vos"
-    r"|usted|ustedes|puedes)\b|[你您]|ください",
-    re.IGNORECASE,
-)
-_INTENDS = re.compile(
-    r"\b(?:let me|let's|let us|I'll|I will|I need to|I should|I want to|I'm going to|I am going to|I have to|we need to"
-    r"|we should|first,|next,|now I|thought:|think:|plan:|discussion|the next action)",
-    re.IGNORECASE,
-)
-_SHOWS = re.compile(
-    r"\b(?:here(?:'s| is| are)?|below|above|example|following|sure|certainly|of course|updated)\b", re.IGNORECASE
-)
 
 
 @remembered
@@ -85,16 +72,17 @@ def acts(text: str) -> bool:
     return manner(text) not in {"", "shown"} or _ACTS.search(text) is not None
 
 
+@remembered
 def addresses(text: str) -> bool:
-    """Whether the words before the code speak to somebody."""
-    return _ADDRESSED.search(text.partition("```")[0]) is not None
+    """Whether the words before the code speak to somebody: who shows a command does, who runs it does not."""
+    return phrases("addressee").inside(folded(text.partition("```")[0]))
 
 
 @remembered
 def intends(text: str) -> bool:
     """Whether the words before the code say that the model is about to do something itself."""
-    words = text.partition("```")[0]
-    return bool(_INTENDS.search(words)) and not _ADDRESSED.search(words) and not _SHOWS.search(words)
+    words = folded(text.partition("```")[0])
+    return phrases("acts_next").inside(words) and not phrases("addressee", "presents").inside(words)
 
 
 def _is_marked(end: str, *, whole: bool) -> bool:

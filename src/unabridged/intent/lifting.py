@@ -26,10 +26,6 @@ _WORD = re.compile(r"\d+|(?:(?![\u2e80-\uffff])[^\W\d_])+|[\u30a1-\u30ff]+|[\u30
 _KANA = re.compile(r"[\u3040-\u30ff]")
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
 _CLAUSE = re.compile(r"[,;\uff0c\u3001\uff1b]\s+|[\uff0c\u3001\uff1b]|\s[\u2013\u2014-]\s")
-_ENDING = re.compile(
-    r"e?s|e[nr]?|n|s?t|te|ten|et|[ntpg]?ing|t?ed|[dryo]|[aei]r|re|ez|ons|a[ns]?|ée?s?|ad[ao]|ando|iendo|ies|ions?|ung(?:en)?"
-)
-"""What forms of one word end in."""
 _NONE: frozenset[str] = frozenset()
 _EASTERN = "\u2e7f"
 _BARE = 60
@@ -224,7 +220,7 @@ def alike(word: str, other: str) -> bool:
         return True
     shared = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
     rests = {word[shared:], other[shared:]} - {""}
-    return shared >= (3 if len(rests) < 2 else 4) and all(_ENDING.fullmatch(rest) for rest in rests)
+    return shared >= (3 if len(rests) < 2 else 4) and rests <= vocabulary("endings")
 
 
 @cache

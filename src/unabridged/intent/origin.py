@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from unabridged.intent import text_protocol as habits
 from unabridged.intent.acting import Manner, acts, addresses, manner
-from unabridged.intent.own_words import is_hosts
+from unabridged.intent.foreign import is_hosts
 from unabridged.intent.text_protocol import NOTHING, Facts
 from unabridged.marks import is_cleared
 from unabridged.messages import Origin, View

@@ -23,8 +23,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from unabridged.intent.entries import Lead, Request, State
+from unabridged.intent.foreign import own_words
 from unabridged.intent.lifting import alike, content_words, countermands
-from unabridged.intent.own_words import own_words
 from unabridged.intent.speech_acts import (
     asks_back,
     begins_interrupted,

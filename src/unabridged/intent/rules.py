@@ -7,16 +7,15 @@ points at, code or a list, belongs to it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from unabridged.intent.entries import Lift, Request, Rule
+from unabridged.intent.foreign import blanked
 from unabridged.intent.lifting import lift, lifts, replaces, restricted
-from unabridged.intent.own_words import blanked
 from unabridged.intent.spoken import Said, heads_list, own_sentences, pointed_at, read, said_in, spoken
 from unabridged.intent.stated import RULE_LIMIT, imparts, states, strength
-from unabridged.languages import folded, phrases
+from unabridged.languages import folded, phrases, sure_language, tables
 from unabridged.messages import View
 from unabridged.text_cache import remembered
 
@@ -24,8 +23,6 @@ _Stated = tuple[str, int]
 """A rule and its strength."""
 
 MOST_PER_MESSAGE = 24
-
-_POINTS_BACK = re.compile(r"\b(?:that|this|it|so|das|dies|es|ça|cela|eso|esto)\b|这样|那样|これ|それ")
 
 
 def find_rules(
@@ -71,12 +68,16 @@ def add_rules(rules: Sequence[Rule], new: Sequence[Rule], taken_back: Sequence[L
 
 
 def possible_rules(turn: int, text: str) -> list[Rule]:
-    """Every sentence of a person's that may be a rule when somebody else takes it for one; 0 where no word says so."""
+    """Every sentence of a person's that may be a rule, if somebody takes it for one.
+
+    As strong as its wording; where we know the language and find none, it may have been meant for the moment.
+    """
+    unworded = 1 if "strong" in tables().get(sure_language([text]), {}) else 2
     found = []
     for sentence in own_sentences(text):
         if 6 <= len(sentence.core) <= RULE_LIMIT and (strength(sentence.plain) or imparts(sentence.plain)):
             worded = max((rule.strength for rule in rules_in(turn, sentence.core)[0]), default=0)
-            found.append(Rule(turn, sentence.core, worded))
+            found.append(Rule(turn, sentence.core, worded or unworded))
     return found
 
 
@@ -157,7 +158,7 @@ def _whole(sentence: Said, before: str, text: str, stop: int) -> str:
     if stop > sentence.stop:
         return text[begin:stop]
     core = sentence.core[:RULE_LIMIT].rstrip()
-    if len(core) < 45 and before and _POINTS_BACK.search(folded(core)):
+    if len(core) < 45 and before and phrases("points_back").inside(folded(core)):
         start = text.rfind(before, 0, begin)
         end = begin + len(core)
         if start >= 0 and end - start <= RULE_LIMIT and "\n" not in text[start:end]:

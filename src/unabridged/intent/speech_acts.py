@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from unabridged.intent.entries import Asks
-from unabridged.languages import eastern_words, folded, phrases, tables, vocabulary
+from unabridged.languages import detect, eastern_words, folded, phrases, tables, vocabulary
 from unabridged.text_cache import remembered
 from unabridged.texts import sentences, without_fences
 
@@ -34,8 +34,6 @@ _AFTER = re.compile(r"[^.!?;,\u2013\u2014\u3002\uff0c\uff01\uff1b]*")
 _BREAK = re.compile(r"\s*(?:[^\w\s]|\Z)")
 _SIGNS_OF_A_NOD = 40
 """Signs of a script without spaces up to which a message may be a mere nod: one can be read as words in many ways."""
-_NOT_SO = frozenset("\u4e0d\u522b\u52ff\u6ca1\u505c")
-"""Chinese signs that turn the word behind them into its opposite."""
 _INTERRUPTED = re.compile(r"\s*\[[^\]\n]{0,40}\b(?:interrupted|aborted|cancell?ed) by (?:the )?user[^\]\n]{0,40}\]\s*")
 _SIGNS = str.maketrans(
     dict.fromkeys("\U0001f44d\U0001f44c\u2705\U0001f197\U0001f4af\u2714", " yes ")
@@ -103,7 +101,7 @@ def surely_done(text: str) -> bool:
 def breaks_off(text: str) -> bool:
     """Whether the assistant's closing words announce what it does next, or stop in mid-sentence: they close nothing."""
     words = folded(text[-_LONG:].rstrip())
-    if words.endswith(_GOES_ON) or (not few_words(words, 3) and (end := _LAST_WORD.search(words)) and _joins(end[0])):
+    if words.endswith(_GOES_ON) or (not few_words(words, 3) and _ends_in_mid_sentence(words)):
         return True
     last = after_small_words("".join(_told(text[-_LONG:])[-1:]))
     announced = phrases("promise").at_start(last) or phrases("remains").at_start(last)
@@ -233,7 +231,7 @@ def after_small_words(words: str) -> str:
 def _nod(words: str) -> str:
     """`resume` for a message that only nods, `ack` for one that only thanks; "" for one that says something."""
     tokens = [token for token in _PARTS.split(words) if token]
-    if tokens in (["y"], ["n"], ["k"]):
+    if len(tokens) == 1 and tokens[0] in vocabulary("initials"):
         return "resume"
     if tokens and all(token in vocabulary("go", "yes", "thanks", "praise", "filler") for token in tokens):
         agrees = any(token in vocabulary("go", "yes") for token in tokens)
@@ -324,7 +322,7 @@ def _goes_on(text: str) -> bool:
         for start, stop in phrases("onward").found(sentence):
             before, behind = sentence[:start].rstrip(), _BETWEEN.sub("", sentence[stop:])
             eastern = sentence[start] > "\u2e7f"
-            if eastern and before[-1:] not in _NOT_SO and few_words(sentence, 16):
+            if eastern and before[-1:] not in vocabulary("negators") and few_words(sentence, 16):
                 return True
             if not eastern and not behind and before[-1:] in ",;:":
                 return True
@@ -361,9 +359,10 @@ def _up_to_question(told: list[str]) -> list[str]:
     return told[:-1] if to_person or few_words(told[-1], 4) else told
 
 
-def _joins(word: str) -> bool:
-    """Whether a sentence hardly ends with this word: "the", "to", "und"."""
-    return any(word in table["common"] for table in tables().values())
+def _ends_in_mid_sentence(words: str) -> bool:
+    """Whether the last word is one with which hardly any sentence in that language ends: "the", "to", "und"."""
+    last = _LAST_WORD.search(words)
+    return last is not None and last[0] in tables().get(detect([words]), {}).get("common", ())
 
 
 def _left(told: list[str]) -> bool:

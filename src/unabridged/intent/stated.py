@@ -222,7 +222,7 @@ class _Sentence:
 
     @cached_property
     def _forbids(self) -> bool:
-        """An order with a negation in it: "no emojis", "bitte keine Tests löschen", "no toques esto"."""
+        """An order with a negation in it: "no emojis", "bitte keine Tests anfassen", "no toques esto"."""
         if any(self._leads(span) for span in self._cues("orders")):
             return True
         barred = self._cues("barred")

@@ -51,7 +51,7 @@ _MACHINES = re.compile(
 )
 _OPENING = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)?[:,!.\uff1a\uff0c]")
 """A word or two that more follows: "Now:"."""
-_EASTERN = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_EASTERN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _ASKS = ("?", "\uff1f", "\u061f")
 
 

@@ -1,182 +1,30 @@
 """What we know of each language, one JSON file each: our own headings, and the phrases that tell what people mean.
 
 What was said is never translated; only headings and labels follow the conversation. To add a language, add a file: no
-code names one. A phrase is written in lower case: `a|b` are two words for one place, `…` is a short gap, a `*` at the
-end leaves a word open. Phrases of all languages are looked for at once, because people mix them.
+code names one, and an entry that it lacks is English's. `en.json` has every entry:
+
+    name        what the language is called, in English
+    common      its commonest words, by which it is told from others
+    words       our headings and labels
+    all others  phrases that people and models use, by what they do
+
+A phrase is written in lower case: `a|b` are two words for one place, `…` is a short gap, a `*` at the end leaves a word
+open. Phrases of all languages are looked for at once, because people mix them.
 """
 
-from __future__ import annotations
+from unabridged.languages.detection import detect, sure_language
+from unabridged.languages.files import labels, language_name, tables
+from unabridged.languages.matching import Phrases, eastern_words, folded, phrases, vocabulary
 
-import json
-import re
-from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
-
-from unabridged.text_cache import remembered
-
-_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
-_EASTERN = "\u2e7f"
-"""Scripts above this sign write without spaces."""
-_HAN = re.compile(r"[\u3400-\u9fff]")
-_KANA = re.compile(r"[\u3040-\u30ff]")
-_LETTER = re.compile(r"[^\W\d_]")
-_GAP = r"(?:[^.!?\n]|[.!?](?=\w)){1,40}?"
-"""A few words of the same sentence; the dot in a file's name ends none."""
-_SAMPLE = 20_000
-
-
-class Phrases(NamedTuple):
-    """The phrases of one kind in all languages, ready to be looked for."""
-
-    by_word: dict[str, list[str]]
-    """By the first word, so that a text costs one look-up a word."""
-    eastern: tuple[str, ...]
-
-    def found(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the phrases stand in a text that `folded` returned."""
-        for word, start in _words(text):
-            for phrase in self.by_word.get(word, ()):
-                if match := _pattern(phrase).match(text, start):
-                    yield match.span()
-        if not text.isascii():
-            for phrase in self.eastern:
-                if phrase.partition("…")[0] in text and (match := _pattern(phrase).search(text)):
-                    yield match.span()
-
-    def at_start(self, text: str) -> int:
-        """How far a phrase at the very beginning of the text reaches; 0 when none stands there."""
-        first = _WORD.match(text)
-        begins = [first[0], first[0].partition("'")[0] + "'"] if first else []
-        matches = [_pattern(phrase).match(text) for word in begins for phrase in self.by_word.get(word, ())]
-        if text[:1] > _EASTERN:
-            matches += [_pattern(phrase).match(text) for phrase in self.eastern if phrase[0] == text[0]]
-        return max((match.end() for match in matches if match), default=0)
-
-    def inside(self, text: str) -> bool:
-        """Whether any of them stands in the text."""
-        return any(True for _ in self.found(text))
-
-
-@lru_cache(maxsize=256)
-def _words(text: str) -> tuple[tuple[str, int], ...]:
-    """The words of a text with their places; a sentence is looked through several times in a row."""
-    found = []
-    for match in _WORD.finditer(text):
-        word = match[0]
-        found.append((word, match.start()))
-        if "'" in word:  # French elides: n'utilise, d'abord
-            found.append((word[: word.index("'") + 1], match.start()))
-    return tuple(found)
-
-
-def folded(text: str) -> str:
-    """The text as phrases are looked for in it: lower case, straight apostrophes, the same length."""
-    lower = text.lower()
-    if len(lower) != len(text):  # A few capitals grow when lowered; positions must stay true.
-        lower = "".join(low if len(low := char.lower()) == 1 else char for char in text)
-    return lower.replace("\u2019", "'").replace("\u2018", "'")
-
-
-@cache
-def tables() -> MappingProxyType[str, dict[str, Any]]:
-    """Everything the files hold, by language code."""
-    files = sorted(Path(__file__).parent.glob("*.json"))
-    return MappingProxyType({file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files})
-
-
-@cache
-def phrases(*kinds: str) -> Phrases:
-    """The phrases of these kinds in all languages."""
-    by_word: dict[str, list[str]] = {}
-    eastern: list[str] = []
-    for phrase in dict.fromkeys(phrase for table in tables().values() for kind in kinds for phrase in table[kind]):
-        if phrase[0] > _EASTERN:
-            eastern.append(phrase)
-            continue
-        for first in phrase.split()[0].split("|"):
-            key = first[:2] if first.endswith("'…") else first.rstrip("*,.!:…")
-            for spelled in dict.fromkeys((key, key.replace("n't", "nt"))):  # typed in haste, without the apostrophe
-                by_word.setdefault(spelled, []).append(phrase)
-    return Phrases(by_word, tuple(eastern))
-
-
-@cache
-def vocabulary(*kinds: str) -> frozenset[str]:
-    """The single words of these kinds, in all languages."""
-    return frozenset(phrase for table in tables().values() for kind in kinds for phrase in table[kind])
-
-
-@cache
-def eastern_words(*kinds: str) -> re.Pattern[str]:
-    """A pattern for text that is made of nothing but words of these kinds, in scripts without spaces."""
-    words = sorted((word for word in vocabulary(*kinds) if word[0] > _EASTERN), key=len, reverse=True)
-    return re.compile(f"(?:{'|'.join(map(re.escape, words))})+")
-
-
-def labels(language: str) -> dict[str, str]:
-    """Our headings and labels in this language; English where there are none."""
-    known = tables()
-    found: dict[str, str] = known.get(language, known["en"])["words"]
-    return found
-
-
-def detect(texts: Iterable[str]) -> str:
-    """The language most of these texts are in, by its code, or "" when nothing tells; of as many the earlier one.
-
-    Each counts once, however long: somebody who pastes a page in another language goes on in their own.
-    """
-    votes: dict[str, int] = {}
-    read = 0
-    for text in texts:
-        if code := _language_of(text[: _SAMPLE // 4]):
-            votes[code] = votes.get(code, 0) + 1
-        read += min(len(text), _SAMPLE // 4)
-        if read >= _SAMPLE:
-            break
-    return max(votes, key=lambda code: votes[code], default="")
-
-
-@remembered
-def _language_of(sample: str) -> str:
-    letters, han, kana = (len(pattern.findall(sample)) for pattern in (_LETTER, _HAN, _KANA))
-    # A sign says what a whole word says elsewhere: where they are a sixth of the letters they are most of the text.
-    if letters and (han + kana) * 6 >= letters:
-        return "ja" if kana * 8 >= han + kana else "zh"
-    tally = {code: 0 for code, table in tables().items() if table["common"]}
-    common = {code: frozenset(tables()[code]["common"]) for code in tally}
-    for word in _WORD.findall(folded(sample)):
-        for code in tally:
-            tally[code] += word in common[code]
-    best = max(tally, key=lambda code: tally[code])
-    return best if tally[best] else ""
-
-
-@cache
-def _pattern(phrase: str) -> re.Pattern[str]:
-    """The phrase as a pattern; compiled when its first word is met, because most never are."""
-    if phrase[0] > _EASTERN:
-        return re.compile(r"[^\n]{0,12}?".join(re.escape(part) for part in phrase.split("…")))
-    words = phrase.split()
-    parts: list[str] = []
-    for place, word in enumerate(words):
-        if word == "…":
-            parts.append(_GAP)
-            continue
-        if place:
-            parts.append(r"[ ,]+" if words[place - 1] != "…" else "")
-        parts.append(f"(?:{'|'.join(_open(option) for option in word.split('|'))})")
-    return re.compile(rf"\b{''.join(parts)}" + (r"(?!\w)" if phrase[-1].isalnum() else ""))
-
-
-def _open(word: str) -> str:
-    if word.startswith("…"):
-        return r"\w+" + re.escape(word[1:])
-    if word.endswith("…"):
-        return re.escape(word[:-1]) + _GAP
-    return re.escape(word[:-1]) + r"\w*" if word.endswith("*") else re.escape(word).replace("n't", "n'?t")
-
-
-__all__ = ["Phrases", "detect", "eastern_words", "folded", "labels", "phrases", "tables", "vocabulary"]
+__all__ = [
+    "Phrases",
+    "detect",
+    "eastern_words",
+    "folded",
+    "labels",
+    "language_name",
+    "phrases",
+    "sure_language",
+    "tables",
+    "vocabulary",
+]

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 
 from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, added, cost_of
 from unabridged.errors import SummaryFailed
+from unabridged.languages import language_name
 from unabridged.measure.calibrate import Usage
 from unabridged.messages import View
 from unabridged.summarise.chunking import Block, Chunks, Live, calls_bound, make_chunks
 from unabridged.summarise.claims import Finding, Mended, mend, within
 from unabridged.summarise.evidence import Evidence
 from unabridged.summarise.instructions import Question
-from unabridged.summarise.language import NAMES
 from unabridged.summarise.shown import marks
 from unabridged.summarise.standing import NO_RULE, split_rules, unsaid_rules
 from unabridged.summarise.verify import Expected, Problem, impossible, problems, visible
@@ -256,7 +256,7 @@ class _Work:
             tokens = min(self.plan.goal, expected.budget * 4 // 5)
             if names <= _TOO_LONG:
                 return self._ask(wording.shorten(draft, tokens=tokens, fault=fault))
-            if names == {"wrong-language"} and wording.language in NAMES:
+            if names == {"wrong-language"} and language_name(wording.language):
                 return self._ask(wording.translate(draft, tokens=tokens, fault=fault))
         second, key = question(fault)
         if "cut-off" in names and not second.messages:  # it may have thought at length: give it what is left

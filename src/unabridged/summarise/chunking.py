@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from unabridged.asking.ask import AskFailed
+from unabridged.languages import sure_language
 from unabridged.ledger.entries import Ledger
 from unabridged.messages import View
 from unabridged.summarise.instructions import Question, Wording
-from unabridged.summarise.language import language_of
 from unabridged.summarise.shown import Piece, newest, packed, pieces
 
 RESERVE = 4_096
@@ -190,8 +190,8 @@ def _language(block: Block) -> str:
     """The language of the summary; a caller's own prompt may want any, so nothing is assumed beside one."""
     if block.language or block.instruction is not None:
         return block.language
-    people = language_of(view.text for view in block.views if view.is_request)
-    return people or language_of(view.text for view in block.views if view.origin in {"person", "model"})
+    people = sure_language(view.text for view in block.views if view.is_request)
+    return people or sure_language(view.text for view in block.views if view.origin in {"person", "model"})
 
 
 def _head(text: str, room: int, count: Callable[[str], int]) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from unabridged.languages import folded
+from unabridged.languages import folded, sure_language
 from unabridged.summarise.attributed import (
     NOT_SAID,
     QUOTED,
@@ -36,7 +36,6 @@ from unabridged.summarise.attributed import (
 from unabridged.summarise.evidence import Evidence, content, flags, squeezed, unmarked, wording
 from unabridged.summarise.headings import LISTED, harmless, is_heading, laid_out, next_line, without_bare_headings
 from unabridged.summarise.invented import flagged
-from unabridged.summarise.language import language_of
 from unabridged.summarise.voices import labelled, plain, speaks_as_user, voiced
 from unabridged.texts import bare, sentences
 
@@ -97,7 +96,7 @@ def mend(text: str, evidence: Evidence, *, language: str = "") -> Mended:
     quoted = QUOTED.sub(lambda match: _quotation(match, text, evidence, found), text)
     lines, posing = laid_out(quoted)
     found += (Finding("structure", line.strip(), "stood under a heading of ours, left out") for line in posing)
-    own = language_of([text])
+    own = sure_language([text])
     foreign = bool(own and evidence.language and own != evidence.language)
     kept = _Reading(evidence, found, language, foreign).mended(lines)
     rest = "\n".join(harmless(line) for line in without_bare_headings(kept)).strip()

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from unabridged.intent.own_words import foreign, own_words
+from unabridged.intent.foreign import foreign, own_words
 from unabridged.intent.speech_acts import asks_back
-from unabridged.languages import folded
+from unabridged.languages import folded, sure_language
 from unabridged.ledger.entries import Ledger
 from unabridged.messages import View
-from unabridged.summarise.language import language_of
 from unabridged.texts import sentences
 
 _EASTERN = "\u2e80-\u9fff\uac00-\ud7af"
@@ -172,7 +171,7 @@ class Evidence:
     @cached_property
     def language(self) -> str:
         """The language people speak, where that is certain."""
-        return language_of(said.text for said in self.people)
+        return sure_language(said.text for said in self.people)
 
     @cached_property
     def spoken(self) -> tuple[str, ...]:

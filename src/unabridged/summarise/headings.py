@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
-from unabridged.languages import folded, tables
+from unabridged.languages import folded, labels, tables
 from unabridged.texts import neutral
 
 HIGHEST = 3
@@ -157,5 +157,5 @@ def _poses(heading: str) -> bool:
 
 @cache
 def _names() -> frozenset[str]:
-    ours = (table["words"][name] for table in tables().values() for name in ("open", "finished", "rules", "own_words"))
+    ours = (labels(code)[name] for code in tables() for name in ("open", "finished", "rules", "own_words"))
     return frozenset(folded(re.split(r"[(\uff08]", label)[0].strip()) for label in ours)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from unabridged.summarise.language import NAMES
+from unabridged.languages import language_name
 from unabridged.summarise.shown import data, draw_key, sendable
 
 PLACE = "{messages}"
@@ -43,7 +43,7 @@ class Wording:
     own: str | None = None
     """The caller's prompt in the place of ours."""
     language: str = ""
-    """As `language_of` names it."""
+    """As `sure_language` names it."""
 
     def record(
         self,
@@ -99,7 +99,7 @@ class Wording:
     def translate(self, draft: str, *, tokens: int, fault: str) -> Question:
         """Write this record again in the conversation's language."""
         key = draw_key(draft)
-        task = _filled("translate", key=key, problem=fault, language=NAMES[self.language])
+        task = _filled("translate", key=key, problem=fault, language=language_name(self.language))
         return Question("\n\n".join([task, self._size(tokens), data("record", [sendable(draft)], key)]), key)
 
     def _showing(self, shown: str, blocks: Sequence[str]) -> str:
@@ -116,7 +116,7 @@ class Wording:
     def _limits(self, tokens: int, fault: str) -> list[str]:
         found = [self._size(tokens)]
         if self.own is None:
-            named = NAMES.get(self.language)
+            named = language_name(self.language)
             found.insert(0, _filled("language", language=named) if named else parts()["same-language"])
         return found + [_filled("again", problem=fault)] * bool(fault)
 

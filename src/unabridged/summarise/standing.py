@@ -12,7 +12,6 @@ from unabridged.ledger.ranking import bounded
 from unabridged.messages import View
 from unabridged.summarise.evidence import Evidence, squeezed
 from unabridged.summarise.headings import under_each
-from unabridged.summarise.language import language_of
 from unabridged.texts import bare, sentences
 
 MOST = 24
@@ -20,8 +19,6 @@ MOST = 24
 LONGEST = 16_000
 """Characters of all rules that a reply lists."""
 NO_RULE = "listed as a rule and said by no person, left out"
-_KNOWN = frozenset({"en", "de", "fr", "es", "zh", "ja"})
-"""Languages whose rules are recognised by their wording: there, a sentence without any is doubtful."""
 
 _TITLE = re.compile(r"#{1,6}[ \t]*\**Standing rules\**+(?::\**+)?[ \t]*", re.IGNORECASE)
 _LISTED = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])?[ \t]*(?:\[\d+\][ \t]*)?(.*)$", re.MULTILINE)
@@ -58,9 +55,7 @@ def found_rules(listed: Iterable[str], views: Sequence[View], turns: Sequence[in
     for i, view in enumerate(views):
         for rule in possible_rules(turns[i], view.text) if view.is_request else ():
             if _plain(rule.text) in wanted and len(rules) < MOST:
-                # Where we know the language and find no wording, it may have been meant for the moment.
-                strength = rule.strength or (1 if language_of([view.text]) in _KNOWN else 2)
-                rules.setdefault(rule.text, replace(rule, strength=strength))
+                rules.setdefault(rule.text, rule)
     return tuple(rules.values())
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from unabridged.asking.ask import Reply
-from unabridged.summarise.language import NAMES, language_of
+from unabridged.languages import language_name, sure_language
 
 SHINGLE = 12
 """Words in a row that nobody repeats by chance."""
@@ -79,7 +79,7 @@ class Expected:
     shown: Sequence[str] = ()
     """The texts it should summarise; earlier summaries and notes, which it may well repeat, are not among them."""
     language: str = ""
-    """The language it must be in, as `language_of` names it; "" when any will do."""
+    """The language it must be in, as `sure_language` names it; "" when any will do."""
     marks: Sequence[str] = ()
     """What sets the data off: a reply that carries it repeats its input."""
 
@@ -183,19 +183,19 @@ def _over_budget(text: str, expected: Expected) -> Problem | None:
 
 
 def _wrong_language(text: str, expected: Expected) -> Problem | None:
-    found = language_of([text]) if expected.language else ""
+    found = sure_language([text]) if expected.language else ""
     if found and found != expected.language and not _mostly(text, expected.language, found):
-        wanted, have = (NAMES.get(code, f"{code} script") for code in (expected.language, found))
+        wanted, have = (language_name(code) or f"{code} script" for code in (expected.language, found))
         return Problem("wrong-language", f"the reply is in {have}; the conversation is in {wanted}")
     return None
 
 
 def _mostly(text: str, language: str, other: str) -> bool:
     """Whether the text is in this language but for a few lines of the other, which may be people's own words."""
-    lines = {line: language_of([line]) == other for line in text.splitlines()}
+    lines = {line: sure_language([line]) == other for line in text.splitlines()}
     rest = [line for line, foreign in lines.items() if not foreign]
     few = 4 * sum(len(line) for line, foreign in lines.items() if foreign) <= sum(map(len, rest))
-    return few and language_of(rest) == language
+    return few and sure_language(rest) == language
 
 
 _CONTENT = (_error_text, _restated, _repetitive, _not_smaller, _over_budget, _wrong_language)

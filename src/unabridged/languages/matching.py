@@ -1,0 +1,129 @@
+"""Phrases as they are looked for in a text: those of one kind, in all languages at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from unabridged.languages.files import tables
+
+_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+_EASTERN = "\u2e7f"
+"""Scripts above this sign write without spaces."""
+_GAP = r"(?:[^.!?\n]|[.!?](?=\w)){1,40}?"
+"""A few words of the same sentence; the dot in a file's name ends none."""
+
+
+class Phrases(NamedTuple):
+    """The phrases of one kind in all languages, ready to be looked for."""
+
+    by_word: dict[str, list[str]]
+    """By the first word, so that a text costs one look-up a word."""
+    eastern: tuple[str, ...]
+
+    def found(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where the phrases stand in a text that `folded` returned."""
+        for word, start in _words(text):
+            for phrase in self.by_word.get(word, ()):
+                if match := _pattern(phrase).match(text, start):
+                    yield match.span()
+        if not text.isascii():
+            for phrase in self.eastern:
+                if phrase.partition("…")[0] in text and (match := _pattern(phrase).search(text)):
+                    yield match.span()
+
+    def at_start(self, text: str) -> int:
+        """How far a phrase at the very beginning of the text reaches; 0 when none stands there."""
+        first = _WORD.match(text)
+        begins = [first[0], first[0].partition("'")[0] + "'"] if first else []
+        matches = [_pattern(phrase).match(text) for word in begins for phrase in self.by_word.get(word, ())]
+        if text[:1] > _EASTERN:
+            matches += [_pattern(phrase).match(text) for phrase in self.eastern if phrase[0] == text[0]]
+        return max((match.end() for match in matches if match), default=0)
+
+    def inside(self, text: str) -> bool:
+        """Whether any of them stands in the text."""
+        return any(True for _ in self.found(text))
+
+
+@lru_cache(maxsize=256)
+def _words(text: str) -> tuple[tuple[str, int], ...]:
+    """The words of a text with their places; a sentence is looked through several times in a row."""
+    found = []
+    for match in _WORD.finditer(text):
+        word = match[0]
+        found.append((word, match.start()))
+        if "'" in word:  # French elides: n'utilise, d'abord
+            found.append((word[: word.index("'") + 1], match.start()))
+    return tuple(found)
+
+
+def folded(text: str) -> str:
+    """The text as phrases are looked for in it: lower case, straight apostrophes, the same length."""
+    lower = text.lower()
+    if len(lower) != len(text):  # A few capitals grow when lowered; positions must stay true.
+        lower = "".join(low if len(low := char.lower()) == 1 else char for char in text)
+    return lower.replace("\u2019", "'").replace("\u2018", "'")
+
+
+@cache
+def phrases(*kinds: str) -> Phrases:
+    """The phrases of these kinds in all languages."""
+    by_word: dict[str, list[str]] = {}
+    eastern: list[str] = []
+    for phrase in dict.fromkeys(_listed(kinds)):
+        if phrase[0] > _EASTERN:
+            eastern.append(phrase)
+            continue
+        for first in phrase.split()[0].split("|"):
+            key = first[:2] if first.endswith("'…") else first.rstrip("*,.!:…")
+            for spelled in dict.fromkeys((key, key.replace("n't", "nt"))):  # typed in haste, without the apostrophe
+                by_word.setdefault(spelled, []).append(phrase)
+    return Phrases(by_word, tuple(eastern))
+
+
+@cache
+def vocabulary(*kinds: str) -> frozenset[str]:
+    """The single words of these kinds, in all languages."""
+    return frozenset(_listed(kinds))
+
+
+def _listed(kinds: Iterable[str]) -> Iterator[str]:
+    """What the files list under these kinds. English has every kind; a language that lacks one adds nothing to it."""
+    if unknown := set(kinds) - set(tables()["en"]):
+        raise KeyError(*unknown)
+    return (phrase for table in tables().values() for kind in kinds for phrase in table.get(kind, ()))
+
+
+@cache
+def eastern_words(*kinds: str) -> re.Pattern[str]:
+    """A pattern for text that is made of nothing but words of these kinds, in scripts without spaces."""
+    words = sorted((word for word in vocabulary(*kinds) if word[0] > _EASTERN), key=len, reverse=True)
+    return re.compile(f"(?:{'|'.join(map(re.escape, words))})+")
+
+
+@cache
+def _pattern(phrase: str) -> re.Pattern[str]:
+    """The phrase as a pattern; compiled when its first word is met, because most never are."""
+    if phrase[0] > _EASTERN:
+        return re.compile(r"[^\n]{0,12}?".join(re.escape(part) for part in phrase.split("…")))
+    words = phrase.split()
+    parts: list[str] = []
+    for place, word in enumerate(words):
+        if word == "…":
+            parts.append(_GAP)
+            continue
+        if place:
+            parts.append(r"[ ,]+" if words[place - 1] != "…" else "")
+        parts.append(f"(?:{'|'.join(_open(option) for option in word.split('|'))})")
+    return re.compile(rf"\b{''.join(parts)}" + (r"(?!\w)" if phrase[-1].isalnum() else ""))
+
+
+def _open(word: str) -> str:
+    if word.startswith("…"):
+        return r"\w+" + re.escape(word[1:])
+    if word.endswith("…"):
+        return re.escape(word[:-1]) + _GAP
+    return re.escape(word[:-1]) + r"\w*" if word.endswith("*") else re.escape(word).replace("n't", "n'?t")

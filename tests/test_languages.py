@@ -1,0 +1,97 @@
+"""Languages are files: one that is added, and holds little, is all that it takes."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unabridged
+from unabridged.languages import detect, labels, language_name, phrases, sure_language, tables
+
+SOURCE = Path(unabridged.__file__).parent
+ROOMS = ("intent", "ledger")
+TOY = {
+    "name": "Toy",
+    "common": ["zub", "gor", "plim", "trask", "wex"],
+    "words": {"rules": "Vrinkels plim zub"},
+    "strong": ["nevva"],
+}
+FITTED = """
+from unabridged import Compactor
+
+rule = "Nevva trask zub glimp gor plim wex."
+rounds = [
+    message
+    for i in range(40)
+    for message in (
+        {"role": "user", "content": f"Plim zub {i} gor trask wex?"},
+        {"role": "assistant", "content": f"Zub {i} gor plim. " + "Trask gor wex zub plim. " * 30},
+    )
+]
+messages = [{"role": "user", "content": rule}, {"role": "assistant", "content": "Gor wex zub."}, *rounds]
+compactor = Compactor(window=6_000, archive="memory:")
+fitted = compactor.fit(messages, thread="t")
+print(fitted.messages[0]["content"])
+assert fitted.changed and rule in fitted.messages[0]["content"]
+assert compactor.replay(fitted.messages, thread="t") == messages
+"""
+
+
+def test_a_language_is_added_with_one_file_that_need_not_be_whole(tmp_path: Path) -> None:
+    package = tmp_path / "unabridged"
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "languages" / "toy.json").write_text(json.dumps(TOY))
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", FITTED], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    headings = re.findall(r"^## (.*)$", ran.stdout, re.MULTILINE)
+    assert "Vrinkels plim zub" in headings
+    assert labels("en")["state"] in headings, "what the file lacks is English's"
+
+
+def test_a_label_that_a_language_lacks_is_englishs_and_so_are_all_of_one_without_a_file() -> None:
+    assert labels("it") == labels("en") == labels("no such language")
+    assert set(labels("de")) == set(labels("en"))
+    assert labels("de")["open"] != labels("en")["open"]
+
+
+def test_a_kind_that_no_file_has_is_a_mistake_in_the_code() -> None:
+    with pytest.raises(KeyError, match="no such kind"):
+        phrases("done", "no such kind")
+
+
+@pytest.mark.parametrize("code", sorted(code for code, table in tables().items() if "common" in table))
+def test_every_language_with_common_words_is_told_by_them(code: str) -> None:
+    text = " ".join(tables()[code]["common"])
+    assert detect([text]) == code
+    assert language_name(code)
+
+
+def test_one_text_guessed_at_is_certain_only_when_enough_of_it_tells() -> None:
+    assert detect(["bitte nicht"]) == "de"
+    assert sure_language(["bitte nicht"]) == ""
+    assert (
+        sure_language(["Bitte die Datei nicht löschen, sie ist noch nicht gesichert und wird auch morgen gebraucht."])
+        == "de"
+    )
+
+
+def test_nothing_that_reads_what_people_mean_lists_words_of_a_language() -> None:
+    """Letters beyond ASCII, and the codes of languages, stand in language files only."""
+    letter, codes = re.compile(r"[^\W\d_a-zA-Z]"), {"de", "fr", "es", "zh", "ja"}
+    found = []
+    for file in (SOURCE / "texts.py", *(file for room in ROOMS for file in sorted((SOURCE / room).glob("*.py")))):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found += [f"{file.name}:{node.lineno}"] * (node.value in codes or letter.search(node.value) is not None)
+    assert found == []
