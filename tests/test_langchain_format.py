@@ -323,5 +323,5 @@ def test_the_rules_that_every_provider_has_hold_for_these_messages_too() -> None
 
 
 def test_the_adapter_leaves_the_tables_of_the_core_alone() -> None:
-    assert LangChain().provider in PROVIDERS
+    assert LangChain().provider.name in PROVIDERS
     assert LangChain().name not in PROVIDERS

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from unabridged.formats import format_named
-from unabridged.legal.reasoning import Rule, claude_version, reasoning_rule, strip_from
+from unabridged.formats.anthropic import claude_version
+from unabridged.formats.base import ThinkingRule
+from unabridged.legal.reasoning import reasoning_rule, strip_from
 
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 USER = {"role": "user", "content": "Go on."}
@@ -52,7 +54,7 @@ RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"
     ],
 )
 def test_the_rule_follows_the_models_family_and_version(
-    model: str, version: tuple[int, int] | None, rule: Rule
+    model: str, version: tuple[int, int] | None, rule: ThinkingRule
 ) -> None:
     assert claude_version(model) == version
     assert reasoning_rule(model, "openai-chat") == rule
@@ -66,7 +68,7 @@ def test_an_unknown_model_is_left_alone() -> None:
     assert reasoning_rule("my-finetune", "anthropic") == "free"
 
 
-def strip(messages: list[Any], start: int, rule: Rule, format_: str = "anthropic") -> list[Any]:
+def strip(messages: list[Any], start: int, rule: ThinkingRule, format_: str = "anthropic") -> list[Any]:
     fmt = format_named(format_)
     return strip_from(messages, [fmt.read(message) for message in messages], fmt, start, rule)
 
@@ -82,7 +84,7 @@ def test_a_bound_model_loses_the_thinking_behind_the_rewrite_and_no_other() -> N
 
 
 @pytest.mark.parametrize("rule", ["signed", "glued", "free"])
-def test_any_other_model_keeps_every_block(rule: Rule) -> None:
+def test_any_other_model_keeps_every_block(rule: ThinkingRule) -> None:
     messages = [USER, says(THOUGHT, text("Hi.")), USER, says(THOUGHT, CALL), RESULT, says(THOUGHT), USER]
     kept = strip(messages, 0, rule)
     assert [id(message) for message in kept] == [id(message) for message in messages]

@@ -331,7 +331,7 @@ class Flow:
 
     def _is_broken(self, job: Job) -> bool:
         """Whether a list that records made would be refused: a host may pair calls and results otherwise today."""
-        check = partial(check_views, provider=job.format.provider, model=self.agent, format=job.format)
+        check = partial(check_views, model=self.agent, format=job.format)
         if not (now := check(job.views, pending=job.pending)):
             return False
         given = check(self.read(job.given, job.format), pending=job.pending)
@@ -381,7 +381,7 @@ class Flow:
     def _mend(self, job: Job) -> None:
         """Make it legal with as little change as possible."""
         fmt, views = job.format, job.views
-        mended = repair(job.messages, fmt.provider, model=self.agent, format=fmt, pending=job.pending, views=views)
+        mended = repair(job.messages, model=self.agent, format=fmt, pending=job.pending, views=views)
         if mended.findings:
             job.mended = True
             job.notes += [f"repaired: {finding.message}" for finding in mended.findings]
@@ -521,7 +521,7 @@ class Flow:
         with blame("finalize", self.hooks.finalize):
             views = self.read(new, job.format, facts=learned)
             sizes = sizes_of(job, new, views, self.meter.message)
-            if findings := check_views(views, job.format.provider, self.agent, format=job.format, pending=job.pending):
+            if findings := check_views(views, model=self.agent, format=job.format, pending=job.pending):
                 raise IllegalConversation(f"compacting would make it illegal: {findings[0].message}")
         gone, edited = tuple(sorted(edits.gone)), tuple(sorted(edits.edited))
         reach = max(reach, changed_until(base.messages, new))  # a host's own last touch may go further

@@ -1,4 +1,8 @@
-"""Wire formats: one file each. A format reads a message into a `View`, and makes or edits messages in its own shape."""
+"""Wire formats and providers: one place each.
+
+A format reads a message into a `View`, and makes or edits messages in its own shape; its provider says what is refused
+and mends it. To add one, write its file (`base` has the contract) and list it here.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,17 @@ from collections.abc import Sequence
 
 from unabridged.errors import SettingsError
 from unabridged.formats.anthropic import Anthropic
-from unabridged.formats.base import Edit, Format, Message, Slot
+from unabridged.formats.base import Edit, Format, Message, Provider, Slot, in_a_list
+from unabridged.formats.gemini import Gemini
 from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.formats.openai_responses import OpenAIResponses
-from unabridged.formats.reading import in_a_list, read_at, read_each
 
-FORMATS: dict[str, Format] = {format_.name: format_ for format_ in (OpenAIChat(), OpenAIResponses(), Anthropic())}
+DEFAULT = OpenAIChat()
+"""Everybody's: what plain text turns are taken for."""
+FORMATS: dict[str, Format] = {format_.name: format_ for format_ in (DEFAULT, OpenAIResponses(), Anthropic())}
+PROVIDERS: dict[str, Provider] = {
+    provider.name: provider for provider in (*(format_.provider for format_ in FORMATS.values()), Gemini())
+}
 
 
 def format_named(name: str | Format) -> Format:
@@ -29,18 +38,7 @@ def detect(messages: Sequence[Message]) -> Format:
         for format_ in FORMATS.values():
             if format_.claims(message):
                 return format_
-    return FORMATS["openai-chat"]
+    return DEFAULT
 
 
-__all__ = [
-    "FORMATS",
-    "Edit",
-    "Format",
-    "Message",
-    "Slot",
-    "detect",
-    "format_named",
-    "in_a_list",
-    "read_at",
-    "read_each",
-]
+__all__ = ["DEFAULT", "FORMATS", "PROVIDERS", "Edit", "Format", "Message", "Provider", "Slot", "detect", "format_named"]

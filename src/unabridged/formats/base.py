@@ -1,19 +1,32 @@
-"""What the engine asks of a wire format, and the little that all of them share."""
+"""The contract of a wire format and of a provider's rules, and how fields of messages are read.
+
+A `Format` reads, makes and edits messages in one shape, and takes them apart for mending. Its `Provider` says what is
+refused of a conversation, and mends it. Each provider has one place that holds both; `legal` only asks them.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 from unabridged.errors import IllegalConversation
-from unabridged.messages import Call, View
-
-if TYPE_CHECKING:
-    from unabridged.legal.wires import Wire
+from unabridged.messages import Answer, Call, View
 
 Message = Any
 """One of the caller's own messages: a dict, or a response object of an SDK. Never converted, only read."""
+
+LEGACY = "function:"
+"""How the ids begin that Chat's old function calls are read with; they are paired by name, and nobody checks them."""
+
+Family = Literal["openai", "gpt-4", "claude", "claude-3", "other", "unknown"]
+"""Models that cut text alike: `openai` is GPT-4o and later, `gpt-4` what came before, `claude` Claude 4.7 and later,
+`claude-3` Claude 3 to 4.6, `other` every other known model (the highest of three open tokenizers), `unknown` the
+highest of them all."""
+
+ThinkingRule = Literal["bound", "signed", "glued", "free"]
+"""What a model demands of the thinking in its history; `unabridged.legal.reasoning` explains the four."""
 
 
 class Slot(NamedTuple):
@@ -33,6 +46,102 @@ Edit = Callable[[Slot, str], str]
 """Gets a piece's text (for media: its source) and returns what should stand there; the same text means no change."""
 
 
+# -- what a provider refuses -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing a provider refuses: the rule's stable name, the message it is about, what is wrong and the remedy."""
+
+    rule: str
+    index: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A conversation that is to be sent to `provider`. With `messages` None only the views are known."""
+
+    views: Sequence[View]
+    messages: Sequence[Message] | None
+    reader: Reader
+    provider: Provider
+    model: str | None = None
+    pending: bool = False
+    """The last round is still running: its missing answers, or the user's next turn, are yet to come."""
+    strict: bool = False
+    """User and assistant must take turns, besides what the provider demands."""
+
+    @property
+    def format(self) -> Format:
+        """The format of the messages."""
+        return self.reader.format
+
+    @property
+    def own(self) -> bool:
+        """Whether the provider reads these very messages; else a client translates them first."""
+        return self.format.name == self.provider.name
+
+    def wire(self, *, last: bool = False) -> Iterable[tuple[int, Message]]:
+        """The messages with their indices (only the last one, on request) if the provider reads them, else nothing."""
+        if not self.own or not self.messages:
+            return ()
+        return [(len(self.messages) - 1, self.messages[-1])] if last else enumerate(self.messages)
+
+    def is_last(self, index: int) -> bool:
+        """Whether nothing follows the message."""
+        return index == len(self.views) - 1
+
+    def having(self, messages: Sequence[Message]) -> Conversation:
+        """The same conversation with these messages; those that were read before are not read again."""
+        return self if messages is self.messages else replace(self, messages=messages, views=self.reader.read(messages))
+
+
+Rule = Callable[[Conversation], Iterator[Finding]]
+
+
+class Provider:
+    """What one provider refuses besides unpaired calls, and how it is mended. By itself it refuses nothing more."""
+
+    name: str
+    rules: tuple[Rule, ...] = ()
+    unique_ids = False
+    """No id of a call may come again later in the conversation."""
+    pairs_anywhere = False
+    """An answer may stand anywhere behind its call."""
+    system_apart = False
+    """System messages are not part of the conversation."""
+
+    def thinking_rule(self, model: str) -> ThinkingRule | None:  # noqa: ARG002 - for those that make models
+        """What this model demands of its thinking; None for a model that is another provider's."""
+        return None
+
+    def clean(self, given: Conversation) -> Conversation:
+        """Without what is refused for itself, wherever it stands."""
+        return given
+
+    def arrange(self, given: Conversation) -> Conversation:
+        """With what is wanted at the beginning, between the messages and at the end; calls are paired by now."""
+        return given
+
+
+# -- formats ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What moves as one in mending: a message, one result of a message, or the rest of that message between results."""
+
+    raw: Any
+    role: str
+    calls: tuple[Call, ...] = ()
+    answer: Answer | None = None
+    source: int = -1
+    """Where the message stood that it comes from; -1 when it was made here."""
+    part: bool = False
+    """`raw` is a list of blocks, not a message."""
+
+
 class Format(Protocol):
     """One wire format. Reading never fails on what the provider accepts; making yields plain dicts.
 
@@ -41,25 +150,27 @@ class Format(Protocol):
 
     name: str
     """`openai-chat`, `openai-responses`, `anthropic`; an adapter's own format has another."""
-
-    provider: str
-    """Whose rules its messages are checked by, one of `unabridged.legal.PROVIDERS`; a wire format's is its own name."""
-
-    lone_system: bool
+    provider: Provider
+    """Whose rules its messages are checked by."""
+    items: bool = False
+    """Whether one turn of the model may be several messages."""
+    lone_system: bool = False
     """Whether a system message in the middle must stand between a user's turn and the assistant's."""
-
-    merges_turns: bool
+    merges_turns: bool = False
     """Whether turns of one side may follow each other: whoever sends them on puts them together. Only the summary is
     then set apart from a user's turn behind it."""
-
-    @property
-    def wire(self) -> Wire | None:
-        """How mending takes its messages apart and puts them together; None for those that `legal` knows itself."""
-        ...
+    thinking: ThinkingRule = "free"
+    """The rule for the thinking of a model that is not named; `glued` holds for every model."""
+    family: Family = "unknown"
+    """How a model that is not named cuts text into tokens."""
 
     def read(self, message: Message) -> View:
         """What the message says."""
         ...
+
+    def texts(self, message: Message) -> Texts | None:  # noqa: ARG002 - for those that can
+        """What `read` would find in a plain message, without a view; None for all that holds more or is odd."""
+        return None
 
     def claims(self, message: Message) -> bool:
         """Whether only this format writes messages like this one."""
@@ -67,7 +178,7 @@ class Format(Protocol):
 
     def text(self, role: Literal["user", "assistant"], text: str) -> Message:
         """A new message with just this text."""
-        ...
+        return {"role": role, "content": text}
 
     def answer(self, calls: tuple[Call, ...], text: str) -> list[Message]:
         """New messages that answer each of these calls with `text`, marked as errors where the format can."""
@@ -84,25 +195,81 @@ class Format(Protocol):
         """A copy without its thinking; the same object when it has none; None when nothing would be left."""
         ...
 
+    def split(self, index: int, message: Message, view: View) -> list[Piece]:
+        """The pieces of a message that mending may move apart."""
+        calls = tuple(call for call in view.calls if not call.id.startswith(LEGACY))
+        answer = next((answer for answer in view.answers if not answer.call_id.startswith(LEGACY)), None)
+        return [Piece(message, view.role, calls, answer, index)]
+
+    def join(self, pieces: Sequence[Piece], messages: Sequence[Message]) -> list[Message]:  # noqa: ARG002 - for parts
+        """The messages made of these pieces; one that comes through whole is the object it was in `messages`."""
+        return [piece.raw for piece in pieces]
+
+    def with_calls(self, raw: Any, ids: Sequence[str | None]) -> Any:
+        """A piece with these ids for its calls, those with None left out; None when nothing remains."""
+        ...
+
+    def with_address(self, raw: Any, id_: str) -> Any:
+        """A piece that is a result, now to this call."""
+        ...
+
+    def stub(self, call: Call, message: Message, text: str) -> list[Message]:  # noqa: ARG002 - some look at the call's
+        """New messages that say `text` in answer to a call of `message`; none when only a real result would do."""
+        return self.answer((call,), text)
+
+
+def texts_of(message: Message, format_: Format) -> Texts | None:
+    """The texts of a plain message, which need no view to be counted; None where only `read` tells what is in it."""
+    try:
+        return format_.texts(message)
+    except Exception:  # noqa: BLE001 - an odd message: `read` says what is wrong with it
+        return None
+
+
+def read_at(index: int, message: Message, format_: Format) -> View:
+    """What the message at this index says; `IllegalConversation` when it is nothing a provider could be sent."""
+    try:
+        return format_.read(message)
+    except Exception as error:
+        found = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
+        raise IllegalConversation(
+            f"message {index} can't be read as {format_.name}: {found}. Correct it or leave it out; nothing was changed"
+        ) from error
+
+
+class Reader:
+    """Reads messages of one format, each only once."""
+
+    def __init__(self, format_: Format, known: Iterable[tuple[Message, View]] = ()) -> None:
+        self.format = format_
+        # Kept with its message: an id is good only as long as its object lives.
+        self._known: dict[int, tuple[Message, View]] = {id(pair[0]): pair for pair in known}
+
+    def read(self, messages: Sequence[Message]) -> list[View]:
+        """The view of each message; one that can't be read is refused by its index."""
+        for index, message in enumerate(messages):
+            if id(message) not in self._known:
+                self._known[id(message)] = (message, read_at(index, message, self.format))
+        return [self._known[id(message)][1] for message in messages]
+
+
+def in_a_list(messages: Any) -> Sequence[Message]:
+    """The messages, which must be in a list."""
+    if isinstance(messages, list):  # by far the most frequent, and quicker to tell
+        return messages
+    if isinstance(messages, Sequence) and not isinstance(messages, str | bytes | bytearray | memoryview):
+        return messages
+    raise IllegalConversation(f"a conversation is a list of messages; got {type(messages).__name__}: put it into one")
+
+
+# -- fields of messages ----------------------------------------------------------------------------------------------
+
 
 def get(message: Message, key: str, default: Any = None) -> Any:
     """A field of a dict or of an SDK object."""
     if isinstance(message, dict):  # by far the most frequent, and much faster to tell than Mapping
         return message.get(key, default)
     return message.get(key, default) if isinstance(message, Mapping) else getattr(message, key, default)
-
-
-def texts_of(message: Message, format_: Format) -> Texts | None:
-    """The texts of a plain message, which need no view to be counted; None where only `read` tells what is in it.
-
-    A format may have a method `texts` for it, which gives what its `read` would put into the view, and None for
-    everything that `read` refuses and for whatever holds more than these texts.
-    """
-    try:
-        texts: Texts | None = format_.texts(message)  # type: ignore[attr-defined]
-    except Exception:  # noqa: BLE001 - no such method, or an odd message: `read` says what is wrong with it
-        return None
-    return texts
 
 
 class Unreadable(IllegalConversation):
@@ -151,18 +318,14 @@ def id_at(holder: Any, key: str) -> str:
     return str(value) if type(value) is int else text_at(holder, key)
 
 
-def list_at(holder: Any, key: str) -> list[Any] | tuple[Any, ...]:
+def list_at(holder: Any, key: str, wanted: str = "a list") -> list[Any] | tuple[Any, ...]:
     """A field that holds a list, or nothing."""
-    return listed(get(holder, key), key)
-
-
-def listed(value: Any, place: str, wanted: str = "a list") -> list[Any] | tuple[Any, ...]:
-    """The value, which must be a list; nothing is an empty one."""
+    value = get(holder, key)
     if value is None:
         return ()
     if isinstance(value, list | tuple):
         return value
-    raise Unreadable(place, value, wanted)
+    raise Unreadable(key, value, wanted)
 
 
 def plain(message: Message) -> dict[str, Any]:
@@ -174,6 +337,16 @@ def plain(message: Message) -> dict[str, Any]:
         msg = f"can't read a message of type {type(message).__name__}: expected a dict or an SDK response object"
         raise TypeError(msg)
     return dict(dump(mode="json", exclude_unset=True))
+
+
+def with_field(holder: Any, key: str, value: Any) -> Any:
+    """A dict copy with this value in the field; the same object when it stands there already."""
+    return holder if get(holder, key) == value else {**plain(holder), key: value}
+
+
+def same_objects(new: Sequence[Any], old: Sequence[Any]) -> bool:
+    """Whether both hold the very same objects, in order."""
+    return len(new) == len(old) and all(map(lambda a, b: a is b, new, old))
 
 
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode

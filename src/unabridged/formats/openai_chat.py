@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from unabridged.formats import older
 from unabridged.formats.base import (
+    LEGACY,
+    Conversation,
     Edit,
+    Family,
+    Format,
     Message,
+    Provider,
     Slot,
     Texts,
     Unreadable,
@@ -18,10 +24,13 @@ from unabridged.formats.base import (
     kind_of,
     list_at,
     plain,
+    same_objects,
     text_at,
+    with_field,
     word,
 )
-from unabridged.formats.parts import Hands, edit_content, plain_text, read_content, spoken_by
+from unabridged.formats.parts import Content, Editor, plain_text, spoken_by
+from unabridged.formats.rules import refuse_each
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {
@@ -32,35 +41,90 @@ _ROLES: dict[str, tuple[Role, Origin]] = {
     "tool": ("tool", "tool"),
     "function": ("tool", "tool"),
 }
+_REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
+_BESIDE = frozenset({*_REASONING_KEYS, "refusal", "function_call"})
+"""What an assistant's message may hold beside its text and its calls."""
 
 
-class OpenAIChat:
+# -- what is refused -------------------------------------------------------------------------------------------------
+
+
+def _is_empty(message: Message) -> bool:
+    """Whether nothing is in it that counts as content: an empty string does; null does beside calls."""
+    content = get(message, "content")
+    if content == []:
+        return True
+    return content is None and not (get(message, "role") == "assistant" and _speaks_otherwise(message))
+
+
+def _speaks_otherwise(message: Message) -> bool:
+    return any(get(message, key) for key in ("tool_calls", "function_call", "audio", "refusal"))
+
+
+def _clean(message: Message) -> Message | None:
+    """The message as Chat takes it; None when nothing would be left. The same object when nothing was wrong."""
+    kept = message
+    if get(kept, "tool_calls") == []:
+        kept = {key: value for key, value in plain(kept).items() if key != "tool_calls"}
+    if not _is_empty(kept):
+        return kept
+    if get(kept, "role") == "assistant" and _speaks_otherwise(kept):
+        return {**plain(kept), "content": None}  # an empty list beside calls: null says the same and is taken
+    if get(kept, "role") in {"tool", "function"}:
+        return {**plain(kept), "content": ""}  # a tool that said nothing still answered
+    return None
+
+
+class ChatCompletions(Provider):
+    """OpenAI's endpoint, as far as the many servers compatible with it agree."""
+
+    name = "openai-chat"
+    rules = (
+        refuse_each("empty-message", _is_empty, "has no content: give it a text, or leave it out"),
+        refuse_each(
+            "empty-tool-calls",
+            lambda message: bool(get(message, "tool_calls") == []),
+            "has an empty `tool_calls` list: leave the field out",
+        ),
+    )
+
+    def clean(self, given: Conversation) -> Conversation:
+        """Without empty messages and empty lists of calls."""
+        kept = [_clean(message) for _, message in given.wire()]
+        return given.having([message for message in kept if message is not None]) if given.own else given
+
+
+# -- reading and making ----------------------------------------------------------------------------------------------
+
+
+class OpenAIChat(Format):
     """The Chat Completions message list, as OpenAI and the many servers compatible with it take it."""
 
     name = "openai-chat"
-    provider = "openai-chat"
-    wire = None
-    lone_system = False
-    merges_turns = False
+    provider: Provider = ChatCompletions()
+    family: Family = "other"
 
     def read(self, message: Message) -> View:
         """What the message says."""
         kind_of(message)
         role, origin = _ROLES.get(text_at(message, "role"), ("user", "host"))
         content = get(message, "content")
-        found = read_content(content, spoken=spoken_by(role))
-        rest: dict[str, Any] = {"media": found.media, "sealed": found.sealed, "unread": found.unread}
+        found = Content(spoken_by(role)).add_all(content)
         if role == "tool":
-            call_id = id_at(message, "tool_call_id") or f"function:{text_at(message, 'name')}"
-            view = View("tool", "tool", answers=(Answer(call_id, found.every),), **rest)
+            view = View("tool", "tool", answers=(Answer(_call_id(message), found.every_text),), **found.beside())
         elif role != "assistant":
-            view = View(role, origin, found.text, attached=found.attached, **rest)
+            view = View(role, origin, found.text, attached=tuple(found.attached), **found.beside())
         else:
-            text = found.text or text_at(message, "refusal")
-            thought = _reasoning(message)
-            rest["attached"] = found.attached
-            view = View("assistant", "model", text, calls=_calls(message), reasoning=thought, **rest)
-        return replace(view, older=older.chat(view, content)) if view.unread else view
+            view = View(
+                role,
+                origin,
+                found.text or text_at(message, "refusal"),
+                calls=_calls(message),
+                reasoning=_reasoning(message),
+                attached=tuple(found.attached),
+                **found.beside(),
+            )
+        return replace(view, older=older.message(view, content)) if view.unread else view
 
     def texts(self, message: Message) -> Texts | None:
         """The texts of a plain message, None for any other."""
@@ -85,30 +149,28 @@ class OpenAIChat:
             get(message, "tool_calls") or get(message, "function_call")
         )
 
-    def text(self, role: Literal["user", "assistant"], text: str) -> Message:
-        """A new message with just this text."""
-        return {"role": role, "content": text}
-
     def answer(self, calls: tuple[Call, ...], text: str) -> list[Message]:
         """One tool message for each call."""
-        return [_answer(call, text) for call in calls]
+        return [
+            {"role": "function", "name": call.name, "content": text}
+            if call.id.startswith(LEGACY)
+            else {"role": "tool", "tool_call_id": call.id, "content": text}
+            for call in calls
+        ]
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""
-        changed: dict[str, Any] = {}
-        content = get(message, "content")
-        slot, beside = Slot("text"), Slot("attached")
-        if word(message, "role") in {"tool", "function"}:
-            slot = beside = Slot("answer", self.read(message).answers[0].call_id)
-        hands = Hands(
-            lambda text: edit(slot, text), lambda source: edit(Slot("media"), source), lambda t: edit(beside, t)
-        )
-        new = edit_content(content, hands._replace(spoken=spoken_by(word(message, "role"))))
-        if new is not content:
+        role, changed = word(message, "role"), {}
+        content, calls = get(message, "content"), list_at(message, "tool_calls")
+        editor = Editor(edit, spoken=spoken_by(role))
+        if role in {"tool", "function"}:
+            slot = Slot("answer", _call_id(message))
+            editor = editor._replace(text=slot, attached=slot)
+        if (new := editor.content(content)) is not content:
             changed["content"] = new
-        calls = [_edit_call(call, edit) for call in list_at(message, "tool_calls")]
-        if any(new is not old for new, old in zip(calls, list_at(message, "tool_calls"), strict=True)):
-            changed["tool_calls"] = calls
+        edited = [_edit_call(call, edit) for call in calls]
+        if not same_objects(edited, calls):
+            changed["tool_calls"] = edited
         return {**plain(message), **changed} if changed else message
 
     def without_reasoning(self, message: Message) -> Message | None:
@@ -119,10 +181,21 @@ class OpenAIChat:
         view = self.read(kept)
         return kept if view.text or view.calls or view.media or view.attached else None
 
+    def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
+        """The message with these ids for its calls; None when nothing remains."""
+        calls = [with_field(call, "id", id_) for call, id_ in zip(get(raw, "tool_calls"), ids, strict=True) if id_]
+        return _clean({**plain(raw), "tool_calls": calls})
 
-_REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
-_BESIDE = frozenset({*_REASONING_KEYS, "refusal", "function_call"})
-"""What an assistant's message may hold beside its text and its calls."""
+    def with_address(self, raw: Message, id_: str) -> Message:
+        """The result, to this call."""
+        return {**plain(raw), "tool_call_id": id_}
+
+
+def _call_id(message: Message) -> str:
+    """Which call a result is to; an old function's is known by its name only."""
+    if word(message, "role") == "function":
+        return LEGACY + text_at(message, "name")
+    return id_at(message, "tool_call_id")
 
 
 def _call_texts(calls: Any) -> tuple[str, ...]:
@@ -155,7 +228,7 @@ def _calls(message: Message) -> tuple[Call, ...]:
     legacy = get(message, "function_call")
     if legacy:
         name = text_at(legacy, "name")
-        return (Call(f"function:{name}", name, as_json(get(legacy, "arguments") or "")),)
+        return (Call(LEGACY + name, name, as_json(get(legacy, "arguments") or "")),)
     calls, found = list_at(message, "tool_calls"), []
     try:
         for call in calls:
@@ -179,9 +252,3 @@ def _edit_call(call: Any, edit: Edit) -> Any:
     old = as_json(get(inner, key) or "")
     new = edit(Slot("call", id_at(call, "id")), old)
     return call if new == old else {**plain(call), field: {**plain(inner), key: new}}
-
-
-def _answer(call: Call, text: str) -> Message:
-    if call.id.startswith("function:"):
-        return {"role": "function", "name": call.name, "content": text}
-    return {"role": "tool", "tool_call_id": call.id, "content": text}

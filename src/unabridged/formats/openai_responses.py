@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from itertools import count
+from typing import Any
 
 from unabridged.formats import older
-from unabridged.formats.attached import edit_leaves
-from unabridged.formats.base import Edit, Message, Slot, Texts, as_json, get, id_at, kind_of, plain, text_at, word
-from unabridged.formats.parts import Content, Hands, Parts, edit_content, plain_text, read_content, spoken_by
+from unabridged.formats.base import (
+    Conversation,
+    Edit,
+    Family,
+    Finding,
+    Format,
+    Message,
+    Provider,
+    Slot,
+    Texts,
+    ThinkingRule,
+    as_json,
+    get,
+    id_at,
+    kind_of,
+    plain,
+    text_at,
+    word,
+)
+from unabridged.formats.parts import Content, Editor, content_of, edit_leaves, plain_text, spoken_by
+from unabridged.formats.rules import leave_out
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {
@@ -34,8 +54,12 @@ _SERVER_SIDE = frozenset({
     "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
     "mcp_call", "mcp_list_tools", "tool_search_call", "tool_search_output",
 })  # fmt: skip
-
-
+_NEED_ID = frozenset({
+    "reasoning", "file_search_call", "web_search_call", "code_interpreter_call", "image_generation_call",
+    "computer_call", "local_shell_call", "mcp_call", "mcp_list_tools", "mcp_approval_request", "item_reference",
+    "program", "program_output",
+})  # fmt: skip
+"""Items that are not taken without an `id`."""
 _EDITED = {
     "message": "content",
     "function_call": "arguments",
@@ -46,27 +70,95 @@ _EDITED = {
 del _EDITED["computer_call_output"]
 
 
-class OpenAIResponses:
+# -- what is refused -------------------------------------------------------------------------------------------------
+
+
+def _duplicate_items(given: Conversation) -> Iterator[Finding]:
+    """No two items share an `id`."""
+    seen: set[str] = set()
+    for index, item in given.wire():
+        id_ = get(item, "id")
+        if not id_ or get(item, "type") == "local_shell_call_output":
+            continue  # its `id` is the call's
+        if id_ in seen:
+            fault = f"repeats the id {id_!r}: leave the id out, or the item if it is the same one"
+            yield Finding("duplicate-item", index, f"item {index} {fault}")
+        seen.add(id_)
+
+
+def _lone_reasoning(given: Conversation) -> Iterator[Finding]:
+    """A reasoning item stands before what the model then wrote; several in a row share what follows the last."""
+    followed = False
+    for index in range(len(given.views) - 1, -1, -1):
+        if not given.views[index].glued:
+            followed = given.views[index].role == "assistant"
+        elif not followed:
+            fault = "is not followed by what it led to: leave it out, or bring back what followed"
+            yield Finding("lone-reasoning", index, f"reasoning item {index} {fault}")
+
+
+class Responses(Provider):
+    """OpenAI's endpoint: it pairs calls and outputs by `call_id`, wherever they stand."""
+
+    name = "openai-responses"
+    unique_ids = True
+    pairs_anywhere = True
+    rules = (_duplicate_items, _lone_reasoning)
+
+    def clean(self, given: Conversation) -> Conversation:
+        """With no `id` twice: the same item again is left out, any other one loses its id, or gets a new one.
+
+        Calls and outputs are paired by `call_id`: none goes for its `id`.
+        """
+        again = {finding.index for finding in _duplicate_items(given)}
+        if not again:
+            return given
+        taken = {get(item, "id") for _, item in given.wire()}
+        first: dict[str, Message] = {}
+        kept: list[Message] = []
+        for index, item in given.wire():
+            view, id_ = given.views[index], get(item, "id")
+            if index not in again:
+                first.setdefault(id_ or "", item)
+                kept.append(item)
+            elif view.calls or view.answers or content_of([item]) != content_of([first[id_]]):
+                bare = {key: value for key, value in plain(item).items() if key != "id"}
+                if get(item, "type") in _NEED_ID:
+                    bare["id"] = next(new for n in count(2) if (new := f"{id_}_{n}") not in taken)
+                    taken.add(bare["id"])
+                kept.append(bare)
+        return given.having(kept)
+
+    def arrange(self, given: Conversation) -> Conversation:
+        """Without reasoning that led to nothing."""
+        alone = {finding.index for finding in _lone_reasoning(given)} if given.own else set()
+        return leave_out(given, lambda index, _: index in alone)
+
+
+# -- reading and making ----------------------------------------------------------------------------------------------
+
+
+class OpenAIResponses(Format):
     """The `input` items of the Responses API. One message may be several items: reasoning, calls, text."""
 
     name = "openai-responses"
-    provider = "openai-responses"
-    wire = None
-    lone_system = False
-    merges_turns = False
+    provider = Responses()
+    items = True
+    thinking: ThinkingRule = "glued"
+    family: Family = "openai"
 
     def read(self, message: Message) -> View:
         """What the item says."""
         kind = kind_of(message) or "message"
         id_at(message, "id")  # any item may have one, and legality looks at it
         if kind == "reasoning":
-            summary = read_content(get(message, "summary"), "summary").text
-            shown = read_content(get(message, "content")).text
+            summary = Content().add_all(get(message, "summary"), "summary").text
+            shown = Content().add_all(get(message, "content")).text
             sealed = text_at(message, "encrypted_content") or id_at(message, "id")
             return View("assistant", "model", reasoning=(Reasoning(shown or summary, sealed),), glued=True)
-        view = _read_other(message, kind)
+        view = _read_output(message) if kind in _OUTPUTS else _read_other(message, kind)
         changed = view.unread or kind == "computer_call_output"  # whose screenshot was text
-        return replace(view, older=older.item(view, message, _SERVER_SIDE)) if changed else view
+        return replace(view, older=_read_once(view, message, kind)) if changed else view
 
     def texts(self, message: Message) -> Texts | None:
         """The texts of a plain item, None for any other."""
@@ -81,8 +173,8 @@ class OpenAIResponses:
             return None
         if kind == "function_call":
             name, arguments = message["name"], message["arguments"]
-            told = type(name) is type(arguments) is str and name and arguments
-            return ("", (name, arguments), ()) if told else None
+            plainly = type(name) is type(arguments) is str and name and arguments
+            return ("", (name, arguments), ()) if plainly else None
         answered = kind == "function_call_output" and type(message["output"]) is str
         return ("", (), (message["output"],)) if answered else None
 
@@ -98,12 +190,8 @@ class OpenAIResponses:
             )
         return get(message, "role") is None
 
-    def text(self, role: Literal["user", "assistant"], text: str) -> Message:
-        """A new message item with just this text."""
-        return {"role": role, "content": text}
-
     def answer(self, calls: tuple[Call, ...], text: str) -> list[Message]:
-        """One output item for each function call; other kinds of calls take shapes of their own (see `legal`)."""
+        """One output item for each function call; other kinds take shapes of their own, see `stub`."""
         return [{"type": "function_call_output", "call_id": call.id, "output": text} for call in calls]
 
     def edit(self, message: Message, edit: Edit) -> Message:
@@ -111,28 +199,48 @@ class OpenAIResponses:
         kind = word(message, "type") or "message"
         if kind in _SERVER_SIDE:
             return edit_leaves(message, lambda text: edit(Slot("attached"), text))
-        field, slot, beside = _EDITED.get(kind), Slot("text"), Slot("attached")
-        if kind in _CALLS:
-            slot = Slot("call", _call_id(message))
-        elif kind in _OUTPUTS:
-            slot = beside = Slot("answer", _call_id(message))
+        field = _EDITED.get(kind)
         old = get(message, field) if field is not None else None
         if field is None or old is None:
             return message
         role = word(message, "role")
-        hands = Hands(
-            lambda text: edit(slot, text),
-            lambda source: edit(Slot("media"), source),
-            lambda text: edit(beside, text),
-            "output_text" if role == "assistant" else "input_text",
-            spoken_by("tool" if kind in _OUTPUTS else role),
-        )
-        new = edit_content(old, hands)
+        text_type = "output_text" if role == "assistant" else "input_text"
+        editor = Editor(edit, spoken=spoken_by("tool" if kind in _OUTPUTS else role), text_type=text_type)
+        if kind in _CALLS:
+            editor = editor._replace(text=Slot("call", _call_id(message)))
+        elif kind in _OUTPUTS:
+            slot = Slot("answer", _call_id(message))
+            editor = editor._replace(text=slot, attached=slot)
+        new = editor.content(old)
         return message if new is old else {**plain(message), field: new}
 
     def without_reasoning(self, message: Message) -> Message | None:
         """None for a reasoning item, every other item as it is."""
         return None if get(message, "type") == "reasoning" else message
+
+    def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
+        """The item with another call_id and without its `id`, by which the provider knows it with the old one."""
+        if ids[0] is None:
+            return None
+        return {key: value for key, value in {**plain(raw), "call_id": ids[0]}.items() if key != "id"}
+
+    def with_address(self, raw: Message, id_: str) -> Message:
+        """The output, to this call."""
+        return {**plain(raw), "id" if get(raw, "type") == "local_shell_call_output" else "call_id": id_}
+
+    def stub(self, call: Call, message: Message, text: str) -> list[Message]:
+        """An output in the shape that this kind of call takes; none when only a screenshot would do."""
+        kind = get(message, "type")
+        if kind == "computer_call":
+            return []
+        if kind == "local_shell_call":
+            return [{"type": "local_shell_call_output", "id": call.id, "output": text}]
+        output: dict[str, Any] = {"type": f"{kind}_output", "call_id": call.id, "output": text}
+        if kind == "shell_call":
+            output["output"] = [{"stdout": "", "stderr": text, "outcome": {"type": "exit", "exit_code": 1}}]
+        elif kind == "apply_patch_call":
+            output["status"] = "failed"
+        return [output]
 
 
 def _id_is_text(message: dict[str, Any]) -> bool:
@@ -151,60 +259,74 @@ def _jsonable(value: Any) -> Any:
 
 
 def _read_other(message: Message, kind: str) -> View:
-    """A message, a call, an output, a provider's own result, or an item that only the provider reads."""
-    if kind in _OUTPUTS:
-        return _read_output(message)
+    """A message, a call, a provider's own result, or an item that only the provider reads."""
     role, origin = _ROLES.get(text_at(message, "role"), ("user", "host"))
     calls: tuple[Call, ...] = ()
+    found = Content(spoken_by(role))
     if kind == "message":
-        found = read_content(get(message, "content"), spoken=spoken_by(role))
+        found.add_all(get(message, "content"))
     elif kind in _CALLS:
         role, origin = "assistant", "model"
         wrote = get(message, _CALLS[kind]) or get(message, "actions")
         calls = (Call(_call_id(message), text_at(message, "name") or kind, as_json(_jsonable(wrote))),)
-        found = _beside(message).content()
+        _attach_extra(found, message)
     else:
-        role, origin, parts = "assistant", "model", Parts()
-        parts.attach(message)
-        found = parts.content()
-    return View(
-        role,
-        origin,
-        found.text,
-        calls,
-        media=found.media,
-        attached=found.attached,
-        sealed=found.sealed,
-        unread=found.unread,
-        opaque=not (kind == "message" or kind in _CALLS or kind in _SERVER_SIDE),
-    )
+        role, origin = "assistant", "model"
+        found.attach(message)
+    opaque = not (kind == "message" or kind in _CALLS or kind in _SERVER_SIDE)
+    return View(role, origin, found.text, calls, attached=tuple(found.attached), opaque=opaque, **found.beside())
 
 
-def _beside(message: Message) -> Parts:
-    """What stands in a call or an output besides what was called and what came of it."""
-    parts = Parts()
+def _attach_extra(found: Content, message: Message) -> None:
+    """Take in what stands in a call or an output besides what was called and what came of it."""
     extra = {key: value for key in _EXTRA if (value := get(message, key))}
     if extra:
-        parts.attach(extra)
-    return parts
+        found.attach(extra)
 
 
 def _read_output(message: Message) -> View:
-    output, call_id = get(message, "output"), _call_id(message)
-    parts = output if isinstance(output, list) else [output]
-    plainly = isinstance(output, str) or output is None or word(message, "type") == "shell_call_output"
-    found = Content() if plainly else read_content(parts, "output")
-    text, beside = found.every, _beside(message).content()
-    if isinstance(output, str) or output is None:
+    output, found, extra = get(message, "output"), Content(), Content()
+    _attach_extra(extra, message)
+    if output is None or isinstance(output, str):
         text = output or ""
-    elif not (text or found.media or found.unread):  # the streams of a shell, or nothing
-        text = as_json([_jsonable(part) for part in parts])
+    else:
+        parts = output if isinstance(output, list) else [output]
+        if word(message, "type") != "shell_call_output":
+            found.add_all(parts, "output")
+        text = found.every_text
+        if not (text or found.media or found.others):  # the streams of a shell, or nothing
+            text = as_json([_jsonable(part) for part in parts])
+    unread = content_of(found.others) + content_of(extra.others)
     return View(
         "tool",
         "tool",
-        answers=(Answer(call_id, text),),
-        media=found.media,
-        sealed=found.sealed,
-        attached=beside.attached,
-        unread=found.unread + beside.unread,
+        answers=(Answer(_call_id(message), text),),
+        attached=tuple(extra.attached),
+        **{**found.beside(), "unread": unread},
     )
+
+
+def _read_once(view: View, message: Message, kind: str) -> View:
+    """The item as earlier versions read it (see `older`): a provider's own result was the model's text, as JSON."""
+    if kind == "message":
+        return older.message(view, get(message, "content"))
+    if view.answers:
+        return _read_output_once(view, get(message, "output"))
+    if view.calls:
+        wrote = as_json(_jsonable(get(message, _CALLS[kind])))
+        return View(view.role, view.origin, calls=(replace(view.calls[0], arguments=wrote),))
+    if kind in _SERVER_SIDE:
+        return View(view.role, view.origin, as_json(plain(message)))
+    return View(view.role, view.origin, opaque=True)
+
+
+def _read_output_once(view: View, output: Any) -> View:
+    """An output as earlier versions read it: a screenshot was text."""
+    if output is None or isinstance(output, str):
+        return View(view.role, view.origin, answers=(replace(view.answers[0], text=output or ""),))
+    several = isinstance(output, list)
+    text, shown = older.content(output if several else [output])
+    if not shown and not (text and several):
+        text = as_json(_jsonable(output))
+    answer = Answer(view.answers[0].call_id, text if several or not shown else "")
+    return View(view.role, view.origin, answers=(answer,), media=shown)

@@ -1,15 +1,23 @@
-"""Content parts that several formats share: a string, or a list of text, image, sound and file parts and of others.
+"""What the content of a message holds, in every shape that providers have for it: a string, or a list of parts.
 
-Only text parts are in the voice of whoever wrote the message. Whatever else has text in it is attached to it.
+Only text parts are in the voice of whoever wrote the message. Whatever else has text in it is attached to it: pages,
+documents, results of a provider's own tools. Such a part is read leaf by leaf, whatever its shape: its texts, its
+media, and how much of it only the provider can read. `edit_leaves` changes those texts where they stand, so that a
+shortened page is still a page and never becomes somebody's words. `content_of` is what tells two parts apart:
+everything but ids and marks.
+
+Encrypted content (a web search's pages, a code's output) is sealed: it is counted by its length, since the provider
+charges for what is in it, and is never searched or changed. Citations are not charged and are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Self
 
-from unabridged.formats.attached import content_of, edit_leaves, read_leaves, read_media
-from unabridged.formats.base import Unreadable, get, kind_of, listed, plain, text_at, word
+from unabridged.formats.base import Edit, Slot, Unreadable, get, kind_of, plain, same_objects, text_at, with_field, word
 from unabridged.messages import Media
 
 CONTENT = "a text, a list of parts or None"
@@ -23,28 +31,44 @@ def spoken_by(role: str) -> frozenset[str]:
     return TEXT_TYPES if role in {"assistant", "tool", "function"} else SPOKEN
 
 
-class Content(NamedTuple):
-    """What a content holds: `text` is its author's own, `every` all that is readable, in order."""
+class Content:
+    """Collects what the parts of a content hold; parts of the kinds in `spoken` are its author's own words."""
 
-    text: str = ""
-    every: str = ""
-    media: tuple[Media, ...] = ()
-    attached: tuple[str, ...] = ()
-    sealed: int = 0
-    unread: str = ""
-
-
-class Parts:
-    """Collects what the parts of one content hold."""
-
-    def __init__(self) -> None:
+    def __init__(self, spoken: frozenset[str] = TEXT_TYPES) -> None:
+        self.spoken = spoken
         self.texts: list[str] = []
         self.attached: list[str] = []
         self.every: list[str] = []
+        """All that is readable, in order."""
         self.media: list[Media] = []
         self.sealed = 0
         self.others: list[Any] = []
         """Parts that are neither plain text nor plain media: what tells them apart is kept as a digest."""
+
+    def add_all(self, content: Any, place: str = "content") -> Self:
+        """Take in a whole content; an odd part is refused by its place."""
+        if content is None or isinstance(content, str):
+            self.say(content or "")
+            return self
+        if not isinstance(content, list | tuple):
+            raise Unreadable(place, content, CONTENT)
+        for number, part in enumerate(content):
+            try:
+                self.add(part)
+            except Unreadable as odd:
+                raise odd.within(f"{place}[{number}]") from None
+        return self
+
+    def add(self, part: Any) -> None:
+        """Take in one part."""
+        if isinstance(part, str):
+            self.say(part)
+        elif (kind := kind_of(part)) in self.spoken:
+            self.say(text_at(part, "text") or text_at(part, "refusal"))
+        elif (item := self.read_media(part)) is not None and not get(part, "context"):
+            self.media.append(item)
+        else:
+            self.attach(part, plainly=kind in TEXT_TYPES)
 
     def say(self, text: str) -> None:
         """Take in a text of the author's own."""
@@ -52,46 +76,38 @@ class Parts:
             self.texts.append(text)
             self.every.append(text)
 
-    def add(self, part: Any, spoken: frozenset[str] = TEXT_TYPES) -> None:
-        """Take in one part."""
-        if isinstance(part, str):
-            self.say(part)
-        elif (kind := kind_of(part)) in spoken:
-            self.say(text_at(part, "text") or text_at(part, "refusal"))
-        elif (item := read_media(part)) is not None and not get(part, "context"):
-            self.media.append(item)
-        else:
-            self.attach(part, kind in TEXT_TYPES)
-
-    def attach(self, part: Any, plainly: bool = False) -> None:
+    def attach(self, part: Any, *, plainly: bool = False) -> None:
         """Take in a part that is nobody's words here; `plainly` when its text is all that it holds."""
-        found = read_leaves({"text": get(part, "text") or get(part, "refusal")} if plainly else part)
-        if found.text:
-            self.attached.append(found.text)
-            self.every.append(found.text)
-        self.media += found.media
-        self.sealed += found.sealed
+        texts: list[str] = []
+        for key, leaf in _leaves({"text": get(part, "text") or get(part, "refusal")} if plainly else part):
+            if isinstance(leaf, Media):
+                self.media.append(leaf)
+            elif key.startswith(_SEALED):
+                self.sealed += len(leaf)
+            elif leaf:
+                texts.append(leaf)
+        if texts:
+            self.attached.append("\n".join(texts))
+            self.every.append(self.attached[-1])
         self.others.append(part)
 
-    def content(self) -> Content:
-        """All of it."""
-        return Content(
-            "\n".join(self.texts),
-            "\n".join(self.every),
-            tuple(self.media),
-            tuple(self.attached),
-            self.sealed,
-            content_of(self.others),
-        )
+    def read_media(self, part: Any) -> Media | None:
+        """The media that the part is; a format with shapes of its own has its own."""
+        return read_media(part)
 
+    @property
+    def text(self) -> str:
+        """The author's own words."""
+        return "\n".join(self.texts)
 
-def read_content(content: Any, place: str = "content", spoken: frozenset[str] = TEXT_TYPES) -> Content:
-    """What a content holds; parts of the kinds in `spoken` are its author's own words."""
-    if content is None:
-        return Content()
-    if isinstance(content, str):
-        return Content(content, content)
-    return collect(content, place, spoken).content()
+    @property
+    def every_text(self) -> str:
+        """All that is readable."""
+        return "\n".join(self.every)
+
+    def beside(self) -> dict[str, Any]:
+        """The fields of a view that hold the rest, all but what is attached."""
+        return {"media": tuple(self.media), "sealed": self.sealed, "unread": content_of(self.others)}
 
 
 def plain_text(content: Any, spoken: frozenset[str] = SPOKEN) -> str | None:
@@ -103,53 +119,165 @@ def plain_text(content: Any, spoken: frozenset[str] = SPOKEN) -> str | None:
     return "\n".join(texts) if plainly else None
 
 
-def collect(content: Any, place: str = "content", spoken: frozenset[str] = TEXT_TYPES) -> Parts:
-    """What the parts of a content hold."""
-    found, number = Parts(), 0
-    parts = [content] if isinstance(content, str) else listed(content, place, CONTENT)
-    try:
-        for number, part in enumerate(parts):  # noqa: B007 - the error names it
-            found.add(part, spoken)
-    except Unreadable as odd:
-        raise odd.within(f"{place}[{number}]") from None
-    return found
+class Editor(NamedTuple):
+    """Runs the pieces of a content through an edit: an author's own texts, sources of media, attached texts."""
 
-
-class Hands(NamedTuple):
-    """What is done to each kind of piece: an author's own text, the source of a media, a text that is attached."""
-
-    text: Callable[[str], str]
-    media: Callable[[str], str]
-    attached: Callable[[str], str]
+    edit: Edit
+    text: Slot = Slot("text")
+    attached: Slot = Slot("attached")
+    spoken: frozenset[str] = TEXT_TYPES
     text_type: str = "text"
     """The kind of part that a media becomes when it is replaced."""
-    spoken: frozenset[str] = TEXT_TYPES
+
+    def content(self, content: Any) -> Any:
+        """The content, edited; the same object when nothing changed."""
+        if content is None or isinstance(content, str):
+            return content and self._own(content)
+        parts = [self.part(part) for part in content]
+        return content if same_objects(parts, content) else parts
+
+    def part(self, part: Any) -> Any:
+        """One part, edited; a media part whose source was replaced becomes a text part."""
+        if isinstance(part, str):
+            return self._own(part)
+        if (kind := word(part, "type")) in self.spoken:
+            field = "refusal" if kind == "refusal" else "text"
+            old = get(part, field)
+            return with_field(part, field, self._own(old)) if old else part
+        return self.other_part(part, read_media(part))
+
+    def other_part(self, part: Any, media: Media | None) -> Any:
+        """A part that is no text of the author's, and the media that it is, if it is one."""
+        if media is not None and (new := self.edit(Slot("media"), media.source)) != media.source:
+            return {"type": self.text_type, "text": new}
+        if media is not None and not get(part, "context"):
+            return part
+        return edit_leaves(part, lambda text: self.edit(self.attached, text))
+
+    def _own(self, text: str) -> str:
+        new = self.edit(self.text, text)
+        return text if new == text else new
 
 
-def edit_content(content: Any, hands: Hands) -> Any:
-    """The content with its pieces edited; the same object when nothing changed."""
-    if content is None:
+_NO_TEXT = frozenset(
+    {"type", "id", "role", "status", "cache_control", "citations", "signature", "caller", "fingerprint",
+     "media_type", "mime_type"}
+)  # fmt: skip
+"""Fields of blocks that are no text: how a block is addressed, marked or sealed."""
+_ADDRESSES = ("url", "uri", "name", "source", "path")
+"""Ends of the names of fields that are taken as they are or not at all: counted, never shortened."""
+_CALLED = frozenset({"arguments", "input", "code", "action", "queries"})
+"""What a provider's own tool was called with: counted, never shortened."""
+_MARKS = frozenset({"id", "tool_use_id", "call_id", "cache_control", "status", "caller", "created_by"})
+"""Fields that may differ where the content is the same."""
+_SEALED = "encrypted_"
+_SHOWN = frozenset({
+    "source", "title", "url", "image_url", "file", "input_audio", "file_data", "file_url", "filename", "detail",
+    "result", "output_format",
+})  # fmt: skip
+"""Fields of a media part that its `Media` holds."""
+
+
+def content_of(blocks: Iterable[Any]) -> str:
+    """A digest of all that is in these blocks but their ids and marks; "" when there are none."""
+    bare = [_bare(block) for block in blocks]
+    if not bare:
+        return ""
+    return hashlib.sha256(json.dumps(bare, sort_keys=True, ensure_ascii=True, default=str).encode()).hexdigest()
+
+
+def read_media(part: Any) -> Media | None:
+    """The image, sound or document in a content part of OpenAI's or Anthropic's, else None; a text is not one."""
+    kind = word(part, "type")
+    if kind == "image_url":
+        image = get(part, "image_url")
+        image = {"url": image} if isinstance(image, str) else image
+        source = text_at(image, "url")
+        return Media("image", mime_of(source), source, text_at(image, "detail"))
+    if kind in {"input_image", "computer_screenshot"}:
+        source = text_at(part, "image_url") or text_at(part, "file_id")
+        return Media("image", mime_of(source), source, text_at(part, "detail"))
+    if kind == "image_generation_call":
+        drawn = text_at(part, "result")
+        return Media("image", f"image/{word(part, 'output_format') or 'png'}", drawn) if drawn else None
+    if kind == "input_audio":
+        audio = get(part, "input_audio") or part
+        return Media("audio", f"audio/{text_at(audio, 'format') or 'wav'}", text_at(audio, "data"))
+    if kind in {"file", "input_file"}:
+        file = get(part, "file") or part
+        data = text_at(file, "file_data") or text_at(file, "file_url") or text_at(file, "file_id")
+        return Media("document", mime_of(data) or "application/pdf", data, name=text_at(file, "filename"))
+    return _sourced(part, kind) if kind in {"image", "document"} else None
+
+
+def _sourced(part: Any, kind: str) -> Media | None:
+    """An image or document with a `source`; None where that is text or a list of blocks, which is read as such."""
+    source = get(part, "source") or {}
+    if word(source, "type") in {"text", "content"} or not isinstance(get(source, "content") or "", str):
         return None
-    if isinstance(content, str):
-        new = hands.text(content)
-        return content if new == content else new
-    parts = [edit_part(part, hands) for part in content]
-    if all(new is old for new, old in zip(parts, content, strict=True)):
-        return content
-    return parts
+    data = text_at(source, "data") or text_at(source, "url") or text_at(source, "file_id") or text_at(source, "content")
+    data = data or text_at(part, "url")  # what a code interpreter drew
+    mime, name = text_at(source, "media_type"), text_at(part, "title")
+    return Media("image" if kind == "image" else "document", mime, data, name=name)
 
 
-def edit_part(part: Any, hands: Hands) -> Any:
-    """One part, edited; a media part whose source was replaced becomes a text part."""
-    if isinstance(part, str):
-        new = hands.text(part)
-        return part if new == part else new
-    if (kind := word(part, "type")) in hands.spoken:
-        field = "refusal" if kind == "refusal" else "text"
-        old = get(part, field) or ""
-        new = hands.text(old) if old else old
-        return part if new == old else {**plain(part), field: new}
-    media = read_media(part)
-    if media is not None and (new := hands.media(media.source)) != media.source:
-        return {"type": hands.text_type, "text": new}
-    return edit_leaves(part, hands.attached)
+def mime_of(url: str) -> str:
+    """What a data URL says it holds; "" for any other."""
+    return url[5 : url.find(";")] if url.startswith("data:") and ";" in url[:100] else ""
+
+
+def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, str | Media]]:
+    """Every text and every media of the value, with the name of the field it stands in."""
+    if isinstance(value, str):
+        if value.startswith("data:") and ";base64," in value[:100]:
+            kind = mime_of(value).partition("/")[0]
+            yield key, Media("image" if kind == "image" else "document", mime_of(value), value)
+        else:
+            yield key, value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item, key)
+    elif (fields := _fields(value)) is not None:
+        media = read_media(value)
+        if media is not None:
+            yield "", media
+        for name, item in fields.items():
+            if not _is_mark(name) and not (media is not None and name in _SHOWN):
+                yield from _leaves(item, name)
+
+
+def _fields(value: Any) -> Mapping[str, Any] | None:
+    """The fields of an object; None for what has none."""
+    if isinstance(value, Mapping):
+        return value if all(isinstance(key, str) for key in value) else {str(key): item for key, item in value.items()}
+    return plain(value) if hasattr(value, "model_dump") else None
+
+
+def _is_mark(key: str) -> bool:
+    return key in _NO_TEXT or key.endswith(("_id", "_ids"))
+
+
+def edit_leaves(value: Any, on_text: Callable[[str], str], key: str = "") -> Any:
+    """The value, of the field `key`, with its texts edited where they stand; the same object when nothing changed."""
+    if isinstance(value, str):
+        fixed = key.startswith(_SEALED) or key.endswith(_ADDRESSES) or value.startswith("data:")
+        new = value if fixed or not value else on_text(value)
+        return value if new == value else new
+    if isinstance(value, list | tuple):
+        items = [edit_leaves(item, on_text, key) for item in value]
+        return value if same_objects(items, value) else items
+    if (fields := _fields(value)) is None:
+        return value
+    kept = _CALLED | _SHOWN if read_media(value) is not None else _CALLED
+    edited = {k: item if k in kept or _is_mark(k) else edit_leaves(item, on_text, k) for k, item in fields.items()}
+    return value if same_objects([*edited.values()], [*fields.values()]) else edited
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_bare(item) for item in value]
+    if (fields := _fields(value)) is None:
+        return value
+    referred = fields.get("type") == "item_reference" or [*fields] == ["id"]
+    marks = _MARKS - {"id"} if referred else _MARKS
+    return {key: _bare(item) for key, item in fields.items() if key not in marks and item is not None}

@@ -15,8 +15,7 @@ from unabridged.archive import codec, rules
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats import FORMATS
-from unabridged.formats.base import Format, Message
-from unabridged.formats.reading import read_at
+from unabridged.formats.base import Format, Message, read_at
 from unabridged.history.difference import backward, chain, pairs
 from unabridged.history.namespace import older_namespaces
 from unabridged.history.transplant import transplant

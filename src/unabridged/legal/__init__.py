@@ -1,12 +1,13 @@
-"""What each provider refuses, rule by named rule, and how it is mended.
+"""What is refused, rule by named rule, and how it is mended: what all providers share.
 
-Reading order: `conversation` (what a rule sees), `pairing` (calls and answers), one file for each provider's rules,
-`wires` and `rejoin` (mending), `repair` (the three functions below). `docs/legality.md` lists every rule.
+Reading order: `pairing` (the rules on calls and their answers), `rejoin` (how these are mended), `repair` (the three
+functions below), `reasoning` (whose thinking must go after a rewrite). What one provider demands stands in its place in
+`unabridged.formats`; `docs/legality.md` lists every rule.
 """
 
 from __future__ import annotations
 
-from unabridged.legal.conversation import Finding
+from unabridged.formats.base import Finding
 from unabridged.legal.rejoin import NO_RESULT
 from unabridged.legal.repair import PROVIDERS, Repaired, check, check_views, repair
 

@@ -1,103 +1,179 @@
-"""The rules on calls and their answers that Chat, Anthropic and Gemini share: all of them, once each, right behind."""
+"""The rules that hold for every provider: calls and their answers, all of them, once each, where they are looked for.
+
+Most look for the answers right behind the calls, round by round; some (`pairs_anywhere`) anywhere behind them. Strict
+alternation is what many chat templates of local models demand, and no hosted provider does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
 
-from unabridged.formats.base import get
-from unabridged.legal.conversation import LEGACY, Conversation, Finding, Seen, grouped
-
-
-def unanswered_calls(conversation: Conversation) -> Iterator[Finding]:
-    """Each call is answered before anything else is said."""
-    missing: list[tuple[int, str]] = []
-    for round_ in conversation.rounds:
-        if conversation.pending and round_.stop == len(conversation.views):
-            continue
-        answered = {answer.call_id for _, answer in round_.answers}
-        missing += [(i, call.id) for i, call in round_.calls if call.id and call.id not in answered]
-    for index, ids in grouped(missing):
-        yield Finding(
-            "unanswered-call",
-            index,
-            f"message {index} calls {ids} and no result follows directly: put one result for each call right behind it",
-        )
+from unabridged.formats.base import LEGACY, Conversation, Finding
+from unabridged.messages import Answer, Call, View
 
 
-def orphan_answers(conversation: Conversation) -> Iterator[Finding]:
-    """Each answer is to a call right before it."""
-    orphans: list[tuple[int, str]] = []
-    for round_ in conversation.rounds:
-        called = {call.id for _, call in round_.calls}
-        orphans += [(i, a.call_id) for i, a in round_.answers if a.call_id and a.call_id not in called]
-    for index, ids in grouped(orphans):
-        yield Finding(
-            "orphan-answer",
-            index,
-            f"message {index} answers {ids}, which the message before it did not call: "
-            "put the result behind its call, or leave it out",
-        )
+class Round(NamedTuple):
+    """Calls that stand together and the answers right behind them, each with its index; `stop` is what follows."""
+
+    calls: list[tuple[int, Call]]
+    answers: list[tuple[int, Answer]]
+    stop: int
 
 
-def duplicate_calls(conversation: Conversation) -> Iterator[Finding]:
-    """No two calls share an id: in one round for Chat and Gemini, in the whole conversation for the others."""
-    twice: list[tuple[int, str]] = []
-    everywhere = Seen()
-    for round_ in conversation.rounds:
-        seen = everywhere if conversation.provider in {"anthropic", "openai-responses"} else Seen()
-        twice += [(i, call.id) for i, call in round_.calls if seen.again(call.id)]
-    for index, ids in grouped(twice):
-        yield Finding("duplicate-call", index, f"message {index} calls {ids} again: give each call an id of its own")
-
-
-def duplicate_answers(conversation: Conversation) -> Iterator[Finding]:
-    """No call is answered twice."""
-    twice: list[tuple[int, str]] = []
-    for round_ in conversation.rounds:
-        seen = Seen()
-        twice += [(i, answer.call_id) for i, answer in round_.answers if seen.again(answer.call_id)]
-    for index, ids in grouped(twice):
-        yield Finding("duplicate-answer", index, f"message {index} answers {ids} again: keep one result for each call")
-
-
-def missing_ids(conversation: Conversation) -> Iterator[Finding]:
-    """Every call has an id, and every answer says which call it is to."""
-    for index, view in enumerate(conversation.views):
-        calls = any(not call.id for call in view.calls)
-        answers = any(answer.call_id in {"", LEGACY} for answer in view.answers) or _unaddressed(conversation, index)
+def find_rounds(views: Sequence[View], *, items: bool) -> Iterator[Round]:
+    """Every round, in order; answers that follow no call make a round without calls."""
+    start = 0
+    while start < len(views):
+        stop = _calls_stop(views, start, items=items)
+        end = _answers_stop(views, stop)
+        calls = [(i, call) for i in range(start, stop) for call in views[i].calls if not call.id.startswith(LEGACY)]
+        answers = [(i, a) for i in range(stop, end) for a in views[i].answers if not a.call_id.startswith(LEGACY)]
         if calls or answers:
+            yield Round(calls, answers, end)
+        start = max(end, start + 1)
+
+
+def _calls_stop(views: Sequence[View], start: int, *, items: bool) -> int:
+    if not items:
+        return start + 1 if views[start].calls else start
+    while start < len(views) and views[start].role == "assistant":
+        start += 1
+    return start
+
+
+def _answers_stop(views: Sequence[View], start: int) -> int:
+    """Tool messages in a row answer together; a user message that carries results stands alone."""
+    stop = start
+    while stop < len(views) and views[stop].role == "tool":
+        stop += 1
+    if stop == start and start < len(views) and views[start].answers:
+        return start + 1
+    return stop
+
+
+Pairs = list[tuple[int, str]]
+"""Indices of messages with an id each that is wrong there."""
+
+
+def find_unpaired(given: Conversation) -> list[Finding]:
+    """What is wrong with calls and answers, whoever the provider is; an empty conversation is, too."""
+    rounds = list(find_rounds(given.views, items=given.format.items))
+    found = [*_empty_conversation(given), *_missing_ids(given)]
+    for rule in (_repeated_calls, _unanswered_calls, _orphan_answers, _repeated_answers):
+        found += rule(given, rounds)
+    return found
+
+
+def _empty_conversation(given: Conversation) -> Iterator[Finding]:
+    """There is at least one message, besides the system messages of a provider that takes them from elsewhere."""
+    if not any(view.role != "system" or not given.provider.system_apart for view in given.views):
+        yield Finding("empty-conversation", 0, "there is no message for the model to answer: add a user message")
+
+
+def _missing_ids(given: Conversation) -> Iterator[Finding]:
+    """Every call has an id, and every answer says which call it is to."""
+    for index, view in enumerate(given.views):
+        calls = any(not call.id for call in view.calls)
+        if calls or any(answer.call_id in {"", LEGACY} for answer in view.answers):
             what = "calls a tool without an id" if calls else "has a result without the id of its call"
             yield Finding("missing-id", index, f"message {index} {what}: give the call and its result the same id")
 
 
-def _unaddressed(conversation: Conversation, index: int) -> bool:
-    """Whether this is a Chat tool message without `tool_call_id`: its view can't be told from an old function's."""
-    if conversation.format != "openai-chat" or conversation.messages is None:
-        return False
-    message = conversation.messages[index]
-    return get(message, "role") == "tool" and not get(message, "tool_call_id")
+def _repeated_calls(given: Conversation, rounds: Sequence[Round]) -> Iterator[Finding]:
+    """No two calls share an id: in one round, or in the whole conversation."""
+    parts = [[pair for round_ in rounds for pair in round_.calls]]
+    if not given.provider.unique_ids:
+        parts = [round_.calls for round_ in rounds]
+    twice = _find_repeated([(i, call.id) for i, call in part] for part in parts)
+    return _report("duplicate-call", twice, "calls %s again: give each call an id of its own")
 
 
-def empty_conversation(conversation: Conversation) -> Iterator[Finding]:
-    """There is at least one message; Anthropic and Gemini take system messages from elsewhere and count the others."""
-    counted = conversation.views
-    if conversation.provider in {"anthropic", "gemini"}:
-        counted = [view for view in conversation.views if view.role != "system"]
-    if not counted:
-        yield Finding("empty-conversation", 0, "there is no message for the model to answer: add a user message")
-
-
-def first_user(conversation: Conversation) -> Iterator[Finding]:
-    """The conversation begins with the user."""
-    for index, view in enumerate(conversation.views):
-        if view.role == "system":
+def _unanswered_calls(given: Conversation, rounds: Sequence[Round]) -> Iterator[Finding]:
+    """Each call is answered, where the provider looks for it."""
+    last = {answer.call_id: index for index, view in enumerate(given.views) for answer in view.answers}
+    missing: Pairs = []
+    for round_ in rounds:
+        if given.pending and round_.stop == len(given.views):
             continue
-        if view.role == "assistant" and not view.opaque:
-            yield Finding(
-                "first-user", index, f"message {index}, the first, is the assistant's: put a user message in front"
-            )
-        return
+        answered = {answer.call_id for _, answer in round_.answers}
+        if given.provider.pairs_anywhere:
+            answered = {call.id for index, call in round_.calls if last.get(call.id, -1) > index}
+        missing += [(index, call.id) for index, call in round_.calls if call.id and call.id not in answered]
+    fault = "calls %s and no result follows directly: put one result for each call right behind it"
+    if given.provider.pairs_anywhere:
+        fault = "calls %s and no result follows: put one result for each call behind it"
+    return _report("unanswered-call", missing, fault)
 
 
-PAIRING = (empty_conversation, missing_ids, duplicate_calls, unanswered_calls, orphan_answers, duplicate_answers)
-"""What every provider refuses that pairs calls and answers by their place."""
+def _orphan_answers(given: Conversation, rounds: Sequence[Round]) -> Iterator[Finding]:
+    """Each answer is to a call before it; some may hide behind a reference to an item that the provider stored."""
+    anywhere = given.provider.pairs_anywhere
+    hidden = next((i for i, view in enumerate(given.views) if view.opaque and anywhere), len(given.views))
+    called: set[str] = set()
+    orphans: Pairs = []
+    for round_ in rounds:
+        called = {*(called if anywhere else ()), *(call.id for _, call in round_.calls)}
+        orphans += [(i, a.call_id) for i, a in round_.answers if a.call_id and a.call_id not in called and i < hidden]
+    fault = "answers %s, which the message before it did not call: put the result behind its call, or leave it out"
+    if anywhere:
+        fault = "answers %s, which no message before it calls: put the result behind its call, or leave it out"
+    return _report("orphan-answer", orphans, fault)
+
+
+def _repeated_answers(given: Conversation, rounds: Sequence[Round]) -> Iterator[Finding]:
+    """No call is answered twice."""
+    parts = [[pair for round_ in rounds for pair in round_.answers]]
+    if not given.provider.pairs_anywhere:
+        parts = [round_.answers for round_ in rounds]
+    twice = _find_repeated([(i, answer.call_id) for i, answer in part] for part in parts)
+    return _report("duplicate-answer", twice, "answers %s again: keep one result for each call")
+
+
+def _find_repeated(parts: Iterable[Pairs]) -> Pairs:
+    """What comes again within its part; a missing id is another rule's business."""
+    twice: Pairs = []
+    for part in parts:
+        seen: set[str] = set()
+        for index, id_ in part:
+            if id_ in seen:
+                twice.append((index, id_))
+            seen |= {id_} - {""}
+    return twice
+
+
+def _report(rule: str, pairs: Pairs, fault: str) -> Iterator[Finding]:
+    """A finding for each message, in order, with all its ids."""
+    found: dict[int, list[str]] = {}
+    for index, id_ in pairs:
+        found.setdefault(index, []).append(repr(id_))
+    for index, ids in found.items():
+        yield Finding(rule, index, f"message {index} {fault % ', '.join(ids)}")
+
+
+def strict_alternation(given: Conversation) -> Iterator[Finding]:
+    """User and assistant take turns, the user first; system messages, calls and results do not count."""
+    for index, role in find_gaps(given.views):
+        yield Finding(
+            "strict-alternation", index, f"message {index} needs a turn of the {role} before it: put one there"
+        )
+
+
+def find_gaps(views: Sequence[View]) -> Iterator[tuple[int, Literal["user", "assistant"]]]:
+    """Before which messages a turn is missing, and whose.
+
+    The user's goes in front of the reasoning and the system messages that lead up to the assistant's, except the
+    system messages that everything begins with.
+    """
+    before, start, begun = "assistant", 0, False
+    for index, view in enumerate(views):
+        passed_over = view.calls or view.answers or view.opaque or view.glued
+        role = view.role if view.role in {"user", "assistant"} and not passed_over else None
+        if role == before == "assistant":
+            yield start, "user"
+        elif role == before == "user":
+            yield index, "assistant"
+        before = role or before
+        begun = begun or view.role != "system"
+        if not view.glued and not (begun and view.role == "system"):
+            start = index + 1

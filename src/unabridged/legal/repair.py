@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unabridged.errors import IllegalConversation, SettingsError
-from unabridged.formats import FORMATS, Format, Message, detect, format_named
-from unabridged.legal import anthropic, gemini, openai_chat, openai_responses, strict
-from unabridged.legal.conversation import Conversation, Finding, Rule
-from unabridged.legal.mend import Reader, ended, mended
+from unabridged.formats import DEFAULT, FORMATS, Format, Message, detect, format_named
+from unabridged.formats import PROVIDERS as KNOWN
+from unabridged.formats.base import Conversation, Finding, Piece, Reader, ThinkingRule
+from unabridged.formats.rules import CONTINUE, insert
+from unabridged.legal.pairing import find_gaps, find_unpaired, strict_alternation
 from unabridged.legal.reasoning import reasoning_rule, strip_from
-from unabridged.messages import View
+from unabridged.legal.rejoin import NO_RESULT, rejoin
+from unabridged.messages import Call, View
 
-RULES: dict[str, tuple[Rule, ...]] = {
-    "openai-chat": openai_chat.RULES,
-    "openai-responses": openai_responses.RULES,
-    "anthropic": anthropic.RULES,
-    "gemini": gemini.RULES,
-    "strict": strict.RULES,
-}
-PROVIDERS = tuple(RULES)
-"""`strict` stands for local servers whose templates want strict alternation, on top of their format's own rules."""
+STRICT = "strict"
+"""Stands for local servers whose templates want strict alternation, on top of their format's own rules."""
+PROVIDERS = (*KNOWN, STRICT)
+CONTINUED = "Understood."
+"""The assistant's turn that is put in where alternation needs one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +43,21 @@ def check(
     The provider is the format's own unless another one is named, for which a client then translates. `pending` says
     that the last round is still running, so that its missing results are no fault.
     """
-    fmt = detect(messages) if format is None else format_named(format)
-    return _findings(_conversation(messages, Reader(fmt), provider or fmt.provider, model, pending=pending))
+    reader = Reader(detect(messages) if format is None else format_named(format))
+    return find_faults(_conversation(reader, provider, model, pending=pending, messages=messages))
 
 
 def check_views(
     views: Sequence[View],
-    provider: str,
+    provider: str | None = None,
     model: str | None = None,
     *,
     format: Format | str | None = None,  # noqa: A002 - the word every part uses for it
     pending: bool = False,
 ) -> list[Finding]:
     """What can be seen to be refused without the messages: pairing, order and empty turns, not single blocks."""
-    name = (provider if provider in FORMATS else "openai-chat") if format is None else format_named(format).name
-    return _findings(Conversation(views, None, name, _known(provider), model, pending))
+    fmt = FORMATS.get(provider or "", DEFAULT) if format is None else format_named(format)
+    return find_faults(_conversation(Reader(fmt), provider, model, pending=pending, views=views))
 
 
 def repair(
@@ -80,28 +78,74 @@ def repair(
     """
     fmt = detect(messages) if format is None else format_named(format)
     reader = Reader(fmt, zip(messages, views, strict=False))
-    given = _conversation(messages, reader, provider or fmt.provider, model, pending=pending)
-    findings = _findings(given)
+    given = _conversation(reader, provider, model, pending=pending, messages=messages)
+    findings = find_faults(given)
     if not findings:
         return Repaired(messages if isinstance(messages, list) else list(messages), ())
     if any(finding.rule == "empty-conversation" for finding in findings):
         raise IllegalConversation(findings[0].message)
-    kept = mended(given, reader)
     rule = reasoning_rule(model, fmt)
+    mended = _mend(given)
     if any(finding.rule != "cache-marks" for finding in findings):  # a cache mark is no part of what thinking sees
-        rest = strip_from(kept, reader(kept), fmt, _first_change(messages, kept), rule)
-        kept = kept if _first_change(kept, rest) == len(kept) else ended(rest, given, reader)
-    left = _findings(_conversation(kept, reader, given.provider, model, pending=pending))
-    if left:
+        kept = mended.messages or ()
+        rest = strip_from(kept, mended.views, fmt, _first_change(messages, kept), rule)
+        mended = mended if _first_change(kept, rest) == len(kept) else _arrange(mended.having(rest))
+    if left := find_faults(mended):
         reasons = "; ".join(finding.message for finding in left[:5])
         raise IllegalConversation(
-            f"{len(left)} of {len(findings)} things that {given.provider} refuses can't be mended here: {reasons}"
+            f"{len(left)} of {len(findings)} things that {provider or fmt.provider.name} refuses "
+            f"can't be mended here: {reasons}"
         )
-    findings += _follow_ups(given, kept, {finding.index for finding in findings}, rule)
-    return Repaired(kept, tuple(sorted(findings, key=lambda finding: finding.index)))
+    findings += _follow_ups(given, mended.messages or (), {finding.index for finding in findings}, rule)
+    return Repaired(list(mended.messages or ()), tuple(sorted(findings, key=lambda finding: finding.index)))
 
 
-def _follow_ups(given: Conversation, kept: Sequence[Message], known: set[int], rule: str) -> Iterator[Finding]:
+def _conversation(
+    reader: Reader,
+    provider: str | None,
+    model: str | None,
+    *,
+    pending: bool,
+    messages: Sequence[Message] | None = None,
+    views: Sequence[View] = (),
+) -> Conversation:
+    if provider is not None and provider not in PROVIDERS:
+        raise SettingsError(f"unknown provider {provider!r}: choose one of {', '.join(PROVIDERS)}")
+    whose = KNOWN.get(provider or "", reader.format.provider)
+    views = views if messages is None else reader.read(messages)
+    return Conversation(views, messages, reader, whose, model, pending, strict=provider == STRICT)
+
+
+def find_faults(given: Conversation) -> list[Finding]:
+    """All that is refused, in the order of the messages."""
+    found = [*strict_alternation(given)] if given.strict else []
+    found += find_unpaired(given)
+    found += [finding for rule in given.provider.rules for finding in rule(given)]
+    return sorted(found, key=lambda finding: finding.index)
+
+
+def _mend(given: Conversation) -> Conversation:
+    """Single messages first, then calls with their answers, then what stands where."""
+    clean = given.provider.clean(given)
+    fmt, messages = clean.format, clean.messages or ()
+
+    def stub(call: Call, message: Message) -> list[Piece]:
+        made = fmt.stub(call, message, NO_RESULT)
+        return [piece for one in made for piece in fmt.split(-1, one, fmt.read(one))]
+
+    pieces = [p for i, message in enumerate(messages) for p in fmt.split(i, message, clean.views[i])]
+    return _arrange(clean.having(fmt.join(rejoin(pieces, clean, stub), messages)))
+
+
+def _arrange(given: Conversation) -> Conversation:
+    given = given.provider.arrange(given)
+    if not given.strict:
+        return given
+    turns = {"user": given.format.text("user", CONTINUE), "assistant": given.format.text("assistant", CONTINUED)}
+    return insert(given, {index: turns[role] for index, role in find_gaps(given.views)})
+
+
+def _follow_ups(given: Conversation, kept: Sequence[Message], known: set[int], rule: ThinkingRule) -> Iterator[Finding]:
     """What changed besides what was refused, so that nothing changes unsaid."""
     same = {id(message) for message in kept}
     for index, message in enumerate(given.messages or ()):
@@ -112,27 +156,6 @@ def _follow_ups(given: Conversation, kept: Sequence[Message], known: set[int], r
             yield Finding("bound-thinking", index, f"message {index}: {said}")
         else:
             yield Finding("follow-up", index, f"message {index} was changed with a message beside it that was refused")
-
-
-def _known(provider: str) -> str:
-    if provider not in RULES:
-        raise SettingsError(f"unknown provider {provider!r}: choose one of {', '.join(PROVIDERS)}")
-    return provider
-
-
-def _conversation(
-    messages: Sequence[Message], reader: Reader, provider: str, model: str | None, *, pending: bool
-) -> Conversation:
-    return Conversation(reader(messages), messages, reader.fmt.name, _known(provider), model, pending)
-
-
-def _findings(conversation: Conversation) -> list[Finding]:
-    found = [finding for rule in RULES[conversation.provider] for finding in rule(conversation)]
-    if conversation.provider == "strict":
-        below = conversation.format if conversation.format in RULES else "openai-chat"  # an adapter's own format
-        own = replace(conversation, provider=below)
-        found += [finding for rule in RULES[own.provider] for finding in rule(own)]
-    return sorted(found, key=lambda finding: finding.index)
 
 
 def _first_change(before: Sequence[Message], after: Sequence[Message]) -> int:

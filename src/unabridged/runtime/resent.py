@@ -13,8 +13,7 @@ from typing import Any
 
 from unabridged.archive.protocol import Scope
 from unabridged.events import Receipt
-from unabridged.formats.base import Format, Message
-from unabridged.formats.reading import read_at
+from unabridged.formats.base import Format, Message, read_at
 from unabridged.history.difference import difference
 from unabridged.history.transplant import transplant
 

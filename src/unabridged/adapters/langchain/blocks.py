@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeGuard
 
 from unabridged.formats import older
-from unabridged.formats.attached import read_media
 from unabridged.formats.base import as_json
+from unabridged.formats.parts import read_media
 from unabridged.messages import Call, Media, MediaKind, Reasoning
 
 THINKING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
@@ -27,20 +27,19 @@ _SOURCES = ("base64", "data", "url", "file_id", "id")
 _ARGUMENTS = {"tool_use": "input", "custom_tool_call": "input", "function_call": "arguments"}
 
 
-def is_text(block: dict[str, Any], *, model: bool) -> bool:
-    """Whether the block is its author's own words; `output_text` and a refusal are only where the model writes."""
-    kind = block.get("type")
-    if kind == "refusal":
-        return model
-    spoken = kind in {"text", "input_text"} or (model and kind == "output_text")
-    if kind is None:  # Bedrock's own shape has no type
-        return isinstance(block.get("text"), str)
-    return spoken and isinstance(block.get("text"), str | None)
+def is_untyped_text(block: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether the block is a text in Bedrock's own shape, which has no type."""
+    return isinstance(block, dict) and block.get("type") is None and isinstance(block.get("text"), str)
 
 
-def text_of(block: dict[str, Any]) -> str:
-    """The own words in a block that `is_text`."""
-    return str(block.get("refusal" if block.get("type") == "refusal" else "text") or "")
+def is_call(block: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether the block is a copy of a call."""
+    return isinstance(block, dict) and block.get("type") in CALLS
+
+
+def call_id(block: dict[str, Any]) -> str:
+    """The id of the call that the block is a copy of."""
+    return str(block.get("call_id") or block.get("id") or "")
 
 
 def media_of(block: dict[str, Any]) -> Media | None:
@@ -53,7 +52,7 @@ def media_of(block: dict[str, Any]) -> Media | None:
     return read_media(block)
 
 
-def as_once_read(block: Any) -> str | Media:  # noqa: PLR0911 - one return for each shape reads best
+def read_block_once(block: Any) -> str | Media:  # noqa: PLR0911 - one return for each shape reads best
     """What earlier versions took a block for: only for the keys of their records."""
     if isinstance(block, str):
         return block
@@ -100,16 +99,27 @@ def thinking_of(block: dict[str, Any]) -> Reasoning:
 def read_call_block(block: dict[str, Any]) -> Call:
     """A call as content carries it, for messages that carry it nowhere else."""
     arguments = block.get(_ARGUMENTS.get(str(block.get("type")), "args"))
-    return Call(
-        str(block.get("call_id") or block.get("id") or ""), str(block.get("name") or ""), as_json(arguments or {})
-    )
+    return Call(call_id(block), str(block.get("name") or ""), as_json(arguments or {}))
 
 
 def with_call_text(block: dict[str, Any], new_texts: dict[str, str]) -> dict[str, Any]:
     """The copy of a call with the arguments the call has now."""
-    id_ = str(block.get("call_id") or block.get("id") or "")
-    if id_ not in new_texts:
+    text = new_texts.get(call_id(block))
+    if text is None:
         return block
     field = _ARGUMENTS.get(str(block.get("type")), "args")
-    text = new_texts[id_]
     return {**block, field: text if isinstance(block.get(field), str) else json.loads(text)}
+
+
+def with_call_ids(content: list[Any], ids: list[tuple[str, str | None]]) -> list[Any]:
+    """The content whose copies of calls have new ids, each given behind its old one; without those that get none."""
+    kept: list[Any] = []
+    for block in content:
+        if not is_call(block):
+            kept.append(block)
+            continue
+        place = next((n for n, (old, _) in enumerate(ids) if old == call_id(block)), None)
+        new = ids.pop(place)[1] if place is not None else call_id(block)
+        if new:
+            kept.append({**block, "call_id" if block.get("call_id") else "id": new})
+    return kept

@@ -7,6 +7,7 @@ business; what no provider takes (calls and results that don't pair) is checked 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -21,20 +22,33 @@ from langchain_core.messages import (
 )
 
 from unabridged.adapters.langchain.blocks import (
-    CALLS,
     THINKING,
-    as_once_read,
-    is_text,
+    call_id,
+    is_call,
+    is_untyped_text,
     media_of,
+    read_block_once,
     read_call_block,
-    text_of,
     thinking_of,
+    with_call_ids,
     with_call_text,
 )
-from unabridged.adapters.langchain.legal import WIRE
-from unabridged.formats.attached import edit_leaves, resets
-from unabridged.formats.base import Edit, Message, Slot, Texts, Unreadable, as_json, listed, word
-from unabridged.formats.parts import CONTENT, Hands, Parts
+from unabridged.formats import DEFAULT
+from unabridged.formats.anthropic.wire import resets
+from unabridged.formats.base import (
+    LEGACY,
+    Edit,
+    Format,
+    Message,
+    Slot,
+    Texts,
+    Unreadable,
+    as_json,
+    same_objects,
+    with_field,
+    word,
+)
+from unabridged.formats.parts import SPOKEN, Content, Editor
 from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
 
 SOURCE = "lc_source"
@@ -51,38 +65,40 @@ _KEPT_THINKING = ("reasoning_content", "reasoning")
 """Where integrations keep a model's thinking beside the content."""
 
 _PLAIN = frozenset({HumanMessage, SystemMessage})
+_WRITTEN = SPOKEN | {"output_text", "refusal"}
+"""Blocks that are a model's own words."""
 
 
-class LangChain:
+class LangChain(Format):
     """Messages of `langchain_core`. Edited copies keep their id, so that a reducer replaces what they came from."""
 
     name = "langchain"
-    provider = "openai-chat"  # calls and results pair as everywhere; the rest is the chat model's own business
-    wire = WIRE
-    lone_system = False
+    provider = DEFAULT.provider  # calls and results pair as everywhere; the rest is the chat model's own business
     merges_turns = True
 
     def read(self, message: Message) -> View:
         """What the message says."""
         if not isinstance(message, BaseMessage):
             raise Unreadable("", message, "a message of LangChain's")
-        model = isinstance(message, AIMessage)
-        parts, calls_in_content = _read_content(message.content, model=model)
-        found = parts.content()
-        rest: dict[str, Any] = {"media": found.media, "sealed": found.sealed, "unread": found.unread}
-        if isinstance(message, ToolMessage):
-            answer = Answer(message.tool_call_id, found.every, message.status == "error")
-            view = View("tool", "tool", answers=(answer,), **rest)
-        elif isinstance(message, FunctionMessage):
-            view = View("tool", "tool", answers=(Answer(f"function:{message.name}", found.every),), **rest)
+        found = _Blocks(model=isinstance(message, AIMessage))
+        found.add_all(message.content)
+        if isinstance(message, ToolMessage | FunctionMessage):
+            failed = isinstance(message, ToolMessage) and message.status == "error"
+            answer = Answer(_answered(message), found.every_text, failed)
+            view = View("tool", "tool", answers=(answer,), **found.beside())
         else:
             role, origin = _role(message)
-            view = View(role, origin, found.text, attached=found.attached, **rest)
+            view = View(role, origin, found.text, attached=tuple(found.attached), **found.beside())
         if isinstance(message, AIMessage):
-            view = replace(view, calls=_calls(message) or calls_in_content, reasoning=_reasoning(message))
-            own = [block for block in parts.others if word(block, "type") == "compaction"]
-            view = replace(view, opaque=bool(own), resets=any(map(resets, own)))
-        return replace(view, older=_as_once_read(view, message.content)) if view.unread else view
+            own = [block for block in found.others if word(block, "type") == "compaction"]
+            view = replace(
+                view,
+                calls=_calls(message) or tuple(found.calls),
+                reasoning=_reasoning(message),
+                opaque=bool(own),
+                resets=any(map(resets, own)),
+            )
+        return replace(view, older=_read_once(view, message.content)) if view.unread else view
 
     def texts(self, message: Message) -> Texts | None:
         """The texts of a plain message, None for any other."""
@@ -120,28 +136,24 @@ class LangChain:
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""
-        slot, beside = Slot("text"), Slot("attached")
-        if isinstance(message, ToolMessage):
-            slot = beside = Slot("answer", message.tool_call_id)
-        elif isinstance(message, FunctionMessage):
-            slot = beside = Slot("answer", f"function:{message.name}")
         changed: dict[str, Any] = {}
         new_texts: dict[str, str] = {}
-        if isinstance(message, AIMessage):
+        editor = Editor(edit, spoken=SPOKEN)
+        if isinstance(message, ToolMessage | FunctionMessage):
+            slot = Slot("answer", _answered(message))
+            editor = editor._replace(text=slot, attached=slot)
+        elif isinstance(message, AIMessage):
+            editor = editor._replace(spoken=_WRITTEN)
             for key in ("tool_calls", "invalid_tool_calls"):
                 calls = getattr(message, key)
                 new = [_edit_call(call, edit, new_texts) for call in calls]
-                if any(one is not other for one, other in zip(new, calls, strict=True)):
+                if not same_objects(new, calls):
                     changed[key] = new
-        hands = Hands(
-            lambda text: edit(slot, text), lambda source: edit(Slot("media"), source), lambda text: edit(beside, text)
-        )
-        content = _edit_content(message.content, hands, new_texts, model=isinstance(message, AIMessage))
+        content = _edit_content(message.content, editor, new_texts, model=isinstance(message, AIMessage))
         if content is not message.content:
             changed["content"] = content
         if "tool_calls" in changed and "tool_calls" in message.additional_kwargs:
-            # The provider's own copy of the calls: some integrations would send it in place of the edited ones.
-            changed["additional_kwargs"] = {k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"}
+            changed["additional_kwargs"] = _without_calls(message)
         return message.model_copy(update=changed) if changed else message
 
     def without_reasoning(self, message: Message) -> Message | None:
@@ -155,6 +167,29 @@ class LangChain:
             return None
         rest = {key: value for key, value in message.additional_kwargs.items() if key not in _KEPT_THINKING}
         return message.model_copy(update={"content": content or "", "additional_kwargs": rest})
+
+    def with_calls(self, raw: AIMessage, ids: Sequence[str | None]) -> AIMessage | None:
+        """The message with these ids for its calls; None when nothing remains."""
+        calls: list[Any] = [*raw.tool_calls, *raw.invalid_tool_calls]
+        kept = [{**call, "id": id_} for call, id_ in zip(calls, ids, strict=False) if id_]
+        content: Any = raw.content
+        if not isinstance(content, str):
+            # Where the calls stand in the content only, as another client's history may have them, these are meant.
+            old = [call["id"] or "" for call in calls] or [call_id(block) for block in content if is_call(block)]
+            content = with_call_ids(content, list(zip(old, ids, strict=True)))
+        if not kept and not content:
+            return None
+        update = {
+            "tool_calls": [call for call in kept if isinstance(call["args"], dict)],
+            "invalid_tool_calls": [call for call in kept if not isinstance(call["args"], dict)],
+            "content": content,
+            "additional_kwargs": _without_calls(raw),
+        }
+        return raw.model_copy(update=update)
+
+    def with_address(self, raw: ToolMessage, id_: str) -> ToolMessage:
+        """The result, to this call."""
+        return raw.model_copy(update={"tool_call_id": id_})
 
 
 FORMAT = LangChain()
@@ -171,33 +206,43 @@ def _role(message: BaseMessage) -> tuple[Role, Origin]:
     return "user", "host" if message.additional_kwargs.get(SOURCE) == SUMMARIZATION else "person"
 
 
-def _read_content(content: Any, *, model: bool) -> tuple[Parts, tuple[Call, ...]]:
-    """What the blocks hold, and the calls among them; thoughts are read elsewhere."""
-    parts, calls = Parts(), []
-    if isinstance(content, str):
-        parts.say(content)
-        return parts, ()
-    for number, block in enumerate(listed(content, "content", CONTENT)):
-        if not isinstance(block, str | dict):
-            raise Unreadable(f"content[{number}]", block, "a text or a dict")
-        if isinstance(block, str):
-            parts.say(block)
-        elif model and word(block, "type") in CALLS:
-            calls.append(read_call_block(block))
-        elif is_text(block, model=model):
-            parts.say(text_of(block))
-        elif not (model and word(block, "type") in THINKING):
-            media = media_of(block)
-            if media is not None and not block.get("context"):
-                parts.media.append(media)
-            else:
-                parts.attach(block)
-    return parts, tuple(calls)
+class _Blocks(Content):
+    """Collects what the blocks hold, and the calls among them; thoughts are read elsewhere."""
+
+    def __init__(self, *, model: bool) -> None:
+        super().__init__(_WRITTEN if model else SPOKEN)
+        self.model = model
+        self.calls: list[Call] = []
+
+    def add(self, part: Any) -> None:
+        """Take in one block."""
+        if not isinstance(part, str | dict):
+            raise Unreadable("", part, "a text or a dict")
+        if is_call(part) and self.model:
+            self.calls.append(read_call_block(part))
+        elif is_untyped_text(part):
+            self.say(part["text"])
+        elif not (self.model and word(part, "type") in THINKING):
+            super().add(part)
+
+    def read_media(self, part: Any) -> Media | None:
+        """The media that the block is, in LangChain's own shapes too."""
+        return media_of(part)
 
 
-def _as_once_read(view: View, content: Any) -> View:
+def _answered(message: ToolMessage | FunctionMessage) -> str:
+    """Which call it is the result of; an old function's is known by its name only."""
+    return message.tool_call_id if isinstance(message, ToolMessage) else f"{LEGACY}{message.name}"
+
+
+def _without_calls(message: AIMessage) -> dict[str, Any]:
+    """What stands beside the content, without the provider's own copy of the calls: some would send that instead."""
+    return {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
+
+
+def _read_once(view: View, content: Any) -> View:
     """The message as earlier versions read it, whose records are still to be found."""
-    read = [as_once_read(block) for block in content if isinstance(block, str) or word(block, "type") not in CALLS]
+    read = [read_block_once(block) for block in content]
     text = "\n".join(one for one in read if isinstance(one, str) and one)
     media = tuple(one for one in read if isinstance(one, Media))
     if view.answers:
@@ -245,29 +290,21 @@ def as_arguments(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"value": value}
 
 
-def _edit_content(content: Any, hands: Hands, new_texts: dict[str, str], *, model: bool) -> Any:
+def _edit_content(content: Any, editor: Editor, new_texts: dict[str, str], *, model: bool) -> Any:
     if isinstance(content, str):
-        new = hands.text(content) if content else content
-        return content if new == content else new
-    blocks = [_edit_block(block, hands, new_texts, model=model) for block in content]
-    same = all(new is old for new, old in zip(blocks, content, strict=True))
-    return content if same else blocks
+        return editor.content(content)
+    blocks = [_edit_block(block, editor, new_texts, model=model) for block in content]
+    return content if same_objects(blocks, content) else blocks
 
 
-def _edit_block(block: Any, hands: Hands, new_texts: dict[str, str], *, model: bool) -> Any:
-    if isinstance(block, str):
-        new = hands.text(block)
-        return block if new == block else new
-    kind = block.get("type")
-    if model and kind in CALLS:
+def _edit_block(block: Any, editor: Editor, new_texts: dict[str, str], *, model: bool) -> Any:
+    kind = word(block, "type")
+    if model and is_call(block):
         return with_call_text(block, new_texts)
     if model and (kind in THINKING or kind == "compaction"):
         return block
-    if is_text(block, model=model):
-        old = text_of(block)
-        new = hands.text(old) if old else old
-        return block if new == old else {**block, "refusal" if kind == "refusal" else "text": new}
-    media = media_of(block)
-    if media is not None and (new := hands.media(media.source)) != media.source:
-        return {"type": "text", "text": new}
-    return block if media is not None and not block.get("context") else edit_leaves(block, hands.attached)
+    if is_untyped_text(block):
+        return with_field(block, "text", editor.part(block["text"]))
+    if isinstance(block, str) or kind in editor.spoken:
+        return editor.part(block)
+    return editor.other_part(block, media_of(block))

@@ -1,0 +1,282 @@
+"""Anthropic Messages: `{"role", "content": str | blocks}`, with SDK blocks or whole `Message` objects among them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from unabridged.formats import older
+from unabridged.formats.anthropic.rules import THINKING, Claude, with_blocks
+from unabridged.formats.base import (
+    Edit,
+    Family,
+    Format,
+    Message,
+    Piece,
+    Slot,
+    Texts,
+    ThinkingRule,
+    Unreadable,
+    as_json,
+    get,
+    id_at,
+    kind_of,
+    list_at,
+    plain,
+    same_objects,
+    text_at,
+    with_field,
+    word,
+)
+from unabridged.formats.parts import CONTENT, Content, Editor, plain_text
+from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
+
+_ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system"}
+_ORIGINS: dict[Role, Origin] = {"assistant": "model", "system": "host", "user": "person"}
+_OPAQUE = frozenset({
+    "compaction", "container_upload", "mid_conversation_system", "fallback", "tool_addition", "tool_removal",
+})  # fmt: skip
+_ONCE_OPAQUE = _OPAQUE - {"tool_addition", "tool_removal"}
+_BLOCKS = frozenset({"tool_use", "tool_result", "server_tool_use", "document", "image", "search_result"})
+_SPOKEN = frozenset({"text"})
+
+
+class Anthropic(Format):
+    """The Messages list. Tool results ride in user messages: they are the tool's words wherever they sit."""
+
+    name = "anthropic"
+    provider = Claude()
+    lone_system = True
+    thinking: ThinkingRule = "signed"
+    family: Family = "claude"
+
+    def read(self, message: Message) -> View:
+        """What the message says."""
+        kind_of(message)
+        role = _ROLES.get(text_at(message, "role"), "user")
+        content = get(message, "content")
+        if content is None or isinstance(content, str):
+            return View(role, _ORIGINS[role], content or "")
+        reader, blocks = _Reader(), list_at(message, "content", CONTENT)
+        for number, block in enumerate(blocks):
+            try:
+                reader.add(block)
+            except Unreadable as odd:
+                raise odd.within(f"content[{number}]") from None
+        view = reader.view(role)
+        return replace(view, older=_read_once(view, blocks)) if view.unread else view
+
+    def texts(self, message: Message) -> Texts | None:
+        """The texts of a plain message, None for any other."""
+        if type(message) is not dict or message.get("type") is not None or type(message["role"]) is not str:
+            return None
+        content = message["content"]
+        if type(content) is str:
+            return content, (), ()
+        said: list[str] = []
+        calls: list[str] = []
+        answers: list[str] = []
+        for block in content:
+            kind = block["type"]
+            if kind == "text" and block["text"]:
+                said.append(block["text"])
+            elif kind == "tool_use" and type(block["id"]) is type(block["name"]) is str:
+                calls += (block["name"], as_json(block["input"] or {}))
+            elif (
+                kind == "tool_result"
+                and type(block["tool_use_id"]) is str
+                and (text := plain_text(block["content"])) is not None
+            ):
+                answers.append(text)
+            else:
+                return None
+        return ("\n".join(said), tuple(calls), tuple(answers)) if type(content) is list else None
+
+    def claims(self, message: Message) -> bool:
+        """Messages with tool, thinking or source blocks are written by this format alone."""
+        content = get(message, "content")
+        if not isinstance(content, list) or word(message, "role") not in {"user", "assistant"}:
+            return False
+        kinds = {word(block, "type") for block in content}
+        return bool(kinds & (_BLOCKS | THINKING | _OPAQUE)) or any(get(block, "cache_control") for block in content)
+
+    def answer(self, calls: tuple[Call, ...], text: str) -> list[Message]:
+        """One user message with a result, marked as an error, for each call."""
+        blocks = [{"type": "tool_result", "tool_use_id": c.id, "content": text, "is_error": True} for c in calls]
+        return [{"role": "user", "content": blocks}] if blocks else []
+
+    def edit(self, message: Message, edit: Edit) -> Message:
+        """A copy with every piece run through `edit`; the very same object when nothing changed."""
+        content = get(message, "content")
+        if content is None or isinstance(content, str):
+            new = Editor(edit).content(content)
+            return message if new is content else with_blocks(message, new)
+        blocks = [_edit_block(block, edit) for block in content]
+        return message if same_objects(blocks, content) else with_blocks(message, blocks)
+
+    def without_reasoning(self, message: Message) -> Message | None:
+        """A copy without its thinking blocks; the same object when it has none; None when nothing would be left."""
+        content = get(message, "content")
+        if content is None or isinstance(content, str):
+            return message
+        kept = [block for block in content if word(block, "type") not in THINKING]
+        if len(kept) == len(content):
+            return message
+        return with_blocks(message, kept) if kept else None
+
+    def split(self, index: int, message: Message, view: View) -> list[Piece]:
+        """One piece, unless it carries results: then each of these, and what stands between them."""
+        if not view.answers:
+            return [Piece(message, view.role, view.calls, None, index)]
+        pieces: list[Piece] = []
+        answers = iter(view.answers)
+        for block in get(message, "content"):
+            if get(block, "type") == "tool_result":
+                pieces.append(Piece([block], "tool", (), next(answers), index, part=True))
+            elif pieces and pieces[-1].answer is None:
+                pieces[-1].raw.append(block)
+            else:
+                pieces.append(Piece([block], view.role, (), None, index, part=True))
+        return pieces
+
+    def join(self, pieces: Sequence[Piece], messages: Sequence[Message]) -> list[Message]:
+        """Results in a row stand in one message; the rest of the messages they came from follows them there."""
+        joined: list[Message] = []
+        group: list[Piece] = []
+        for piece in pieces:
+            if group and not _belongs(piece, group):
+                joined.append(_join_parts(group, messages))
+                group = []
+            if piece.part:
+                group.append(piece)
+            else:
+                joined.append(piece.raw)
+        return [*joined, _join_parts(group, messages)] if group else joined
+
+    def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
+        """The message with these ids for its calls; None when nothing but thinking remains."""
+        left = iter(ids)
+        blocks = []
+        for block in get(raw, "content"):
+            if get(block, "type") != "tool_use":
+                blocks.append(block)
+            elif (id_ := next(left)) is not None:
+                blocks.append(with_field(block, "id", id_))
+        return None if all(get(block, "type") in THINKING for block in blocks) else with_blocks(raw, blocks)
+
+    def with_address(self, raw: list[Any], id_: str) -> list[Any]:
+        """The result, to this call."""
+        return [with_field(block, "tool_use_id", id_) for block in raw]
+
+
+def _belongs(piece: Piece, group: Sequence[Piece]) -> bool:
+    """Whether the part goes into one message with these: a result behind results, or the rest of their messages."""
+    if not piece.part or piece.answer is None:
+        return piece.part and piece.source in {one.source for one in group}
+    return group[-1].answer is not None
+
+
+def _join_parts(group: Sequence[Piece], messages: Sequence[Message]) -> Message:
+    blocks = [block for piece in group for block in piece.raw]
+    first = next((piece.source for piece in group if piece.source >= 0), None)
+    if first is None:
+        return {"role": "user", "content": blocks}
+    same = same_objects(blocks, get(messages[first], "content"))
+    return messages[first] if same else with_blocks(messages[first], blocks)
+
+
+def resets(block: Any) -> bool:
+    """Whether a block is Anthropic's own compaction: the server drops what stands before. One that failed is not."""
+    return word(block, "type") == "compaction" and bool(word(block, "content"))
+
+
+class _Reader:
+    """Collects what the blocks of one message say."""
+
+    def __init__(self) -> None:
+        self.content = Content(_SPOKEN)
+        self.calls: list[Call] = []
+        self.answers: list[Answer] = []
+        self.reasoning: list[Reasoning] = []
+        self.opaque = self.resets = False
+
+    def add(self, block: Any) -> None:
+        """Take one block in. A server-side tool's call and result share the assistant's message and need no pairing."""
+        kind = None if isinstance(block, str) else kind_of(block)
+        if kind == "tool_use":
+            self.calls.append(Call(id_at(block, "id"), text_at(block, "name"), as_json(get(block, "input") or {})))
+        elif kind == "tool_result":
+            self._answer(block)
+        elif kind == "thinking":
+            self.reasoning.append(Reasoning(text_at(block, "thinking"), text_at(block, "signature")))
+        elif kind == "redacted_thinking":
+            self.reasoning.append(Reasoning("", text_at(block, "data")))
+        elif kind in _OPAQUE:
+            self.opaque = True
+            self.resets = self.resets or resets(block)
+            self.content.attach(block)
+        else:  # text, media, and all that nobody says: server tools, search results, whatever comes next
+            self.content.add(block)
+
+    def _answer(self, block: Any) -> None:
+        """A tool's result: all that is readable in it is the tool's."""
+        inner = Content().add_all(get(block, "content"))
+        self.answers.append(Answer(id_at(block, "tool_use_id"), inner.every_text, bool(get(block, "is_error"))))
+        self.content.media += inner.media
+        self.content.sealed += inner.sealed
+        self.content.others += inner.others
+
+    def view(self, role: Role) -> View:
+        """All of it as one message."""
+        text = self.content.text
+        return View(
+            role,
+            "tool" if role == "user" and self.answers and not text else _ORIGINS[role],
+            text,
+            calls=tuple(self.calls),
+            answers=tuple(self.answers),
+            reasoning=tuple(self.reasoning),
+            attached=tuple(self.content.attached),
+            opaque=self.opaque,
+            resets=self.resets,
+            **self.content.beside(),
+        )
+
+
+def _edit_block(block: Any, edit: Edit) -> Any:
+    kind = word(block, "type")
+    if kind == "tool_use":
+        old = as_json(get(block, "input") or {})
+        new = edit(Slot("call", id_at(block, "id")), old)
+        return block if new == old else {**plain(block), "input": json.loads(new)}
+    if kind == "tool_result":
+        content, slot = get(block, "content"), Slot("answer", id_at(block, "tool_use_id"))
+        edited = Editor(edit, slot, slot).content(content)
+        return block if edited is content else {**plain(block), "content": edited}
+    return block if kind in THINKING or kind in _OPAQUE else Editor(edit, spoken=_SPOKEN).part(block)
+
+
+def _read_once(view: View, blocks: Any) -> View:
+    """The message as earlier versions read it (see `older`): other blocks were its author's text, as JSON."""
+    texts: list[str] = []
+    answers: list[Answer] = []
+    shown: list[Media] = []
+    for block in blocks:
+        kind = None if isinstance(block, str) else kind_of(block)
+        if isinstance(block, str) or kind == "text":
+            texts.append(block if isinstance(block, str) else text_at(block, "text"))
+        elif kind == "tool_result":
+            text, inner = older.content(get(block, "content"))
+            answers.append(Answer(id_at(block, "tool_use_id"), text, bool(get(block, "is_error"))))
+            shown += inner
+        elif kind in {"tool_use", *THINKING}:
+            continue
+        elif (item := older.media(block)) is not None:
+            shown.append(item)
+        elif kind not in _ONCE_OPAQUE:
+            texts.append(as_json(plain(block)))
+    text = "\n".join(text for text in texts if text)
+    opaque = any(word(block, "type") in _ONCE_OPAQUE for block in blocks)
+    return View(view.role, view.origin, text, view.calls, tuple(answers), tuple(shown), opaque=opaque)
