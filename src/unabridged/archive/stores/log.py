@@ -171,7 +171,8 @@ class LogArchive(ABC):
 
     def newest(self, scope: Scope) -> Iterator[Record]:
         """The live records of the thread, newest first."""
-        return reversed(self.records(scope))
+        with self.reading(scope) as thread:
+            return reversed(thread.live_records())
 
     def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
         """The live records that hold one of these keys, in no order."""
