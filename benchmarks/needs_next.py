@@ -21,8 +21,8 @@ from unabridged.evaluate.score import Held, Needs, average, cuts, held, needs
 from unabridged.formats import detect
 from unabridged.intent import with_origins
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.extract import extract
-from unabridged.ledger.gather import open_indices
+from unabridged.ledger.gather import gather, open_indices
+from unabridged.ledger.render import render
 from unabridged.messages import View
 
 Count = Callable[[str], int]
@@ -68,7 +68,7 @@ def all_cuts(folder: Path, every: int, *, most: int | None = None) -> Iterator[C
 
 def at_once(cut: Cut, budget: int, count: Count) -> str:
     """One summary of everything."""
-    return extract(cut.before, answered=cut.answered, kept=cut.open, budget=budget, count=count).text
+    return render(gather(cut.before, answered=cut.answered), budget, count, kept=cut.open).text
 
 
 class Rolling:
@@ -80,17 +80,9 @@ class Rolling:
     def __call__(self, cut: Cut, budget: int, count: Count) -> str:
         """The summary at this cut, made from the ledger of the one before and what came since."""
         start, prior = self._standing.get(cut.conversation, (0, None))
-        made = extract(
-            cut.before[start:],
-            prior=prior,
-            first_turn=start,
-            answered=cut.answered,
-            kept=cut.open,
-            budget=budget,
-            count=count,
-        )
-        self._standing[cut.conversation] = (len(cut.before), made.ledger)
-        return made.text
+        ledger = gather(cut.before[start:], prior=prior, first_turn=start, answered=cut.answered)
+        self._standing[cut.conversation] = (len(cut.before), ledger)
+        return render(ledger, budget, count, kept=cut.open).text
 
 
 def plain_tail(cut: Cut, budget: int, count: Count) -> str:

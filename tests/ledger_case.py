@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, user
 from unabridged import Compactor, Settings
@@ -16,7 +16,8 @@ from unabridged.archive.protocol import Scope
 from unabridged.formats import detect
 from unabridged.languages import labels, tables
 from unabridged.ledger.entries import Ledger, from_json
-from unabridged.ledger.extract import Extract, extract
+from unabridged.ledger.gather import gather
+from unabridged.ledger.render import render
 from unabridged.messages import Answer, Call, View
 
 LISTS = Path(__file__).parent / "lists"
@@ -53,6 +54,29 @@ def round_of(tool: str, result: str, *, text: str = "", **arguments: Any) -> lis
 def count(text: str) -> int:
     """About what the engine counts: a token for three characters, and one for each sign of a script without spaces."""
     return len(text) // 3 + sum(char > "\u2e7f" for char in text) + (1 if text else 0)
+
+
+class Extract(NamedTuple):
+    """A summary made by rule, the ledger behind it, and what of the ledger found no place in the text."""
+
+    text: str
+    ledger: Ledger
+    left_out: tuple[str, ...]
+
+
+def extract(
+    views: Sequence[View],
+    *,
+    budget: int,
+    count: Callable[[str], int],
+    answered: bool,
+    kept: Collection[int] = (),
+    **before: Any,
+) -> Extract:
+    """These messages gathered, after what came `before` them, and rendered."""
+    ledger = gather(views, answered=answered, **before)
+    text, left_out = render(ledger, budget, count, kept=kept)
+    return Extract(text, ledger, left_out)
 
 
 def compacted(blocks: Sequence[Sequence[View]], *, budget: int = 3_000, answered: bool = True) -> Extract:
@@ -125,7 +149,7 @@ def run(
         if fitted.changed and fitted.receipt is not None:
             record = archive.record(Scope("n", "t"), fitted.receipt.id)
             if record is not None and "ledger" in record.data:
-                found.ledgers.append(from_json(record.data["ledger"]))  # type: ignore[arg-type]
+                found.ledgers.append(from_json(record.data["ledger"]))
                 found.summaries.append(summary_in(messages, fitted.receipt.id))
                 found.lists.append((len(found.said), list(messages)))
         if len(found.ledgers) == most:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from conversations import assistant, user
-from ledger_case import count, person, says
+from ledger_case import count, extract, person, says
 from unabridged.archive.contract.values import HERE, said, stored
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.ledger.extract import extract
 from unabridged.ledger.sayings import sayings_in
 from unabridged.messages import View
 from unabridged.recall.lookup import ROOM, search

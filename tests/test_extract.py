@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger_case import answers, calls, compacted, count, observation, person, round_of, says
-from unabridged.ledger.extract import extract
+from ledger_case import answers, calls, compacted, count, extract, observation, person, round_of, says
 from unabridged.ledger.gather import gather
 from unabridged.ledger.merge import merge
 from unabridged.messages import Answer, Call, Media, View
@@ -108,12 +107,6 @@ def test_a_request_whose_message_stays_is_pointed_at_and_not_repeated() -> None:
     text = made(SESSION, kept=frozenset({10}))
     assert "sign-up page" not in text
     assert "message 10" in text
-
-
-def test_references_stand_where_the_agent_can_follow_them() -> None:
-    text = extract(SESSION, answered=False, budget=1_000, count=count, refer=lambda turn: f"ref-{turn:03}").text
-    assert "[ref-000]" in text
-    assert "message ref-010" in text
 
 
 def test_an_open_request_larger_than_the_budget_is_shortened_to_head_and_tail() -> None:

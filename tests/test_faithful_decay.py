@@ -16,7 +16,7 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
 from unabridged.history import rederive
 from unabridged.ledger.entries import Ledger, Note, from_json
-from unabridged.ledger.ranking import bounded, by_rank, decisions
+from unabridged.ledger.rank import bounded, decisions, notes_by_rank
 
 ROUNDS = 20
 RULES = (
@@ -123,8 +123,8 @@ def test_what_was_decided_early_keeps_its_place_among_the_notes() -> None:
     late = [Note(turn, f"The file number {turn} was missing.", 3.0) for turn in range(400, 460)]
     ledger = bounded(Ledger(first=0, end=460, notes=(*early, *late)))
     assert decisions(ledger) == early
-    assert by_rank(ledger)[:3] == [late[-1], early[0], early[1]]
-    assert sorted(by_rank(ledger), key=lambda note: note.turn) == list(ledger.notes)
+    assert notes_by_rank(ledger)[:3] == [late[-1], early[0], early[1]]
+    assert sorted(notes_by_rank(ledger), key=lambda note: note.turn) == list(ledger.notes)
 
 
 def test_decisions_stand_beside_a_models_prose_whatever_it_forgets() -> None:

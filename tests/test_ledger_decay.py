@@ -18,7 +18,7 @@ from unabridged.ledger.entries import MAX_DECISIONS, MAX_NOTES, File, Ledger, Na
 from unabridged.ledger.gather import gather
 from unabridged.ledger.merge import merge
 from unabridged.ledger.notes import distinct, notes_in
-from unabridged.ledger.ranking import bounded, by_rank, decisions, decisions_within, files_by_rank, names_by_rank
+from unabridged.ledger.rank import bounded, decisions, decisions_within, files_by_rank, names_by_rank, notes_by_rank
 from unabridged.ledger.sayings import sayings_in
 
 DECISIONS = (
@@ -110,7 +110,7 @@ def test_the_first_decisions_outlive_any_number_of_merges() -> None:
 def test_without_decisions_the_notes_are_the_new_and_the_telling_by_turns() -> None:
     old = Note(1, "The cause was an old lock.", 3.0)
     new = [Note(turn, f"Step {turn} passed.", 1.0) for turn in range(380, 400)]
-    assert by_rank(Ledger(end=400, notes=(old, *new)))[:2] == [new[-1], old]
+    assert notes_by_rank(Ledger(end=400, notes=(old, *new)))[:2] == [new[-1], old]
 
 
 # -- names and files --------------------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ BUILDERS = {
 MATCHED = {
     "unabridged.intent.spoken._ITEM": "`_run` and `_unindented` match it at the beginning of a line",
     "unabridged.intent.spoken._INDENT": "`_run` and `_unindented` match it at the beginning of a line",
-    "unabridged.ledger.telling._PLAIN": "matched at the beginning of a target",
+    "unabridged.ledger.action_lines._PLAIN": "matched at the beginning of a target",
     "unabridged.summarise.verify._TAGGED": "matched at the beginning of a reply",
     "unabridged.summarise.verify._WRAPPED": "matched at the beginning of a reply",
 }

@@ -8,14 +8,13 @@ import re
 import pytest
 
 from conversations import assistant, chat_round, user
-from ledger_case import answers, calls, count, person, round_of, run, says, section, sections
+from ledger_case import answers, calls, count, extract, person, round_of, run, says, section, sections
 from unabridged import Settings
 from unabridged.languages import labels, tables
 from unabridged.ledger.actions import read_call
-from unabridged.ledger.extract import extract
+from unabridged.ledger.files import common_root
 from unabridged.ledger.gather import gather
 from unabridged.ledger.outcomes import outcome
-from unabridged.ledger.shelf import common_root
 from unabridged.ledger.shell import read_command
 from unabridged.marks import is_ours, marked_ids, separators, summary_text
 from unabridged.messages import View

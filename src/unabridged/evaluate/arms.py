@@ -15,7 +15,8 @@ from unabridged.evaluate.moments import Count, Moment
 from unabridged.events import Event, Failed
 from unabridged.formats import format_named
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.extract import extract
+from unabridged.ledger.gather import gather
+from unabridged.ledger.render import render
 from unabridged.settings import Settings
 
 Arm = Callable[[Moment], str]
@@ -34,17 +35,9 @@ def unabridged(budget: int, count: Count) -> Arm:
 
     def arm(moment: Moment) -> str:
         nonlocal start, prior
-        made = extract(
-            moment.before[start:],
-            prior=prior,
-            first_turn=start,
-            answered=moment.answered,
-            kept=moment.open,
-            budget=budget,
-            count=count,
-        )
-        start, prior = moment.place, made.ledger
-        return made.text
+        prior = gather(moment.before[start:], prior=prior, first_turn=start, answered=moment.answered)
+        start = moment.place
+        return render(prior, budget, count, kept=moment.open).text
 
     return arm
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from unabridged.evaluate.arms import Arm, Begin
 from unabridged.evaluate.moments import Count, Moment
-from unabridged.ledger.extract import extract
+from unabridged.ledger.gather import gather
+from unabridged.ledger.render import render
 from unabridged.messages import View
 
 DEFAULT_TRIM = 4_000
@@ -88,7 +89,7 @@ class Peer:
             found = self._view(message)
             if not views or views[-1] is not found:
                 views.append(found)
-        return extract(views, answered=False, budget=self._budget, count=self._count).text
+        return render(gather(views, answered=False), self._budget, self._count).text
 
     def _view(self, message: Any) -> View:
         """The view a message was made from; its own summaries are what the middleware makes of them: a user's words."""

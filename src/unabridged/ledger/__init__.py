@@ -1,7 +1,13 @@
 """What a summary turn carries verbatim, found, merged and rendered by rule: no model ever rewrites it.
 
-In reading order: `entries` (the ledger as a value), `gather` (one pass over a block of messages), what it reads off
-them (`requests`, `rules`, `actions` with `shell` and `outcomes`, `names`, `notes`; wording by language in
-`languages/`), `merge` (two ledgers as one), `render` with `page` and `shelf` (as text within a budget), and
-`extract`, the summariser that needs no model.
+entries    the ledger as a value, and as JSON
+gather     one pass over a block of messages: what it leaves to the ledger
+actions, shell, outcomes    what was done, read off tool calls and their answers
+names, files                what has to be spelled exactly
+notes, sayings              sentences worth keeping
+merge      two ledgers as one
+rank       which entries come first, and which go
+render     the ledger as text within a budget: `LAYOUT` is the layout of the summary turn
+lines, action_lines         the entries in words
+page                        room, shared out
 """

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from unabridged.ledger.entries import Action, Deed
 from unabridged.ledger.outcomes import outcome
 from unabridged.ledger.shell import is_program, looks_like_path, read_command
-from unabridged.messages import View
+from unabridged.messages import Answer, Call, View
 from unabridged.text_cache import remembered
 from unabridged.texts import one_line
 
@@ -75,33 +75,34 @@ def steps(views: Sequence[View], turns: Sequence[int]) -> Iterator[Step]:
     answers = _answers(views)
     current = ""
     for i, view in enumerate(views):
-        for call in view.calls:
-            read = read_call(call.name, call.arguments)
-            yield _step((i, turns[i], call.id), call.name, read, answers.get((call.id, i)))
-        if not view.calls and view.origin == "model" and _observed(views, i):
-            found = written_action(view.text)
-            if found is None:
-                continue
-            read = read_call(found[0], found[1])
-            got = views[i + 1].text if i + 1 < len(views) else None
-            shown = _OPEN_FILE.search(got) if got else None
-            current = (shown[1] or shown[2]) if shown else current
-            if not read.touched and current and read.deed in {"read", "change"}:
+        for call in _calls(views, i):
+            read, answer = read_call(call.name, call.arguments), answers.get((call.id, i))
+            if not view.calls and i + 1 < len(views):
+                answer = Answer("", views[i + 1].text)
+                shown = _OPEN_FILE.search(answer.text)
+                current = (shown[1] or shown[2]) if shown else current
+            if not view.calls and not read.touched and current and read.deed in {"read", "change"}:
                 read = read._replace(touched=((current, read.deed),))
-            yield _step((i, turns[i], ""), found[0], read, None if got is None else (got, False))
+            yield _step(i, turns[i], call, read, answer)
 
 
 def efforts(views: Sequence[View]) -> list[int]:
     """For each message what its calls come to: 0 none, 1 they looked or ran something, 2 they changed something."""
     found = []
     for i, view in enumerate(views):
-        calls = [(call.name, call.arguments) for call in view.calls]
-        if not calls and view.origin == "model" and _observed(views, i) and (action := written_action(view.text)):
-            calls = [action[:2]]
         # An action that is written in a way we can't read was still carried out, where an observation follows it.
         acted = view.origin == "model" and i + 1 < len(views) and _observes(views[i + 1])
-        found.append(max((effort(read_call(*call).deed) for call in calls), default=int(acted)))
+        asked = (read_call(call.name, call.arguments) for call in _calls(views, i))
+        found.append(max((effort(read.deed) for read in asked), default=int(acted)))
     return found
+
+
+def _calls(views: Sequence[View], index: int) -> Sequence[Call]:
+    """The calls of a message; in a text protocol the action in its text, if it was carried out."""
+    view = views[index]
+    if not view.calls and view.origin == "model" and _observed(views, index) and (found := written_action(view.text)):
+        return [Call("", found[0], found[1])]
+    return view.calls
 
 
 def effort(deed: Deed) -> int:
@@ -109,33 +110,23 @@ def effort(deed: Deed) -> int:
     return 2 if deed in {"create", "change", "delete", "move"} else 1
 
 
-def _step(where: tuple[int, int, str], tool: str, read: Asked, answer: tuple[str, bool] | None) -> Step:
-    place, turn, call_id = where
-    ended, failed = outcome(answer[0], read.deed, error=answer[1]) if answer else ("", False)
-    if (
-        not failed
-        and read.deed in {"create", "change", "delete", "move"}
-        and any(path in ended for path, _ in read.touched)
-    ):
+def _step(place: int, turn: int, call: Call, read: Asked, answer: Answer | None) -> Step:
+    ended, failed = outcome(answer.text, read.deed, error=answer.error) if answer else ("", False)
+    if not failed and effort(read.deed) == 2 and any(path in ended for path, _ in read.touched):
         ended = ""  # "Successfully wrote theme.ts" says nothing that the deed and the target don't.
     paths = tuple(path for path, _ in read.touched)[:6]
-    gist = read.gist.strip()[:GIST]
-    action = Action(
-        turn, read.deed, tool, one_line(read.target, TARGET), ended, failed, paths, gist, answer is not None
-    )
-    return Step(place, call_id, action, read.touched, read.wrote)
+    target, gist = one_line(read.target, TARGET), read.gist.strip()[:GIST]
+    action = Action(turn, read.deed, call.name, target, ended, failed, paths, gist, answer is not None)
+    return Step(place, call.id, action, read.touched, read.wrote)
 
 
-def _answers(views: Sequence[View]) -> dict[tuple[str, int], tuple[str, bool]]:
-    """By call id and place of the call, since ids may be reused: the answer, and whether it is marked as an error."""
+def _answers(views: Sequence[View]) -> dict[tuple[str, int], Answer]:
+    """The answer to each call, by its id and place, since ids may be used again."""
     asked: dict[str, int] = {}
-    found: dict[tuple[str, int], tuple[str, bool]] = {}
+    found: dict[tuple[str, int], Answer] = {}
     for i, view in enumerate(views):
-        for answer in view.answers:
-            if answer.call_id in asked:
-                found[answer.call_id, asked[answer.call_id]] = (answer.text, answer.error)
-        for call in view.calls:
-            asked[call.id] = i
+        found.update({(a.call_id, asked[a.call_id]): a for a in view.answers if a.call_id in asked})
+        asked.update((call.id, i) for call in view.calls)
     return found
 
 

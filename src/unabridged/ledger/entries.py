@@ -11,7 +11,7 @@
     └── names      identifiers, numbers and commands, ranked
 
 `gather` makes one from a block of messages, `merge` folds an older one in, `render` writes it within a budget. All
-lists are bounded (`ranking`), so a ledger stays the same size however often it is merged.
+lists are bounded (`rank`), so a ledger stays the same size however often it is merged.
 """
 
 from __future__ import annotations

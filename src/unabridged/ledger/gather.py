@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from unabridged.intent import find_requests, find_rules, open_requests
 from unabridged.languages import detect
 from unabridged.ledger.actions import Step, efforts, steps, written_action
-from unabridged.ledger.entries import Action, Ledger, Note
-from unabridged.ledger.names import Piece, clean, collect_files, collect_names
+from unabridged.ledger.entries import Ledger, Note
+from unabridged.ledger.files import clean
+from unabridged.ledger.merge import merge
+from unabridged.ledger.names import Piece, collect_files, collect_names
 from unabridged.ledger.notes import distinct, notes_in
-from unabridged.ledger.ranking import bounded
+from unabridged.ledger.outcomes import unresolved
+from unabridged.ledger.rank import bounded
 from unabridged.ledger.sayings import sayings_in
-from unabridged.ledger.shell import looks_like_path
 from unabridged.messages import View
 from unabridged.texts import head_and_tail
 
@@ -23,12 +25,13 @@ SAID_LIMIT = 1_200
 def gather(
     views: Sequence[View],
     *,
+    prior: Ledger | None = None,
     first_turn: int = 0,
     answered: bool,
     at_work: bool = False,
     turns: Sequence[int] | None = None,
 ) -> Ledger:
-    """What these messages contribute.
+    """What these messages contribute, folded into the ledger of what went before.
 
     `answered`: the block ends where a person speaks next, so the assistant's last words closed its turn. Otherwise the
     last request is still being worked on; `at_work` when tools are seen to do so behind the block. `turns` gives each
@@ -45,7 +48,7 @@ def gather(
     )
     touched = [(step.action.turn, path, deed) for step in done for path, deed in step.touched]
     touched += [(turns[i], media.name, "attach") for i, view in enumerate(views) for media in view.media if media.name]
-    return bounded(
+    ledger = bounded(
         Ledger(
             first=turns[0] if turns else first_turn,
             end=turns[-1] + 1 if turns else first_turn,
@@ -64,49 +67,12 @@ def gather(
             said_turn=said_turn,
         )
     )
+    return ledger if prior is None else merge(prior, ledger)
 
 
 def open_indices(views: Sequence[View]) -> tuple[int, ...]:
     """Indices of the messages in which people ask for what is still open at the end of these views."""
     return open_requests(views, efforts(views))
-
-
-def unresolved(faults: Sequence[Action], actions: Sequence[Action]) -> tuple[Action, ...]:
-    """What failed and was not seen to work since. Looking for what is not there is no fault."""
-    left: dict[str, Action] = {_key(fault): fault for fault in faults}
-    for action in actions:
-        if not action.answered:
-            continue
-        key = _key(action)
-        left.pop(key, None)
-        if action.failed and action.deed not in {"read", "search", "list"}:
-            left[key] = action
-        elif action.deed == "run" and not action.failed and not action.paths:
-            left = {other: fault for other, fault in left.items() if not _covers(action, fault)}
-        elif action.deed == "delete":
-            left = {other: fault for other, fault in left.items() if not set(fault.paths) & set(action.paths)}
-    return tuple(left.values())
-
-
-def _key(action: Action) -> str:
-    """What has to work for a failure to be over: the same deed on the same file, or the same beginning of a command."""
-    if action.paths:
-        return f"{'change' if action.deed == 'change' else 'run'} {action.paths[0].rpartition('/')[2]}"
-    return f"{action.tool} {' '.join(_spelled(action)[:3])}"
-
-
-def _covers(action: Action, fault: Action) -> bool:
-    """Whether a run of everything went well, of which what failed was a part: all tests, after those of a file."""
-    return fault.deed == "run" and fault.tool == action.tool and _program(fault) == _program(action)
-
-
-def _program(action: Action) -> list[str]:
-    """What was run, without options and files."""
-    return [word for word in _spelled(action)[:2] if not looks_like_path(word)]
-
-
-def _spelled(action: Action) -> list[str]:
-    return [word for word in action.target.split() if word[0] != "-"]
 
 
 def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -> Iterator[Piece]:

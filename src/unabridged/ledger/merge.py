@@ -7,10 +7,10 @@ from dataclasses import replace
 from unabridged.intent import Lead, join_requests, merge_rules
 from unabridged.languages import detect
 from unabridged.ledger.entries import Ledger, Name, Saying
-from unabridged.ledger.gather import unresolved
-from unabridged.ledger.names import united
+from unabridged.ledger.files import united
 from unabridged.ledger.notes import distinct
-from unabridged.ledger.ranking import bounded, faded
+from unabridged.ledger.outcomes import unresolved
+from unabridged.ledger.rank import bounded, faded
 
 
 def merge(older: Ledger, newer: Ledger) -> Ledger:

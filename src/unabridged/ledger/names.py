@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from unabridged.ledger.entries import HALF_LIFE, Deed, File, Name
-from unabridged.ledger.shell import has_extension
+from unabridged.ledger.files import clean, mentioned, united
 from unabridged.marks import without_ids
 from unabridged.text_cache import remembered
 
@@ -33,8 +32,6 @@ _MEASURE = re.compile(
     re.IGNORECASE,
 )
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
-_PATH = re.compile(r"(?<![\w./~+-])[\w.~+-]{0,80}+/[\w./@+-]{2,240}+")
-_FILE_NAME = re.compile(r"(?<![\w./@~+-])[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,6}(?![\w/(])")
 _SPECIAL = re.compile(
     r"https?://[^\s<>\"'`)\]}]{4,200}"  # URLs
     r"|[\w.+-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,30}){1,4}"  # mail addresses
@@ -189,63 +186,3 @@ def collect_files(pieces: Iterable[Piece], touched: Iterable[tuple[int, str, Dee
         seen.add(0.5, turn)
         seen.deeds[deed] = seen.deeds.pop(deed, 0) + 1  # the last one stands last
     return united(File(path, seen.turn, seen.weight, tuple(seen.deeds.items())) for path, seen in found.items() if path)
-
-
-def mentioned(text: str, *, by_name: bool) -> set[str]:
-    """The paths in a text; with `by_name` also file names without a folder."""
-    return set(_mentioned(text, by_name=by_name))
-
-
-@remembered
-def _mentioned(text: str, *, by_name: bool) -> frozenset[str]:
-    paths = {clean(path) for path in set(_PATH.findall(text))}
-    found = {path for path in paths if path and "//" not in path and has_extension(path) and path.count("/") < 20}
-    if by_name:
-        found |= {name for name in set(_FILE_NAME.findall(text)) if has_extension(name)}
-    return frozenset(found)
-
-
-def clean(path: str) -> str:
-    """A path without the marks of the sentence around it."""
-    path = path.strip("'\"`,;:()[]<> ").rstrip(".")
-    while path.startswith(("./", "../")):
-        path = path.partition("/")[2]
-    return path if len(path) <= 260 else ""
-
-
-def united(files: Iterable[File]) -> tuple[File, ...]:
-    """One entry a file: `theme.ts` and `/home/me/src/theme.ts` are the same when nothing speaks against it."""
-    by_base: dict[str, list[File]] = {}
-    files = list(files)
-    known = {file.path for file in files}
-    for file in files:
-        if file.path[:2] in {"a/", "b/"} and file.path[2:] in known:  # the two sides of a diff
-            file = replace(file, path=file.path[2:])  # noqa: PLW2901 - the same file by its own name
-        by_base.setdefault(file.path.rstrip("/").rpartition("/")[2], []).append(file)
-    kept: list[File] = []
-    for group in by_base.values():
-        longest_first = sorted(group, key=lambda file: (-len(file.path), file.path))
-        heads: list[File] = []
-        for file in longest_first:
-            owners = [
-                i for i, head in enumerate(heads) if head.path == file.path or head.path.endswith("/" + file.path)
-            ]
-            owners.sort(key=lambda i: (-heads[i].weight, heads[i].path))
-            # With several candidates, one that is far more in use than the others is meant.
-            if owners and (len(owners) == 1 or heads[owners[0]].weight > 3 * heads[owners[1]].weight):
-                heads[owners[0]] = _together(heads[owners[0]], file)
-            else:
-                heads.append(file)
-        kept += heads
-    return tuple(sorted(kept, key=lambda file: (file.turn, file.path)))
-
-
-def _together(one: File, other: File) -> File:
-    """Both entries under the first one's path; what was done last stands last."""
-    deeds: dict[Deed, int] = {}
-    for file in sorted((one, other), key=lambda file: file.turn):
-        for deed, number in file.deeds:
-            deeds[deed] = deeds.pop(deed, 0) + number
-    turn = max(one.turn, other.turn)
-    weight = sum(file.weight * 0.5 ** ((turn - file.turn) / HALF_LIFE) for file in (one, other))
-    return File(one.path, turn, weight, tuple(deeds.items()))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
-from unabridged.ledger.entries import Deed
+from unabridged.ledger.entries import Action, Deed
+from unabridged.ledger.shell import looks_like_path
 from unabridged.text_cache import remembered
 from unabridged.texts import one_line
 
@@ -117,3 +119,41 @@ def _shown(body: str, *, looks: bool) -> str:
         return ""
     last = _last_line(body)[0]
     return one_line(last if body.count("\n") > 2 and len(last) < LIMIT else body, LIMIT)
+
+
+def unresolved(faults: Sequence[Action], actions: Sequence[Action]) -> tuple[Action, ...]:
+    """What failed and was not seen to work since. Looking for what is not there is no fault."""
+    left: dict[str, Action] = {_key(fault): fault for fault in faults}
+    for action in actions:
+        if not action.answered:
+            continue
+        key = _key(action)
+        left.pop(key, None)
+        if action.failed and action.deed not in {"read", "search", "list"}:
+            left[key] = action
+        elif action.deed == "run" and not action.failed and not action.paths:
+            left = {other: fault for other, fault in left.items() if not _covers(action, fault)}
+        elif action.deed == "delete":
+            left = {other: fault for other, fault in left.items() if not set(fault.paths) & set(action.paths)}
+    return tuple(left.values())
+
+
+def _key(action: Action) -> str:
+    """What has to work for a failure to be over: the same deed on the same file, or the same beginning of a command."""
+    if action.paths:
+        return f"{'change' if action.deed == 'change' else 'run'} {action.paths[0].rpartition('/')[2]}"
+    return f"{action.tool} {' '.join(_spelled(action)[:3])}"
+
+
+def _covers(action: Action, fault: Action) -> bool:
+    """Whether a run of everything went well, of which what failed was a part: all tests, after those of a file."""
+    return fault.deed == "run" and fault.tool == action.tool and _program(fault) == _program(action)
+
+
+def _program(action: Action) -> list[str]:
+    """What was run, without options and files."""
+    return [word for word in _spelled(action)[:2] if not looks_like_path(word)]
+
+
+def _spelled(action: Action) -> list[str]:
+    return [word for word in action.target.split() if word[0] != "-"]

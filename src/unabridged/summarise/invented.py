@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from unabridged.ledger.names import Piece, collect_names, mentioned
+from unabridged.ledger.files import mentioned
+from unabridged.ledger.names import Piece, collect_names
 from unabridged.summarise.evidence import Evidence, flag
 
 # GitHub, JSON, Node.js: nobody's identifier, unless it is written as one.

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from unabridged.intent import Rule, add_rules, possible_rules
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.ranking import bounded
+from unabridged.ledger.rank import bounded
 from unabridged.messages import View
 from unabridged.summarise.evidence import Evidence, squeezed
 from unabridged.summarise.headings import under_each

@@ -11,7 +11,7 @@ from unabridged.languages import labels
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather, language_of
 from unabridged.ledger.merge import merge
-from unabridged.ledger.ranking import decisions
+from unabridged.ledger.rank import decisions
 from unabridged.ledger.render import between, render
 from unabridged.ledger.sayings import is_talk
 from unabridged.messages import View

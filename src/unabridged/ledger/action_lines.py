@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from unabridged.ledger.entries import Action, Deed, Ledger
 from unabridged.ledger.outcomes import NOTHING
-from unabridged.ledger.shelf import TIMES, common_root
+from unabridged.ledger.page import Line
 from unabridged.texts import neutral, one_line, quote, with_line_ends
 
+TIMES = "\u00d7"
 DETAILED = 10
 """The newest actions, told one by one; older ones are told in runs."""
 _LISTED = 8
 """Targets of a run that are named."""
 _BRIEF = 60
 """Characters of each."""
+_MANY = 10_000
+"""More than a ledger has actions: keeps those of one message in order."""
 
 _SHELL = frozenset({"shell", "bash", "sh", "terminal", "run_command", "run_shell_command", "execute_bash", "exec"})
 _BARE = frozenset({"search", "grep", "glob", "find", "list", "ls", "read", "write", "edit"})
@@ -32,17 +36,34 @@ _PLAIN: Mapping[str, re.Pattern[str]] = {
 _EDITOR = re.compile(r"(?:edit|insert|append|goto|scroll_down|scroll_up)\b\s*")
 
 
-class Teller:
-    """How the actions of one ledger are told, in the words of its language."""
+class ActionLines:
+    """The actions of one ledger as lines, in the words of its language."""
 
-    def __init__(self, ledger: Ledger, words: Mapping[str, str], refer: Callable[[int], str]) -> None:
-        self._ledger, self._words, self._refer = ledger, words, refer
-        self._root = common_root(file.path for file in ledger.files)
+    def __init__(self, ledger: Ledger, words: Mapping[str, str], root: str) -> None:
+        self._ledger, self._words, self._root = ledger, words, root
         # What a tool says every time ("File updated. Please review …") tells nothing.
         repeated = Counter(action.outcome for action in ledger.actions if not action.failed)
         self._usual = {outcome for outcome, number in repeated.items() if number > 2 and len(outcome) > 30}
+        self._runs: dict[float, Sequence[Action]] = {}
+        """The actions of each line by its order, which a line keeps when it is shortened."""
 
-    def runs(self) -> list[list[Action]]:
+    def done(self, width: int) -> Iterator[Line]:
+        """Newest first: the newest actions one by one, the older ones in runs of the same deed."""
+        newest = self._ledger.actions[-DETAILED:]
+        for place, run in reversed([*enumerate(self._together())]):
+            order = run[0].turn + place / _MANY
+            self._runs[order] = run
+            if len(run) == 1 and run[0] in newest:
+                text = self.action(run[0], width, gist=True)
+                yield Line(order, text, shorter=partial(self._action_within, run[0]))
+            else:
+                yield Line(order, self._run(run))
+
+    def behind(self, line: Line) -> Sequence[Action]:
+        """The actions that a line of `done` tells."""
+        return self._runs.get(line.order, ())
+
+    def _together(self) -> list[list[Action]]:
         """The actions in order, those together that one line can tell.
 
         Older ones with the same deed that went well; of the newest only those that merely looked.
@@ -69,7 +90,7 @@ class Teller:
 
     def action(self, action: Action, width: int, *, gist: bool = False) -> str:
         """One action on a line: deed, target, what was written, what came of it."""
-        line = f"- [{self._refer(action.turn)}] {self._words[_deed(action)]} {self._target(action, width)}"
+        line = f"- [{action.turn}] {self._words[_deed(action)]} {self._target(action, width)}"
         if gist and action.gist:
             line += f": {quote(action.gist, width)}"
         if not action.answered:
@@ -82,17 +103,22 @@ class Teller:
         told = action.outcome and action.outcome not in self._usual
         return f"{line} → {quote(self._short(action.outcome), width)}" if told else line
 
-    def run(self, run: Sequence[Action], width: int = 100) -> str:
+    def _action_within(self, action: Action, chars: int) -> str:
+        return self.action(action, max(chars // 2 - 20, 40))
+
+    def _run(self, run: Sequence[Action], width: int = 100) -> str:
         """A run of actions on a line."""
         if len(run) == 1:
             return self.action(run[0], width)
         targets = list(dict.fromkeys(target for action in run for target in self._brief(action)))
         more = f", {self._words['more'].format(count=len(targets) - _LISTED)}" if len(targets) > _LISTED else ""
         often = f" {TIMES}{len(run)}:" if len(run) > len(targets) or more else ""
-        return f"- {self._span(run)} {self._words[_deed(run[0])]}{often} {', '.join(targets[:_LISTED])}{more}"
+        span = self.span(run[0].turn, run[-1].turn)
+        return f"- {span} {self._words[_deed(run[0])]}{often} {', '.join(targets[:_LISTED])}{more}"
 
-    def earlier(self, actions: Sequence[Action]) -> str:
-        """Everything that found no place, counted: how much was read, changed and run, and how much of it failed."""
+    def counted(self, lines: Sequence[Line]) -> str:
+        """What these lines would tell in numbers: how much was read, changed and run, and how much of it failed."""
+        actions = [action for line in lines for action in self._runs[line.order]]
         lost = dict(self._ledger.dropped).get("actions", 0)
         if not actions and not lost:
             return ""
@@ -101,13 +127,14 @@ class Teller:
         told += [self._words["more"].format(count=lost)] * bool(lost)
         failed = sum(action.failed for action in actions)
         also = f" ({self._words['failed']} {TIMES}{failed})" if failed else ""
-        return f"- {self._span(actions, lost=bool(lost))} {self._words['earlier']}: {', '.join(told)}{also}"
-
-    def _span(self, actions: Sequence[Action], *, lost: bool = False) -> str:
         turns = [action.turn for action in actions]
         first = self._ledger.first if lost else min(turns)
-        last = max(turns, default=first)
-        return f"[{self._refer(first)}]" if first == last else f"[{self._refer(first)}-{self._refer(last)}]"
+        span = self.span(first, max(turns, default=first))
+        return f"- {span} {self._words['earlier']}: {', '.join(told)}{also}"
+
+    def span(self, first: int, last: int) -> str:
+        """The messages from the first to the last, as a mark."""
+        return f"[{first}]" if first == last else f"[{first}-{last}]"
 
     def _brief(self, action: Action) -> list[str]:
         """What an action went to, in a list of several: its files; of a search what was looked for."""

@@ -87,7 +87,7 @@ def _told(names: Sequence[Name]) -> list[Name]:
     return sorted(told, key=lambda name: (not name.asked, -name.told, name.turn, name.text))
 
 
-def by_rank(ledger: Ledger) -> list[Note]:
+def notes_by_rank(ledger: Ledger) -> list[Note]:
     """The notes, what the next steps need most first: telling and new; but what was decided long ago still holds.
 
     So most places go to decisions, while there are any, and some to what else told most in each part of it.
@@ -122,7 +122,7 @@ def decisions_within(ledger: Ledger, room: int, cost: Callable[[Note], int]) -> 
 def _bounded_notes(ledger: Ledger) -> tuple[Note, ...]:
     """Decisions have places of their own, so that findings can't crowd them out, however many there are."""
     kept = decisions(ledger)[:MAX_DECISIONS]
-    kept += [note for note in by_rank(ledger) if not note.decided][:MAX_NOTES]
+    kept += [note for note in notes_by_rank(ledger) if not note.decided][:MAX_NOTES]
     return tuple(sorted(kept, key=lambda note: (note.turn, note.text)))
 
 

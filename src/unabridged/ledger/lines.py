@@ -1,0 +1,283 @@
+"""The entries of a ledger in words: for each section of a summary turn its candidates, most important first.
+
+Whose words a line is, is said by the section it stands in: people's words verbatim, everything else on one line
+between quotation marks or as a list.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+
+from unabridged.intent import RULE_LIMIT, Request, Rule, concerns
+from unabridged.languages import labels
+from unabridged.ledger.action_lines import TIMES, ActionLines
+from unabridged.ledger.entries import Action, File, Ledger, Name, Note
+from unabridged.ledger.files import common_root, shared_folders, shown_path, unite_shown
+from unabridged.ledger.page import Item, Line, Page
+from unabridged.ledger.rank import decisions_within, file_rank, files_by_rank, name_rank, names_by_rank, notes_by_rank
+from unabridged.ledger.sayings import is_talk
+from unabridged.texts import fenced, head_and_tail, neutral, one_line, quote
+
+LESSER = 0.01
+"""The rank of rules that were lifted: shown when all else had its share."""
+_REPLY = 200
+"""Characters below which an answer to the assistant hardly asks for something by itself."""
+_BEGINNING = 120
+"""Characters up to which a finished request is told by its beginning alone."""
+_FORGOTTEN = 200
+"""Messages after which a failure that nobody came back to no longer counts as unresolved."""
+_NOISE = 0.02
+"""The rank, on a page of a thousand tokens, of a name not worth its place: it stood once in a list of a thousand."""
+_FEW_FILES, _SHARE_WITHOUT_FILES = 2, 0.40
+_SEVERAL = 3
+"""Names that a tool has a line of its own for."""
+_MANY, _LAST = 1e7, 1e14
+_CHANGES = ("delete", "move", "create", "change")
+_TOLD = ("create", "change", "move", "run", "read", "attach")
+"""What is said of a file, in this order; that it turned up in a search or a listing is not worth the words."""
+
+
+class Lines:
+    """The candidates of each section. `kept` turns stand in the context anyway, `spoken` ones elsewhere in the turn."""
+
+    def __init__(self, ledger: Ledger, page: Page, kept: Collection[int], spoken: Collection[int]) -> None:
+        self.ledger, self.page = ledger, page
+        self.kept, self.spoken = frozenset(kept), frozenset(spoken)
+        self.words = labels(ledger.language)
+        self.root = common_root(file.path for file in ledger.files)
+        self.actions = ActionLines(ledger, self.words, self.root)
+        self.talk = is_talk(ledger.actions, len(ledger.requests))
+        self._decisions: list[Note] = []
+        # A person's earlier message is given in full where there is room, and by its beginning where there is not.
+        self._width = min(max(page.budget // 14, 60), 1_500)
+        for request in ledger.requests:
+            if request.turn in self.kept | self.spoken:
+                page.know(request.text)
+
+    def heading(self, label: str) -> str:
+        """The heading with this label; that of the files names the folder that all of them are in."""
+        below = f" ({neutral(self.root)}/…)" if label == "files" and self.root else ""
+        return self.words[label] + below
+
+    def open_requests(self) -> Iterator[Line]:
+        """Those whose words stand nowhere else, then those that are only pointed at; of each the newest first.
+
+        Should not all fit, the last word counts most.
+        """
+        for request in sorted(self.ledger.open, key=lambda request: (request.turn in self.kept, -request.turn)):
+            whole = request.turn in self.kept
+            label = self.words["kept" if whole else "waiting" if request.state == "waiting" else "asked"]
+            plain = f"- {label.format(turn=request.turn)}"
+            head = f"{plain}, {self.words['reply']} {quote(request.context)}" if request.context else plain
+            if whole:
+                yield Line(request.turn, head, shorter=partial(_always, plain))
+            else:
+                text = f"{head}:\n{fenced(request.text)}"
+                yield Line(request.turn, text, shorter=partial(_open_request, head, request.text))
+
+    def finished(self) -> Iterator[Line]:
+        """Newest first, replies after what was asked; a nod is not worth a line, nor what stands among the rules."""
+        rules = {rule.text for rule in self.ledger.rules}
+        # In mere talk nothing was asked for that could be done again.
+        told = {*self.spoken, *(saying.turn for saying in self.ledger.sayings if self.talk)}
+        for request in sorted(self.ledger.finished, key=_asks_little):
+            nod = request.kind in {"ack", "resume", "hold"} and len(request.text) < 60 and not request.context
+            if not nod and request.turn not in told and request.text.strip() not in rules:
+                text = self._finished(request, self._width)
+                yield Line(request.turn, text, shorter=partial(self._finished_within, request))
+
+    def _finished(self, request: Request, width: int) -> str:
+        told = head_and_tail(request.text, width) if width > _BEGINNING else one_line(request.text, width)
+        line = f"- [{request.turn}] {quote(told)}"
+        if request.state == "withdrawn":
+            return f"{line} ({self.words['withdrawn']})"
+        return f"{line} → {quote(request.answer, width // 2)}" if request.answer and width > 150 else line
+
+    def _finished_within(self, request: Request, chars: int) -> str:
+        return self._finished(request, max(chars - 30, 40))
+
+    def more_requests(self) -> Line | None:
+        """Where the finished requests stand that found no place: what is not told can still be fetched."""
+        lost = dict(self.ledger.dropped).get("requests", 0)
+        turns = sorted(int(line.order) for line in self.page.sections["finished"].left())
+        if self.talk or not (turns or lost):
+            return None
+        first, last = self.ledger.first if lost else turns[0], turns[-1] if turns else self.ledger.first
+        return Line(
+            first - 0.5, f"- {self.actions.span(first, last)} {self.words['more'].format(count=len(turns) + lost)}"
+        )
+
+    def rules(self) -> Iterator[Line]:
+        """The strongest first, newer before older, then what seems to lift something, and what was lifted.
+
+        Rules of a message that stays stand there already.
+        """
+        asked = {request.turn for request in self.ledger.open}
+        standing = [rule for rule in self.ledger.rules if rule.lifted < 0]
+        yield from self._rules(rule for rule in standing if rule.strength > (2 if rule.turn in asked else 1))
+        for sentence in reversed(self.ledger.lifts):
+            if not sentence.used and sentence.turn not in self.kept and concerns(sentence, standing):
+                yield Line(sentence.turn, f"- [{sentence.turn}] {sentence.text}", rank=LESSER)
+        yield from self._rules((rule for rule in self.ledger.rules if rule.lifted >= 0), LESSER)
+
+    def passing(self) -> Iterator[Line]:
+        """What sounds like a rule, but may have been meant only for the moment.
+
+        A weak one whose request tools worked on, and that is finished, was part of the task; in mere talk weak ones
+        are talk.
+        """
+        over = {request.turn for request in self.ledger.finished if request.worked} | self.spoken
+        begun = {request.turn: request.text[: self._width] for request in self.ledger.finished}
+        weak = [rule for rule in self.ledger.rules if rule.lifted < 0 and rule.strength == 1 and not self.talk]
+        return self._rules(r for r in weak if r.turn not in over and r.text not in begun.get(r.turn, ""))
+
+    def _rules(self, rules: Iterator[Rule], rank: float = 1.0) -> Iterator[Line]:
+        # One with a long block must not take the room of several short ones.
+        for rule in sorted(rules, key=lambda rule: (-rule.strength, len(rule.text) > RULE_LIMIT, -rule.turn)):
+            if rule.turn not in self.kept:
+                note = f" ({self.words['lifted'].format(turn=rule.lifted)})" if rule.lifted >= 0 else ""
+                line = f"- [{rule.turn}] {rule.text}{note}"
+                alone, block, _ = line.partition("\n")
+                yield Line(rule.turn, line, shorter=partial(_always, f"{alone} …") if block else None, rank=rank)
+
+    def done(self) -> Iterator[Line]:
+        """The newest actions one by one, the older ones in runs of the same deed."""
+        return self.actions.done(min(max(self.page.budget // 14, 70), 200))
+
+    def share_of_actions(self, share: float) -> float:
+        """More where there are no files: ids tell little without what was done with them."""
+        return share if len(self.ledger.files) > _FEW_FILES else _SHARE_WITHOUT_FILES
+
+    def more_actions(self) -> Line | None:
+        """What was done besides what is told, by its numbers."""
+        section = self.page.sections["done"]
+        text = self.actions.counted(section.left()) if section.lines else ""
+        return Line(-0.5, text) if text else None
+
+    def failures(self) -> Iterator[Line]:
+        """Newest first; what is told as done is not repeated, and what nobody came back to is left."""
+        for action in reversed(self.ledger.faults):
+            if action not in self._told() and self.ledger.end - action.turn < _FORGOTTEN:
+                yield Line(action.turn, self.actions.action(action, 160))
+
+    def drop_failures_told_twice(self) -> None:
+        """Take those off the page that have since been told among what was done."""
+        told, failures = {action.turn for action in self._told() if action.failed}, self.page.sections["failures"]
+        self.page.drop(failures, [line for line in failures.lines if line.order in told])
+
+    def _told(self) -> list[Action]:
+        return [action for line in self.page.sections["done"].lines for action in self.actions.behind(line)]
+
+    def share_of_decisions(self, share: float) -> float:
+        """What the decisions take that this share has to hold: they are the first of the notes."""
+        budget, count = self.page.budget, self.page.count
+        room = int(budget * share)
+        self._decisions = decisions_within(self.ledger, room, lambda note: count(self._note(note).text))
+        return sum(count(self._note(note).text + "\n") for note in self._decisions) / max(budget, 1)
+
+    def notes(self) -> Iterator[Line]:
+        """What was decided first; then the most telling, newer before older, some of them old."""
+        if not self.talk:
+            yield from map(self._note, dict.fromkeys([*self._decisions, *notes_by_rank(self.ledger)]))
+
+    def _note(self, note: Note) -> Line:
+        head = f"- [{note.turn}] "
+        return Line(note.turn, head + quote(note.text), shorter=partial(_quotation, head, note.text))
+
+    def sayings(self) -> Iterator[Line]:
+        """In mere talk, what tells most first; what stands among the rules, or in the context, is not repeated."""
+        known = {rule.text for rule in self.ledger.rules if rule.strength > 1}  # in mere talk no weaker one is shown
+        waiting = {*self.kept, *(request.turn for request in self.ledger.open)}
+        ranked = sorted(self.ledger.sayings, key=lambda saying: (-saying.weight, -saying.turn)) if self.talk else []
+        for saying in ranked:
+            if saying.turn not in waiting and saying.text not in known:
+                known.add(saying.text)
+                whose = self.words["user" if saying.by_person else "assistant"]
+                yield Line(saying.turn, f"- [{saying.turn}] {whose} {quote(saying.text)}")
+
+    def state(self) -> Iterator[Line]:
+        """The assistant's last words: where a reader picks up the thread."""
+        if said := self.ledger.said:
+            head = f"- {self.words['said']} [{self.ledger.said_turn}]: "
+            yield Line(0.0, head + quote(said), shorter=partial(_last_words, head, said))
+
+    def files(self) -> Iterator[Line | Item]:
+        """Those of one folder under it; of those only seen just the name."""
+        files = files_by_rank(unite_shown(self.ledger.files, self.root), self.ledger.end)
+        paths = [shown_path(file.path, self.root) for file in files]
+        folders = shared_folders(paths[: max(8, self.page.budget // 20)])
+        for file, path in zip(files, paths, strict=True):
+            rank, told = file_rank(file, self.ledger.end), self._deeds(file)
+            folder, _, base = path.rpartition("/")
+            place = folders.get(folder, -1)
+            head = Line(place * _MANY, f"- {folder}/", key=f"{folder}/")
+            if place < 0 and told:
+                yield Line(-file.turn, f"- {path} {told}", file.path, rank=rank)
+            elif place < 0:
+                yield Item(f" {path}", Line(_LAST, f"- {self.words['mention']}:", "\x00seen"), rank)
+            elif told and base:
+                yield Line(head.order + 1 - file.turn / _MANY, f"  - {base} {told}", file.path, rank=rank, head=head)
+            else:  # the folder itself has its line
+                yield Item(f" {base}" if base else "", head, rank)
+
+    def _deeds(self, file: File) -> str:
+        """The two deeds that tell most: the last that changed it before the others. One made anew is not deleted."""
+        changed = [entry for entry in file.deeds if entry[0] in _CHANGES]
+        others = [entry for entry in file.deeds if entry[0] in _TOLD and entry not in changed[-1:]]
+        main = [*changed[-1:], *sorted(others, key=lambda entry: _TOLD.index(entry[0]))][:2]
+        told = [self.words[deed] + (f" {TIMES}{number}" if number > 1 else "") for deed, number in main]
+        return f"({', '.join(told)})" if told else ""
+
+    def names(self) -> Iterator[Item]:
+        """Each beside the file it was used in where that is shown, else with the tool it came from, else alone.
+
+        What stood once in a long list is not worth its place, however much room there is.
+        """
+        noise = _NOISE * (1_000 / max(self.page.budget, 1_000)) ** 1.5
+        homes: dict[str, list[str]] = {}
+        for file in unite_shown(self.ledger.files, self.root):
+            homes.setdefault(file.path.rstrip("/").rpartition("/")[2], []).append(file.path)
+        tools = self._tools()
+        for name in names_by_rank(self.ledger):
+            rank = name_rank(name, self.ledger.end)
+            head = Line(0.0, "-", "\x00names")
+            if name.home in tools:
+                head = Line(tools.index(name.home) - len(tools), f"- {neutral(name.home)}:", name.home)
+            known = homes.get(name.home.rstrip("/").rpartition("/")[2], ()) if name.home else ()
+            yield Item(f" {neutral(name.text)}", head, rank if rank >= noise else -1.0, name.text, _home(name, known))
+
+    def _tools(self) -> list[str]:
+        """The tools that several names came from, where names come from tools; the last one used last."""
+        numbers = Counter(name.home for name in self.ledger.names if name.home)
+        used = dict.fromkeys(action.tool for action in reversed(self.ledger.actions))
+        return [tool for tool in reversed(used) if numbers[tool] >= _SEVERAL]
+
+
+def _asks_little(request: Request) -> tuple[bool, int]:
+    """Ranks a short reply behind what was asked, and newer before older."""
+    return bool(request.context) and len(request.text) < _REPLY, -request.turn
+
+
+def _home(name: Name, known: Sequence[str]) -> str:
+    """The path, of these with the same last part, that is the name's file; a folder has no names beside it."""
+    ends = (path for path in known if f"/{path}".endswith(f"/{name.home}") or name.home.endswith(f"/{path}"))
+    path = next(ends, "")
+    return "" if path.endswith("/") else path
+
+
+def _always(text: str, _: int) -> str:
+    return text
+
+
+def _open_request(head: str, text: str, chars: int) -> str:
+    return f"{head}:\n{fenced(head_and_tail(text, max(chars - len(head) - 12, 20)))}"
+
+
+def _quotation(head: str, text: str, chars: int) -> str:
+    return head + quote(text, max(chars - len(head), 20))
+
+
+def _last_words(head: str, text: str, chars: int) -> str:
+    return head + quote(head_and_tail(one_line(text), max(chars - len(head), 20)))
