@@ -22,7 +22,7 @@ from unabridged import ArchiveError, Compaction, Compactor, Settings, WontFit, c
 from unabridged.archive import Part, Record
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.formats import FORMATS
-from unabridged.formats.base import get
+from unabridged.formats.fields import get
 from unabridged.intent import with_origins
 from unabridged.marks import separators
 from unabridged.settings import limits

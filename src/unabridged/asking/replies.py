@@ -7,7 +7,7 @@ from dataclasses import astuple, replace
 from typing import Any, get_args
 
 from unabridged.asking.ask import Reply, Stop
-from unabridged.formats.base import get
+from unabridged.formats.fields import get
 from unabridged.measure.calibrate import Usage, usage_of
 
 _STOPS: dict[str, Stop] = {

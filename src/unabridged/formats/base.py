@@ -1,4 +1,4 @@
-"""The contract of a wire format and of a provider's rules, and how fields of messages are read.
+"""The contract of a wire format and of a provider's rules.
 
 A `Format` reads, makes and edits messages in one shape, and takes them apart for mending. Its `Provider` says what is
 refused of a conversation, and mends it. Each provider has one place that holds both; `legal` only asks them.
@@ -6,12 +6,12 @@ refused of a conversation, and mends it. Each provider has one place that holds 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, NamedTuple, Protocol
 
 from unabridged.errors import IllegalConversation
+from unabridged.formats.fields import Unreadable
 from unabridged.messages import Answer, Call, View
 
 Message = Any
@@ -260,98 +260,3 @@ def in_a_list(messages: Any) -> Sequence[Message]:
     if isinstance(messages, Sequence) and not isinstance(messages, str | bytes | bytearray | memoryview):
         return messages
     raise IllegalConversation(f"a conversation is a list of messages; got {type(messages).__name__}: put it into one")
-
-
-# -- fields of messages ----------------------------------------------------------------------------------------------
-
-
-def get(message: Message, key: str, default: Any = None) -> Any:
-    """A field of a dict or of an SDK object."""
-    if isinstance(message, dict):  # by far the most frequent, and much faster to tell than Mapping
-        return message.get(key, default)
-    return message.get(key, default) if isinstance(message, Mapping) else getattr(message, key, default)
-
-
-class Unreadable(IllegalConversation):
-    """A place in a message holds what no provider takes there: the place, what was found, what belongs there."""
-
-    def __init__(self, place: str, found: object, wanted: str) -> None:
-        self.place, self.found, self.wanted = place, found, wanted
-        shown = repr(found)
-        shown = shown if len(shown) <= 40 else f"{shown[:30]}…"
-        super().__init__(f"{place or 'it'} is {shown} ({type(found).__name__}), where {wanted} belongs")
-
-    def within(self, place: str) -> Self:
-        """The same, seen from what the place is in."""
-        return type(self)(f"{place}.{self.place}" if self.place else place, self.found, self.wanted)
-
-
-def kind_of(holder: Any) -> str | None:
-    """The `type` of a message or part, which must be an object of some kind."""
-    kind = get(holder, "type")
-    if isinstance(kind, str):
-        return kind
-    if kind is not None:
-        raise Unreadable("type", kind, "a text")
-    if not isinstance(holder, Mapping) and not any(hasattr(holder, name) for name in ("role", "type", "model_dump")):
-        raise Unreadable("", holder, "a dict or an SDK's object")
-    return None
-
-
-def word(holder: Any, key: str) -> str:
-    """A field that is looked up in sets of known words; "" when it holds anything else."""
-    value = get(holder, key)
-    return value if isinstance(value, str) else ""
-
-
-def text_at(holder: Any, key: str) -> str:
-    """A field that holds a text, or nothing."""
-    value = get(holder, key)
-    if value is None or isinstance(value, str):
-        return value or ""
-    raise Unreadable(key, value, "a text")
-
-
-def id_at(holder: Any, key: str) -> str:
-    """A field that holds an id. Some servers number their calls: a whole number is taken as its digits."""
-    value = get(holder, key)
-    return str(value) if type(value) is int else text_at(holder, key)
-
-
-def list_at(holder: Any, key: str, wanted: str = "a list") -> list[Any] | tuple[Any, ...]:
-    """A field that holds a list, or nothing."""
-    value = get(holder, key)
-    if value is None:
-        return ()
-    if isinstance(value, list | tuple):
-        return value
-    raise Unreadable(key, value, wanted)
-
-
-def plain(message: Message) -> dict[str, Any]:
-    """A shallow dict copy of a message or block, to build an edited one from; SDK objects are dumped."""
-    if isinstance(message, Mapping):
-        return dict(message)
-    dump = getattr(message, "model_dump", None)
-    if dump is None:
-        msg = f"can't read a message of type {type(message).__name__}: expected a dict or an SDK response object"
-        raise TypeError(msg)
-    return dict(dump(mode="json", exclude_unset=True))
-
-
-def with_field(holder: Any, key: str, value: Any) -> Any:
-    """A dict copy with this value in the field; the same object when it stands there already."""
-    return holder if get(holder, key) == value else {**plain(holder), key: value}
-
-
-def same_objects(new: Sequence[Any], old: Sequence[Any]) -> bool:
-    """Whether both hold the very same objects, in order."""
-    return len(new) == len(old) and all(map(lambda a, b: a is b, new, old))
-
-
-_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
-
-
-def as_json(value: Any) -> str:
-    """Call arguments as the text the model wrote: strings as they are, objects as compact JSON."""
-    return value if isinstance(value, str) else _compact(value)

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from unabridged.formats.base import Conversation, Finding, Message, Provider, ThinkingRule, get, plain
+from unabridged.formats.base import Conversation, Finding, Message, Provider, ThinkingRule
+from unabridged.formats.fields import get, plain
 from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.formats.rules import CONTINUE, begin_with_user, first_user, insert, leave_out, says_nothing
 from unabridged.messages import View
@@ -62,25 +63,21 @@ def _unsigned_calls(given: Conversation) -> Iterator[Finding]:
 
     Only where other calls of the conversation do: a client that keeps signatures elsewhere shows none at all.
     """
-    for index in _find_unsigned(given):
-        yield Finding(
-            "unsigned-call",
-            index,
-            f"message {index}: its first call has no thought signature, which Gemini demands in the current turn: "
-            f"bring it back, or send {_NO_SIGNATURE!r} in its place",
-        )
-
-
-def _find_unsigned(given: Conversation) -> list[int]:
-    """The messages of the current turn whose first call should be signed and is not."""
     messages = given.messages
     if not isinstance(given.format, OpenAIChat) or messages is None or not _signs(given.model):
-        return []
+        return
     if not any(_signature(call) for message in messages for call in get(message, "tool_calls") or ()):
-        return []
+        return
     turn = max((i for i, view in enumerate(given.views) if view.role == "user"), default=-1) + 1
-    first = {i: (get(messages[i], "tool_calls") or (None,))[0] for i in range(turn, len(messages))}
-    return [i for i, call in first.items() if call is not None and not _signature(call)]
+    for index in range(turn, len(messages)):
+        calls = get(messages[index], "tool_calls")
+        if calls and not _signature(calls[0]):
+            yield Finding(
+                "unsigned-call",
+                index,
+                f"message {index}: its first call has no thought signature, which Gemini demands in the current turn: "
+                f"bring it back, or send {_NO_SIGNATURE!r} in its place",
+            )
 
 
 def _signature(call: Any) -> str:
@@ -114,8 +111,9 @@ class Gemini(Provider):
     def arrange(self, given: Conversation) -> Conversation:
         """With a user's turn first and between two turns of the model's that call, and every call signed."""
         given = begin_with_user(given)
-        unsigned = set(_find_unsigned(given))
-        messages = given.messages or ()
-        given = given.having([_sign(message) if i in unsigned else message for i, message in enumerate(messages)])
+        messages = list(given.messages or ())
+        for finding in _unsigned_calls(given):
+            messages[finding.index] = _sign(messages[finding.index])
+        given = given.having(messages)
         go_on = given.format.text("user", CONTINUE)
         return insert(given, {finding.index: go_on for finding in _calls_after_model(given)})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unabridged.formats.base import get, kind_of, text_at, word
+from unabridged.formats.fields import get, kind_of, text_at, word
 from unabridged.formats.parts import TEXT_TYPES, read_media
 from unabridged.messages import Answer, Media, View
 

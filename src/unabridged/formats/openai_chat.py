@@ -7,16 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from unabridged.formats import older
-from unabridged.formats.base import (
-    LEGACY,
-    Conversation,
-    Edit,
-    Family,
-    Format,
-    Message,
-    Provider,
-    Slot,
-    Texts,
+from unabridged.formats.base import LEGACY, Conversation, Edit, Format, Message, Provider, Slot, Texts
+from unabridged.formats.fields import (
     Unreadable,
     as_json,
     get,
@@ -101,8 +93,8 @@ class OpenAIChat(Format):
     """The Chat Completions message list, as OpenAI and the many servers compatible with it take it."""
 
     name = "openai-chat"
-    provider: Provider = ChatCompletions()
-    family: Family = "other"
+    provider = ChatCompletions()
+    family = "other"
 
     def read(self, message: Message) -> View:
         """What the message says."""
@@ -112,18 +104,12 @@ class OpenAIChat(Format):
         found = Content(spoken_by(role)).add_all(content)
         if role == "tool":
             view = View("tool", "tool", answers=(Answer(_call_id(message), found.every_text),), **found.beside())
-        elif role != "assistant":
-            view = View(role, origin, found.text, attached=tuple(found.attached), **found.beside())
         else:
-            view = View(
-                role,
-                origin,
-                found.text or text_at(message, "refusal"),
-                calls=_calls(message),
-                reasoning=_reasoning(message),
-                attached=tuple(found.attached),
-                **found.beside(),
-            )
+            model = role == "assistant"
+            text = found.text or (text_at(message, "refusal") if model else "")
+            calls, thoughts = (_calls(message), _reasoning(message)) if model else ((), ())
+            attached = tuple(found.attached)
+            view = View(role, origin, text, calls, reasoning=thoughts, attached=attached, **found.beside())
         return replace(view, older=older.message(view, content)) if view.unread else view
 
     def texts(self, message: Message) -> Texts | None:

@@ -11,22 +11,14 @@ from unabridged.formats import older
 from unabridged.formats.base import (
     Conversation,
     Edit,
-    Family,
     Finding,
     Format,
     Message,
     Provider,
     Slot,
     Texts,
-    ThinkingRule,
-    as_json,
-    get,
-    id_at,
-    kind_of,
-    plain,
-    text_at,
-    word,
 )
+from unabridged.formats.fields import as_json, get, id_at, kind_of, plain, text_at, word
 from unabridged.formats.parts import Content, Editor, content_of, edit_leaves, plain_text, spoken_by
 from unabridged.formats.rules import leave_out
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
@@ -144,8 +136,8 @@ class OpenAIResponses(Format):
     name = "openai-responses"
     provider = Responses()
     items = True
-    thinking: ThinkingRule = "glued"
-    family: Family = "openai"
+    thinking = "glued"
+    family = "openai"
 
     def read(self, message: Message) -> View:
         """What the item says."""

@@ -17,7 +17,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
-from unabridged.formats.base import Edit, Slot, Unreadable, get, kind_of, plain, same_objects, text_at, with_field, word
+from unabridged.formats.base import Edit, Slot
+from unabridged.formats.fields import Unreadable, get, kind_of, plain, same_objects, text_at, with_field, word
 from unabridged.messages import Media
 
 CONTENT = "a text, a list of parts or None"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from unabridged.formats.base import get
+from unabridged.formats.fields import get
 
 
 @dataclass(frozen=True, slots=True)

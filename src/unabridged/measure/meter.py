@@ -9,7 +9,8 @@ from operator import index
 from typing import Any
 
 from unabridged.errors import FunctionFailed, SettingsError
-from unabridged.formats.base import Message, Texts, as_json, get, plain
+from unabridged.formats.base import Message, Texts
+from unabridged.formats.fields import as_json, get, plain
 from unabridged.measure.estimate import BOUND, VERSION, Family, estimate
 from unabridged.measure.media import media_tokens
 from unabridged.measure.models import family_of

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unabridged import text_cache as remember
 from unabridged.archive.protocol import Scope
 from unabridged.formats import FORMATS, detect
-from unabridged.formats.base import Format, Message, Texts, get, in_a_list, read_at, texts_of
+from unabridged.formats.base import Format, Message, Texts, in_a_list, read_at, texts_of
+from unabridged.formats.fields import get
 from unabridged.marks import marked_ids
 from unabridged.messages import View
 from unabridged.runtime import resent

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unabridged.formats import Message, format_named
-from unabridged.formats.base import get, plain
+from unabridged.formats.fields import get, plain
 from unabridged.messages import Origin
 from unabridged.sessions.loaded import FREE, PAST, Lines, Loaded, Reported, Stamp
 from unabridged.sessions.match import Match

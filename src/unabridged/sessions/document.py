@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unabridged.formats import Message
-from unabridged.formats.base import plain
+from unabridged.formats.fields import plain
 from unabridged.sessions.loaded import Document, Loaded, SessionFileError, Stamp
 from unabridged.sessions.match import Match, match
 from unabridged.sessions.text import Progress, read_lines

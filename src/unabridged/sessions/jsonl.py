@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unabridged.formats import Message
-from unabridged.formats.base import plain
+from unabridged.formats.fields import plain
 from unabridged.sessions.loaded import Lines, Loaded, SessionFileError, Stamp
 from unabridged.sessions.match import Match
 from unabridged.sessions.rewrite import Entry

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from unabridged.formats import Message, format_named
-from unabridged.formats.base import get, plain
+from unabridged.formats.fields import get, plain
 from unabridged.sessions.loaded import Lines, Loaded
 from unabridged.sessions.match import Match
 from unabridged.sessions.pi import to_anthropic

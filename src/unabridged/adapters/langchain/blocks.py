@@ -6,7 +6,7 @@ import json
 from typing import Any, TypeGuard
 
 from unabridged.formats import older
-from unabridged.formats.base import as_json
+from unabridged.formats.fields import as_json
 from unabridged.formats.parts import read_media
 from unabridged.messages import Call, Media, MediaKind, Reasoning
 

@@ -35,19 +35,8 @@ from unabridged.adapters.langchain.blocks import (
 )
 from unabridged.formats import DEFAULT
 from unabridged.formats.anthropic.wire import resets
-from unabridged.formats.base import (
-    LEGACY,
-    Edit,
-    Format,
-    Message,
-    Slot,
-    Texts,
-    Unreadable,
-    as_json,
-    same_objects,
-    with_field,
-    word,
-)
+from unabridged.formats.base import LEGACY, Edit, Format, Message, Slot, Texts
+from unabridged.formats.fields import Unreadable, as_json, same_objects, with_field, word
 from unabridged.formats.parts import SPOKEN, Content, Editor
 from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
 

@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from unabridged.formats.base import get
+from unabridged.formats.fields import get
 
 PENDING = "_unabridged_pending"
 EVENT = "_summarization_event"

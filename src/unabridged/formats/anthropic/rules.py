@@ -9,16 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from unabridged.formats.base import (
-    Conversation,
-    Finding,
-    Message,
-    Provider,
-    ThinkingRule,
-    get,
-    plain,
-    same_objects,
-)
+from unabridged.formats.base import Conversation, Finding, Message, Provider, ThinkingRule
+from unabridged.formats.fields import get, plain, same_objects
 from unabridged.formats.rules import CONTINUE, begin_with_user, first_user, leave_out, refuse_each, says_nothing
 
 THINKING = frozenset({"thinking", "redacted_thinking"})

@@ -9,28 +9,19 @@ from typing import Any
 
 from unabridged.formats import older
 from unabridged.formats.anthropic.rules import THINKING, Claude, with_blocks
-from unabridged.formats.base import (
-    Edit,
-    Family,
-    Format,
-    Message,
-    Piece,
-    Slot,
-    Texts,
-    ThinkingRule,
-    Unreadable,
+from unabridged.formats.base import Edit, Format, Message, Piece, Slot, Texts
+from unabridged.formats.fields import (
     as_json,
     get,
     id_at,
     kind_of,
-    list_at,
     plain,
     same_objects,
     text_at,
     with_field,
     word,
 )
-from unabridged.formats.parts import CONTENT, Content, Editor, plain_text
+from unabridged.formats.parts import Content, Editor, plain_text
 from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system"}
@@ -49,8 +40,8 @@ class Anthropic(Format):
     name = "anthropic"
     provider = Claude()
     lone_system = True
-    thinking: ThinkingRule = "signed"
-    family: Family = "claude"
+    thinking = "signed"
+    family = "claude"
 
     def read(self, message: Message) -> View:
         """What the message says."""
@@ -59,14 +50,21 @@ class Anthropic(Format):
         content = get(message, "content")
         if content is None or isinstance(content, str):
             return View(role, _ORIGINS[role], content or "")
-        reader, blocks = _Reader(), list_at(message, "content", CONTENT)
-        for number, block in enumerate(blocks):
-            try:
-                reader.add(block)
-            except Unreadable as odd:
-                raise odd.within(f"content[{number}]") from None
-        view = reader.view(role)
-        return replace(view, older=_read_once(view, blocks)) if view.unread else view
+        found = _Blocks().add_all(content)
+        text = found.text
+        view = View(
+            role,
+            "tool" if role == "user" and found.answers and not text else _ORIGINS[role],
+            text,
+            calls=tuple(found.calls),
+            answers=tuple(found.answers),
+            reasoning=tuple(found.reasoning),
+            attached=tuple(found.attached),
+            opaque=found.opaque,
+            resets=found.resets,
+            **found.beside(),
+        )
+        return replace(view, older=_read_once(view, content)) if view.unread else view
 
     def texts(self, message: Message) -> Texts | None:
         """The texts of a plain message, None for any other."""
@@ -192,57 +190,41 @@ def resets(block: Any) -> bool:
     return word(block, "type") == "compaction" and bool(word(block, "content"))
 
 
-class _Reader:
+class _Blocks(Content):
     """Collects what the blocks of one message say."""
 
     def __init__(self) -> None:
-        self.content = Content(_SPOKEN)
+        super().__init__(_SPOKEN)
         self.calls: list[Call] = []
         self.answers: list[Answer] = []
         self.reasoning: list[Reasoning] = []
         self.opaque = self.resets = False
 
-    def add(self, block: Any) -> None:
+    def add(self, part: Any) -> None:
         """Take one block in. A server-side tool's call and result share the assistant's message and need no pairing."""
-        kind = None if isinstance(block, str) else kind_of(block)
+        kind = None if isinstance(part, str) else kind_of(part)
         if kind == "tool_use":
-            self.calls.append(Call(id_at(block, "id"), text_at(block, "name"), as_json(get(block, "input") or {})))
+            self.calls.append(Call(id_at(part, "id"), text_at(part, "name"), as_json(get(part, "input") or {})))
         elif kind == "tool_result":
-            self._answer(block)
+            self._answer(part)
         elif kind == "thinking":
-            self.reasoning.append(Reasoning(text_at(block, "thinking"), text_at(block, "signature")))
+            self.reasoning.append(Reasoning(text_at(part, "thinking"), text_at(part, "signature")))
         elif kind == "redacted_thinking":
-            self.reasoning.append(Reasoning("", text_at(block, "data")))
+            self.reasoning.append(Reasoning("", text_at(part, "data")))
         elif kind in _OPAQUE:
             self.opaque = True
-            self.resets = self.resets or resets(block)
-            self.content.attach(block)
+            self.resets = self.resets or resets(part)
+            self.attach(part)
         else:  # text, media, and all that nobody says: server tools, search results, whatever comes next
-            self.content.add(block)
+            super().add(part)
 
     def _answer(self, block: Any) -> None:
         """A tool's result: all that is readable in it is the tool's."""
         inner = Content().add_all(get(block, "content"))
         self.answers.append(Answer(id_at(block, "tool_use_id"), inner.every_text, bool(get(block, "is_error"))))
-        self.content.media += inner.media
-        self.content.sealed += inner.sealed
-        self.content.others += inner.others
-
-    def view(self, role: Role) -> View:
-        """All of it as one message."""
-        text = self.content.text
-        return View(
-            role,
-            "tool" if role == "user" and self.answers and not text else _ORIGINS[role],
-            text,
-            calls=tuple(self.calls),
-            answers=tuple(self.answers),
-            reasoning=tuple(self.reasoning),
-            attached=tuple(self.content.attached),
-            opaque=self.opaque,
-            resets=self.resets,
-            **self.content.beside(),
-        )
+        self.media += inner.media
+        self.sealed += inner.sealed
+        self.others += inner.others
 
 
 def _edit_block(block: Any, edit: Edit) -> Any:
