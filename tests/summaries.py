@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.asker import Asker
 from unabridged.asking.drivers import adrive, drive
 from unabridged.asking.exchange import Exchange
 from unabridged.messages import Answer, Call, View
-from unabridged.summarise.block import Ask, Block, Reply, Summary, summarise
+from unabridged.summarise.ask_loop import Summary, summarise
+from unabridged.summarise.brief import Brief, Summariser
 
 GOOD = (
     "### Goals and constraints\nThe user wants the importer repaired without touching the public interface.\n"
@@ -54,9 +56,17 @@ def talk(turns: int, words: int = 60) -> list[View]:
     return views
 
 
-def block(views: Sequence[View] | None = None, **options: Any) -> Block:
-    settings: dict[str, Any] = {"budget": 400, "window": 32_768, "count": count, **options}
-    return Block(talk(12) if views is None else views, **settings)
+class Task(NamedTuple):
+    """What `summarise` is given."""
+
+    brief: Brief
+    model: Summariser
+
+
+def block(views: Sequence[View] | None = None, **options: Any) -> Task:
+    model = {name: options.pop(name) for name in Summariser.__dataclass_fields__ if name in options}
+    brief = Brief(talk(12) if views is None else views, **{"budget": 400, "count": count, **options})
+    return Task(brief, Summariser(**{"window": 32_768, **model}))
 
 
 def ends(text: str, **fields: Any) -> Reply:
@@ -90,6 +100,6 @@ def quick(model: Any, **options: Any) -> Asker:
     return Asker(model, **{"back_off": 0.0, "deadline": 30.0, **options})
 
 
-def summary_of(scripted: Any, given: Block | None = None, ran: Ran = run, **options: Any) -> Summary:
-    summary: Summary = ran(summarise(given or block()), quick(scripted, **options))
+def summary_of(scripted: Any, given: Task | None = None, ran: Ran = run, **options: Any) -> Summary:
+    summary: Summary = ran(summarise(*(given or block())), quick(scripted, **options))
     return summary

@@ -15,7 +15,7 @@ from unabridged.asking.asker import Asker
 from unabridged.asking.exchange import Exchange
 from unabridged.errors import SettingsError, SummaryFailed
 from unabridged.settings import Settings
-from unabridged.summarise.block import Summary, summarise
+from unabridged.summarise.ask_loop import Summary, summarise
 from unabridged.testing import ScriptedModel
 
 LIMITED = openai_error(429, message="Rate limit reached", code="rate_limit_exceeded")
@@ -152,7 +152,7 @@ def test_a_model_that_stays_down_ends_in_one_typed_failure(error: Exception, why
 def test_the_other_model_takes_over_and_stays_for_the_rest_of_the_summary(ran: Ran) -> None:
     down, other = ScriptedModel([BROKEN], forever=True), ScriptedModel([ends(GOOD)], forever=True)
     given = block(window=2_600)
-    summary: Summary = ran(summarise(given), quick(down, fallback=other.acall, retries=1))
+    summary: Summary = ran(summarise(*given), quick(down, fallback=other.acall, retries=1))
     assert summary.models == ("ScriptedModel.acall",)
     assert down.calls == 2
     assert other.calls == summary.calls > 3
@@ -181,7 +181,7 @@ def test_a_model_that_failed_is_left_alone_for_a_while(ran: Ran) -> None:
     whys = []
     for _ in range(5):
         with pytest.raises(AskFailed) as caught:
-            ran(summarise(block()), asker)
+            ran(summarise(*block()), asker)
         whys.append(caught.value.why)
     assert whys == ["unavailable", *["cool-down"] * 4]
     assert scripted.calls == 1
@@ -192,8 +192,8 @@ def test_without_a_cool_down_the_next_summary_asks_again() -> None:
     scripted = ScriptedModel([BROKEN, ends(GOOD)])
     asker = quick(scripted, retries=0, cool_down=0)
     with pytest.raises(AskFailed):
-        run(summarise(block()), asker)
-    assert run(summarise(block()), asker).text == GOOD
+        run(summarise(*block()), asker)
+    assert run(summarise(*block()), asker).text == GOOD
 
 
 def test_the_host_can_have_every_model_left_alone() -> None:
@@ -222,14 +222,14 @@ def test_a_generator_may_go_on_after_a_failed_ask() -> None:
 def test_a_model_that_never_returns_ends_at_the_deadline(stuck: Stuck, ran: Ran) -> None:
     for model in (stuck, stuck.acall):
         with pytest.raises(AskFailed) as caught:
-            ran(summarise(block()), quick(model, deadline=0.1))
+            ran(summarise(*block()), quick(model, deadline=0.1))
         assert caught.value.why == "timeout"
     assert not stuck.release.is_set()
 
 
 @pytest.mark.parametrize("ran", BOTH)
 def test_the_other_model_still_has_time_when_the_first_hangs(stuck: Stuck, ran: Ran) -> None:
-    assert ran(summarise(block()), quick(stuck, fallback=asking, deadline=2.0)).text == GOOD
+    assert ran(summarise(*block()), quick(stuck, fallback=asking, deadline=2.0)).text == GOOD
 
 
 def test_an_async_model_that_blocks_its_loop_does_not_hold_a_plain_thread(stuck: Stuck) -> None:
@@ -258,9 +258,9 @@ def test_a_late_answer_is_never_used() -> None:
 
     asker = quick(late, deadline=1.0, cool_down=0)
     with pytest.raises(AskFailed):
-        run(summarise(block()), asker)
+        run(summarise(*block()), asker)
     done.set()
-    assert run(summarise(block()), asker).text == GOOD
+    assert run(summarise(*block()), asker).text == GOOD
 
 
 def test_calls_that_never_return_do_not_pile_up(stuck: Stuck) -> None:
@@ -293,7 +293,7 @@ def test_cancelling_ends_the_wait_while_the_model_still_hangs(stuck: Stuck, ran:
     for model in (stuck, stuck.acall):
         stuck.asked.clear()
         asker = quick(model, deadline=600)
-        thread, found = in_thread(lambda asker=asker: ran(summarise(block()), asker))  # type: ignore[misc] # bound now
+        thread, found = in_thread(lambda asker=asker: ran(summarise(*block()), asker))  # type: ignore[misc] # bound now
         assert stuck.asked.wait(30)
         asker.cancel()
         thread.join(30)
@@ -337,7 +337,7 @@ def test_one_threads_wait_does_not_stall_another(stuck: Stuck) -> None:
     asker = quick(half_stuck, deadline=600)
     thread, _ = in_thread(lambda: Exchange(asker).ask(Ask(instruction="hang")))
     assert stuck.asked.wait(30)
-    assert [run(summarise(block()), asker).text for _ in range(3)] == [GOOD] * 3
+    assert [run(summarise(*block()), asker).text for _ in range(3)] == [GOOD] * 3
     assert thread.is_alive()
     asker.cancel()
     thread.join(30)

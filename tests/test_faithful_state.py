@@ -21,7 +21,7 @@ from unabridged.compaction.state import receipt_of
 from unabridged.events import Event, Failed
 from unabridged.intent import Request, Rule
 from unabridged.ledger.entries import Ledger
-from unabridged.summarise.standing import with_rules
+from unabridged.summarise.rules import ledger_with
 from unabridged.testing import ScriptedModel
 
 PROSE = "They went through details of many questions, and nothing else is left to decide."
@@ -200,14 +200,19 @@ def test_secrets_in_the_state_are_redacted() -> None:
 
 
 def test_the_state_counts_as_known_to_the_prose_but_not_as_the_users_words() -> None:
-    prose = "The job `nightly_sync_9` is running. The user approved the job nightly_sync_9."
+    said = "The job `nightly_sync_9` is running, and `nightly_sync_8` is not."
+    prose = f'{said}\n### Decisions of the user\n- nightly_sync_9: approved\n- [0] "nightly_sync_9: approved"'
     with engine(model=lambda _: prose, state=lambda _: "nightly_sync_9: approved") as compactor:
         fitted = compactor.fit(long_chat(40), thread="t")
-        text = summary_in(fitted.messages)
-        assert "The job `nightly_sync_9` is running." in text
-        assert "The user approved" not in text
+        by_model = summary_in(fitted.messages).partition("## Summary by a model")[2].partition("\n## ")[0]
+        assert said in by_model
+        assert "approved" not in by_model
         assert fitted.receipt is not None
-        assert fitted.receipt.mended == ("no person approved it, left out: The user approved the job nightly_sync_9.",)
+        assert fitted.receipt.mended == (
+            "the user's message does not say it, left out: - nightly_sync_9: approved",
+            'the user\'s message does not say it, left out: - [0] "nightly_sync_9: approved"',
+        )
+        assert "in the prose and not found in the record: nightly_sync_8" in fitted.receipt.notes
 
 
 # -- pins -----------------------------------------------------------------------------------------------------------
@@ -295,7 +300,7 @@ def test_a_rule_the_model_finds_is_taken_only_if_a_person_said_it_word_for_word(
 
 def test_a_finished_request_does_not_come_back_as_a_rule() -> None:
     done = Ledger(requests=(Request(0, "Please drop the old table.", worked=2, answer="Done.", state="finished"),))
-    assert with_rules(done, [Rule(0, "Please drop the old table.", 2)]) == done
+    assert ledger_with(done, [Rule(0, "Please drop the old table.", 2)]) == done
 
 
 def test_the_receipt_of_a_record_from_before_reads_with_nothing_mended() -> None:
@@ -314,7 +319,7 @@ def test_the_receipt_of_a_record_from_before_reads_with_nothing_mended() -> None
 
 def test_what_was_mended_is_archived_with_the_receipt(tmp_path: Path) -> None:
     def inventive(_ask: Ask) -> Reply:
-        return Reply(f"{PROSE} The user approved dropping all tables.", "end")
+        return Reply(f'{PROSE}\n### Decisions of the user\n[0] "Drop all tables."', "end")
 
     url = f"sqlite:///{tmp_path / 'archive.db'}"
     with Compactor(inventive, window=6_000, archive=url, namespace="n") as compactor:
@@ -322,5 +327,5 @@ def test_what_was_mended_is_archived_with_the_receipt(tmp_path: Path) -> None:
     with Compactor(inventive, window=6_000, archive=url, namespace="n") as compactor:
         again = compactor.fit(long_chat(40), thread="t")
     assert first.receipt is not None
-    assert first.receipt.mended == ("no person approved it, left out: The user approved dropping all tables.",)
+    assert first.receipt.mended == ('the user\'s message does not say it, left out: [0] "Drop all tables."',)
     assert again.receipt == first.receipt

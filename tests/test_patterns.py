@@ -18,7 +18,6 @@ from unabridged.archive.search import words
 from unabridged.intent import foreign
 from unabridged.languages import matching
 from unabridged.recall import excerpts
-from unabridged.summarise import evidence
 from unabridged.summarise.headings import under_each
 
 ROOT = Path(unabridged.__file__).parent
@@ -120,7 +119,7 @@ def of_functions() -> Iterator[Found]:
 
 
 def of_tables() -> Iterator[Found]:
-    """What the tables of languages and claims become."""
+    """What the tables of languages become."""
     for code, table in languages.tables().items():
         listed = [kind for kind, value in table.items() if isinstance(value, list)]
         shapes = {_SHAPE.sub("a", phrase): phrase for kind in listed for phrase in table[kind]}
@@ -139,10 +138,6 @@ def of_tables() -> Iterator[Found]:
     yield Found("rewrite.relinked", re.compile(rb'"parent"\s*:\s*(null|"[^"\\]*")'), "search")
     nods = ("go", "yes", "thanks", "praise", "filler")
     yield Found(f"eastern_words{nods}", languages.eastern_words(*nods), "fullmatch")
-    yield Found("voices.voiced", re.compile(rf"\W*(?:{evidence.wording('pronoun').pattern})"), "match")
-    for key in evidence._tables()["en"]:
-        if key != "flag":
-            yield Found(f"wording({key!r})", evidence.wording(key), "search")
 
 
 BUILDERS = {
@@ -158,9 +153,6 @@ BUILDERS = {
     "unabridged.measure.models._known": "the name of a model of our own table: no conversation",
     "unabridged.recall.excerpts._pattern": "below, for a query of every kind",
     "unabridged.sessions.rewrite.relinked": "below, for a name",
-    "unabridged.summarise.evidence.wording": "below, for every key",
-    "unabridged.summarise.invented.flagged": "a name as it is: no repeat",
-    "unabridged.summarise.voices.voiced": "below",
 }
 """Functions that make a pattern from something else, and where what they make is looked at."""
 

@@ -20,7 +20,8 @@ from unabridged.asking.providers import open_model
 from unabridged.asking.replies import reply_of
 from unabridged.errors import SettingsError
 from unabridged.measure.calibrate import Usage
-from unabridged.summarise.block import Live, summarise
+from unabridged.summarise.ask_loop import summarise
+from unabridged.summarise.brief import Live
 from upstream import Upstream, chat, claude, gemini, responses, serving
 
 ASK = Ask(instruction="Summarise.", max_tokens=500, deadline=30)
@@ -89,7 +90,7 @@ def test_a_summary_through_the_real_client_sync_and_async(
     upstream.answers = [provider.answer(GOOD)]
     asker = opened(provider)
     for ran in (*BOTH, *BOTH):  # one client serves both, again and again
-        summary = ran(summarise(block()), asker)
+        summary = ran(summarise(*block()), asker)
         assert (summary.text, summary.usage) == (GOOD, provider.usage)
         assert (summary.checks_impossible, summary.models) == ((), (provider.model,))
 
@@ -139,7 +140,7 @@ def test_the_callers_options_and_the_reserved_output_are_sent(upstream: Upstream
 def test_an_address_may_stand_in_the_string(upstream: Upstream, name: str) -> None:
     upstream.answers = [chat(GOOD)]
     with closing(quick(f"{name}:served@{upstream.url}/v1")) as asker:
-        summary = run(summarise(block()), asker)
+        summary = run(summarise(*block()), asker)
     assert (summary.text, summary.models) == (GOOD, (f"{name}:served",))
     assert upstream.paths == ["/v1/chat/completions"]
 
@@ -190,7 +191,7 @@ def test_a_server_that_hangs_ends_at_the_deadline(upstream: Upstream, ran: Ran) 
         closing(quick(f"openai:served@{upstream.url}/v1", deadline=0.4, retries=0)) as asker,
         pytest.raises(AskFailed) as caught,
     ):
-        ran(summarise(block()), asker)
+        ran(summarise(*block()), asker)
     assert caught.value.why == "timeout"
 
 
@@ -241,7 +242,7 @@ def test_a_suffix_reads_nearly_all_of_its_input_from_the_providers_cache(
     upstream.answers = [provider.answer(GOOD)]
     asyncio.run(_live_request(str(provider), upstream.url))
     live = Live(TURNS, 9_000, system=system, tools=tools, kept=2)
-    summary = run(summarise(block(mode="suffix", live=live)), opened(provider))
+    summary = run(summarise(*block(live=live)), opened(provider))
     assert (summary.text, summary.checks_impossible) == (GOOD, ())
     assert upstream.cached[0] == 0
     assert upstream.cached[1] >= 0.9  # the rest is the newest turn and the instruction
@@ -318,7 +319,7 @@ def test_without_the_extra_the_error_names_what_to_install() -> None:
 
 def test_no_sdk_is_imported_before_a_string_is_used() -> None:
     code = (
-        "import sys, unabridged.asking.asker, unabridged.summarise.block, unabridged.asking.providers\n"
+        "import sys, unabridged.asking.asker, unabridged.summarise.ask_loop, unabridged.asking.providers\n"
         "print([name for name in ('pydantic_ai', 'pydantic', 'openai', 'anthropic', 'httpx2') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

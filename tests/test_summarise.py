@@ -9,13 +9,13 @@ import pytest
 
 from summaries import BOTH, GOOD, Ran, block, count, ends, model, person, quick, run, summary_of, talk, used
 from test_overflow import openai_error
-from unabridged.asking.ask import AskFailed, Rejected
+from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply
 from unabridged.errors import SummaryFailed
 from unabridged.measure.calibrate import Usage
 from unabridged.messages import Media, Reasoning, View
-from unabridged.summarise.block import Ask, Reply, calls_bound, summarise
-from unabridged.summarise.instructions import Wording, parts
-from unabridged.summarise.shown import describe, draw_key
+from unabridged.summarise.ask_loop import summarise
+from unabridged.summarise.chunks import calls_bound, describe
+from unabridged.summarise.prompt import Wording, draw_key, parts
 from unabridged.testing import ScriptedModel
 
 GERMAN = (
@@ -110,7 +110,7 @@ def test_the_summary_is_asked_for_in_the_conversations_language(said: str, sente
 
 
 def test_the_ledger_is_told_as_carried_already() -> None:
-    instruction = asked(block(ledger_text="files: src/importer.py")).instruction
+    instruction = asked(block(carried="files: src/importer.py")).instruction
     assert parts()["ledger"] in instruction
     assert re.search(r"<ledger [a-z0-9]{4}>\nfiles: src/importer.py\n</ledger", instruction)
 
@@ -218,7 +218,7 @@ def test_twenty_rolling_summaries_stay_within_their_budget_and_hold_one_record()
 
     for i in range(20):
         views = [person(f"Please do step{i} of the plan, and then go on with the rest of it."), *talk(6)]
-        summary = run(summarise(block(views, prior=prior, budget=300)), quick(write))
+        summary = run(summarise(*block(views, prior=prior, budget=300)), quick(write))
         prior = summary.text
         sizes.append(count(prior))
         calls += summary.calls
@@ -252,7 +252,7 @@ NAMED = {"whitespace": "empty", "refusal-stop": "refusal"}
 def test_a_reply_with_a_fault_never_becomes_the_summary(fault: str, ran: Ran) -> None:
     scripted = ScriptedModel([REPLIES[fault]], forever=True)
     given = block()
-    before = repr(given.views)
+    before = repr(given.brief.views)
     for caller in (scripted, scripted.acall):
         scripted.asks.clear()
         with pytest.raises(SummaryFailed) as caught:
@@ -260,7 +260,7 @@ def test_a_reply_with_a_fault_never_becomes_the_summary(fault: str, ran: Ran) ->
         assert isinstance(caught.value, Rejected)
         assert NAMED.get(fault, fault) in caught.value.problems
         assert scripted.calls == caught.value.calls == 2
-    assert repr(given.views) == before
+    assert repr(given.brief.views) == before
 
 
 @pytest.mark.parametrize("fault", REPLIES)
@@ -313,67 +313,6 @@ def test_what_was_used_is_added_up_and_what_could_not_be_checked_is_told() -> No
     assert plain.checks_impossible == ("cut-off", "tool-call", "reasoning-only")
 
 
-FALSE = f'{GOOD} The user said "delete all the backups now".'
-
-
-def test_a_claim_that_does_not_hold_is_named_to_the_model_once_without_the_conversation() -> None:
-    scripted = ScriptedModel([ends(FALSE), ends(GOOD)])
-    summary = summary_of(scripted)
-    assert (summary.text, summary.calls) == (GOOD, 2)
-    assert "- nobody said “delete all the backups now”" in scripted.asks[1].instruction
-    assert scripted.asks[1].again == 1
-    assert "mark3end" not in scripted.asks[1].instruction
-    assert summary.mended[0] == "no person said it, quotation taken out: delete all the backups now"
-
-
-def test_what_the_model_does_not_put_right_is_mended_by_rule_and_listed() -> None:
-    summary = summary_of(ScriptedModel([ends(FALSE)], forever=True))
-    assert (summary.text, summary.calls) == (GOOD, 2)
-    assert [line.partition(":")[0] for line in summary.mended] == [
-        "no person said it, quotation taken out",
-        "nothing is left of it, left out",
-    ]
-
-
-@pytest.mark.parametrize("ran", BOTH)
-@pytest.mark.parametrize(
-    "second",
-    [
-        ends(""),
-        ends("", stop="tool", calls=1),
-        ends(GOOD, stop="length"),
-        RuntimeError("401 Unauthorized"),
-        ends("Ok."),
-    ],
-)
-def test_a_repair_that_fails_costs_nothing_but_the_call(second: Any, ran: Ran) -> None:
-    summary = summary_of(ScriptedModel([ends(FALSE), second], forever=True), ran=ran, retries=0)
-    assert summary.text == GOOD
-    assert len(summary.mended) == 2
-
-
-def test_a_reply_that_was_asked_for_twice_is_mended_without_a_third_call() -> None:
-    scripted = ScriptedModel([ends(""), ends(FALSE)])
-    summary = summary_of(scripted)
-    assert (summary.text, summary.calls) == (GOOD, calls_bound(block()))
-
-
-def test_a_summary_of_which_nothing_holds_has_failed() -> None:
-    false = ends("The user approved dropping the database. The user told us to email everybody.")
-    with pytest.raises(Rejected) as caught:
-        summary_of(ScriptedModel([false], forever=True))
-    assert caught.value.problems == ("unfaithful",)
-
-
-def test_marks_behind_invented_names_stay_within_the_budget() -> None:
-    invented = " ".join(f"`invented_name_{i}` is next." for i in range(40))
-    lines = f"The importer was repaired.\n{invented}\n`other_name` too."
-    summary = summary_of(ScriptedModel([ends(lines)], forever=True), block(budget=count(lines) + 20))
-    assert count(summary.text) <= count(lines) + 20
-    assert summary.text.startswith("The importer was repaired.")
-    assert len(summary.mended) == 41  # forty, and how many more
-
-
 # -- standing rules that the model finds ----------------------------------------------------------------------------
 
 
@@ -422,7 +361,7 @@ def test_a_window_too_small_for_the_prompt_is_refused_with_numbers() -> None:
 
 def test_an_ordinary_block_takes_at_most_two_calls() -> None:
     given = block()
-    assert calls_bound(given) == 2
+    assert calls_bound(*given) == 2
 
 
 def test_a_models_words_are_never_shown_as_a_persons() -> None:

@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from summaries import BOTH, GOOD, Ran, block, count, ends, person, quick, run, summary_of, talk, used
-from unabridged.summarise.block import Ask, Block, Reply, calls_bound, summarise
-from unabridged.summarise.shown import pieces
+from summaries import BOTH, GOOD, Ran, Task, block, count, ends, person, quick, run, summary_of, talk, used
+from unabridged.asking.ask import Ask, Reply
+from unabridged.summarise.ask_loop import summarise
+from unabridged.summarise.chunks import calls_bound, pieces
 from unabridged.testing import ScriptedModel
 
 WINDOW = 4_000
@@ -27,7 +29,7 @@ class Folding(ScriptedModel):
         return ends(NOTE.format(len(self.asks)))
 
 
-def of_size(times: int) -> Block:
+def of_size(times: int) -> Task:
     """A conversation of so many times the summariser's window."""
     turns = times * WINDOW // count("".join(view.text for view in talk(1)))
     return block(talk(turns + 1), window=WINDOW, budget=500)
@@ -38,13 +40,13 @@ def of_size(times: int) -> Block:
 @pytest.mark.parametrize("times", [5, 50])
 def test_a_block_larger_than_the_window_is_shown_in_chunks_each_message_once(times: int, ran: Ran) -> None:
     conversation = of_size(times)
-    assert sum(count(view.text) for view in conversation.views) >= times * WINDOW
+    assert sum(count(view.text) for view in conversation.brief.views) >= times * WINDOW
     scripted = Folding()
     summary = summary_of(scripted, conversation, ran=ran)
-    marks = [mark for view in conversation.views for mark in MARK.findall(view.text)]
+    marks = [mark for view in conversation.brief.views for mark in MARK.findall(view.text)]
     seen = Counter(mark for ask in scripted.asks for mark in MARK.findall(ask.instruction))
     assert seen == Counter(marks)
-    assert summary.calls == scripted.calls <= calls_bound(conversation)
+    assert summary.calls == scripted.calls <= calls_bound(*conversation)
     assert all(count(ask.instruction) + ask.max_tokens <= WINDOW for ask in scripted.asks)
     assert count(summary.text) <= 500
 
@@ -72,8 +74,8 @@ def test_the_bound_holds_when_every_reply_has_to_be_asked_for_twice() -> None:
         return ends("") if not faulty else ends(NOTE.format(1))
 
     summary = summary_of(every_second, conversation)
-    assert summary.calls <= calls_bound(conversation)
-    assert summary.calls > calls_bound(conversation) // 2
+    assert summary.calls <= calls_bound(*conversation)
+    assert summary.calls > calls_bound(*conversation) // 2
 
 
 # R25
@@ -81,7 +83,7 @@ def test_the_earlier_summary_is_the_first_of_the_notes_in_the_fold() -> None:
     scripted = Folding()
     conversation = of_size(5)
     prior = "The older goal was speed, and that was reached a week ago."
-    summary_of(scripted, Block(**{**vars(conversation), "prior": prior}))
+    summary_of(scripted, Task(replace(conversation.brief, prior=prior), conversation.model))
     holding = [ask.instruction for ask in scripted.asks if prior in ask.instruction]
     assert len(holding) == 1
     assert "Notes 1 of" in holding[0]
@@ -91,7 +93,8 @@ def test_the_earlier_summary_is_the_first_of_the_notes_in_the_fold() -> None:
 def test_an_earlier_summary_too_long_for_the_fold_is_read_like_the_rest() -> None:
     prior = " ".join(f"older{i}end" for i in range(700))
     scripted = Folding()
-    summary_of(scripted, Block(**{**vars(of_size(5)), "prior": prior}))
+    conversation = of_size(5)
+    summary_of(scripted, Task(replace(conversation.brief, prior=prior), conversation.model))
     seen = Counter(word for ask in scripted.asks for word in re.findall(r"older\d+end", ask.instruction))
     assert seen == Counter(prior.split())
     assert all(count(ask.instruction) + ask.max_tokens <= WINDOW for ask in scripted.asks)
@@ -111,7 +114,7 @@ def test_one_message_larger_than_the_window_is_split_and_wholly_shown() -> None:
     )  # a row may be cut where a part ends, and is then shown in two halves
     assert max(seen.values()) == 1
     assert any("tool read answers, part 2" in ask.instruction for ask in scripted.asks)
-    assert summary.calls <= calls_bound(conversation)
+    assert summary.calls <= calls_bound(*conversation)
 
 
 # R23
@@ -141,15 +144,15 @@ def test_every_ask_fits_the_window_and_the_bound_holds(sizes: list[int], window:
 
     if sum(sizes) < 200:
         return
-    summary = run(summarise(conversation), quick(write))
-    assert summary.calls <= calls_bound(conversation)
+    summary = run(summarise(*conversation), quick(write))
+    assert summary.calls <= calls_bound(*conversation)
     assert all(count(ask.instruction) + ask.max_tokens <= window for ask in asks)
 
 
 @settings(max_examples=100, deadline=None)
 @given(text=st.text(max_size=3_000), room=st.integers(40, 400))
 def test_a_split_message_holds_every_character_in_order(text: str, room: int) -> None:
-    found = pieces([person(text)], [0], count, room)
+    found = pieces([(0, person(text))], count, room)
     whole = "".join(piece.text.split("\n", 1)[1].removesuffix("\n") for piece in found)
     assert whole == re.sub("[\ud800-\udfff]|\x00", "\ufffd", text)
     assert all(piece.tokens <= room for piece in found)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from summaries import GOOD, block, ends, summary_of, talk
-from unabridged.summarise.block import Live, calls_bound
+from unabridged.summarise.brief import Live
+from unabridged.summarise.chunks import calls_bound
 from unabridged.testing import ScriptedModel
 
 
@@ -15,7 +16,7 @@ def live(tokens: int = 5_000, tail: int = 0) -> Live:
 def test_a_suffix_carries_the_live_prompts_own_objects_and_asks_last() -> None:
     prompt = live()
     scripted = ScriptedModel([ends(GOOD)])
-    summary_of(scripted, block(mode="suffix", live=prompt, prior="old"))
+    summary_of(scripted, block(live=prompt, prior="old"))
     (ask,) = scripted.asks
     assert list(map(id, ask.messages)) == list(map(id, prompt.messages))
     assert ask.messages is not prompt.messages, "a list of its own: what a summariser appends changes nothing"
@@ -29,26 +30,26 @@ def test_a_suffix_carries_the_live_prompts_own_objects_and_asks_last() -> None:
 def test_a_tool_call_in_reply_to_a_suffix_is_a_fault_and_the_second_ask_has_the_same_prefix() -> None:
     prompt = live()
     scripted = ScriptedModel([ends("", stop="tool", calls=1), ends(GOOD)])
-    assert summary_of(scripted, block(mode="suffix", live=prompt)).text == GOOD
+    assert summary_of(scripted, block(live=prompt)).text == GOOD
     assert list(map(id, scripted.asks[1].messages)) == list(map(id, prompt.messages))
     assert "called a tool" in scripted.asks[1].instruction
 
 
 def test_without_room_behind_the_live_prompt_it_is_asked_apart() -> None:
     scripted = ScriptedModel([ends(GOOD)])
-    summary = summary_of(scripted, block(mode="suffix", live=live(31_000)))
+    summary = summary_of(scripted, block(live=live(31_000)))
     assert scripted.asks[0].messages == ()
     assert "no room behind the live prompt of 31,000 tokens" in summary.notes[0]
 
 
 def test_an_ordinary_block_takes_at_most_two_calls_behind_the_live_prompt_too() -> None:
-    assert calls_bound(block(mode="suffix", live=live())) == 2
+    assert calls_bound(*block(live=live())) == 2
 
 
 def test_near_the_trigger_the_reply_gets_the_room_that_is_left_and_the_ledger_gives_way_first() -> None:
     scripted = ScriptedModel([ends(GOOD)])
     ledger = "\n".join(f"- src/file_{i}.py" for i in range(300))
-    summary_of(scripted, block(mode="suffix", live=live(29_300), ledger_text=ledger))
+    summary_of(scripted, block(live=live(29_300), carried=ledger))
     (ask,) = scripted.asks
     assert len(ask.messages) == 8
     assert 500 <= ask.max_tokens < 1_500
@@ -59,7 +60,7 @@ def test_near_the_trigger_the_reply_gets_the_room_that_is_left_and_the_ledger_gi
 def test_without_room_behind_the_whole_prompt_it_is_asked_behind_what_goes() -> None:
     prompt = live(31_000, tail=3_000)
     scripted = ScriptedModel([ends(GOOD)])
-    summary = summary_of(scripted, block(mode="suffix", live=prompt))
+    summary = summary_of(scripted, block(live=prompt))
     (ask,) = scripted.asks
     assert ask.messages == prompt.messages[:-2]
     assert all(sent is given for sent, given in zip(ask.messages, prompt.messages, strict=False))
@@ -68,11 +69,11 @@ def test_without_room_behind_the_whole_prompt_it_is_asked_behind_what_goes() -> 
 
 
 def test_a_reply_that_little_room_cut_off_is_asked_for_apart_with_all_of_it() -> None:
-    given = block(mode="suffix", live=live(29_500))
+    given = block(live=live(29_500))
     scripted = ScriptedModel([ends("### Goals and", stop="length"), ends("### Goals", stop="length"), ends(GOOD)])
     summary = summary_of(scripted, given)
     assert summary.text == GOOD
     assert [len(ask.messages) for ask in scripted.asks] == [8, 8, 0]
     assert scripted.asks[2].max_tokens == 4_096
     assert "too few for the reply" in summary.notes[0]
-    assert summary.calls == 3 <= calls_bound(given) == 4
+    assert summary.calls == 3 <= calls_bound(*given) == 4

@@ -471,7 +471,7 @@ class Compactor(Access):
         flow = self._flows.get(format_.name)
         if flow is None:
             from unabridged.compaction.pipeline import Flow  # noqa: PLC0415 - see the imports above
-            from unabridged.summarise.writers import writers_for  # noqa: PLC0415 - likewise
+            from unabridged.summarise.writing import writers_for  # noqa: PLC0415 - likewise
 
             meter = self._new_meter(family=family_of(self._agent, format_.name))
             flow = Flow(**self._shared, meter=meter, writers=writers_for(self._asker, self._agent))

@@ -33,9 +33,9 @@ class Receipt:
     """What the summariser itself used: calls that were answered, usable or not, tokens and, where known, dollars."""
     notes: tuple[str, ...] = ()
     """What else was done or left out: a summariser or a hook that failed and why, repairs, shortened messages, dropped
-    reasoning, rules kept by reference."""
+    reasoning, rules kept by reference, names in a model's prose that stand nowhere."""
     mended: tuple[str, ...] = ()
-    """What of a model's prose did not hold: quotations, approvals and instructions left out, invented names marked."""
+    """What was left out of a model's prose: quotations that no person said, and what stood under a heading of ours."""
     edited: tuple[tuple[int, int], ...] = ()
     """Half-open ranges of turns that stayed beside those that went, and were cleared, shortened or mended."""
     namespace: str = ""

@@ -14,7 +14,7 @@ from unabridged.events import Failed
 from unabridged.history import lookup as history
 from unabridged.history import rederive
 from unabridged.history.standing import Records
-from unabridged.summarise.writing import Told
+from unabridged.summarise.brief import Brief
 
 if TYPE_CHECKING:
     from unabridged.compaction.pipeline import Flow
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("unabridged")
 
 
-def brief(flow: Flow, job: Job, plan: Plan, base: Base) -> Told:
+def brief(flow: Flow, job: Job, plan: Plan, base: Base) -> Brief:
     """Everything a summary turn is made from, within the plan's tokens."""
     shown = [i for i in sorted({*plan.gone, *plan.kept_requests}) if job.views[i].origin != "summary"]
     shown += closing_answer(job.views, shown)
@@ -41,11 +41,11 @@ def brief(flow: Flow, job: Job, plan: Plan, base: Base) -> Told:
     earlier = earlier_summary(job, plan.gone)
     whole = None if prepared else _originals(flow, job, base, earlier, [turns[i] for i in shown])
     gone = set(plan.gone)
-    return Told(
+    return Brief(
         views=views,
         turns=list(range(len(views))) if prepared else [turns[i] for i in shown],
-        prior=earlier.ledger,
-        prior_prose=earlier.prose,
+        prior=earlier.prose,
+        prior_ledger=earlier.ledger,
         answered=handed_back and not plan.kept_requests,
         at_work=at_work,
         kept=frozenset(turns[i] for i in plan.kept_requests),

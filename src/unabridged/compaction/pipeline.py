@@ -56,8 +56,8 @@ from unabridged.measure.calibrate import Calibration
 from unabridged.measure.meter import Meter
 from unabridged.messages import Origin, View
 from unabridged.settings import Limits, Settings
-from unabridged.summarise.writers import Writers
-from unabridged.summarise.writing import Written, by_rule, pinned
+from unabridged.summarise.brief import Live, Written
+from unabridged.summarise.writing import Writers, render_pins, write_by_rule
 
 log = logging.getLogger("unabridged")
 
@@ -95,7 +95,7 @@ class Flow:
     def _front(self, language: str) -> str:
         """What stands before the summary itself: how to read what went, where the agent can, and the host's pins."""
         hint = labels(language)["recall"] if self.settings.recall else ""
-        return "\n\n".join(part for part in (hint, pinned(self.settings.pins)) if part)
+        return "\n\n".join(part for part in (hint, render_pins(self.settings.pins)) if part)
 
     @property
     def hard(self) -> int:
@@ -531,12 +531,14 @@ class Flow:
     def _write(self, job: Job, plan: Plan, base: Base) -> Generator[Any, Any, Written]:
         """What the summary turn says, within the plan's tokens: with a model where there is one, else by rule."""
         told = brief(self, job, plan, base)
-        kept, factor = len(job.messages) - plan.tail, self.calibration.factor
-        asked = self.writers.asked(job, self.settings, self.limits, kept, factor)
-        if asked is None:
-            return by_rule(told)
+        kept = len(job.messages) - plan.tail
+        tail = sum(job.sizes[len(job.sizes) - kept :])
+        live = Live(job.messages, job.estimate, job.system, job.tools, kept, tail)
+        model = self.writers.summariser(self.settings, self.limits, live, job.format.name, self.calibration.factor)
+        if model is None:
+            return write_by_rule(told)
         try:
-            written = yield from self.writers.write(told, asked)
+            written = yield from self.writers.write(told, model)
         except SummaryFailed as error:
             job.spend(error.cost)
             raise
@@ -552,7 +554,8 @@ class Flow:
         if not job.learned.get("unclear"):  # said once for each thread; the receipts say it each time
             for note in unclear(job, made):
                 log.warning("thread %r: %s", job.scope.thread, note)
-        receipt = replace(receipt, archive=self.where, mended=tuple(map(self.redact, receipt.mended)))
+        notes, mended = (tuple(map(self.redact, lines)) for lines in (receipt.notes, receipt.mended))
+        receipt = replace(receipt, archive=self.where, notes=notes, mended=mended)
         by_model = made.written is not None and made.written.summariser != "model-free"
         change = Change(
             scope=made.scope,

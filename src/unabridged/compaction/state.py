@@ -23,7 +23,7 @@ from unabridged.ledger.gather import open_indices
 from unabridged.ledger.sayings import is_talk
 from unabridged.marks import is_cleared
 from unabridged.messages import View
-from unabridged.summarise.writing import Written
+from unabridged.summarise.brief import Written
 
 log = logging.getLogger("unabridged")
 

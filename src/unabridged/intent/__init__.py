@@ -2,6 +2,7 @@
 
     with_origins     the views with every turn's true origin; `learn` and `facts_in` carry what is known of the host
     own_words        a turn without what the host put beside the person's words
+    own_sentences    the sentences of a turn that are the person's own, without what they quote or hold up
     find_requests    what people asked and what became of it; `join_requests` puts two stretches together
     open_requests    the messages in which people ask for what is still open
     find_rules       what people want always, never or only so, and what they take back; `merge_rules`, `add_rules`
@@ -15,6 +16,7 @@ from unabridged.intent.lifting import concerns
 from unabridged.intent.origin import with_origins
 from unabridged.intent.requests import find_requests, join_requests, kind_of_turn, open_requests
 from unabridged.intent.rules import add_rules, find_rules, merge_rules, possible_rules
+from unabridged.intent.spoken import own_sentences
 from unabridged.intent.stated import RULE_LIMIT
 from unabridged.intent.text_protocol import NOTHING, Facts, facts_in, learn
 
@@ -36,6 +38,7 @@ __all__ = [
     "learn",
     "merge_rules",
     "open_requests",
+    "own_sentences",
     "own_words",
     "possible_rules",
     "with_origins",

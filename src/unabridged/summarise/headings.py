@@ -1,7 +1,7 @@
-"""The prose of a model as it may stand below the heading that says whose it is. No claim is judged here.
+"""The headings of a model's prose: all below the one that says whose it is, and none that could be one of ours.
 
-All of its headings are below that one; none of them can be one under which a summary turn gives people's words or the
-host's: such a heading goes with what stands under it, for by its place that would be theirs.
+A heading under which a summary turn gives people's words or the host's goes with what stands under it, for by its place
+that would be theirs.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from unabridged.texts import neutral
 HIGHEST = 3
 """The level of the prose's own headings at most: the summary turn's are of level 2."""
 
-HEADING = re.compile(r"\s*(?:#{1,6}\s+\S|\*\*[^*\n]{1,80}\*\*:?\s*\Z)")
-LISTED = re.compile(r"\s*(?:[-*+\u2022>]|\d{1,3}[.)])\s|\s*>|\s{2,}\S")
+_HEADING = re.compile(r"\s*(?:#{1,6}\s+\S|\*\*[^*\n]{1,80}\*\*:?\s*\Z)")
+_LISTED = re.compile(r"\s*(?:[-*+\u2022>]|\d{1,3}[.)])\s|\s*>|\s{2,}\S")
 """An item of a list, a line of a block quotation, or what continues one."""
 
 _HASHES = re.compile(r"(\s*)(#{1,6})(?=\s+\S)")
@@ -31,11 +31,11 @@ _OURS = ("the user's newest messages", "pinned by the host", "state as of messag
 """Headings of a summary turn that are the same in every language, and what gives them away."""
 
 
-def laid_out(text: str) -> tuple[list[str], list[str]]:
+def lay_out(text: str) -> tuple[list[str], list[str]]:
     """The lines of the prose with its headings at their level, and the lines that had to go."""
     lines = _with_hashes(text.split("\n"))
     code = _fenced(lines)
-    posing = [i for i, line in enumerate(lines) if _is_heading(lines, i, code) and _poses(line)]
+    posing = [i for i, line in enumerate(lines) if _heads(lines, i, code) and _poses(line)]
     gone = {i for section in under_each(lines, posing, code) for i in section}
     levels = [len(found[2]) for i, line in enumerate(lines) if i not in code and (found := _HASHES.match(line))]
     lower = max(0, HIGHEST - min(levels, default=HIGHEST))
@@ -45,7 +45,7 @@ def laid_out(text: str) -> tuple[list[str], list[str]]:
 
 def is_heading(line: str) -> bool:
     """Whether the line is a heading, or one in bold."""
-    return HEADING.match(line) is not None
+    return _HEADING.match(line) is not None
 
 
 def under_each(lines: Sequence[str], starts: Sequence[int], code: frozenset[int] | None = None) -> Iterator[list[int]]:
@@ -55,9 +55,19 @@ def under_each(lines: Sequence[str], starts: Sequence[int], code: frozenset[int]
         yield _under(lines, start, follows, code)
 
 
-def next_line(lines: Sequence[str], place: int) -> str:
-    """The first line behind this place that says something; "" when there is none."""
-    return next((lines[i] for i in range(place + 1, len(lines)) if lines[i].strip()), "")
+def lines_below(lines: Sequence[str], title: str) -> frozenset[int]:
+    """The places of all lines that stand below a heading with this title in it, up to the next heading."""
+    code = _fenced(lines)
+    found: set[int] = set()
+    below = False
+    for i in range(len(lines)):
+        if _heads(lines, i, code) and title in _plain(lines[i]):
+            below = True
+        elif i not in code and is_heading(lines[i]):
+            below = False
+        elif below:
+            found.add(i)
+    return frozenset(found)
 
 
 def _under(lines: Sequence[str], start: int, follows: int, code: frozenset[int]) -> list[int]:
@@ -72,7 +82,7 @@ def _under(lines: Sequence[str], start: int, follows: int, code: frozenset[int])
             break
         if lines[i].strip() and begins:
             blocks += 1
-            if blocks > 1 and not LISTED.match(lines[i]):
+            if blocks > 1 and not _LISTED.match(lines[i]):
                 break
         found.append(i)
     while len(found) > 1 and not lines[found[-1]].strip():
@@ -112,7 +122,7 @@ def _with_hashes(lines: Sequence[str]) -> list[str]:
     lines = [line if i in code else _from_tag(line) for i, line in enumerate(lines)]
     kept: list[str] = []
     for i, (before, line) in enumerate(pairwise(["", *lines])):
-        text = before.strip() and not LISTED.match(before) and not is_heading(before) and "|" not in before
+        text = before.strip() and not _LISTED.match(before) and not is_heading(before) and "|" not in before
         if text and i not in code and i - 1 not in code and _UNDERLINED.match(line):
             kept[-1] = f"{'#' if '=' in line else '##'} {before.strip()}"
         else:
@@ -139,20 +149,26 @@ def _fenced(lines: Sequence[str]) -> frozenset[int]:
     return frozenset(inside)
 
 
-def _is_heading(lines: Sequence[str], i: int, code: frozenset[int]) -> bool:
+def _heads(lines: Sequence[str], i: int, code: frozenset[int]) -> bool:
     """Whether the line is a heading; one that ends in a colon before a list does as well."""
     if is_heading(lines[i]) or _IN_A_LIST.match(lines[i]):
         return True
     if i in code:
         return False
     leads = len(lines[i]) <= 120 and lines[i].rstrip().endswith((":", "\uff1a"))
-    return leads and LISTED.match(next_line(lines, i)) is not None
+    below = (lines[j] for j in range(i + 1, len(lines)) if lines[j].strip())
+    return leads and _LISTED.match(next(below, "")) is not None
 
 
 def _poses(heading: str) -> bool:
     """Whether a heading holds one under which a summary turn gives people's words or the host's, in any language."""
-    plain = " ".join(re.sub(r"[*_`~#\\]", "", folded(heading)).split())
+    plain = _plain(heading)
     return any(name in plain for name in (*_OURS, *_names()))
+
+
+def _plain(heading: str) -> str:
+    """The words of a heading, folded, without its marks."""
+    return " ".join(re.sub(r"[*_`~#\\]", "", folded(heading)).split())
 
 
 @cache

@@ -1,26 +1,29 @@
-"""What a summary turn says: the ledger by rule, people's own words, and a model's prose where there is a model."""
+"""The body of a summary turn: the ledger by rule, people's own words, and a model's prose where there is a model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from unabridged.history.rederive import Prose, Whole, spaced
+from unabridged.errors import SummaryFailed
+from unabridged.history.rederive import Whole, spaced
 from unabridged.languages import labels
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather, language_of
 from unabridged.ledger.merge import merge
 from unabridged.ledger.rank import decisions
-from unabridged.ledger.render import between, render
+from unabridged.ledger.render import Rendered, between, render
 from unabridged.ledger.sayings import is_talk
-from unabridged.messages import View
-from unabridged.summarise.preserved import preserve_user_messages
+from unabridged.measure.models import model_info
+from unabridged.summarise.brief import DECISIONS, Brief, Live, Summariser, Written
+from unabridged.summarise.preserved import Preserved, preserve_user_messages
 from unabridged.texts import fenced, quote
 
 if TYPE_CHECKING:
     from unabridged.asking.ask import Ask, Reply
-    from unabridged.summarise.chunking import Block, Live
+    from unabridged.asking.asker import Asker
+    from unabridged.settings import Limits, Settings
 
 PROSE = 0.5
 """The share of a summary turn that a model's prose may take; the ledger gets what is left."""
@@ -30,138 +33,169 @@ EARLIER, EARLIER_ANEW = 16, 4
 """The share of the summariser's window, one in so many, for the prose of earlier rounds; and when it begins anew."""
 PRESERVED = 0.25
 """The share that people's own words, which are not kept otherwise, may take."""
-
 PRESERVED_OF_TALK = 0.06
 """The same where nothing is done: there the ledger carries what tells most of all that was said, not of the newest."""
 
 PINNED = "## Pinned by the host (verbatim, always holds)"
+BY_A_MODEL = "## Summary by a model (its own words, not the user's)"
+WITH_QUOTATIONS = f"{BY_A_MODEL[:-1]}, but for what it quotes under “{DECISIONS}”)"
+OTHERWISE = "While the request fits, history stays as it is; else the summary is model-free"
+
+
+# -- who writes -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a summary turn is to stand for, and within which limits."""
+class Writers:
+    """The model that is asked, if any; `own` says that it is the agent's own, so that its cached prompt can be used."""
 
-    views: Sequence[View]
-    turns: Sequence[int]
-    prior: Ledger | None
-    prior_prose: str
-    answered: bool
-    """Whether a person speaks next, so that the assistant's last words closed its turn."""
-    kept: Collection[int]
-    """Turns whose own message stays beside the summary."""
-    budget: int
-    count: Callable[[str], int]
-    preserve: int
-    """The most tokens for people's own words."""
-    prose: int
-    """Of how many tokens a model's prose may take its share: where people only talk, the more is for their words."""
-    at_work: bool = False
-    """Whether tools work, behind them, on the last request among them."""
-    state: str = ""
-    """The host's state, ready to be shown."""
-    beside: Sequence[View] = ()
-    """What stays in the context."""
-    also: str = ""
-    """What else a summariser may know of: system prompt, tools, pins."""
-    rounds: int = 0
-    """How often the earlier ledger was carried on since it was derived from the originals."""
-    whole: Whole | None = None
-    """The original conversation that the summary stands for, when the ledger is to be derived anew."""
-    earlier: Sequence[Prose] = ()
-    """The prose of the earlier rounds, oldest first."""
-    gone: Sequence[Any] = ()
-    """What goes, as the caller's own objects."""
-    without: Collection[str] = ()
-    """The sections (`settings.SECTIONS`) that are not wanted."""
+    asker: Asker | None = None
+    own: bool = False
 
+    def summariser(
+        self, settings: Settings, limits: Limits, live: Live, format_name: str, factor: float = 1.0
+    ) -> Summariser | None:
+        """How to ask now; None without a model. `SummaryFailed` while a model that failed is left alone.
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The body of a summary turn, what is remembered of it, and what it cost."""
+        `factor` is what the agent's provider taught about the meter; it holds for the summariser if that is the agent.
+        """
+        if self.asker is None:
+            return None
+        if (seconds := self.asker.rest_left) > 0:
+            raise SummaryFailed(self.asker.resting(seconds))
+        info = model_info(self.asker.name)
+        suffix = self.own if settings.suffix is None else settings.suffix
+        window = self.asker.window or limits.window
+        return Summariser(
+            window=int(window / factor) if suffix else window,
+            name=self.asker.name,
+            instruction=settings.instruction,
+            max_input=settings.max_input,
+            live=live if suffix and self.asker.takes_live(format_name) else None,
+            price=(lambda i, o: (i * info.input + o * info.output) / 1e6)
+            if info and info.input
+            else lambda _i, _o: None,
+        )
 
-    text: str
-    ledger: Ledger
-    prose: str = ""
-    summariser: str = "model-free"
-    cost: dict[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    mended: tuple[str, ...] = ()
-    """What of the model's prose did not hold."""
-    rounds: int = 0
-    """As in `Told`, for the next time."""
+    def write(self, brief: Brief, model: Summariser) -> Generator[Ask, Reply, Written]:
+        """The body with a model's prose; a model whose replies were no good is left alone for a while.
 
+        A failure says what it cost, and is logged, once in a row.
+        """
+        from unabridged.asking.ask import AskFailed, Rejected  # noqa: PLC0415 - only callers with a model pay for it
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """How the model is asked: its window, its prompt, and the live prompt when it is asked as a suffix of that."""
-
-    window: int
-    name: str
-    instruction: str | None = None
-    max_input: int | None = None
-    live: Live | None = None
-    price: Callable[[int, int], float | None] = lambda _input, _output: None
-
-    def priced(self, cost: dict[str, float]) -> dict[str, float]:
-        """The same with dollars in it, where prices and tokens are known."""
-        dollars = self.price(int(cost["input"]), int(cost["output"])) if "input" in cost else None
-        return cost if dollars is None else {**cost, "dollars": dollars}
+        try:
+            written = yield from write_with_model(brief, model)
+        except SummaryFailed as failed:
+            failed.cost = model.with_dollars(failed.cost)
+            if self.asker is not None and isinstance(failed, Rejected):
+                self.asker.rest()
+            if self.asker is not None and not (isinstance(failed, AskFailed) and failed.why == "cancelled"):
+                self.asker.warn(None, failed, OTHERWISE)
+            raise
+        if self.asker is not None:
+            self.asker.well()
+        return written
 
 
-def by_rule(told: Told) -> Written:
+def writers_for(asker: Asker | None, agent: str | None) -> Writers:
+    """The writers with this model, which may be the agent's own."""
+    if asker is None:
+        return Writers()
+    known, own = model_info(asker.name), model_info(agent)
+    return Writers(asker, own=known is not None and own is not None and known.name == own.name)
+
+
+# -- what is written --------------------------------------------------------------------------------------------------
+
+
+def write_by_rule(brief: Brief) -> Written:
     """The whole body without a model."""
-    ledger = _ledger(told)
-    said = _own_words(told, ledger)
-    room = told.budget - told.count(said.text) - told.count(told.state)
-    made = render(ledger, room, told.count, kept=told.kept, spoken=said.turns, without=told.without)
-    text = _joined(made.text, said.text, told.state)
-    return Written(text, ledger, notes=_left_out(made.left_out), rounds=_rounds(told))
+    ledger = _ledger(brief)
+    said = _own_words(brief, ledger)
+    room = brief.budget - brief.count(said.text) - brief.count(brief.state)
+    rendered = render(ledger, room, brief.count, kept=brief.kept, spoken=said.whole, without=brief.without)
+    text = _join(rendered.text, said.text, brief.state)
+    return Written(text, ledger, notes=_left_out(rendered), rounds=_rounds(brief))
 
 
-def with_model(told: Told, asked: Asked) -> Generator[Ask, Reply, Written]:
+def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, Written]:
     """The body with a model's prose in it; `SummaryFailed` when no reply was good enough."""
     from unabridged.asking.ask import cost_of  # noqa: PLC0415 - only callers with a model pay for it
-    from unabridged.summarise.block import summarise  # noqa: PLC0415 - only callers with a model pay for it
-    from unabridged.summarise.standing import found_rules, with_rules  # noqa: PLC0415 - likewise
+    from unabridged.summarise.ask_loop import summarise  # noqa: PLC0415 - likewise
+    from unabridged.summarise.rules import find_said_rules, ledger_with  # noqa: PLC0415 - likewise
 
-    ledger = _ledger(told)
-    said = _own_words(told, ledger)
-    notes_room = 0 if "notes" in told.without else int(told.budget * between(DECIDED, told.budget))
-    decided = _decided(ledger, notes_room, told.count)
-    room = told.budget - sum(told.count(part) for part in (said.text, decided, told.state))
-    most = int(min(room, told.prose) * PROSE)
-    carried = render(
-        ledger, room - most, told.count, kept=told.kept, story=False, spoken=said.turns, without=told.without
-    )
-    summary = yield from summarise(_block(told, asked, ledger, most, _joined(carried.text, decided)))
-    read = told.whole or Whole(list(told.views), list(told.turns))
-    ledger = with_rules(ledger, found_rules(summary.rules, read.views, read.turns))
-    prose = f"## Summary by a model (its own words, not the user's)\n{summary.text.strip()}"
-    left = render(
-        ledger,
-        room - told.count(prose),
-        told.count,
-        kept=told.kept,
-        story=False,
-        spoken=said.turns,
-        without=told.without,
-    )
-    notes = (*summary.notes, *(f"not checked, the model can't tell: {what}" for what in summary.checks_impossible))
+    ledger = _ledger(brief)
+    said = _own_words(brief, ledger)
+    notes_room = 0 if "notes" in brief.without else int(brief.budget * between(DECIDED, brief.budget))
+    decided = _decided(ledger, notes_room, brief.count)
+    room = brief.budget - sum(brief.count(part) for part in (said.text, decided, brief.state))
+
+    def rest(ledger: Ledger, room: int) -> Rendered:
+        return render(ledger, room, brief.count, kept=brief.kept, story=False, spoken=said.whole, without=brief.without)
+
+    most = int(min(room, brief.prose) * PROSE)
+    carried = _join(rest(ledger, room - most).text, decided)
+    summary = yield from summarise(*_to_ask(replace(brief, budget=most, ledger=ledger, carried=carried), model))
+    read = _read(brief)
+    ledger = ledger_with(ledger, find_said_rules(summary.rules, read.views, read.turns))
+    heading = WITH_QUOTATIONS if f"# {DECISIONS}" in summary.text else BY_A_MODEL
+    prose = f"{heading}\n{summary.text.strip()}"
+    rendered = rest(ledger, room - brief.count(prose))
+    unchecked = (f"not checked, the model can't tell: {what}" for what in summary.checks_impossible)
     return Written(
-        _joined(left.text, decided, said.text, prose, told.state),
+        _join(rendered.text, decided, said.text, prose, brief.state),
         ledger,
         summary.text,
-        ", ".join(summary.models) or asked.name,
-        asked.priced(cost_of(summary.calls, summary.usage)),
-        (*notes, *_left_out(left.left_out)),
+        ", ".join(summary.models) or model.name,
+        model.with_dollars(cost_of(summary.calls, summary.usage)),
+        (*summary.notes, *unchecked, *_left_out(rendered)),
         summary.mended,
-        _rounds(told),
+        _rounds(brief),
     )
 
 
-def pinned(pins: Sequence[str]) -> str:
+def render_pins(pins: Sequence[str]) -> str:
     """The host's pinned strings as a part of the summary turn, each byte for byte; "" without any."""
     return "\n".join([PINNED, *(fenced(pin) for pin in pins)]) if pins else ""
+
+
+def _to_ask(brief: Brief, model: Summariser) -> tuple[Brief, Summariser]:
+    """What the model is asked to summarise: the originals again when it is time and one ask can show them all."""
+    from unabridged.asking.ask import AskFailed  # noqa: PLC0415 - only callers with a model pay for it
+    from unabridged.summarise.chunks import make_chunks  # noqa: PLC0415 - likewise
+
+    if brief.whole is None:
+        prior = spaced(brief.earlier, model.window // EARLIER, brief.count)
+        return replace(brief, prior=prior or brief.prior), model
+    apart = replace(model, live=None)
+    again = replace(brief, views=brief.whole.views, turns=brief.whole.turns, prior="")
+    if sum(len(view.whole_text()) for view in again.views) < 8 * model.window and model.max_input is None:
+        try:
+            if make_chunks(again, apart).single:
+                return again, apart
+        except AskFailed:
+            return brief, model
+    prior = spaced(brief.earlier, model.window // EARLIER_ANEW, brief.count)
+    return replace(brief, prior=prior or brief.prior), apart
+
+
+def _read(brief: Brief) -> Whole:
+    """What the ledger is gathered from: all of the originals where they are given, else what goes."""
+    return brief.whole or Whole(list(brief.views), list(brief.turns))
+
+
+def _ledger(brief: Brief) -> Ledger:
+    """What is carried: derived anew where the originals are given, else the earlier ledger with the new folded in."""
+    read = _read(brief)
+    ledger = gather(read.views, turns=read.turns, answered=brief.answered, at_work=brief.at_work)
+    if brief.whole is not None or brief.prior_ledger is None:
+        return ledger
+    return merge(brief.prior_ledger, ledger)
+
+
+def _rounds(brief: Brief) -> int:
+    return 0 if brief.whole is not None or brief.prior_ledger is None else brief.rounds + 1
 
 
 def _decided(ledger: Ledger, room: int, count: Callable[[str], int]) -> str:
@@ -175,92 +209,28 @@ def _decided(ledger: Ledger, room: int, count: Callable[[str], int]) -> str:
     return "\n".join([heading, *(text for _, text in sorted(lines))]) if lines else ""
 
 
-def _ledger(told: Told) -> Ledger:
-    """What is carried: derived anew where the originals are given, else the earlier ledger with the new folded in."""
-    read = told.whole or Whole(list(told.views), list(told.turns))
-    ledger = gather(read.views, turns=read.turns, answered=told.answered, at_work=told.at_work)
-    if told.whole is not None:
-        return ledger
-    return merge(told.prior, ledger) if told.prior is not None else ledger
-
-
-def _rounds(told: Told) -> int:
-    return 0 if told.whole is not None or told.prior is None else told.rounds + 1
-
-
-def _block(told: Told, asked: Asked, ledger: Ledger, budget: int, carried: str) -> Block:
-    """What the model is asked to summarise: the originals again when it is time and one ask can show them all."""
-    from unabridged.asking.ask import AskFailed  # noqa: PLC0415 - only callers with a model pay for it
-    from unabridged.summarise.chunking import Block, make_chunks  # noqa: PLC0415 - likewise
-
-    block = Block(
-        views=told.views,
-        turns=told.turns,
-        budget=budget,
-        window=asked.window,
-        count=told.count,
-        prior=told.prior_prose,
-        ledger_text=carried,
-        mode="suffix" if asked.live is not None else "standalone",
-        live=asked.live,
-        instruction=asked.instruction,
-        max_input=asked.max_input,
-        beside=told.beside,
-        ledger=ledger,
-        also=f"{told.also}\n{told.state}",
-        gone=told.gone,
-    )
-    if told.whole is None:
-        prior = spaced(told.earlier, asked.window // EARLIER, told.count)
-        return replace(block, prior=prior or told.prior_prose)
-    again = replace(block, views=told.whole.views, turns=told.whole.turns, prior="", mode="standalone", live=None)
-    if sum(len(view.whole_text()) for view in again.views) < 8 * asked.window and asked.max_input is None:
-        try:
-            if make_chunks(again).single:
-                return again
-        except AskFailed:
-            return block
-    prior = spaced(told.earlier, asked.window // EARLIER_ANEW, told.count)
-    return replace(block, prior=prior or told.prior_prose, mode="standalone", live=None)
-
-
-class _Spoken(NamedTuple):
-    """People's own words as a part of the summary turn, and the turns that it holds."""
-
-    text: str = ""
-    turns: frozenset[int] = frozenset()
-
-
-def _own_words(told: Told, ledger: Ledger) -> _Spoken:
+def _own_words(brief: Brief, ledger: Ledger) -> Preserved:
     """People's messages among what goes, word for word, newest first as they fit; open ones stand in the ledger."""
-    budget = min(told.preserve, int(told.budget * (PRESERVED_OF_TALK if _mere_talk(told) else PRESERVED)))
-    elsewhere = {*told.kept, *(request.turn for request in ledger.open)}
-    others = [i for i, turn in enumerate(told.turns) if turn not in elsewhere]
+    budget = min(brief.preserve, int(brief.budget * (PRESERVED_OF_TALK if _mere_talk(brief) else PRESERVED)))
+    elsewhere = {*brief.kept, *(request.turn for request in ledger.open)}
+    others = [(turn, view) for turn, view in brief.numbered() if turn not in elsewhere]
     if budget <= 0 or not others:
-        return _Spoken()
-    language = language_of(told.whole.views) if told.whole else language_of(told.views, told.prior)
+        return Preserved()
+    language = language_of(brief.whole.views) if brief.whole else language_of(brief.views, brief.prior_ledger)
     heading = f"## {labels(language)['own_words']}"
-    words = preserve_user_messages(
-        [told.views[i] for i in others],
-        budget - told.count(heading),
-        told.count,
-        turns=[told.turns[i] for i in others],
-        language=language,
-    )
-    if not words.text:
-        return _Spoken()
-    return _Spoken(f"{heading}\n{words.text}", frozenset(told.turns[others[i]] for i in words.whole))
+    words = preserve_user_messages(others, budget - brief.count(heading), brief.count, language)
+    return Preserved(f"{heading}\n{words.text}", words.whole) if words.text else words
 
 
-def _mere_talk(told: Told) -> bool:
-    earlier = told.prior or Ledger()
-    done = [*earlier.actions, *(view for view in told.views if view.calls or view.origin in {"tool", "unknown"})]
-    return is_talk(done, len(earlier.requests) + sum(view.is_request for view in told.views))
+def _mere_talk(brief: Brief) -> bool:
+    earlier = brief.prior_ledger or Ledger()
+    done = [*earlier.actions, *(view for view in brief.views if view.calls or view.origin in {"tool", "unknown"})]
+    return is_talk(done, len(earlier.requests) + sum(view.is_request for view in brief.views))
 
 
-def _joined(*parts: str) -> str:
+def _join(*parts: str) -> str:
     return "\n\n".join(part.strip() for part in parts if part.strip())
 
 
-def _left_out(what: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"left out of the summary, kept in the archive: {item}" for item in what)
+def _left_out(rendered: Rendered) -> tuple[str, ...]:
+    return tuple(f"left out of the summary, kept in the archive: {item}" for item in rendered.left_out)

@@ -10,7 +10,7 @@ from unabridged.intent import Rule, add_rules, possible_rules
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.rank import bounded
 from unabridged.messages import View
-from unabridged.summarise.evidence import Evidence, squeezed
+from unabridged.summarise.checks import People
 from unabridged.summarise.headings import under_each
 from unabridged.texts import bare, sentences
 
@@ -39,13 +39,13 @@ def split_rules(text: str) -> tuple[str, tuple[str, ...]]:
     return (_GAPS.sub("\n\n", rest).strip() if listed else text), listed
 
 
-def unsaid_rules(listed: Iterable[str], evidence: Evidence) -> tuple[str, ...]:
-    """Those of the sentences that no person said: they are in no ledger, and the receipt tells of them."""
+def unsaid_rules(listed: Iterable[str], people: People) -> tuple[str, ...]:
+    """What the receipt says of those sentences that no person said: they are in no ledger."""
     whole = (sentence for line in listed for sentence in sentences(line.strip(_MARKS)))
-    return tuple(sentence for sentence in whole if not evidence.said(squeezed(_plain(sentence))))
+    return tuple(f"{NO_RULE}: {sentence}" for sentence in whole if not people.said(_plain(sentence)))
 
 
-def found_rules(listed: Iterable[str], views: Sequence[View], turns: Sequence[int]) -> tuple[Rule, ...]:
+def find_said_rules(listed: Iterable[str], views: Sequence[View], turns: Sequence[int]) -> tuple[Rule, ...]:
     """Those of the sentences that a person said, exactly as they said them; what they paste or quote is not said.
 
     Whole sentences only: a part of one may have lost its "never". White space may differ: the person's own is kept.
@@ -63,7 +63,7 @@ def _plain(sentence: str) -> str:
     return _GAP.sub(" ", bare(sentence.strip())).strip(_MARKS + ".!\u3002\uff01")
 
 
-def with_rules(ledger: Ledger, rules: Sequence[Rule]) -> Ledger:
+def ledger_with(ledger: Ledger, rules: Sequence[Rule]) -> Ledger:
     """The ledger with these rules in it.
 
     What it holds already is not added, nor is the whole of a request that was done: that would be done again.

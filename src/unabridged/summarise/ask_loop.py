@@ -1,0 +1,255 @@
+"""A conversation in, its summary out, by way of asks. No I/O; nothing is trusted before it is verified.
+
+    what goes ── fits the summariser's window ──> one ask
+             └── is larger ──> one ask a chunk (map), then asks that put the notes together (fold)
+
+Everything that goes is shown exactly once; an earlier summary is brought up to date, never stacked. A reply with a
+fault is asked for once more, with the fault named; then the summary has failed. So the number of calls is at most
+`calls_bound`: two for each chunk and for each fold. What of the accepted prose may stand is for `checks` to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
+
+from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, added, cost_of
+from unabridged.errors import SummaryFailed
+from unabridged.languages import language_name
+from unabridged.measure.calibrate import Usage
+from unabridged.summarise.brief import Brief, Summariser
+from unabridged.summarise.checks import Checked, People, check_prose
+from unabridged.summarise.chunks import Chunks, make_chunks
+from unabridged.summarise.prompt import Question
+from unabridged.summarise.rules import split_rules, unsaid_rules
+from unabridged.summarise.verify import Expected, Problem, impossible, problems, visible
+
+SHRINKS = 2
+"""How often a summariser may say that an ask was too long for it before it is given up."""
+
+_TOO_LONG = frozenset({"over-budget", "not-smaller"})
+_NO_ROOM = frozenset({"cut-off", "empty", "reasoning-only"})
+"""What becomes of the reply of a model that thinks first and has no room for that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Prose that passed every check, what it cost, and what could not be checked."""
+
+    text: str
+    calls: int
+    usage: Usage | None
+    checks_impossible: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    """Who wrote it."""
+    notes: tuple[str, ...] = ()
+    mended: tuple[str, ...] = ()
+    """What was taken out of it, because it did not hold."""
+    rules: tuple[str, ...] = ()
+    """Sentences that the model listed as standing rules; nothing is known of them yet."""
+
+
+def summarise(brief: Brief, model: Summariser) -> Generator[Ask, Reply, Summary]:
+    """Yields asks, is sent replies, and ends with the summary; `SummaryFailed` when none was good enough.
+
+    A driver that could not get a reply throws `AskFailed`. One that says the ask was too long is answered with smaller
+    asks, twice at most; any other ends the summary.
+    """
+    tally = _Tally()
+    try:
+        checked = yield from _ask_until_it_fits(brief, model, tally)
+    except SummaryFailed as failed:
+        failed.cost = cost_of(tally.calls, tally.usage) if tally.calls else {}
+        raise
+    return Summary(
+        checked.text,
+        tally.calls,
+        tally.usage,
+        tuple(tally.impossible),
+        tuple(tally.models),
+        (*tally.notes, *checked.notes),
+        checked.left_out,
+        tuple(tally.rules),
+    )
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the asks of one summary took and brought so far, whatever comes of it."""
+
+    calls: int = 0
+    usage: Usage | None = None
+    impossible: dict[str, None] = field(default_factory=dict)
+    models: dict[str, None] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+    rules: dict[str, None] = field(default_factory=dict)
+
+    def add(self, reply: Reply) -> Reply:
+        """Count the reply, and take the rules it lists out of it."""
+        text, rules = split_rules(visible(reply.text))
+        self.rules.update(dict.fromkeys(rules))
+        self.calls += 1
+        self.usage = added(self.usage, reply.usage)
+        self.impossible.update(dict.fromkeys(impossible(reply)))
+        self.models.update(dict.fromkeys([reply.model] if reply.model else []))
+        self.notes.update(dict.fromkeys(reply.notes))
+        return replace(reply, text=text) if rules else reply
+
+
+def _ask_until_it_fits(brief: Brief, model: Summariser, tally: _Tally) -> Generator[Ask, Reply, Checked]:
+    """The checked prose, asked for with smaller asks, or apart from the live prompt, where there was no room."""
+    refused: SummaryFailed
+    for _ in range(SHRINKS + 1):
+        work = _Work(brief, model, make_chunks(brief, model), tally)
+        try:
+            text = yield from work.write()
+            return work.check(text)
+        except AskFailed as failed:
+            if failed.overflow is None:
+                raise
+            refused = failed
+            model = _with_smaller_window(model, failed.overflow.limit, tally)
+        except Rejected as rejected:
+            if not (work.plan.tight and _NO_ROOM & set(rejected.problems)):
+                raise
+            tally.notes[f"asked again apart: {work.plan.reserve:,} tokens were too few for the reply"] = None
+            refused, model = rejected, replace(model, live=None)
+    raise refused
+
+
+def _with_smaller_window(model: Summariser, limit: int | None, tally: _Tally) -> Summariser:
+    """The same for a summariser that takes less than was thought."""
+    if model.live is not None:
+        return replace(model, live=None, window=min(model.window, limit or model.window))
+    window = limit if limit is not None and limit < model.window else model.window * 3 // 5
+    tally.notes[f"the summariser takes {window:,} tokens, not {model.window:,}"] = None
+    return replace(model, window=window)
+
+
+_Asking = Callable[[str], Question]
+"""Words the question, given the fault of the attempt before ("" the first time)."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """One summary under way."""
+
+    brief: Brief
+    model: Summariser
+    plan: Chunks
+    tally: _Tally
+
+    def write(self) -> Generator[Ask, Reply, str]:
+        """The prose, as accepted."""
+        brief, plan = self.brief, self.plan
+        texts = [text for view in brief.views if (text := view.whole_text())]
+        replaced = sum(brief.count(text) for text in texts) + brief.count(brief.prior)
+        final = self._expected(brief.budget, texts, replaced)
+        if plan.live is not None:
+            return (yield from self._accepted(self._suffix, final))
+        self._note_limits(replaced)
+        if plan.single:
+            return (yield from self._accepted(self._single, final))
+        notes = [plan.prior_note] if plan.prior_note else []
+        for chunk in plan.chunks:
+            shown = [piece.text for piece in chunk]
+            notes.append((yield from self._accepted(self._chunk(shown), self._expected(plan.note, shown))))
+        while len(runs := plan.folds([brief.count(note) for note in notes])) > 1:
+            notes = yield from self._folded(notes, runs)
+        return (yield from self._accepted(self._fold(notes, final=True), replace(final, shown=())))
+
+    def check(self, draft: str) -> Checked:
+        """The draft without what may not stand in it; `Rejected` when nothing is left."""
+        people = People.of(self.brief)
+        checked = check_prose(draft, self.brief, people)
+        if not checked.text:
+            raise self._rejected([Problem("unfaithful", "nothing in the reply may stand in a summary")])
+        return replace(checked, left_out=(*checked.left_out, *unsaid_rules(self.tally.rules, people)))
+
+    def _folded(self, notes: Sequence[str], runs: Sequence[Sequence[int]]) -> Generator[Ask, Reply, list[str]]:
+        """Fewer notes: each run of them as one."""
+        folded: list[str] = []
+        for run in runs:
+            group = [notes[i] for i in run]
+            if len(group) > 1:
+                group = [(yield from self._accepted(self._fold(group), self._expected(self.plan.note)))]
+            folded += group
+        return folded
+
+    def _accepted(self, word: _Asking, expected: Expected) -> Generator[Ask, Reply, str]:
+        """The reply to the question, once it has no fault; a faulty one is asked for again, once."""
+        question = word("")
+        reply = self.tally.add((yield self._ask(question)))
+        found = problems(reply, replace(expected, marks=question.marks))
+        if found:
+            question, ask = self._again(word, found, visible(reply.text), expected)
+            reply = self.tally.add((yield replace(ask, again=1)))
+            found = problems(reply, replace(expected, marks=question.marks))
+        if found:
+            raise self._rejected(found)
+        return visible(reply.text)
+
+    def _rejected(self, found: Sequence[Problem]) -> Rejected:
+        return Rejected(
+            f"the summary was not usable after {self.tally.calls} calls: {'; '.join(p.message for p in found)}",
+            problems=tuple(problem.name for problem in found),
+            calls=self.tally.calls,
+            usage=self.tally.usage,
+            models=self.tally.models,
+        )
+
+    def _again(self, word: _Asking, found: Sequence[Problem], draft: str, expected: Expected) -> tuple[Question, Ask]:
+        """The second ask. A draft that is only too long, or in the wrong language, is cheaper to mend than to redo."""
+        names = {problem.name for problem in found}
+        fault = "; ".join(problem.message for problem in found)
+        wording = self.plan.wording
+        how = "shorten" if names <= _TOO_LONG else ""
+        if names == {"wrong-language"} and language_name(wording.language):
+            how = "translate"
+        if how and self.brief.count(draft) <= self.plan.fold_room:
+            tokens = min(self.plan.goal, expected.budget * 4 // 5)
+            question = wording.rewrite(how, draft, tokens=tokens, fault=fault)
+            return question, self._ask(question, apart=True)
+        question = word(fault)
+        ask = self._ask(question)
+        if "cut-off" in names and not ask.messages:  # it may have thought at length: give it what is left
+            left = self.model.window * 19 // 20 - self.brief.count(ask.instruction)
+            ask = replace(ask, max_tokens=max(ask.max_tokens, min(2 * self.plan.reserve, left)))
+        return question, ask
+
+    def _suffix(self, fault: str) -> Question:
+        kept = self.plan.live.kept if self.plan.live is not None else 0
+        return self.plan.wording.suffix(tokens=self.plan.goal, kept=kept, ledger=self.plan.ledger, fault=fault)
+
+    def _single(self, fault: str) -> Question:
+        shown = [piece.text for piece in self.plan.chunks[0]]
+        return self.plan.wording.record(
+            shown, tokens=self.plan.goal, prior=self.brief.prior, ledger=self.plan.ledger, fault=fault
+        )
+
+    def _chunk(self, shown: Sequence[str]) -> _Asking:
+        tokens = self.plan.note * 2 // 3
+        return lambda fault: self.plan.wording.record(shown, tokens=tokens, part=True, fault=fault)
+
+    def _fold(self, notes: Sequence[str], *, final: bool = False) -> _Asking:
+        tokens = self.plan.goal if final else self.plan.note * 2 // 3
+        ledger = self.plan.ledger if final else ""
+        return lambda fault: self.plan.wording.fold(notes, tokens=tokens, ledger=ledger, fault=fault)
+
+    def _ask(self, question: Question, *, apart: bool = False) -> Ask:
+        """The question as an ask: behind the live prompt where that is the plan, else on its own."""
+        ask = Ask(instruction=question.text, max_tokens=self.plan.reserve, window=self.model.window)
+        if self.plan.live is not None and not apart:
+            live = self.plan.live
+            return replace(ask, system=live.system, messages=live.messages, tools=live.tools)
+        return replace(ask, gone=self.brief.gone, budget=self.brief.budget)
+
+    def _expected(self, budget: int, shown: Sequence[str] = (), replaced: int = 1 << 60) -> Expected:
+        return Expected(budget, replaced, self.brief.count, shown, self.plan.wording.language)
+
+    def _note_limits(self, whole: int) -> None:
+        live, most = self.model.live, self.model.max_input
+        if live is not None:
+            self.tally.notes[f"asked apart: no room behind the live prompt of {live.tokens:,} tokens"] = None
+        if most is not None and whole > most:
+            self.tally.notes[f"the summariser was shown the newest {most:,} of {whole:,} tokens (max_input)"] = None

@@ -1,0 +1,127 @@
+"""What the writer of a summary turn is told, how a model is asked for its prose, and what was written. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from unabridged.history.rederive import Prose, Whole
+from unabridged.ledger.entries import Ledger
+from unabridged.messages import View
+
+RESERVE = 4_096
+"""Tokens left free for what the summariser writes."""
+DECISIONS = "Decisions of the user"
+"""The heading in `prompt.md` below which a model only quotes people."""
+
+
+@dataclass(frozen=True)
+class Brief:
+    """What is to be summarised, and within which limits. Sizes in tokens, as `count` counts them."""
+
+    views: Sequence[View]
+    """What goes, without earlier summary turns."""
+    budget: int
+    """What may be written: the body of the summary turn; where a model is asked, its prose."""
+    count: Callable[[str], int]
+    turns: Sequence[int] = ()
+    """The number of each message in the original conversation; from 0 on when left out."""
+    prior: str = ""
+    """The prose of the earlier summary."""
+    prior_ledger: Ledger | None = None
+    rounds: int = 0
+    """How often the earlier ledger was carried on since it was derived from the originals."""
+    earlier: Sequence[Prose] = ()
+    """The prose of the earlier rounds, oldest first."""
+    whole: Whole | None = None
+    """The original conversation that the summary stands for, when the ledger is to be derived anew."""
+    beside: Sequence[View] = ()
+    """What stays in the context: a summary may rest on that too."""
+    kept: Collection[int] = ()
+    """Turns whose own message stays beside the summary."""
+    gone: Sequence[Any] = ()
+    """What goes, as the caller's own objects."""
+    answered: bool = False
+    """Whether a person speaks next, so that the assistant's last words closed its turn."""
+    at_work: bool = False
+    """Whether tools work, behind them, on the last request among them."""
+    preserve: int = 0
+    """The most tokens for people's own words."""
+    prose: int = 0
+    """Of how many tokens a model's prose may take its share: where people only talk, the more is for their words."""
+    state: str = ""
+    """The host's state, ready to be shown."""
+    also: str = ""
+    """What else a summariser may know of: system prompt, tools, pins."""
+    without: Collection[str] = ()
+    """The sections (`settings.SECTIONS`) that are not wanted."""
+    ledger: Ledger | None = None
+    """What is carried word for word; there when a model is asked."""
+    carried: str = ""
+    """The same as the summary turn shows it; the model is told not to repeat it."""
+
+    def numbered(self) -> list[tuple[int, View]]:
+        """The messages that go, each with its number in the original conversation."""
+        return list(zip(self.turns or range(len(self.views)), self.views, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The live prompt, for asking in its continuation: the very objects the agent's next request would send."""
+
+    messages: Sequence[Any]
+    tokens: int
+    """What the whole of it takes."""
+    system: Any = None
+    tools: Any = None
+    kept: int = 0
+    """How many of the newest messages stay after the compaction."""
+    tail: int = 0
+    """What those take."""
+
+    def older(self) -> Live:
+        """The prompt up to what stays: a beginning of it, which a provider's cache serves as well."""
+        if not 0 < self.kept < len(self.messages):
+            return self
+        return replace(self, messages=self.messages[: -self.kept], tokens=self.tokens - self.tail, kept=0, tail=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Summariser:
+    """The model that is asked, and how."""
+
+    window: int
+    """Its own, in tokens."""
+    name: str = ""
+    instruction: str | None = None
+    """A prompt in the place of the built-in one; taken as it is."""
+    max_input: int | None = None
+    """Show at most so much, the newest; by default everything is shown."""
+    live: Live | None = None
+    """The live prompt, when it is asked as a suffix of that; None when it is asked apart."""
+    language: str = ""
+    """The language to write in, by its code; by default the conversation's."""
+    reserve: int = RESERVE
+    price: Callable[[int, int], float | None] = lambda _input, _output: None
+
+    def with_dollars(self, cost: dict[str, float]) -> dict[str, float]:
+        """The cost with dollars in it, where prices and tokens are known."""
+        dollars = self.price(int(cost["input"]), int(cost["output"])) if "input" in cost else None
+        return cost if dollars is None else {**cost, "dollars": dollars}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The body of a summary turn, what is remembered of it, and what it cost."""
+
+    text: str
+    ledger: Ledger
+    prose: str = ""
+    summariser: str = "model-free"
+    cost: dict[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    mended: tuple[str, ...] = ()
+    """What of the model's prose did not hold."""
+    rounds: int = 0
+    """As in `Brief`, for the next time."""

@@ -1,0 +1,226 @@
+"""What of a model's prose may stand in a summary turn. Every check is exact, and none of them understands the text.
+
+    headings       one of ours goes with what stands under it (`headings`)
+    decisions      below "Decisions of the user" only quotations stand: `[n] "words"`, as person's message n has them
+    repetitions    a line that the ledger beside the prose has word for word goes
+    names          paths, identifiers and numbers that stand nowhere are told in the receipt; the text stays as it is
+
+Everything else is the model's own words, and the heading of the prose says so: no sentence in it is anybody's approval.
+What people really said stands word for word in the ledger.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from unabridged.intent import own_sentences
+from unabridged.ledger.files import mentioned
+from unabridged.ledger.names import Piece, collect_names
+from unabridged.messages import View
+from unabridged.summarise.brief import DECISIONS, Brief
+from unabridged.summarise.headings import harmless, lay_out, lines_below, without_bare_headings
+from unabridged.text_cache import remembered
+from unabridged.texts import bare
+
+MOST_LISTED = 40
+"""Lines that were left out and are listed one by one."""
+MOST_NAMES = 8
+"""Names that stand nowhere and are told one by one."""
+WIDTH = 160
+"""Characters of a line that a receipt shows."""
+SHORTEST = 16
+"""Characters of a line from which on it is taken for a repetition, and not for a few words that anybody says."""
+
+_CITED = re.compile(r"(?:[-*+\u2022] |\d{1,3}[.)] )?(?:\[(?P<turn>\d{1,9})\]:? ?)?\"(?P<words>.+)\"[^\"]*")
+_QUOTATION_MARKS = str.maketrans(
+    "\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f\u2018\u2019\u201a\u201b\u2039\u203a",
+    '""""""""""' + "''''''",
+)
+_ENDS = ".,;:!?\u2026 \u3002\uff01\uff1f\uff0c"
+_GAPS = re.compile(r"\n{3,}")
+# GitHub, JSON, Node.js: nobody's identifier, unless it is written as one.
+_SIMPLE = re.compile(r"[A-Z]?[a-z]+[A-Z][A-Za-z]*|[A-Z]{3,}[a-z]*|[A-Z][a-z]+\.(?:js|io|net|ai)")
+_NUMBER = re.compile(r"(?<![\w.,/:#-])\d[\d,.]*\d(?![\w/:-])")
+_SEPARATOR = re.compile(r"(?<=\d)[,.' \u00a0\u202f](?=\d{3}(?!\d))")
+_EASTERN = "\u2e80"
+"""From here on, scripts without spaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The prose as it may stand, what was left out of it, and what else a receipt should say."""
+
+    text: str
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def check_prose(text: str, brief: Brief, people: People) -> Checked:
+    """The prose without what may not stand in it; "" when nothing is left."""
+    lines, posing = lay_out(text)
+    told = [f"stood under a heading of ours, left out: {_shown(line)}" for line in posing]
+    cited = lines_below(lines, DECISIONS.lower())
+    known = [normal(line) for line in brief.carried.split("\n")]
+    kept: list[str] = []
+    repeated = 0
+    for i, line in enumerate(lines):
+        if i in cited and line.strip():
+            quoted, unsaid = people.check_citation(line)
+            told += [f"the user's message does not say it, left out: {_shown(unsaid)}"] if unsaid else []
+            kept += [quoted] if quoted else []
+        elif _repeats(line, known):
+            repeated += 1
+        else:
+            kept.append(line)
+    rest = "\n".join(harmless(line) for line in without_bare_headings(kept)).strip()
+    listed = list(dict.fromkeys(told))
+    listed[MOST_LISTED:] = [f"and {len(listed) - MOST_LISTED:,} more"] if len(listed) > MOST_LISTED else []
+    if repeated:
+        listed.append(f"lines that say only what the ledger says, left out: {repeated:,}")
+    return Checked(_GAPS.sub("\n\n", rest) if listed else rest, tuple(listed), _note_of_names(rest, brief))
+
+
+def normal(text: str) -> str:
+    """The text as quotations are compared: plain quotation marks, single spaces."""
+    return " ".join(text.translate(_QUOTATION_MARKS).split())
+
+
+def _repeats(line: str, known: Sequence[str]) -> bool:
+    """Whether one line of the ledger has all of this line, word for word."""
+    said = normal(bare(line.strip())).strip(_ENDS)
+    return len(said) >= SHORTEST and any(said in other for other in known)
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= WIDTH else line[: WIDTH - 1].rstrip() + "…"
+
+
+# -- what people said -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class People:
+    """What people said themselves, by the number of the message; what they paste or quote is not said by them."""
+
+    texts: dict[int | None, list[str]] = field(default_factory=dict)
+    cited: set[tuple[int | None, str]] = field(default_factory=set)
+    """Quotations below the heading for decisions in the earlier prose: they were checked when it was written."""
+
+    @classmethod
+    def of(cls, brief: Brief) -> People:
+        """Those who speak in what goes, in what stays, and in what the ledger carries."""
+        said: list[tuple[int | None, View]] = [*brief.numbered(), *((None, view) for view in brief.beside)]
+        numbered = [(turn, view.text) for turn, view in said if view.is_request]
+        if brief.ledger is not None:
+            numbered += [(request.turn, request.text) for request in brief.ledger.requests]
+            numbered += [(rule.turn, rule.text) for rule in brief.ledger.rules]
+        people = cls()
+        for turn, text in numbered:
+            people.texts.setdefault(turn, []).append(text)
+        earlier = brief.prior.split("\n")
+        for i in lines_below(earlier, DECISIONS.lower()):
+            people.cited.update((turn, words.strip(_ENDS)) for turn, words in citations(earlier[i]))
+        return people
+
+    def said(self, words: str, turn: int | None = None) -> bool:
+        """Whether the person's message of this number, or any when none is given, has these very words."""
+        wanted = normal(words).strip(_ENDS)
+        texts = (
+            self.texts.get(turn, []) if turn is not None else [text for said in self.texts.values() for text in said]
+        )
+        return bool(wanted) and ((turn, wanted) in self.cited or any(_has(text, wanted) for text in texts))
+
+    def check_citation(self, line: str) -> tuple[str, str]:
+        """The line as it may stand below the heading for decisions, and what of it no person said."""
+        for turn, words in citations(line):
+            if self.said(words, turn):
+                rest = normal(line).rpartition(words)[2].strip('" ')
+                number = f"[{turn}] " if turn is not None else ""
+                return (f'- {number}"{words}"', rest) if re.search(r"\w", rest) else (line, "")
+        return "", line
+
+
+def citations(line: str) -> Iterator[tuple[int | None, str]]:
+    """What the line may cite: the number of the message and the words, the longest first, for they may hold marks."""
+    found = _CITED.fullmatch(normal(line))
+    if found is None:
+        return
+    words = found["words"]
+    while words:
+        yield (int(found["turn"]) if found["turn"] else None), words
+        words = words.rpartition('"')[0].rstrip()
+
+
+@remembered
+def _own(text: str) -> tuple[str, str]:
+    """A person's own sentences, normal, twice: as they were said, and with other signs in the place of quotations."""
+    said = list(own_sentences(text))
+    core = " ".join(sentence.core for sentence in said).translate(_QUOTATION_MARKS)
+    plain = " ".join(sentence.plain for sentence in said).translate(_QUOTATION_MARKS)
+    kept = [i for i, sign in enumerate(core) if not (sign.isspace() and core[i - 1 : i].isspace())]
+    return "".join(" " if core[i].isspace() else core[i] for i in kept), "".join(plain[i] for i in kept)
+
+
+def _has(text: str, wanted: str) -> bool:
+    """Whether the person's own words have this, as whole words, and not only in what they quote."""
+    core, plain = _own(text)
+    place = core.find(wanted)
+    while place >= 0:
+        stop = place + len(wanted)
+        whole = not (_joins(core[place - 1 : place + 1]) if place else False) and not _joins(core[stop - 1 : stop + 1])
+        if whole and any(a == b and a.isalnum() for a, b in zip(core[place:stop], plain[place:stop], strict=True)):
+            return True
+        place = core.find(wanted, place + 1)
+    return False
+
+
+def _joins(pair: str) -> bool:
+    """Whether two signs stand inside one word."""
+    return len(pair) > 1 and all(sign.isalnum() and sign < _EASTERN for sign in pair)
+
+
+# -- names ------------------------------------------------------------------------------------------------------------
+
+
+def _note_of_names(text: str, brief: Brief) -> tuple[str, ...]:
+    """A note with a few of the names in the prose that stand nowhere in the record; nothing when all are known."""
+    views = (*brief.views, *brief.beside)
+    sources = [*map(_whole, views), brief.prior, brief.carried, brief.also, brief.state]
+    record = normal("\n".join(sources)).lower()
+    plain = _SEPARATOR.sub("", record)
+    unknown: list[str] = []
+    for name in _names(text):
+        if not _stands(name.lower(), record, plain) and not any(name in longer for longer in unknown):
+            unknown.append(name)
+    if not unknown:
+        return ()
+    more = f" and {len(unknown) - MOST_NAMES:,} more" if len(unknown) > MOST_NAMES else ""
+    return (f"in the prose and not found in the record: {', '.join(map(_shown, unknown[:MOST_NAMES]))}{more}",)
+
+
+def _names(text: str) -> list[str]:
+    """What in a text has to be spelled exactly, the longest first."""
+    code = " ".join(re.findall(r"`([^`\n]+)`", text))
+    found = mentioned(text, by_name=True) | {entry.text for entry in collect_names([Piece(0, "model", text)])}
+    found = {name for name in found if not _SIMPLE.fullmatch(name) or name in code or f"{name}(" in text}
+    found.update(number for number in _NUMBER.findall(text) if len(number) >= 3)
+    return sorted(found, key=lambda name: (-len(name), name))
+
+
+def _stands(name: str, record: str, without_separators: str) -> bool:
+    """Whether a path, identifier, number or address is in the record, as a whole or put together of two parts."""
+    if name in record:
+        return True
+    if name[:1].isdigit() or name[:1] in "$€£¥":
+        return _SEPARATOR.sub("", name).strip("$€£¥% ") in without_separators
+    cuts = [i for i, sign in enumerate(name) if sign == "/" and 0 < i < len(name) - 1]
+    return any(name[:i] in record and name[i + 1 :] in record for i in cuts)
+
+
+def _whole(view: View) -> str:
+    """All that the summariser may have been shown of a message, thinking and addresses included."""
+    addresses = [media.source for media in view.media if len(media.source) < 400]
+    return "\n".join([view.whole_text(), *(block.text for block in view.reasoning), *addresses])

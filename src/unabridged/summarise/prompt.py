@@ -1,0 +1,160 @@
+"""The wording of every ask, put together from the parts of `prompt.md`, with what is shown set off as data.
+
+Only our own parts have places to fill in; what comes from outside (the conversation, an earlier record, a caller's own
+prompt) is joined on as it is, so that no brace or bracket in it can mean anything. It stands between two lines that
+carry a key drawn for this ask alone, and so does the first line of every message: a forged header or a forged end of
+the data lacks the key, for one that a text contains is never used. It is short, because every message pays for it.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from unabridged.languages import language_name
+
+PLACE = "{messages}"
+"""Where a caller's own prompt wants the conversation; behind it when it does not say. Other braces mean nothing."""
+KEY = "\x00key\x00"
+"""Stands for the key in what is shown until one is drawn; removed from any text that holds it."""
+
+_WITHOUT_SPACES = frozenset({"zh", "ja", "ko", "thai"})
+_SIGNS = "abcdefghijklmnopqrstuvwxyz0123456789"
+_UNSENDABLE = re.compile("[\ud800-\udfff]|\x00")
+
+
+@cache
+def parts() -> dict[str, str]:
+    """The parts of the prompt by name."""
+    text = Path(__file__).with_name("prompt.md").read_text(encoding="utf-8")
+    found = re.split(r"^## ([\w-]+)\n", text, flags=re.MULTILINE)
+    return {name: body.strip() for name, body in zip(found[1::2], found[2::2], strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An instruction ready to be sent, and the key that sets its data off."""
+
+    text: str
+    key: str = ""
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """How the key stands in the data: a reply with one of these repeats what it was shown."""
+        return (f"#{self.key} [", f" {self.key}>") if self.key else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What is the same in every ask for one summary."""
+
+    own: str | None = None
+    """The caller's prompt in the place of ours."""
+    language: str = ""
+    """As `sure_language` names it."""
+
+    def record(
+        self,
+        texts: Sequence[str],
+        *,
+        tokens: int,
+        prior: str = "",
+        ledger: str = "",
+        part: bool = False,
+        fault: str = "",
+    ) -> Question:
+        """Write the record (or, of a `part`, notes) of these messages."""
+        key = draw_key(*texts, prior, ledger)
+        blocks = [*self._task("citation", standing=True), _fill("data", key=key), *[_fill("part")] * part]
+        if prior:
+            blocks += [_fill("prior"), _set_off("record", [prior], key)]
+        blocks += [*_ledger(ledger, key), *self._limits(tokens, fault)]
+        return Question(self._place(_set_off("conversation", texts, key), blocks), key)
+
+    def fold(self, notes: Sequence[str], *, tokens: int, ledger: str = "", fault: str = "") -> Question:
+        """Put notes on consecutive parts together."""
+        key = draw_key(*notes, ledger)
+        heads = [_fill("note", number=str(i + 1), all=str(len(notes))) for i in range(len(notes))]
+        numbered = [f"{head}\n{note}\n" for head, note in zip(heads, notes, strict=True)]
+        blocks = [*self._task("citation"), _fill("fold", key=key), *_ledger(ledger, key), *self._limits(tokens, fault)]
+        return Question(self._place(_set_off("notes", numbered, key), blocks), key)
+
+    def suffix(self, *, tokens: int, kept: int, ledger: str = "", fault: str = "") -> Question:
+        """Write the record of the conversation that stands right above."""
+        ours = self._task("citation-suffix", standing=True)[1:]
+        own = [self.own.replace(PLACE, _fill("above"))] if self.own else ours
+        blocks = [_fill("suffix"), *own, *[_fill("kept", kept=f"{kept:,}")] * bool(kept)]
+        return Question("\n\n".join([*blocks, *_ledger(ledger, draw_key(ledger)), *self._limits(tokens, fault)]))
+
+    def rewrite(self, how: str, draft: str, *, tokens: int, fault: str) -> Question:
+        """Write this record again: `shorten` or `translate` it."""
+        key = draw_key(draft)
+        task = _fill(how, key=key, problem=fault, language=language_name(self.language))
+        return Question("\n\n".join([task, self._size(tokens), _set_off("record", [draft], key)]), key)
+
+    def _place(self, shown: str, blocks: Sequence[str]) -> str:
+        """The whole prompt: what is shown goes where the caller's own prompt wants it, else behind everything."""
+        head, place, tail = (self.own or "").partition(PLACE)
+        whole = [f"{head}{shown}{tail}", *blocks[1:]] if place else [*blocks, shown]
+        return "\n\n".join([*whole, _fill("now")])
+
+    def _task(self, citation: str, *, standing: bool = False) -> list[str]:
+        if self.own is not None:
+            return [self.own]
+        sections = _fill("sections", citation=_fill(citation))
+        return [_fill("role"), sections, *[_fill("standing")] * standing, _fill("rules")]
+
+    def _limits(self, tokens: int, fault: str) -> list[str]:
+        found = [self._size(tokens)]
+        if self.own is None:
+            named = language_name(self.language)
+            found.insert(0, _fill("language", language=named) if named else _fill("same-language"))
+        return found + [_fill("again", problem=fault)] * bool(fault)
+
+    def _size(self, tokens: int) -> str:
+        """Models count words better than tokens; names and numbers make a word dearer than in plain prose."""
+        if self.language in _WITHOUT_SPACES:
+            return _fill("size-in-characters", words=f"{max(40, tokens * 6 // 10):,}")
+        return _fill("size", words=f"{max(20, tokens * 45 // 100):,}")
+
+
+def _ledger(ledger: str, key: str) -> list[str]:
+    return [_fill("ledger"), _set_off("ledger", [ledger], key)] if ledger else []
+
+
+def _fill(part: str, **values: str) -> str:
+    """The part with these values in the places that it has."""
+    text = parts()[part]
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+# -- data -------------------------------------------------------------------------------------------------------------
+
+
+def draw_key(*texts: str) -> str:
+    """A short mark drawn at random that none of these texts contains, so that nothing in them can be taken for ours."""
+    tries = 0
+    while True:
+        tail = "".join(secrets.choice(_SIGNS) for _ in range(2 + tries // 8))
+        key = f"{secrets.choice(_SIGNS[:26])}{secrets.choice(_SIGNS[26:])}{tail}"
+        if not any(key in text for text in texts):
+            return key
+        tries += 1
+
+
+def sendable(text: str) -> str:
+    """The text without what no HTTP client could send."""
+    return _UNSENDABLE.sub("\ufffd", text)
+
+
+def _set_off(label: str, texts: Sequence[str], key: str) -> str:
+    """The texts between two lines that carry the key; the headers of messages get it too."""
+    body = "\n".join(text.strip("\n") for text in texts)
+    body = body.replace(KEY, f"#{key}") if label == "conversation" else sendable(body)
+    return f"<{label} {key}>\n{body}\n</{label} {key}>"
