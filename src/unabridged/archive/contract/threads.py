@@ -1,0 +1,235 @@
+"""What every archive must do with threads and namespaces: kept apart, forgotten whole, leased, remembered for."""
+
+# Tests that ship: they assert, and a name is its own sentence.
+# ruff: noqa: S101, D102
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from unabridged.archive.contract.values import HERE, THERE, raises, record_for, said, stored
+from unabridged.archive.protocol import Archive, Scope
+
+_ODD_NAMES = (
+    "", " ", ".", "..", "../../x", "/etc/passwd", "C:\\x", "a/b", "a\0b", "A", "a", "É", "E\u0301", "é", "con", "NUL",
+    "-rf", "_41", "%41", "\ud800", "\U0001f600", "x" * 300, "x" * 301, "a.", "a ", "~", "*", "'; DROP TABLE parts; --",
+    "_", ".locks", "line\nbreak", "\uff46\uff55\uff4c\uff4c", "full",
+)  # fmt: skip
+
+
+class ThreadContract:
+    """Threads and namespaces are worlds of their own, whoever writes at the same time."""
+
+    def test_nothing_crosses_threads_or_namespaces(self, archive: Archive) -> None:
+        secret = said("the launch code is 4711", 0)
+        mine = record_for([secret], scope=THERE)
+        archive.store(mine, [secret])
+        for scope in (
+            HERE,
+            Scope(THERE.namespace, "other"),
+            Scope("other", THERE.thread),
+            Scope("", ""),
+            Scope("n", "t"),
+        ):
+            assert archive.record(scope, mine.id) is None
+            assert not archive.records(scope)
+            assert not archive.bodies(scope, [secret.hash])
+            assert not archive.parts(scope)
+            assert not archive.search(scope, "launch code 4711")
+            archive.retire(scope, mine.id)
+            archive.forget(scope)
+        assert list(archive.records(THERE)) == [mine]
+        stored(archive, said("other", 0))
+        assert not archive.bodies(HERE, [secret.hash, "sha256:00", "", "no hash", "sha256:zz"])
+
+    def test_a_body_known_elsewhere_does_not_vouch_for_a_reference_here(self, archive: Archive) -> None:
+        part = said("known there", 0)
+        for scope in (THERE, Scope(HERE.namespace, "neighbour")):
+            archive.store(record_for([part], scope=scope), [part])
+        assert "refers to 1" in raises(lambda: archive.store(record_for([part]), []))
+
+    def test_forgetting_removes_the_thread_and_spares_what_others_share(self, archive: Archive) -> None:
+        other = Scope(HERE.namespace, "neighbour")
+        shared, own = said("we both said this", 0), said("only here", 1)
+        archive.store(record_for([shared, own]), [shared, own])
+        archive.store(record_for([shared], scope=other), [shared])
+        archive.forget(HERE)
+        assert not archive.parts(HERE)
+        assert not archive.records(HERE)
+        assert not archive.search(HERE, "said")
+        assert not archive.bodies(HERE, [shared.hash, own.hash])
+        assert archive.threads(HERE.namespace) == ["neighbour"]
+        assert list(archive.parts(other)) == [shared]
+        assert [hit.text for hit in archive.search(other, "said")] == [shared.text]
+        assert not archive.verify()
+        archive.forget(other)
+        archive.forget(other)
+        assert not archive.threads(HERE.namespace)
+        assert not archive.verify()
+        stored(archive, said("begun anew", 0))
+        assert [part.text for part in archive.parts(HERE)] == ["begun anew"]
+
+    def test_any_string_is_a_name_of_its_own(self, archive: Archive) -> None:
+        scopes = [Scope("n", name) for name in _ODD_NAMES] + [Scope(name, "t") for name in _ODD_NAMES if name != "n"]
+        for number, scope in enumerate(scopes):
+            part = said(f"number {number}", number)
+            archive.store(record_for([part], scope=scope), [part])
+        for number, scope in enumerate(scopes):
+            assert [part.text for part in archive.parts(scope)] == [f"number {number}"]
+        assert archive.threads("n") == sorted(_ODD_NAMES)
+        assert not archive.verify()
+        archive.forget(Scope("n", "A"))
+        assert archive.threads("n") == sorted(name for name in _ODD_NAMES if name != "A")
+
+    def test_a_lease_is_given_to_one_until_released(self, archive: Archive) -> None:
+        assert archive.lease(HERE, "k", 60)
+        assert not archive.lease(HERE, "k", 60)
+        assert archive.lease(HERE, "other", 60)
+        assert archive.lease(THERE, "k", 60)
+        archive.release(HERE, "k")
+        assert archive.lease(HERE, "k", 60)
+        archive.release(HERE, "k")
+        archive.release(HERE, "k")
+        assert archive.lease(HERE, "k", 60)
+        assert not archive.threads(HERE.namespace)
+
+    def test_a_lease_runs_out_and_its_late_release_harms_nobody(self, archive: Archive) -> None:
+        assert archive.lease(HERE, "k", 0.05)
+        time.sleep(0.1)
+        assert archive.lease(HERE, "k", 60)
+        archive.release(HERE, "k")
+        assert not archive.lease(HERE, "k", 60)
+        archive.release(HERE, "k")
+        assert archive.lease(HERE, "k", 60)
+        for seconds in (0, -1, float("nan"), float("inf")):
+            assert "86,400" in raises(lambda seconds=seconds: archive.lease(HERE, "k", seconds))  # type: ignore[misc]
+
+    def test_many_threads_store_at_once_and_nothing_is_lost(self, archive: Archive) -> None:
+        workers, rounds = 8, 6
+        begin = threading.Barrier(workers)
+
+        def work(worker: int) -> list[str]:
+            begin.wait()
+            won = []
+            for at in range(rounds):
+                part, own = said(f"shared {at}", at), said(f"own {worker} {at}", at)
+                record = record_for([part], key=f"k{at}")
+                won.append(archive.store(record, [part]).id)
+                scope = Scope(HERE.namespace, f"own {worker}")
+                archive.store(record_for([own], scope=scope, key=f"k{at}"), [own])
+                archive.search(HERE, "shared")
+            return won
+
+        with ThreadPoolExecutor(workers) as pool:
+            winners = list(pool.map(work, range(workers)))
+        assert all(won == winners[0] for won in winners)
+        assert [record.id for record in archive.records(HERE)] == winners[0]
+        assert [part.text for part in archive.parts(HERE)] == [f"shared {at}" for at in range(rounds)]
+        for worker in range(workers):
+            texts = [part.text for part in archive.parts(Scope(HERE.namespace, f"own {worker}"))]
+            assert texts == [f"own {worker} {at}" for at in range(rounds)]
+        assert not archive.verify()
+
+    def test_of_many_who_want_a_lease_one_gets_it(self, archive: Archive) -> None:
+        with ThreadPoolExecutor(8) as pool:
+            given = list(pool.map(lambda _: archive.lease(HERE, "k", 60), range(8)))
+        assert given.count(True) == 1
+
+    def test_the_namespaces_that_have_a_thread_are_listed(self, archive: Archive) -> None:
+        assert list(archive.namespaces()) == []
+        for scope in (THERE, HERE, Scope("", "t"), Scope("É\0/..", "t"), Scope(HERE.namespace, "neighbour")):
+            stored(archive, said("one", 0), scope=scope)
+        archive.remember("only notes", "k", {"a": 1})
+        assert list(archive.namespaces()) == sorted(["", "here", "there", "É\0/.."])
+        archive.forget(THERE)
+        assert list(archive.namespaces()) == sorted(["", "here", "É\0/.."])
+
+    def test_a_namespace_is_forgotten_whole_and_no_other_is_touched(self, archive: Archive) -> None:
+        both = said("said in both", 0)
+        scopes = [HERE, Scope(HERE.namespace, "neighbour"), Scope(HERE.namespace, "")]
+        for scope in (*scopes, THERE, Scope("her", "e"), Scope("here ", "thread 1")):
+            stored(archive, both, said(f"own of {scope.thread}", 1), scope=scope)
+        assert list(archive.forget_namespace(HERE.namespace)) == sorted(scope.thread for scope in scopes)
+        assert not archive.threads(HERE.namespace)
+        for scope in scopes:
+            assert not archive.parts(scope)
+            assert not archive.records(scope)
+            assert not archive.search(scope, "said")
+            assert not archive.bodies(scope, [both.hash])
+        assert list(archive.namespaces()) == ["her", "here ", "there"]
+        assert [part.text for part in archive.parts(THERE)] == ["said in both", "own of thread 1"]
+        assert [hit.text for hit in archive.search(THERE, "both")] == ["said in both"]
+        assert not archive.verify()
+        assert list(archive.forget_namespace(HERE.namespace)) == []
+        assert list(archive.forget_namespace("never there")) == []
+        stored(archive, said("begun anew", 0))
+        assert [part.text for part in archive.parts(HERE)] == ["begun anew"]
+
+    def test_threads_are_as_old_as_their_newest_record_even_a_retired_one(self, archive: Archive) -> None:
+        times = {"old": (100.0, 200.0), "new": (100.0, 900.0), "undone": (100.0, 900.0), "edge": (500.0,)}
+        for name, created in times.items():
+            scope = Scope(HERE.namespace, name)
+            for number, moment in enumerate(created):
+                part = said(f"{name} {number}", number)
+                record = replace(record_for([part], scope=scope, key=f"k{number}"), created=moment)
+                archive.store(record, [part])
+            if name == "undone":
+                archive.retire(scope, record.id)
+        stored(archive, said("elsewhere", 0), scope=THERE)
+        archive.remember(HERE.namespace, "k", {"a": 1})
+        newest = {name: archive.newest_time(Scope(HERE.namespace, name)) for name in (*times, "never there")}
+        assert newest == {"old": 200.0, "new": 900.0, "undone": 900.0, "edge": 500.0, "never there": None}
+        assert list(archive.forget_namespace(HERE.namespace, 500.0)) == ["old"]
+        assert list(archive.threads(HERE.namespace)) == ["edge", "new", "undone"]
+        assert archive.remembered(HERE.namespace, "k") == {"a": 1}
+        assert list(archive.forget_namespace(HERE.namespace, 500.5)) == ["edge"]
+        assert list(archive.forget_namespace(HERE.namespace, 1.0)) == []
+        assert len(archive.parts(Scope(HERE.namespace, "new"))) == 2
+        assert len(archive.parts(THERE)) == 1
+        assert not archive.verify()
+
+    def test_what_is_stored_while_a_namespace_goes_is_there_whole_or_not_at_all(self, archive: Archive) -> None:
+
+        def work(worker: int) -> None:
+            for at in range(6):
+                if worker == 0:
+                    archive.forget_namespace(HERE.namespace)
+                else:
+                    shared, own = said("shared by all", 0), said(f"own {worker} {at}", 1)
+                    scope = Scope(HERE.namespace, f"thread {worker}")
+                    archive.store(record_for([shared, own], scope=scope, key=f"k{at}"), [shared, own])
+
+        with ThreadPoolExecutor(5) as pool:
+            list(pool.map(work, range(5)))
+        assert not archive.verify()
+        for name in archive.threads(HERE.namespace):
+            scope = Scope(HERE.namespace, name)
+            turns = [part.turn for part in archive.parts(scope)]
+            assert turns == [0, *[1] * len(archive.records(scope))]
+
+    def test_what_is_remembered_comes_back_and_the_last_one_counts(self, archive: Archive) -> None:
+        assert archive.remembered("n", "k") is None
+        value: dict[str, object] = {
+            "ratios": [1.5, 2],
+            "text": "é\ud800\0",
+            "none": None,
+            "deep": {"list": [[], {}]},
+            "big": 10**30,
+        }
+        for number in range(3):
+            archive.remember("n", "k", {**value, "number": number})
+            archive.remember("n", f"k{number}", {"other": number})
+            archive.remember(f"n{number}", "k", {"elsewhere": number})
+        assert archive.remembered("n", "k") == {**value, "number": 2}
+        assert archive.remembered("n", "k1") == {"other": 1}
+        assert archive.remembered("n1", "k") == {"elsewhere": 1}
+        assert archive.remembered("n", "K") is None
+        assert not archive.verify()
+        archive.forget(Scope("n", "k"))
+        assert archive.remembered("n", "k") is not None
+        archive.forget_namespace("n")
+        assert archive.remembered("n", "k") is None
+        assert archive.remembered("n1", "k") == {"elsewhere": 1}
