@@ -51,15 +51,12 @@ def fill_postgres(url: str, schema: str = "unabridged") -> None:
     import psycopg
     from psycopg import sql
 
-    from unabridged.archive.stores import schema as tables
+    from unabridged.archive.stores.postgres import migrate
 
     with psycopg.connect(url) as database:
-        database.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+        migrate(database, schema, target=2)
         database.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)))
-        for statements in tables.postgres_migrations()[:2]:
-            for statement in statements:
-                database.execute(statement.encode())
-        database.execute("CREATE TABLE IF NOT EXISTS version (version INTEGER NOT NULL)")
+        database.execute("DELETE FROM version")
         dump = read_json("postgres")
         order = ("version", "namespaces", "threads", "bodies", "parts", "records", "segments", "leases")
         for table in order:

@@ -83,7 +83,7 @@ def test_damage_is_told_without_the_key(tmp_path: Path) -> None:
     stored(archive, said("whole", 0))
     below = open_sqlite(tmp_path / "a.db")
     assert not below.verify()
-    with below._database.write(HERE) as write:  # noqa: SLF001 - damage, made on purpose
+    with below._database.write(*HERE) as write:  # noqa: SLF001 - damage, made on purpose
         ((body,),) = write.execute("SELECT body FROM bodies")
         write.execute("UPDATE bodies SET body = ?", [body[:-1] + bytes([body[-1] ^ 1])])
     assert "damaged" in below.verify()[0]

@@ -173,7 +173,7 @@ def test_writers_of_one_process_take_turns_without_waiting_for_long(tmp_path: Pa
     entered, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with database.write(HERE):
+        with database.write(*HERE):
             entered.set()
             leave.wait(10)
 
@@ -182,7 +182,7 @@ def test_writers_of_one_process_take_turns_without_waiting_for_long(tmp_path: Pa
     entered.wait(10)
 
     def write() -> None:
-        with database.write(HERE):
+        with database.write(*HERE):
             pass
 
     assert "another thread has been writing" in raises(write)

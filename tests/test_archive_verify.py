@@ -30,7 +30,7 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlArchi
 
 def change(archive: SqlArchive, statement: str, *values: object) -> None:
     """Run a statement no store would run."""
-    with archive._database.write(HERE) as write:  # noqa: SLF001 - damage, made on purpose
+    with archive._database.write(*HERE) as write:  # noqa: SLF001 - damage, made on purpose
         write.execute(statement, values)
 
 

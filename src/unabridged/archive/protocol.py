@@ -123,7 +123,6 @@ class Archive(Protocol):
     @property
     def url(self) -> str:
         """Where it is, for people to read: what `open_archive` takes, but for a password."""
-        ...
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key.
@@ -135,43 +134,33 @@ class Archive(Protocol):
         because the archive knows its hash. A hash that is not its body's, or a record that refers to a message neither
         among `parts` nor held by the thread, is an `ArchiveError`.
         """
-        ...
 
     def record(self, scope: Scope, record_id: str) -> Record | None:
         """The record with this id, retired or not, or None."""
-        ...
 
     def records(self, scope: Scope) -> Sequence[Record]:
         """Every live record of the thread, oldest first. All of them are read: a compaction asks the next two."""
-        ...
 
     def newest(self, scope: Scope) -> Iterator[Record]:
         """The live records of the thread, newest first, read as they are asked for: the first costs one, not all."""
-        ...
 
     def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
         """The live records that hold one of these keys, in no order; no other record is read."""
-        ...
 
     def locate(self, namespace: str, record_id: str) -> Scope | None:
         """The thread of this namespace that has the record, retired or not; None when none has."""
-        ...
 
     def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
         """For each of these records that the namespace has, retired or not, its thread: `locate` for many at once."""
-        ...
 
     def retire(self, scope: Scope, record_id: str) -> None:
         """Take the record out of look-ups (undo). Its parts stay."""
-        ...
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The stored messages with these hashes, those that the thread holds; others are absent."""
-        ...
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
         """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
-        ...
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
         """The archived messages that match best: literal words, no query syntax.
@@ -179,23 +168,18 @@ class Archive(Protocol):
         A word finds itself, a name (`getUserName`, `src/app.py`) itself or all of its parts, what stands in double
         quotes exactly that. Put-in messages (turn -1) are not searched.
         """
-        ...
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces that have a thread, sorted."""
-        ...
 
     def threads(self, namespace: str) -> Sequence[str]:
         """The names of the threads that hold anything, sorted."""
-        ...
 
     def newest_time(self, scope: Scope) -> float | None:
         """When the record that was stored last was made (Unix time), retired or not; None when the thread has none."""
-        ...
 
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
-        ...
 
     def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
         """Remove the whole namespace, with what was remembered for it; the names of the threads that went, sorted.
@@ -203,34 +187,27 @@ class Archive(Protocol):
         With `before` (Unix time) only the threads whose newest record, retired or not, was made before that. No thread
         is removed by half, and where the store has transactions all go in one.
         """
-        ...
 
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON of the engine's own under this key, in the place of what was there."""
-        ...
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """What was kept under this key last; None when nothing was."""
-        ...
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone; nobody else may until `release` or `seconds` pass.
 
         Holds across threads, processes and machines that share the store.
         """
-        ...
 
     def release(self, scope: Scope, key: str) -> None:
         """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
-        ...
 
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
         """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well.
 
         Every body against its hash, every reference of every record, every part and its index.
         """
-        ...
 
     def close(self) -> None:
         """Let go of files and connections. Closing twice is harmless; any other use afterwards is an `ArchiveError`."""
-        ...

@@ -13,11 +13,9 @@ from typing import Any, Final, LiteralString
 from urllib.parse import quote, unquote
 
 from unabridged.archive.address import scrub, without_credentials
-from unabridged.archive.protocol import Scope
-from unabridged.archive.stores import forks
-from unabridged.archive.stores.schema import MIGRATIONS, SCRUBS, postgres_migrations
+from unabridged.archive.stores import forks, schema
 from unabridged.archive.stores.sql import SqlArchive
-from unabridged.archive.stores.sql_rows import Row, scrub_records, to_bytes
+from unabridged.archive.stores.sql_rows import Row, to_bytes
 from unabridged.errors import ArchiveError, SettingsError
 
 try:
@@ -31,6 +29,7 @@ except ImportError as error:
 SCHEMA: Final = "unabridged"
 CONNECTING: Final = 10
 """Seconds that a first connection may take: it is made while the program starts, maybe inside an event loop."""
+_WORDS: Final = {"id": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "bytes": "BYTEA", "compact": ""}
 _MIGRATING: Final = 0x756E6162  # the advisory lock under which versions change: `unab`
 
 
@@ -86,21 +85,12 @@ class PostgresDatabase(forks.Forkable):
             yield _Transaction(connection)
 
     @contextmanager
-    def write(self, scope: Scope) -> Iterator[_Transaction]:
-        """A transaction that is all there or not at all; no other writes this thread meanwhile."""
-        namespace, thread = _lock_number(scope.namespace), _lock_number(scope.namespace, scope.thread)
-        locks = f"SELECT pg_advisory_xact_lock_shared({namespace}); SELECT pg_advisory_xact_lock({thread})"
-        with self._locked(locks) as transaction:
-            yield transaction
-
-    @contextmanager
-    def alone(self, namespace: str) -> Iterator[_Transaction]:
-        """A transaction that is all there or not at all; no other writes anything of this namespace meanwhile."""
-        with self._locked(f"SELECT pg_advisory_xact_lock({_lock_number(namespace)})") as transaction:
-            yield transaction
-
-    @contextmanager
-    def _locked(self, locks: str) -> Iterator[_Transaction]:
+    def write(self, namespace: str, thread: str | None = None) -> Iterator[_Transaction]:
+        """A transaction that is all there or not at all; no other writes the thread, or the namespace, meanwhile."""
+        locks = f"SELECT pg_advisory_xact_lock({_lock_number(namespace)})"
+        if thread is not None:
+            shared = f"SELECT pg_advisory_xact_lock_shared({_lock_number(namespace)})"
+            locks = f"{shared}; SELECT pg_advisory_xact_lock({_lock_number(namespace, thread)})"
         with self._connection() as connection:
             self._begin(connection, f"SET LOCAL lock_timeout TO {int(self._wait * 1000)}; {locks}")
             yield _Transaction(connection)
@@ -194,10 +184,10 @@ class _Transaction:
             cursor.executemany(_own(statement.replace("?", "%s")), rows)
 
 
-def migrate(connection: psycopg.Connection, schema: str, target: int | None = None) -> None:
+def migrate(connection: psycopg.Connection, archive: str, target: int | None = None) -> None:
     """Bring the schema to the newest version (or `target`), all in one transaction, one process at a time."""
     connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MIGRATING])
-    name = sql.Identifier(schema)
+    name = sql.Identifier(archive)
     exists = connection.execute("SELECT to_regclass(%s)", [f"{name.as_string()}.version"]).fetchone() != (None,)
     if not exists:
         connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name))
@@ -206,17 +196,8 @@ def migrate(connection: psycopg.Connection, schema: str, target: int | None = No
         connection.execute("CREATE TABLE version (version INTEGER NOT NULL)")
         connection.execute("INSERT INTO version VALUES (0)")
     row = connection.execute("SELECT version FROM version").fetchone()
-    version = row[0] if row else 0
-    if version > len(MIGRATIONS):
-        raise ArchiveError(
-            f"schema {schema} is of version {version}, this program knows {len(MIGRATIONS)}. Update unabridged."
-        )
-    for number, statements in list(enumerate(postgres_migrations()))[version:target]:
-        for statement in statements:
-            connection.execute(_own(statement))
-        if number == SCRUBS:
-            scrub_records(_Transaction(connection))
-        connection.execute("UPDATE version SET version = version + 1")
+    version = schema.migrate(_Transaction(connection), f"schema {archive}", row[0] if row else 0, _WORDS, target)
+    connection.execute("UPDATE version SET version = %s", [version])
     connection.commit()
 
 

@@ -6,7 +6,11 @@ namespace and is stored once in it; nothing but its own namespace ever refers to
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
+
+from unabridged.archive.stores.sql_rows import Transaction, scrub_records
+from unabridged.errors import ArchiveError
 
 _ARCHIVE: Final = """
 CREATE TABLE namespaces (
@@ -81,26 +85,19 @@ CREATE TABLE notes (
 _SCRUBBED: Final = ""
 
 MIGRATIONS: Final = (_ARCHIVE, _LEASES, _NOTES, _SCRUBBED)
-TABLES: Final = ("namespaces", "threads", "bodies", "parts", "records", "segments", "leases", "notes")
 SCRUBS: Final = MIGRATIONS.index(_SCRUBBED)
-
-_SQLITE: Final = {"id": "INTEGER PRIMARY KEY", "bytes": "BLOB", "compact": " WITHOUT ROWID"}
-_POSTGRES: Final = {
-    "id": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-    "bytes": "BYTEA",
-    "compact": "",
-}
+TABLES: Final = ("namespaces", "threads", "bodies", "parts", "records", "segments", "leases", "notes")
 
 
-def sqlite_migrations() -> list[list[str]]:
-    """The statements of each version, in SQLite's words."""
-    return [_statements(migration.format_map(_SQLITE)) for migration in MIGRATIONS]
-
-
-def postgres_migrations() -> list[list[str]]:
-    """The statements of each version, in Postgres's words."""
-    return [_statements(migration.format_map(_POSTGRES)) for migration in MIGRATIONS]
-
-
-def _statements(script: str) -> list[str]:
-    return [statement.strip() for statement in script.split(";") if statement.strip()]
+def migrate(tx: Transaction, place: str, version: int, words: Mapping[str, str], target: int | None = None) -> int:
+    """Bring tables of this version to the newest (or `target`), in the words of the database; the version they have."""
+    if version > len(MIGRATIONS):
+        raise ArchiveError(f"{place} is of version {version}, this program knows {len(MIGRATIONS)}. Update unabridged.")
+    for number, script in list(enumerate(MIGRATIONS[:target]))[version:]:
+        for statement in script.format_map(words).split(";"):
+            if statement.strip():
+                tx.execute(statement)
+        if number == SCRUBS:
+            scrub_records(tx)
+        version = number + 1
+    return version

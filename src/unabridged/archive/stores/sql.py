@@ -44,31 +44,21 @@ class Database(Protocol):
 
     def read(self) -> AbstractContextManager[Transaction]:
         """A transaction that sees one state."""
-        ...
 
-    def write(self, scope: Scope) -> AbstractContextManager[Transaction]:
-        """A transaction that is all there or not at all; no other writes this thread meanwhile."""
-        ...
-
-    def alone(self, namespace: str) -> AbstractContextManager[Transaction]:
-        """A transaction that is all there or not at all; no other writes anything of this namespace meanwhile."""
-        ...
+    def write(self, namespace: str, thread: str | None = None) -> AbstractContextManager[Transaction]:
+        """A transaction that is all there or not at all; no other writes the thread, or the namespace, meanwhile."""
 
     def probe(self) -> None:
         """Connect, make the tables if need be, and see that they can be written. Nothing is stored."""
-        ...
 
     def purge(self) -> None:
         """Leave no copy of what was deleted in files of the database's own."""
-        ...
 
     def check(self) -> list[str]:
         """What the database itself finds wrong with its files."""
-        ...
 
     def close(self) -> None:
         """Let go of every connection."""
-        ...
 
 
 class SqlArchive:
@@ -97,7 +87,7 @@ class SqlArchive:
         rules.check_parts(parts)
         scope = record.scope
         prepared = sql_rows.prepare(rules.new_parts(parts, ()))  # beforehand, so that others wait less
-        with self._database.write(scope) as write:
+        with self._database.write(*scope) as write:
             self._step("begun")
             holder = self._holder(write, record)
             if holder is not None and not rules.wins(record, holder):
@@ -118,15 +108,22 @@ class SqlArchive:
         return live[0] if live else None
 
     def _write(self, write: Transaction, record: Record, prepared: Prepared) -> None:
-        thread = sql_rows.thread_id(write, record.scope)
-        thread = sql_rows.new_thread(write, record.scope) if thread is None else thread
-        ids = self._write_bodies(write, thread, prepared.bodies)
+        thread, namespace = sql_rows.make_thread(write, record.scope)
+        hashes = {part.hash: sql_rows.hash_bytes([part.hash])[0] for part in prepared.parts}
+        # Sorted, so that two writers who share bodies wait for each other instead of locking each other out.
+        write.many(
+            "INSERT INTO bodies (namespace, hash, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            sorted(
+                (namespace, hashes[part.hash], body) for part, body in zip(prepared.parts, prepared.bodies, strict=True)
+            ),
+        )
         self._step("bodies")
         first = _next_number(write, "parts", thread)
         write.many(
-            "INSERT INTO parts (thread, number, turn, body, view) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO parts (thread, number, turn, view, body) "
+            "SELECT ?, ?, ?, ?, id FROM bodies WHERE namespace = ? AND hash = ?",
             [
-                (thread, first + at, part.turn, ids[part.hash], view)
+                (thread, first + at, part.turn, view, namespace, hashes[part.hash])
                 for at, (part, view) in enumerate(zip(prepared.parts, prepared.views, strict=True))
             ],
         )
@@ -143,18 +140,6 @@ class SqlArchive:
             [thread, _next_number(write, "records", thread), record_id, key, sql_rows.pack_record(record)],
         )
         self._step("record")
-
-    def _write_bodies(self, write: Transaction, thread: int, bodies: Mapping[str, bytes]) -> dict[str, int]:
-        """The ids of these bodies, those written that the namespace does not have yet."""
-        namespace = write.execute("SELECT namespace FROM threads WHERE id = ?", [thread])[0][0]
-        ids = sql_rows.body_ids(write, namespace, bodies)
-        # Sorted, so that two writers who share bodies wait for each other instead of locking each other out.
-        missing = sorted(digest for digest in bodies if digest not in ids)
-        write.many(
-            "INSERT INTO bodies (namespace, hash, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            [(namespace, *sql_rows.hash_bytes([digest]), bodies[digest]) for digest in missing],
-        )
-        return ids | sql_rows.body_ids(write, namespace, missing)
 
     def record(self, scope: Scope, record_id: str) -> Record | None:
         """The record with this id, retired or not, or None."""
@@ -209,7 +194,7 @@ class SqlArchive:
 
     def retire(self, scope: Scope, record_id: str) -> None:
         """Take the record out of look-ups (undo). Its parts stay."""
-        with self._database.write(scope) as write:
+        with self._database.write(*scope) as write:
             write.execute(
                 f"UPDATE records SET live = 0 WHERE thread = {THREAD} AND id = ?", [*names(scope), to_bytes(record_id)]
             )
@@ -264,13 +249,13 @@ class SqlArchive:
 
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
-        with self._database.alone(scope.namespace) as write:
+        with self._database.write(scope.namespace) as write:
             _remove(write, scope)
         self._database.purge()
 
     def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
         """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
-        with self._database.alone(namespace) as write:
+        with self._database.write(namespace) as write:
             scopes = [Scope(namespace, thread) for thread in _threads(write, namespace)]
             if before is None:
                 for table in ("leases", "notes"):
@@ -285,7 +270,7 @@ class SqlArchive:
 
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON under this key, in the place of what was there."""
-        with self._database.write(Scope(namespace, "")) as write:
+        with self._database.write(namespace, "") as write:
             write.execute(
                 "INSERT INTO notes VALUES (?, ?, ?) ON CONFLICT (namespace, key) DO UPDATE SET data = excluded.data",
                 [to_bytes(namespace), to_bytes(key), codec.encode(dict(data))],
@@ -301,7 +286,7 @@ class SqlArchive:
         rules.check_lease(seconds)
         token = self._tokens.new()
         now = self._database.now
-        with self._database.write(scope) as write:
+        with self._database.write(*scope) as write:
             rows = write.execute(
                 f"INSERT INTO leases VALUES (?, ?, ?, ?, {now} + ?) ON CONFLICT (namespace, thread, key) DO UPDATE "
                 f"SET token = excluded.token, expires = excluded.expires WHERE leases.expires <= {now} RETURNING 1",
@@ -315,7 +300,7 @@ class SqlArchive:
         """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
         token = self._tokens.oldest(scope, key)
         if token is not None:
-            with self._database.write(scope) as write:
+            with self._database.write(*scope) as write:
                 write.execute(
                     "DELETE FROM leases WHERE namespace = ? AND thread = ? AND key = ? AND token = ?",
                     [*names(scope), to_bytes(key), to_bytes(token)],

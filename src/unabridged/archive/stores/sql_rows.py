@@ -47,11 +47,9 @@ class Transaction(Protocol):
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run it, and return the rows it gave."""
-        ...
 
     def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run it once for each row of values."""
-        ...
 
 
 def execute_in(tx: Transaction, statement: str, values: Sequence[Any], items: Iterable[Any]) -> list[Row]:
@@ -68,7 +66,7 @@ class Prepared(NamedTuple):
     """The parts that are new, as they will be written; made before the transaction, so that it is short."""
 
     parts: list[Part]
-    bodies: dict[str, bytes]
+    bodies: list[bytes]
     views: list[bytes]
     segment: bytes | None
 
@@ -78,7 +76,7 @@ def prepare(parts: list[Part]) -> Prepared:
     seen = [(part.turn, part.text) for part in parts if part.turn >= 0]
     return Prepared(
         parts,
-        {part.hash: pack.pack(part.body) for part in parts},
+        [pack.pack(part.body) for part in parts],
         [pack.pack_view(part.role, part.origin, part.text, part.body) for part in parts],
         index.build(seen) if seen else None,
     )
@@ -89,18 +87,16 @@ def thread_id(tx: Transaction, scope: Scope) -> int | None:
     return next((found for (found,) in tx.execute(f"SELECT {THREAD}", names(scope))), None)
 
 
-def new_thread(tx: Transaction, scope: Scope) -> int:
-    """The id of a thread that is about to hold something."""
+def make_thread(tx: Transaction, scope: Scope) -> tuple[int, int]:
+    """The ids of a thread that is about to hold something, and of its namespace."""
     namespace, thread = names(scope)
     tx.execute("INSERT INTO namespaces (name) VALUES (?) ON CONFLICT DO NOTHING", [namespace])
     tx.execute(
         "INSERT INTO threads (namespace, name) SELECT id, ? FROM namespaces WHERE name = ? ON CONFLICT DO NOTHING",
         [thread, namespace],
     )
-    made = thread_id(tx, scope)
-    if made is None:
-        raise ArchiveError(f"thread {scope.thread!r} could not be made: it was removed at the same moment. Try again.")
-    return made
+    (row,) = tx.execute(f"SELECT t.id, n.id FROM {NAMED} WHERE n.name = ? AND t.name = ?", [namespace, thread])
+    return row[0], row[1]
 
 
 def known_parts(tx: Transaction, scope: Scope, parts: Sequence[Part]) -> set[tuple[int, str]]:
@@ -119,12 +115,6 @@ def held_hashes(tx: Transaction, scope: Scope, hashes: Collection[str]) -> set[s
     """Those of the hashes whose messages the thread holds."""
     rows = execute_in(tx, f"SELECT b.hash {HELD} AND b.hash IN (…)", names(scope), hash_bytes(hashes))
     return {to_hash(digest) for (digest,) in rows}
-
-
-def body_ids(tx: Transaction, namespace: int, hashes: Collection[str]) -> dict[str, int]:
-    """The ids of those of the bodies that the namespace has."""
-    statement = "SELECT hash, id FROM bodies WHERE namespace = ? AND hash IN (…)"
-    return {to_hash(digest): body for digest, body in execute_in(tx, statement, [namespace], hash_bytes(hashes))}
 
 
 def numbered(tx: Transaction, scope: Scope, numbers: Sequence[int]) -> dict[int, Part]:

@@ -16,16 +16,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from unabridged.archive.protocol import Scope
-from unabridged.archive.stores import forks
-from unabridged.archive.stores.schema import MIGRATIONS, SCRUBS, TABLES, sqlite_migrations
+from unabridged.archive.stores import forks, schema
 from unabridged.archive.stores.sql import SqlArchive
-from unabridged.archive.stores.sql_rows import Row, scrub_records
+from unabridged.archive.stores.sql_rows import Row
 from unabridged.errors import ArchiveError
 
 APPLICATION: Final = 0x756E6162
 """`unab`, in the file's header: so that another program's database is never taken for an archive."""
 
+_WORDS: Final = {"id": "INTEGER PRIMARY KEY", "bytes": "BLOB", "compact": " WITHOUT ROWID"}
 _OLDEST: Final = (3, 35, 0)  # RETURNING
 _PRAGMAS: Final = (
     "PRAGMA foreign_keys = ON",
@@ -79,15 +78,9 @@ class SqliteDatabase(forks.Forkable):
             yield transaction
 
     @contextmanager
-    def write(self, scope: Scope) -> Iterator[_Transaction]:
-        """A transaction that is all there or not at all. SQLite has one writer at a time."""
-        with self.alone(scope.namespace) as transaction:
-            yield transaction
-
-    @contextmanager
-    def alone(self, namespace: str) -> Iterator[_Transaction]:
+    def write(self, namespace: str, thread: str | None = None) -> Iterator[_Transaction]:
         """A transaction that is all there or not at all, with every other writer kept out of the file."""
-        del namespace
+        del namespace, thread  # SQLite has one writer at a time
         if not self._writer.acquire(timeout=self._wait):
             raise ArchiveError(f"{self._path}: another thread has been writing for {self._wait:.0f} s. Try again.")
         try:
@@ -99,7 +92,7 @@ class SqliteDatabase(forks.Forkable):
     def probe(self) -> None:
         """Make the file if need be, look at each table, and see that it can be written."""
         with self._connection() as connection:
-            for table in TABLES:
+            for table in schema.TABLES:
                 connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall()  # noqa: S608 - ours
             connection.execute("PRAGMA busy_timeout = 0")
             try:
@@ -252,16 +245,10 @@ def _make_private(path: Path) -> None:
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    if application == APPLICATION:
-        return
-    if connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()[0] and not _is_ours_by_now(connection):
+    # In this order: a file that another process makes meanwhile has the mark as soon as it has tables.
+    tables = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()[0]
+    if tables and connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
         raise ArchiveError(f"{path} is another program's database. Give the archive a file of its own.")
-
-
-def _is_ours_by_now(connection: sqlite3.Connection) -> bool:
-    """Whether another process made the archive between two looks."""
-    return bool(connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION)
 
 
 def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
@@ -281,19 +268,14 @@ def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
 
 
 def migrate(connection: sqlite3.Connection, path: Path, target: int | None = None) -> None:
-    """Bring the file to the newest version (or `target`), one whole migration after the other."""
-    migrations = sqlite_migrations()[:target]
-    if _version(connection, path) >= len(migrations):
+    """Bring the file to the newest version (or `target`), whole or not at all."""
+    if _version(connection) == len(schema.MIGRATIONS[:target]):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for version in range(_version(connection, path), len(migrations)):
-            for statement in migrations[version]:
-                connection.execute(statement)
-            if version == SCRUBS:
-                scrub_records(_Transaction(connection))
+        version = schema.migrate(_Transaction(connection), str(path), _version(connection), _WORDS, target)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {len(migrations)}")
+        connection.execute(f"PRAGMA user_version = {version}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -301,8 +283,5 @@ def migrate(connection: sqlite3.Connection, path: Path, target: int | None = Non
         raise
 
 
-def _version(connection: sqlite3.Connection, path: Path) -> int:
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version > len(MIGRATIONS):
-        raise ArchiveError(f"{path} is of version {version}, this program knows {len(MIGRATIONS)}. Update unabridged.")
-    return version
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
