@@ -23,7 +23,8 @@ from langchain_support import ScriptedChat, call, long_chat, rounds
 from unabridged import Compactor, IllegalConversation, UnabridgedError, check, repair
 from unabridged.adapters.langchain import LangChain, SummarizationMiddleware, summariser_of
 from unabridged.adapters.langchain.compactors import archivable
-from unabridged.adapters.langchain.state import followed, pending_of, with_ids
+from unabridged.adapters.langchain.state import with_ids
+from unabridged.adapters.shared import change_between, follow_change
 from unabridged.archive import codec
 from unabridged.asking.ask import Ask, Reply
 from unabridged.formats.base import Slot, texts_of
@@ -303,12 +304,12 @@ def test_a_state_follows_with_all_that_the_compaction_never_saw() -> None:
     before = chat("a", "b", "c", "d")
     after = with_ids(before, [HumanMessage("S"), before[0], before[3]], None)
     assert [m.id for m in after] == ["b", "a", "d"]
-    pending = pending_of(before, after)
+    pending = change_between(before, after)
     assert pending is not None
     state = [*chat("a", "b", "x", "c", "d"), HumanMessage("answer", id="e")]
-    assert [m.content for m in followed(state, pending)] == ["S", "a", "x", "d", "answer"]
-    assert [m.content for m in followed(chat("d", "e"), pending)] == ["S", "d", "e"]
-    assert pending_of(before, list(before)) is None
+    assert [m.content for m in follow_change(state, pending)] == ["S", "a", "x", "d", "answer"]
+    assert [m.content for m in follow_change(chat("d", "e"), pending)] == ["S", "d", "e"]
+    assert change_between(before, list(before)) is None
 
 
 def test_the_rules_that_every_provider_has_hold_for_these_messages_too() -> None:

@@ -54,7 +54,7 @@ def test_a_compaction_is_a_span_with_its_numbers_and_counted() -> None:
     (span,) = seen.spans
     assert span.name == "unabridged.compact"
     facts = dict(span.attributes)
-    assert (facts["unabridged.history.namespace"], facts["unabridged.thread"]) == ("shop", "t")
+    assert (facts["unabridged.namespace"], facts["unabridged.thread"]) == ("shop", "t")
     assert facts["unabridged.tokens.before"] == fitted.receipt.tokens_before
     assert facts["unabridged.record"] == fitted.receipt.id
     assert facts["unabridged.kind"] == "summary"

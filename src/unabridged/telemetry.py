@@ -95,7 +95,7 @@ class _Telling:
                 self._spent.add(int(receipt.cost[direction]), {"unabridged.direction": direction})
 
     def _count(self, event: Event, whose: tuple[str, str]) -> None:
-        name = {Unchanged: "unchanged", Failed: "failed", Undone: "undone"}.get(type(event), "other")
+        name = type(event).__name__.lower()
         facts: dict[str, Any] = {"unabridged.event": name}
         if isinstance(event, Failed):
             facts |= {"unabridged.stage": event.stage, "error.type": type(event.error).__qualname__}
@@ -112,7 +112,7 @@ class _Telling:
 
 
 def _named(whose: tuple[str, str]) -> dict[str, Any]:
-    return {"unabridged.history.namespace": whose[0], "unabridged.thread": whose[1]}
+    return {"unabridged.namespace": whose[0], "unabridged.thread": whose[1]}
 
 
 def _facts(receipt: Receipt, whose: tuple[str, str]) -> dict[str, Any]:

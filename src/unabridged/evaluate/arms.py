@@ -6,23 +6,18 @@ what a long-running agent would.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from unabridged.compactor import Compactor
 from unabridged.errors import SettingsError
-from unabridged.evaluate.moments import Count, Moment
+from unabridged.evaluate import peers
+from unabridged.evaluate.moments import Arm, Begin, Count, Moment
 from unabridged.events import Event, Failed
 from unabridged.formats import format_named
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.ledger.render import render
 from unabridged.settings import Settings
-
-Arm = Callable[[Moment], str]
-"""What stands in the context after the cut, besides what stays anyway (`Moment.beside`)."""
-Begin = Callable[[int, Count], Arm]
-"""An arm for one conversation, with its budget and how tokens are counted."""
 
 SUMMARY = "[unabridged summary "
 KEPT = 20
@@ -99,8 +94,6 @@ def with_model(model: Any) -> Begin:
 
 def chosen(names: list[str], model: Any = None) -> dict[str, Begin]:
     """The arms with these names; by default all that can run here."""
-    from unabridged.evaluate import peers  # noqa: PLC0415 - knows by itself what is installed
-
     known: dict[str, Begin] = {"unabridged": unabridged}
     if model is not None:
         known["model"] = with_model(model)

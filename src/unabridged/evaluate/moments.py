@@ -41,6 +41,12 @@ class Moment:
         return "\n".join([*texts, *(self.before[i].text for i in asked)])
 
 
+Arm = Callable[[Moment], str]
+"""What stands in the context after the cut, besides what stays anyway (`Moment.beside`)."""
+Begin = Callable[[int, Count], Arm]
+"""An arm for one conversation, with its budget and how tokens are counted."""
+
+
 def moments(conversation: Conversation, every: int) -> Iterator[Moment]:
     """Every cut, one each `every` tokens (characters of JSON / 4), after which the agent needs something."""
     for place in cuts(conversation.plain, every):

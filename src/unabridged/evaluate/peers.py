@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from unabridged.evaluate.arms import Arm, Begin
-from unabridged.evaluate.moments import Count, Moment
+from unabridged.evaluate.moments import Arm, Begin, Count, Moment
 from unabridged.ledger.gather import gather
 from unabridged.ledger.render import render
 from unabridged.messages import View

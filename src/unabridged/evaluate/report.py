@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from unabridged.evaluate import peers, questions
-from unabridged.evaluate.arms import Begin, chosen
+from unabridged.evaluate.arms import chosen
 from unabridged.evaluate.data import Conversation
-from unabridged.evaluate.moments import Count, Moment, counter, moments
+from unabridged.evaluate.moments import Begin, Count, Moment, counter, moments
 from unabridged.evaluate.questions import Answered
 from unabridged.evaluate.score import Held, average, held
 

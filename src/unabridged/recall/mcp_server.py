@@ -10,10 +10,10 @@ import hmac
 import socket
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
+from importlib.metadata import version
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from unabridged import __version__
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.errors import SettingsError
@@ -90,7 +90,7 @@ def server(recall: Tools) -> Server[Any]:
 
     return Server(
         "unabridged",
-        version=__version__,
+        version=version("unabridged"),
         title="unabridged: what left the context",
         instructions=_INSTRUCTIONS,
         on_list_tools=list_tools,

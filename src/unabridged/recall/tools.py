@@ -23,7 +23,7 @@ Dialect = Literal["openai-chat", "openai-responses", "anthropic", "mcp"]
 SEARCH: Final = "search_history"
 READ: Final = "read_history"
 
-_DESCRIPTIONS: Final = {
+DESCRIPTIONS: Final = {
     SEARCH: (
         "Search the part of this conversation that left the context when it was compacted: every message and tool "
         "output is kept there word for word. Use it when the summary names something without the detail you need "
@@ -136,7 +136,7 @@ def tools(
 
 
 def _schema(name: str, dialect: Dialect) -> dict[str, Any]:
-    description, parameters = _DESCRIPTIONS[name], deepcopy(_PARAMETERS[name])
+    description, parameters = DESCRIPTIONS[name], deepcopy(_PARAMETERS[name])
     function: dict[str, Any] = {"name": name, "description": description, "parameters": parameters}
     if dialect == "openai-chat":
         return {"type": "function", "function": function}

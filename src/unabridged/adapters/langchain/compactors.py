@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
-import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import is_
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
+from langchain_core.callbacks import dispatch_custom_event
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.config import get_stream_writer
 
 from unabridged.adapters.langchain.arguments import Chosen
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.state import about
-from unabridged.archive import codec, open_archive
+from unabridged.adapters.shared import CompactorPool, Steps, collect_event, event_data, method
+from unabridged.archive import codec
 from unabridged.archive.protocol import Archive
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import ArchiveError, WontFit
 from unabridged.events import Event
-from unabridged.history.namespace import DEFAULT
 from unabridged.measure.meter import Meter
 
 log = logging.getLogger("unabridged")
@@ -56,11 +55,10 @@ class Fixed:
     tools: Any = None
 
 
-class Compactors:
-    """Makes a compactor for each model and window when it is first needed; all share one archive.
+class Compactors(CompactorPool[Asked]):
+    """A compactor for each model and window.
 
-    `window` is the caller's word and beats what the model says; `judged` is what is known of it now. The archive is
-    opened now, so that a wrong one is told now; in an event loop, which must not wait for a disk, when it is needed.
+    `window` is the caller's word and beats what the model says; `judged` is what is known of it now.
     """
 
     def __init__(
@@ -79,32 +77,13 @@ class Compactors:
     ) -> None:
         self.chosen, self.window, self._judged = chosen, window, judged
         chosen.made_for(judged, recall=False)  # what contradicts itself is told now, not at the first call
-        self._given, self.namespace = archive, namespace if namespace is not None else DEFAULT
         self._shared: dict[str, Any] = {"format": FORMAT, "on_event": on_event, **options}
         if summariser is not None:
             self._shared = {"model": summariser, "model_window": summariser_window, **self._shared}
-        self._lock = threading.RLock()
-        self._archive: Archive | None = None
-        self._made: dict[Asked, Compactor] = {}
         self._taught: WeakSet[Compactor] = WeakSet()
         self._schemas: dict[tuple[int, ...], tuple[list[Any], list[Any]]] = {}
+        super().__init__(archive, namespace)
         self.count_with(counter)
-        if not in_event_loop():
-            _ = self.archive
-
-    @property
-    def archive(self) -> Archive:
-        """Where everything goes."""
-        with self._lock:
-            if self._archive is None:
-                given = self._given
-                self._archive = open_archive(given) if given is None or isinstance(given, str) else given
-            return self._archive
-
-    @property
-    def ready(self) -> bool:
-        """Whether the next question needs no file to be opened."""
-        return bool(self._made)
 
     def count_with(self, counter: Callable[..., int] | None) -> None:
         """Count tokens with this function of LangChain's kind from now on; with None, or its default, as we do."""
@@ -119,19 +98,15 @@ class Compactors:
 
         With `recall` the agent has the tools to follow a reference, so summaries and stubs have some.
         """
-        key = Asked(agent, self.window or window, recall)
-        with self._lock:
-            compactor = self._made.get(key)
-            if compactor is None:
-                compactor = self._made[key] = self._make(key)
-            return compactor
+        return self.compactor_for(Asked(agent, self.window or window, recall))
 
-    def _make(self, key: Asked) -> Compactor:
+    def make(self, key: Asked) -> Compactor:
+        """A compactor for this model and window."""
         settings, window = self.chosen.made_for(key.window, recall=key.recall, say=key.window != self._judged)
         shared = {"archive": self.archive, "namespace": self.namespace, **self._shared}
         return Compactor(agent=key.agent, window=window, settings=settings, **shared)
 
-    def taught(self, call: Call) -> None:
+    def teach(self, call: Call) -> None:
         """Let a new compactor learn from the usage that the first list it sees reports."""
         if call.compactor not in self._taught:
             self._taught.add(call.compactor)
@@ -150,22 +125,6 @@ class Compactors:
             known = self._schemas[key] = (given, made)  # the tools are kept, so that no other object gets their ids
         return known[1]
 
-    def close(self) -> None:
-        """Let go of the archive, if it was opened here."""
-        for compactor in self._made.values():
-            compactor.close()
-        if self._archive is not None and (self._given is None or isinstance(self._given, str)):
-            self._archive.close()
-
-
-def in_event_loop() -> bool:
-    """Whether an event loop runs in this thread, so that nothing here may wait."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -180,29 +139,26 @@ class Call:
     """Those of the graph's state."""
     agent: str | None = None
 
-    def __call__(self) -> Compaction:
+    def fit(self) -> Steps[Compaction]:
         """The answer."""
         given = archivable(self.compactor, self.thread, self.messages)
         with about(self.values):
-            done = self.compactor.compact(given, **self._named) if self.force else None
-            return done or (self._same(given) if self.force else self.compactor.fit(given, **self._named))
+            done: Compaction | None = yield method(
+                self.compactor, "compact" if self.force else "fit", given, **self._named
+            )
+        same = Compaction(given, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
+        return done or same
 
-    async def later(self) -> Compaction:
-        """The same without blocking the event loop."""
-        given = archivable(self.compactor, self.thread, self.messages)
-        with about(self.values):
-            done = await self.compactor.acompact(given, **self._named) if self.force else None
-            return done or (self._same(given) if self.force else await self.compactor.afit(given, **self._named))
-
-    def shorter(self, fitted: Compaction, error: Exception) -> Compaction:
+    def fit_shorter(self, fitted: Compaction, error: Exception) -> Steps[Compaction]:
         """The answer to a model that refused the first one as too long; the error itself where that is no shorter."""
-        with about(self.values), _caused_by(error):
-            return _changed(self.compactor.overflowed(fitted, error), error)
-
-    async def shorter_later(self, fitted: Compaction, error: Exception) -> Compaction:
-        """The same without blocking the event loop."""
-        with about(self.values), _caused_by(error):
-            return _changed(await self.compactor.aoverflowed(fitted, error), error)
+        try:
+            with about(self.values):
+                again: Compaction = yield method(self.compactor, "overflowed", fitted, error)
+        except WontFit as wont:
+            raise wont from error
+        if not again.changed:
+            raise error
+        return again
 
     def learn(self) -> None:
         """Learn from the last usage that the list itself reports: what a process before this one was told."""
@@ -218,24 +174,6 @@ class Call:
     @property
     def _named(self) -> dict[str, Any]:
         return {"thread": self.thread, "system": self.fixed.system, "tools": self.fixed.tools}
-
-    def _same(self, given: list[BaseMessage]) -> Compaction:
-        return Compaction(given, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
-
-
-@contextmanager
-def _caused_by(error: Exception) -> Iterator[None]:
-    """Within, a `WontFit` has the provider's error as its cause."""
-    try:
-        yield
-    except WontFit as wont:
-        raise wont from error
-
-
-def _changed(again: Compaction, error: Exception) -> Compaction:
-    if not again.changed:
-        raise error
-    return again
 
 
 def _reports(message: BaseMessage, agent: str) -> bool:
@@ -261,6 +199,31 @@ def counter_of(token_counter: Callable[..., int]) -> Callable[[list[Any], Any], 
         return (token_counter(listed) if listed else 0) + (own.overhead(None, tools) if tools else 0)
 
     return count
+
+
+class EventListener:
+    """Hands each event on. The host's stream gets them only when asked for, and then without any message's content."""
+
+    def __init__(self, on_event: Callable[[Event], object] | None, *, stream: bool) -> None:
+        self._on_event = on_event
+        self._stream = stream
+
+    def __call__(self, event: Event) -> None:
+        """Tell everybody who listens; who is not there is not told."""
+        collect_event(event)
+        if self._on_event is not None:
+            self._on_event(event)
+        if not self._stream:
+            return
+        data = event_data(event)
+        try:
+            get_stream_writer()(data)
+        except RuntimeError:  # outside of a run
+            log.debug("no stream to tell of %s", data["event"])
+        try:
+            dispatch_custom_event(f"unabridged.{data['event']}", data)
+        except RuntimeError:
+            log.debug("no callbacks to tell of %s", data["event"])
 
 
 # -- artifacts that no archive can restore ----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +18,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.messages.utils import count_tokens_approximately
 
 from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
+from unabridged.adapters.shared import Steps, method
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Slot
 from unabridged.settings import keeps, triggers
@@ -126,44 +127,22 @@ class Offload(NamedTuple):
             name += f"-{hashlib.sha256(thread.encode()).hexdigest()[:12]}"
         return f"{str(getattr(self.backend, 'artifacts_root', '/')).rstrip('/')}/conversation_history/{name}.md"
 
-    def write(self, thread: str, messages: Sequence[BaseMessage]) -> None:
+    def write(self, thread: str, messages: Sequence[BaseMessage]) -> Steps[None]:
         """Append these messages."""
-        steps, told = self._steps(thread, messages), None
-        try:
-            while True:
-                name, arguments = steps.send(told)
-                told = getattr(self.backend, name)(*arguments)
-        except StopIteration:
-            return
-        except Exception as error:  # noqa: BLE001 - the backend is the host's
-            self._warn(thread, error)
-
-    async def awrite(self, thread: str, messages: Sequence[BaseMessage]) -> None:
-        """`write` with the backend's async methods."""
-        steps, told = self._steps(thread, messages), None
-        try:
-            while True:
-                name, arguments = steps.send(told)
-                told = await getattr(self.backend, f"a{name}")(*arguments)
-        except StopIteration:
-            return
-        except Exception as error:  # noqa: BLE001 - the backend is the host's
-            self._warn(thread, error)
-
-    def _steps(self, thread: str, messages: Sequence[BaseMessage]) -> Generator[tuple[str, tuple[Any, ...]], Any, None]:
-        """The calls to make, one after the other; each is answered with what it returned."""
         if not messages or self.backend is None:
             return
         path = self.path(thread)
         text = f"## Summarized at {datetime.now(UTC).isoformat()}\n\n{get_buffer_string(messages, format='xml')}\n\n"
-        found = yield "download_files", ([path],)
-        before = found[0].content.decode() if found and found[0].error is None and found[0].content else ""
-        done = yield ("edit", (path, before, before + text)) if before else ("write", (path, text))
-        if done is None or done.error:
-            raise OSError(done.error if done is not None else "the backend said nothing")
-
-    def _warn(self, thread: str, error: Exception) -> None:
-        log.warning("history was not written to %s (%s); the archive has it", self.path(thread), error)
+        try:
+            found = yield method(self.backend, "download_files", [path])
+            before = found[0].content.decode() if found and found[0].error is None and found[0].content else ""
+            edit, write = ("edit", path, before, before + text), ("write", path, text)
+            done = yield method(self.backend, *(edit if before else write))
+            problem = done.error if done is not None else "the backend said nothing"
+        except Exception as error:  # noqa: BLE001 - the backend is the host's
+            problem = error
+        if problem:
+            log.warning("history was not written to %s (%s); the archive has it", path, problem)
 
 
 def evicted(

@@ -13,7 +13,8 @@ from langchain_core.messages import BaseMessage
 from unabridged.adapters.langchain.compactors import Call
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
-from unabridged.adapters.langchain.state import PENDING, followed, pending_of, replacing, with_ids
+from unabridged.adapters.langchain.state import PENDING, replace_messages, with_ids
+from unabridged.adapters.shared import Steps, arun, change_between, follow_change, method, run
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError
 from unabridged.marks import marked_ids
@@ -44,61 +45,68 @@ class Stored(NamedTuple):
     def update(self, after: list[BaseMessage]) -> dict[str, Any]:
         """What the graph is told, so that these are the messages from now on."""
         named = with_ids(self.raw, after, self.thread)
-        return {PENDING: pending_of(self.raw, named)} if self.kept else replacing(named)
+        return {PENDING: change_between(self.raw, named)} if self.kept else replace_messages(named)
 
 
 def compact(agent: Any, thread: Thread, *, using: Any = None) -> Compaction | None:
     """Compact the thread now, whatever its size; None when there is no history or nothing is gained."""
-    stored = _stored(agent, thread, using, agent.get_state(_config(thread)))
-    if not stored.messages:
-        return None
-    done = _ask(stored)()
-    if done.changed:
-        agent.update_state(stored.config, stored.update(done.messages))
-    return done if done.changed else None
+    return run(_compact(agent, thread, using))
 
 
 async def acompact(agent: Any, thread: Thread, *, using: Any = None) -> Compaction | None:
     """`compact` without blocking the event loop."""
-    stored = _stored(agent, thread, using, await agent.aget_state(_config(thread)))
-    if not stored.messages:
-        return None
-    done = await _ask(stored).later()
-    if done.changed:
-        await agent.aupdate_state(stored.config, stored.update(done.messages))
-    return done if done.changed else None
+    return await arun(_compact(agent, thread, using))
 
 
 def undo(agent: Any, thread: Thread, *, using: Any = None) -> list[BaseMessage] | None:
     """Take the thread's newest compaction back; the messages as they are now, or None when there was none."""
-    stored = _stored(agent, thread, using, agent.get_state(_config(thread)))
-    before = stored.compactor.undo(stored.messages, thread=stored.thread) if stored.messages else stored.messages
-    if before is stored.messages:
-        return None
-    agent.update_state(stored.config, stored.update(before))
-    return before
+    return run(_undo(agent, thread, using))
 
 
 async def aundo(agent: Any, thread: Thread, *, using: Any = None) -> list[BaseMessage] | None:
     """`undo` without blocking the event loop."""
-    stored = _stored(agent, thread, using, await agent.aget_state(_config(thread)))
-    before = await stored.compactor.aundo(stored.messages, thread=stored.thread) if stored.messages else stored.messages
-    if before is stored.messages:
-        return None
-    await agent.aupdate_state(stored.config, stored.update(before))
-    return before
+    return await arun(_undo(agent, thread, using))
 
 
 def replay(agent: Any, thread: Thread, *, using: Any = None) -> list[BaseMessage]:
     """The thread's original conversation, exactly; its state is not touched."""
-    stored = _stored(agent, thread, using, agent.get_state(_config(thread)), idle=False)
-    return stored.compactor.replay(stored.messages, thread=stored.thread) if stored.messages else []
+    return run(_replay(agent, thread, using))
 
 
 async def areplay(agent: Any, thread: Thread, *, using: Any = None) -> list[BaseMessage]:
     """`replay` without blocking the event loop."""
-    stored = _stored(agent, thread, using, await agent.aget_state(_config(thread)), idle=False)
-    return await stored.compactor.areplay(stored.messages, thread=stored.thread) if stored.messages else []
+    return await arun(_replay(agent, thread, using))
+
+
+def _compact(agent: Any, thread: Thread, using: Any) -> Steps[Compaction | None]:
+    stored = yield from _stored(agent, thread, using)
+    if not stored.messages:
+        return None
+    call = Call(stored.compactor, stored.messages, stored.thread, force=True, values=stored.values)
+    done = yield from call.fit()
+    if not done.changed:
+        return None
+    yield method(agent, "update_state", stored.config, stored.update(done.messages))
+    return done
+
+
+def _undo(agent: Any, thread: Thread, using: Any) -> Steps[list[BaseMessage] | None]:
+    stored = yield from _stored(agent, thread, using)
+    if not stored.messages:
+        return None
+    before: list[BaseMessage] = yield method(stored.compactor, "undo", stored.messages, thread=stored.thread)
+    if before is stored.messages:
+        return None
+    yield method(agent, "update_state", stored.config, stored.update(before))
+    return before
+
+
+def _replay(agent: Any, thread: Thread, using: Any) -> Steps[list[BaseMessage]]:
+    stored = yield from _stored(agent, thread, using, idle=False)
+    if not stored.messages:
+        return []
+    whole: list[BaseMessage] = yield method(stored.compactor, "replay", stored.messages, thread=stored.thread)
+    return whole
 
 
 def middleware_of(agent: Any) -> SummarizationMiddleware | None:
@@ -111,8 +119,9 @@ def middleware_of(agent: Any) -> SummarizationMiddleware | None:
     return None
 
 
-def _stored(agent: Any, thread: Thread, using: Any, snapshot: Any, *, idle: bool = True) -> Stored:
-    config = _config(thread)
+def _stored(agent: Any, thread: Thread, using: Any, *, idle: bool = True) -> Steps[Stored]:
+    config: Any = {"configurable": {"thread_id": thread}} if isinstance(thread, str) else dict(thread)
+    snapshot = yield method(agent, "get_state", config)
     if idle and (snapshot.interrupts or snapshot.next):
         at = ", ".join(snapshot.next) or "an interrupt"
         raise SettingsError(
@@ -123,7 +132,7 @@ def _stored(agent: Any, thread: Thread, using: Any, snapshot: Any, *, idle: bool
     pending = snapshot.values.get(PENDING)
     own = using if using is not None else middleware_of(agent)
     kept = isinstance(own, SummarizationMiddleware) and own.state_mode == "kept"
-    return Stored(_compactor(own), config, raw, followed(raw, pending) if pending else raw, kept, snapshot.values)
+    return Stored(_compactor(own), config, raw, follow_change(raw, pending) if pending else raw, kept, snapshot.values)
 
 
 def _compactor(own: Any) -> Compactor:
@@ -135,11 +144,3 @@ def _compactor(own: Any) -> Compactor:
             "was made with format=LangChain()"
         )
     return own.compactors.get(*own.last_agent)
-
-
-def _config(thread: Thread) -> Any:
-    return {"configurable": {"thread_id": thread}} if isinstance(thread, str) else dict(thread)
-
-
-def _ask(stored: Stored) -> Call:
-    return Call(stored.compactor, stored.messages, stored.thread, force=True, values=stored.values)

@@ -7,7 +7,6 @@ model's answer behind it, so that whatever other middleware did to that answer s
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -27,25 +26,31 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from unabridged.adapters.langchain.arguments import DEFAULT, settings_of
-from unabridged.adapters.langchain.compactors import Asked, Call, Compactors, Fixed
+from unabridged.adapters.langchain.compactors import Asked, Call, Compactors, EventListener, Fixed
 from unabridged.adapters.langchain.deep import Offload, Partner, clipping_of, event_in, evicted
 from unabridged.adapters.langchain.model import model_name, summariser_of, window_of, window_of_summariser
 from unabridged.adapters.langchain.state import (
     EVENT,
     PENDING,
     HostState,
-    Pending,
     SummarizationState,
+    current_values,
     ensure_ids,
-    followed,
-    pending_of,
-    replacing,
+    replace_messages,
     thread_of,
     todos,
-    told_of,
     with_ids,
 )
-from unabridged.adapters.langchain.telling import Teller
+from unabridged.adapters.shared import (
+    PendingChange,
+    Steps,
+    arun,
+    blocking,
+    change_between,
+    follow_change,
+    hosts,
+    run,
+)
 from unabridged.archive.protocol import Archive
 from unabridged.compactor import Compaction, Compactor
 from unabridged.events import Event
@@ -59,7 +64,7 @@ class Sent(NamedTuple):
     request: ModelRequest[Any]
     fitted: Compaction
     compactor: Compactor
-    pending: Pending | None
+    pending: PendingChange | None
     gone: list[BaseMessage]
     """What the model is no longer shown, where a backend is to have it."""
 
@@ -148,7 +153,7 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
             archive=archive,
             namespace=namespace,
             counter=token_counter,
-            on_event=Teller(on_event, stream=stream_events),
+            on_event=EventListener(on_event, stream=stream_events),
             options={**({"state": self._tells} if host_state or backend is not None else {}), **(options or {})},
         )
 
@@ -174,34 +179,30 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """Send what fits; when the provider says it is too long all the same, once more, shorter."""
-        ask = self._ask(request)
-        asked = event_in(request.state, request.messages)
-        forced = replace(ask, force=True)() if asked else None
-        sent = self._sent(request, ask, forced if forced and forced.changed else ask())
-        self.offload.write(sent.fitted.thread, sent.gone)
-        try:
-            response = handler(sent.request)
-        except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
-            sent = self._sent(request, ask, ask.shorter(sent.fitted, error))
-            self.offload.write(sent.fitted.thread, sent.gone)
-            response = handler(sent.request)
-        return self._answered(sent, response, asked=asked)
+        return run(self._model_call(request, handler))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """`wrap_model_call` without blocking the event loop."""
-        ask = self._ask(request) if self.compactors.ready else await asyncio.to_thread(self._ask, request)
+        return await arun(self._model_call(request, handler))
+
+    def _model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]
+    ) -> Steps[ModelResponse[Any] | ExtendedModelResponse[Any]]:
+        ask: Call = self._ask(request) if self.compactors.ready else (yield blocking(self._ask, request))
         asked = event_in(request.state, request.messages)
-        forced = await replace(ask, force=True).later() if asked else None
-        sent = self._sent(request, ask, forced if forced and forced.changed else await ask.later())
-        await self.offload.awrite(sent.fitted.thread, sent.gone)
+        forced = (yield from replace(ask, force=True).fit()) if asked else None
+        fitted = forced if forced and forced.changed else (yield from ask.fit())
+        sent = self._sent(request, ask, fitted)
+        yield from self.offload.write(sent.fitted.thread, sent.gone)
         try:
-            response = await handler(sent.request)
+            response = yield hosts(handler, sent.request)
         except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
-            sent = self._sent(request, ask, await ask.shorter_later(sent.fitted, error))
-            await self.offload.awrite(sent.fitted.thread, sent.gone)
-            response = await handler(sent.request)
+            shorter = yield from ask.fit_shorter(sent.fitted, error)
+            sent = self._sent(request, ask, shorter)
+            yield from self.offload.write(sent.fitted.thread, sent.gone)
+            response = yield hosts(handler, sent.request)
         return self._answered(sent, response, asked=asked)
 
     def after_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002 - the protocol's
@@ -209,7 +210,7 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
         pending = state.get(PENDING)
         if not pending or self.state_mode == "kept":
             return None
-        return {**replacing(followed(state["messages"], pending)), PENDING: None}
+        return {**replace_messages(follow_change(state["messages"], pending)), PENDING: None}
 
     def _ask(self, request: ModelRequest[Any]) -> Call:
         """What the engine is asked about this request: all of it that the model will read."""
@@ -217,21 +218,21 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
         fixed = Fixed(system, self.compactors.schemas(request.tools, request.response_format))
         messages = cast("list[BaseMessage]", request.messages)
         if pending := request.state.get(PENDING):
-            messages = followed(messages, cast("Pending", pending))
+            messages = follow_change(messages, cast("PendingChange", pending))
         self.last_agent = Asked(model_name(request.model), window_of(request.model), _can_recall(request.tools))
         return self._call(messages, request.state, fixed)
 
     def _call(self, messages: list[BaseMessage], values: Any, fixed: Fixed = Fixed()) -> Call:  # noqa: B008 - frozen
         compactor, agent = self.compactors.get(*self.last_agent), self.last_agent.agent
         call = Call(compactor, messages, thread_of(messages), fixed, values=values, agent=agent)
-        self.compactors.taught(call)
+        self.compactors.teach(call)
         return call
 
     def _sent(self, request: ModelRequest[Any], ask: Call, fitted: Compaction) -> Sent:
         given = cast("list[BaseMessage]", request.messages)
         after = with_ids(given, fitted.messages, ask.thread) if fitted.changed else ask.messages
         can_follow = fitted.changed and _known_to(request.state, given)
-        pending = pending_of(given, after) if can_follow else None
+        pending = change_between(given, after) if can_follow else None
         gone = evicted(given, ask.messages, after) if self.backend is not None and fitted.changed else []
         if self.clipping is not None:
             after = self.clipping.clipped(after, fitted.tokens_after, ask.compactor.limits.window)
@@ -252,7 +253,7 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
 
     def _tells(self, thread: str) -> Any:
         """What a summary turn shows of the host: what the graph's state tells, and where the history is."""
-        values = told_of()
+        values = current_values()
         told = self.host_state(values) if self.host_state is not None and values is not None else None
         if self.backend is None:
             return told
@@ -265,21 +266,21 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
 
     def _before_model(self, state: Any, runtime: Any = None) -> dict[str, Any] | None:  # noqa: ARG002 - the protocol's
         """The state update that replaces the messages by summary and tail; None when they fit."""
-        ask = self._ask_bare(state)
-        return self._update(ask, ask())
+        return run(self._bare_call(state))
 
     async def _abefore_model(self, state: Any, runtime: Any = None) -> dict[str, Any] | None:  # noqa: ARG002 - likewise
         """`before_model` without blocking the event loop."""
-        ask = self._ask_bare(state) if self.compactors.ready else await asyncio.to_thread(self._ask_bare, state)
-        return self._update(ask, await ask.later())
+        return await arun(self._bare_call(state))
+
+    def _bare_call(self, state: Any) -> Steps[dict[str, Any] | None]:
+        ask: Call = self._ask_bare(state) if self.compactors.ready else (yield blocking(self._ask_bare, state))
+        fitted = yield from ask.fit()
+        return replace_messages(with_ids(ask.messages, fitted.messages, ask.thread)) if fitted.changed else None
 
     def _ask_bare(self, state: Any) -> Call:
         messages: list[BaseMessage] = state["messages"]
         ensure_ids(messages)
         return self._call(messages, state)
-
-    def _update(self, ask: Call, fitted: Compaction) -> dict[str, Any] | None:
-        return replacing(with_ids(ask.messages, fitted.messages, ask.thread)) if fitted.changed else None
 
     before_model = _NotANode(_before_model)
     abefore_model = _NotANode(_abefore_model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired
 from uuid import uuid4
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
@@ -13,6 +13,7 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
+from unabridged.adapters.shared import PendingChange, sub_thread
 from unabridged.formats.fields import get
 
 PENDING = "_unabridged_pending"
@@ -26,14 +27,6 @@ _VALUES: ContextVar[Any] = ContextVar("unabridged_graph_state", default=None)
 _MARKS = {"completed": "x", "in_progress": "~"}
 
 
-class Pending(TypedDict):
-    """A compaction that a state has yet to follow: `order` holds ids of what stays, and new messages."""
-
-    order: list[Any]
-    known: list[str]
-    """Ids of all messages that the compaction looked at."""
-
-
 def last(_: Any, new: Any) -> Any:
     """The reducer of what two middleware of ours may set in one step: the outer one, which saw more, comes last."""
     return new
@@ -42,7 +35,7 @@ def last(_: Any, new: Any) -> Any:
 class SummarizationState(AgentState[Any]):
     """The agent's state, and a compaction that the messages have yet to follow: ours, or one of Deep Agents' own."""
 
-    _unabridged_pending: NotRequired[Annotated[Pending | None, last, PrivateStateAttr]]
+    _unabridged_pending: NotRequired[Annotated[PendingChange | None, last, PrivateStateAttr]]
     _summarization_event: NotRequired[Annotated[Any, PrivateStateAttr]]
 
 
@@ -71,35 +64,7 @@ def with_ids(before: Sequence[BaseMessage], after: Sequence[BaseMessage], thread
     return [message if message.id else named(message) for message in after]
 
 
-def pending_of(before: Sequence[BaseMessage], after: Sequence[BaseMessage]) -> Pending | None:
-    """The compaction from `before` to `after`, both with ids, for a state to follow; None when they are the same."""
-    known = {message.id: message for message in before if message.id}
-    order: list[Any] = [m.id if m.id in known and (known[m.id] is m or known[m.id] == m) else m for m in after]
-    return None if order == list(known) else {"order": order, "known": [*known]}
-
-
-def followed(state: Sequence[BaseMessage], pending: Pending) -> list[BaseMessage]:
-    """The state's messages after the compaction: its own objects, in the new order, with all it did not look at.
-
-    A message the compaction never saw (somebody left it out of the request, or it came since) keeps its place.
-    """
-    place = {message.id: i for i, message in enumerate(state)}
-    known = set(pending["known"])
-    new: list[BaseMessage] = []
-    done = 0
-    for item in pending["order"]:
-        if not isinstance(item, str):
-            new.append(item)
-            continue
-        if item not in place:
-            continue
-        new += [m for m in state[done : place[item]] if m.id not in known]
-        new.append(state[place[item]])
-        done = max(done, place[item] + 1)
-    return [*new, *(m for m in state[done:] if m.id not in known)]
-
-
-def replacing(messages: Sequence[BaseMessage]) -> dict[str, Any]:
+def replace_messages(messages: Sequence[BaseMessage]) -> dict[str, Any]:
     """The state update that puts these messages in the place of all others."""
     return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *messages]}
 
@@ -118,16 +83,11 @@ def thread_of(messages: Sequence[BaseMessage]) -> str | None:
         return None
     if not str(configurable.get("checkpoint_ns") or "").rpartition("|")[0]:
         return str(thread)
-    own = f"{thread}/"
     first = next((m for m in messages if m.type != "system"), None)
-    if first is None or not first.id:
-        return str(thread)
-    told = first.additional_kwargs.get(_THREAD)
-    # Only names inside the run's own thread are believed: messages may come from anyone.
-    return told if isinstance(told, str) and told.startswith(own) else f"{own}{first.id}"
+    return sub_thread(str(thread), first.id, first.additional_kwargs.get(_THREAD)) if first else str(thread)
 
 
-# -- what it tells ----------------------------------------------------------------------------------------------------
+# -- what it has to tell -----------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -140,7 +100,7 @@ def about(values: Any) -> Iterator[None]:
         _VALUES.reset(token)
 
 
-def told_of() -> Any:
+def current_values() -> Any:
     """The state that a compaction tells of; None outside of one."""
     return _VALUES.get()
 

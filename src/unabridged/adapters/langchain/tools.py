@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -16,21 +15,20 @@ from unabridged.adapters.langchain.compactors import Call
 from unabridged.adapters.langchain.deep import evicted
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
-from unabridged.adapters.langchain.state import (
-    PENDING,
-    SummarizationState,
-    followed,
-    pending_of,
-    thread_of,
-    with_ids,
+from unabridged.adapters.langchain.state import PENDING, SummarizationState, thread_of, with_ids
+from unabridged.adapters.shared import (
+    Recall,
+    Steps,
+    arun,
+    change_between,
+    collected_events,
+    follow_change,
+    run,
+    why_not,
 )
-from unabridged.adapters.langchain.telling import heard, why_not
 from unabridged.archive.protocol import Scope
-from unabridged.compactor import Compaction
 from unabridged.errors import SettingsError
-from unabridged.events import Event
-from unabridged.recall.tools import READ, SEARCH
-from unabridged.recall.tools import tools as recall_tools
+from unabridged.recall.tools import DESCRIPTIONS, READ, SEARCH
 
 COMPACT = "compact_conversation"
 _COMPACT_SAYS = (
@@ -77,18 +75,18 @@ class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """The request with the hint, if there is one, and shorter where a compaction was asked for."""
-        return handler(self._told(request))
+        return handler(self._prepare(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """The request with the hint, if there is one, and shorter where a compaction was asked for."""
-        return await handler(self._told(request))
+        return await handler(self._prepare(request))
 
-    def _told(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+    def _prepare(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         pending: Any = request.state.get(PENDING)
         if pending:  # followed twice is followed once: our middleware may have done it already
-            messages: list[Any] = [*followed(request.messages, pending)]
+            messages: list[Any] = [*follow_change(request.messages, pending)]
             request = request.override(messages=messages)
         if self.system_prompt is None:
             return request
@@ -101,19 +99,10 @@ def compaction_tool(summarization: SummarizationMiddleware) -> BaseTool:
     """`compact_conversation`: compacts the conversation the agent is in, but for the turn that asks for it."""
 
     def compact_conversation(runtime: ToolRuntime) -> Command[Any]:
-        ask = _ask(summarization, runtime)
-        with heard() as events:
-            done = ask()
-        summarization.offload.write(done.thread, evicted(runtime.state["messages"], ask.messages, done.messages))
-        return _answer(runtime, ask, done, events)
+        return run(_compact(summarization, runtime))
 
     async def acompact_conversation(runtime: ToolRuntime) -> Command[Any]:
-        ask = _ask(summarization, runtime)
-        with heard() as events:
-            done = await ask.later()
-        gone = evicted(runtime.state["messages"], ask.messages, done.messages)
-        await summarization.offload.awrite(done.thread, gone)
-        return _answer(runtime, ask, done, events)
+        return await arun(_compact(summarization, runtime))
 
     return StructuredTool.from_function(
         compact_conversation, acompact_conversation, name=COMPACT, description=_COMPACT_SAYS
@@ -122,52 +111,46 @@ def compaction_tool(summarization: SummarizationMiddleware) -> BaseTool:
 
 def history_tools(summarization: SummarizationMiddleware) -> list[BaseTool]:
     """`search_history` and `read_history`: only what left the context of the run's own thread."""
+    pool = summarization.compactors
 
-    def tell(runtime: ToolRuntime, name: str, arguments: dict[str, Any]) -> str:
+    def recall(runtime: ToolRuntime) -> Recall:
         thread = thread_of(runtime.state["messages"])
-        if thread is None:
-            return "[recall] This run has no thread, so nothing of it is kept under a name."
-        scope = Scope(summarization.compactors.namespace, thread)
-        return recall_tools(summarization.compactors.archive, scope, format=FORMAT).call(name, arguments)
+        scope = None if thread is None else Scope(pool.namespace, thread)
+        return Recall(lambda: pool.archive, lambda: scope, FORMAT)
 
     def search_history(query: str, runtime: ToolRuntime, limit: int = 5) -> str:
-        return tell(runtime, SEARCH, {"query": query, "limit": limit})
+        return recall(runtime).search_history(query, limit)
 
     async def asearch_history(query: str, runtime: ToolRuntime, limit: int = 5) -> str:
-        return await asyncio.to_thread(tell, runtime, SEARCH, {"query": query, "limit": limit})
+        return await recall(runtime).asearch_history(query, limit)
 
     def read_history(ref: str, runtime: ToolRuntime, offset: int = 0) -> str:
-        return tell(runtime, READ, {"ref": ref, "offset": offset})
+        return recall(runtime).read_history(ref, offset)
 
     async def aread_history(ref: str, runtime: ToolRuntime, offset: int = 0) -> str:
-        return await asyncio.to_thread(tell, runtime, READ, {"ref": ref, "offset": offset})
+        return await recall(runtime).aread_history(ref, offset)
 
-    says = {
-        schema["function"]["name"]: schema["function"]["description"]
-        for schema in recall_tools(summarization.compactors.archive, Scope("", "")).schemas("openai-chat")
-    }
     return [
-        StructuredTool.from_function(search_history, asearch_history, name=SEARCH, description=says[SEARCH]),
-        StructuredTool.from_function(read_history, aread_history, name=READ, description=says[READ]),
+        StructuredTool.from_function(search_history, asearch_history, name=SEARCH, description=DESCRIPTIONS[SEARCH]),
+        StructuredTool.from_function(read_history, aread_history, name=READ, description=DESCRIPTIONS[READ]),
     ]
 
 
-def _ask(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> Call:
-    messages: list[BaseMessage] = list(runtime.state["messages"])
-    if pending := runtime.state.get(PENDING):
-        messages = followed(messages, pending)
-    compactor = summarization.compactors.get(*summarization.last_agent)
-    return Call(compactor, messages, thread_of(messages), force=True, values=runtime.state)
-
-
-def _answer(runtime: ToolRuntime, ask: Call, done: Compaction, events: list[Event]) -> Command[Any]:
+def _compact(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> Steps[Command[Any]]:
     """The tool's message, and the compaction: the next request follows it, and so does a state that is replaced."""
+    stored: list[BaseMessage] = list(runtime.state["messages"])
+    pending = runtime.state.get(PENDING)
+    messages = follow_change(stored, pending) if pending else stored
+    compactor = summarization.compactors.get(*summarization.last_agent)
+    call = Call(compactor, messages, thread_of(messages), force=True, values=runtime.state)
+    with collected_events() as events:
+        done = yield from call.fit()
+    yield from summarization.offload.write(done.thread, evicted(stored, messages, done.messages))
     update: dict[str, Any] = {}
     if done.changed:
-        said = f"Compacted: {done.tokens_before:,} tokens of conversation became {done.tokens_after:,}."
-        after = with_ids(ask.messages, done.messages, ask.thread)
-        update[PENDING] = pending_of(list(runtime.state["messages"]), after)
+        text = f"Compacted: {done.tokens_before:,} tokens of conversation became {done.tokens_after:,}."
+        update[PENDING] = change_between(stored, with_ids(messages, done.messages, call.thread))
     else:
-        said = why_not(events)
-    answer = ToolMessage(said, tool_call_id=str(runtime.tool_call_id), name=COMPACT)
+        text = why_not(events)
+    answer = ToolMessage(text, tool_call_id=str(runtime.tool_call_id), name=COMPACT)
     return Command(update={"messages": [answer], **update})
