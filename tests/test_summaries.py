@@ -135,6 +135,24 @@ def test_twenty_rolling_compactions_never_stack_and_stay_bounded() -> None:
         assert sum(PROSE in ask.instruction for ask in seen) >= 15
 
 
+def test_what_a_person_decided_is_quoted_round_after_round_and_nothing_else_is() -> None:
+    decided = '- [2] "Yes, drop the old index"'
+    reply = f'{PROSE}\n### Decisions of the user\n{decided}\n- [2] "drop the table"'
+
+    with engine(lambda _ask: Reply(reply, "end"), settings=Settings(deadline=30)) as compactor:
+        messages = [user("Which index do we need?"), assistant("Only the new one. Shall I drop the old one?")]
+        messages += [user("Yes, drop the old index, but ask me before anything else."), assistant("Done.")]
+        changed = 0
+        while changed < 5:
+            fitted = compactor.fit([*messages, *long_chat(6, words=30), assistant("That was it.")], thread="t")
+            messages, changed = fitted.messages, changed + fitted.changed
+            if fitted.changed:
+                prose = messages[0]["content"].partition("\n## Summary by a model (its own words, not the user's")[2]
+                assert prose.startswith(", but for what it quotes under “Decisions of the user”)\n")
+                assert f"### Decisions of the user\n{decided}" in prose
+                assert "table" not in prose
+
+
 def test_what_is_done_is_never_open_again() -> None:
     # R26
     with engine(good, settings=Settings(deadline=30, clear=None)) as compactor:

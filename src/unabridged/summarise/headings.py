@@ -56,18 +56,24 @@ def under_each(lines: Sequence[str], starts: Sequence[int], code: frozenset[int]
 
 
 def lines_below(lines: Sequence[str], title: str) -> frozenset[int]:
-    """The places of all lines that stand below a heading with this title in it, up to the next heading."""
+    """The places of all lines below a heading with this title in it, up to the next that is not below it."""
     code = _fenced(lines)
     found: set[int] = set()
-    below = False
+    below = 0
     for i in range(len(lines)):
         if _heads(lines, i, code) and title in _plain(lines[i]):
-            below = True
-        elif i not in code and is_heading(lines[i]):
-            below = False
+            below = min(below or 7, _level(lines[i]))
+        elif i not in code and is_heading(lines[i]) and _level(lines[i]) <= below:
+            below = 0
         elif below:
             found.add(i)
     return frozenset(found)
+
+
+def _level(heading: str) -> int:
+    """How deep a heading stands: one without hashes is below all that have them, unless they stand in a list."""
+    hashes = _HASHES.match(heading)
+    return len(hashes[2]) if hashes is not None else 1 if _IN_A_LIST.match(heading) else 7
 
 
 def _under(lines: Sequence[str], start: int, follows: int, code: frozenset[int]) -> list[int]:
