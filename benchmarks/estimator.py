@@ -11,7 +11,8 @@ from typing import Any
 
 from toktok import batch_count  # type: ignore[import-untyped]
 
-from unabridged.measure.estimate import Family, estimate
+from unabridged.formats.base import Family
+from unabridged.measure.estimate import estimate
 
 CORPORA = Path(__file__).parent.parent / "tests" / "corpora"
 FAMILIES: tuple[Family, ...] = ("openai", "claude", "claude-3")

@@ -19,7 +19,8 @@ from toktok import batch_count  # type: ignore[import-untyped]
 
 import noise
 from unabridged import Compactor
-from unabridged.measure.estimate import BOUND, Family, estimate
+from unabridged.formats.base import Family
+from unabridged.measure.estimate import BOUND, estimate
 from unabridged.measure.meter import Meter
 
 CORPORA = Path(__file__).parent / "corpora"

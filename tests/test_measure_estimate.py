@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toktok import batch_count  # type: ignore[import-untyped]
 
-from unabridged.measure.estimate import Family, estimate
+from unabridged.formats.base import Family
+from unabridged.measure.estimate import estimate
 
 CORPORA = Path(__file__).parent / "corpora"
 COUNTS: dict[str, dict[str, Any]] = json.loads((CORPORA / "counts.json").read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unabridged.formats import FORMATS
-from unabridged.measure.estimate import Family
+from unabridged.formats.base import Family
 from unabridged.measure.media import image_size, media_tokens
 from unabridged.measure.meter import Meter
 from unabridged.measure.models import family_of

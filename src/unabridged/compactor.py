@@ -473,7 +473,7 @@ class Compactor(Access):
             from unabridged.compaction.pipeline import Flow  # noqa: PLC0415 - see the imports above
             from unabridged.summarise.writing import writers_for  # noqa: PLC0415 - likewise
 
-            meter = self._new_meter(family=family_of(self._agent, format_.name))
+            meter = self._new_meter(family=family_of(self._agent, format_.family))
             flow = Flow(**self._shared, meter=meter, writers=writers_for(self._asker, self._agent))
             self._flows[format_.name] = flow
         return flow

@@ -221,7 +221,7 @@ def _show(loaded: Loaded, done: Compaction, legal: str, budget: int, agent: str 
 
 def _pieces(loaded: Loaded, matches: list[Match], agent: str | None) -> tuple[list[Piece], list[Piece]]:
     """Every message of both lists with its size and its fate; the fixed part of the request first."""
-    meter = Meter(model=agent, family=family_of(agent, loaded.format))
+    meter = Meter(model=agent, family=family_of(agent, format_named(loaded.format).family))
     reader = format_named(loaded.format)
     fates: dict[int, Fate] = {m.index: "stayed" if m.same else "changed" for m in matches if m.index is not None}
     before, after = list[Piece](), list[Piece]()

@@ -48,7 +48,7 @@ class Weight:
 
 def weigh(loaded: Loaded, model: str | None, step: Callable[[], None] = lambda: None) -> Weight:
     """Weigh every message once."""
-    meter = Meter(model=model, family=family_of(model, loaded.format))
+    meter = Meter(model=model, family=family_of(model, format_named(loaded.format).family))
     reader = format_named(loaded.format)
     weight, names = Weight(crossed=dict.fromkeys(WINDOWS)), dict[str, str]()
     heap = list[tuple[int, int, str, str]]()

@@ -15,12 +15,9 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from math import ceil
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-Family = Literal["openai", "gpt-4", "claude", "claude-3", "other", "unknown"]
-"""Models that cut text alike: `openai` is GPT-4o and later, `gpt-4` what came before, `claude` Claude 4.7 and later,
-`claude-3` Claude 3 to 4.6, `other` every other known model (the highest of three open tokenizers), `unknown` the
-highest of them all."""
+from unabridged.formats.base import Family
 
 VERSION = 2
 """Raised when estimates change: what was learned of older ones no longer holds."""
@@ -54,7 +51,7 @@ class _Prices(NamedTuple):
     """A piece of blanks and line ends."""
 
 
-_FAMILIES: tuple[Family, ...] = ("openai", "gpt-4", "claude", "claude-3", "other")
+_FAMILIES: tuple[Family, ...] = get_args(Family)[:-1]
 _PRICES = {
     family: _Prices(*prices)
     for family, *prices in zip(

@@ -8,21 +8,13 @@ import re
 from math import ceil, sqrt
 from typing import NamedTuple
 
-from unabridged.measure.estimate import Family, estimate
+from unabridged.formats.base import Family
+from unabridged.measure.estimate import estimate
+from unabridged.measure.models import FAMILIES, Patches
 from unabridged.messages import Media
 
 Size = tuple[int, int]
 """Width and height in pixels."""
-
-
-class _Patches(NamedTuple):
-    """An image is laid out in squares of `side` pixels, shrunk until `most` of them cover it."""
-
-    side: int
-    most: int
-    each: float = 1.0
-    longest: int = 1_000_000
-    """Longer edges are shrunk to this first."""
 
 
 class _Tiles(NamedTuple):
@@ -34,6 +26,7 @@ class _Tiles(NamedTuple):
 
 _PAGE = 3_000
 """A page of a PDF: Claude and OpenAI read its text and look at its picture."""
+_PAGES_BY_MODEL = ((r"gemini-[12]\b", 258), (r"gemini", 560))
 _PAGES = 10
 """Assumed for a PDF that is only referred to."""
 _PAGES_MOST = 600
@@ -57,7 +50,7 @@ def media_tokens(media: Media, model: str, family: Family) -> int:
         return _document(media, model, family)
     seconds = _seconds(media)
     if media.kind == "audio":
-        return ceil(seconds * (10 if family == "openai" else 32)) + 1
+        return ceil(seconds * FAMILIES[family].second) + 1
     return ceil(seconds * 300) + 1
 
 
@@ -74,46 +67,44 @@ def image_size(source: str) -> Size | None:
 # -- images --------------------------------------------------------------------------------------------------------
 
 
+_GOOGLE = re.compile(r"gemini|gemma")
+_GOOGLE_TILED = re.compile(r"gemini-[12]\b|gemma")
+"""Those that see an image by tiles of 768 pixels; the others have one price an image, by its resolution setting."""
+
+
 def _image(media: Media, model: str, family: Family) -> int:
-    if "gemini" in model or "gemma" in model:
-        return _gemini(media, model)
-    rule = _rule(media, model, family)
+    if _GOOGLE.search(model):
+        return _google(media, model)
+    rule = FAMILIES[family].image or _openai_rule(media, model)
     if isinstance(rule, _Tiles):
         return _tiles(image_size(media.source), rule, low=media.detail == "low")
     return _patches(image_size(media.source), rule)
 
 
-def _rule(media: Media, model: str, family: Family) -> _Patches | _Tiles:
-    """The rule of one model. The newest one is also the dearest, so it serves for names not seen before."""
-    if family in ("claude", "gpt-4", "other", "unknown"):
-        return _Patches(28, 4_784, longest=2_576)
-    if family == "claude-3":
-        return _Patches(28, 1_568, longest=1_568)
-    for pattern, rule in _OPENAI_RULES:
-        if pattern.search(model):
-            return rule
+def _openai_rule(media: Media, model: str) -> Patches | _Tiles:
+    known = next((rule for pattern, rule in _OPENAI_RULES if pattern.search(model)), None)
     # GPT-5.4 and later see an image as it is unless told otherwise.
     most = {"low": 256, "high": 2_500}.get(media.detail, 10_000)
-    return _Patches(32, most, each=1.2, longest=6_000)
+    return known or Patches(32, most, each=1.2, longest=6_000)
 
 
-_OPENAI_RULES: tuple[tuple[re.Pattern[str], _Patches | _Tiles], ...] = tuple(
+_OPENAI_RULES: tuple[tuple[re.Pattern[str], Patches | _Tiles], ...] = tuple(
     (re.compile(pattern), rule)
     for pattern, rule in (
         (r"gpt-4o-mini", _Tiles(2_833, 5_667)),
-        (r"gpt-(4\.1|5(\.\d+)?)-mini", _Patches(32, 1_536, each=1.62)),
-        (r"gpt-(4\.1|5(\.\d+)?)-nano", _Patches(32, 1_536, each=2.46)),
-        (r"o4-mini", _Patches(32, 1_536, each=1.72)),
+        (r"gpt-(4\.1|5(\.\d+)?)-mini", Patches(32, 1_536, each=1.62)),
+        (r"gpt-(4\.1|5(\.\d+)?)-nano", Patches(32, 1_536, each=2.46)),
+        (r"o4-mini", Patches(32, 1_536, each=1.72)),
         (r"gpt-4|chatgpt", _Tiles(85, 170)),
         (r"\bo[13]\b", _Tiles(75, 150)),
         (r"computer-use", _Tiles(65, 129)),
         (r"gpt-5(\.1)?(?![.\d])", _Tiles(70, 140)),
-        (r"gpt-5\.[23](?!\d)", _Patches(32, 1_536, each=1.2)),
+        (r"gpt-5\.[23](?!\d)", Patches(32, 1_536, each=1.2)),
     )
 )
 
 
-def _patches(size: Size | None, rule: _Patches) -> int:
+def _patches(size: Size | None, rule: Patches) -> int:
     if size is None:
         return ceil(rule.most * rule.each)
     width, height = size
@@ -132,9 +123,8 @@ def _tiles(size: Size | None, rule: _Tiles, *, low: bool) -> int:
     return rule.base + ceil(size[0] * shrink / 512) * ceil(size[1] * shrink / 512) * rule.tile
 
 
-def _gemini(media: Media, model: str) -> int:
-    """Since version 3 one price an image, by its resolution setting; before that, by tiles of 768 pixels."""
-    if not re.search(r"gemini-[12]\b|gemma", model):
+def _google(media: Media, model: str) -> int:
+    if not _GOOGLE_TILED.search(model):
         return {"low": 280, "medium": 560, "ultra_high": 2_240}.get(media.detail, 1_120)
     size = image_size(media.source)
     if size is None:
@@ -148,9 +138,7 @@ def _gemini(media: Media, model: str) -> int:
 def _document(media: Media, model: str, family: Family) -> int:
     if _TEXT.match(media.mime) or (not media.mime and _written(media.source)):
         return _text_document(media, family)
-    page = _PAGE
-    if "gemini" in model:
-        page = 258 if re.search(r"gemini-[12]\b", model) else 560
+    page = next((tokens for pattern, tokens in _PAGES_BY_MODEL if re.search(pattern, model)), _PAGE)
     return _pages(media.source) * page
 
 

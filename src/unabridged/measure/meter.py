@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from inspect import iscoroutine
 from operator import index
 from typing import Any
 
 from unabridged.errors import FunctionFailed, SettingsError
-from unabridged.formats.base import Message, Texts
+from unabridged.formats.base import Family, Message, Texts
 from unabridged.formats.fields import as_json, get, plain
-from unabridged.measure.estimate import BOUND, VERSION, Family, estimate
+from unabridged.measure.estimate import BOUND, VERSION, estimate
 from unabridged.measure.media import media_tokens
-from unabridged.measure.models import family_of
+from unabridged.measure.models import FAMILIES, family_of
 from unabridged.messages import Reasoning, View
 
 Counter = Callable[[list[Message], Any], int]
@@ -24,16 +24,6 @@ _MESSAGE = 6
 _CALL = 14
 _ANSWER = 10
 _TOOL = 12
-_TOOLS: Mapping[Family, int] = {
-    "openai": 20,
-    "gpt-4": 60,
-    "claude": 550,
-    "claude-3": 550,
-    "other": 60,
-    "unknown": 550,
-}
-"""What a provider puts into the prompt itself as soon as there are tools. Anthropic states 159 to 530."""
-
 _SEALED = 5
 """Characters of encrypted content a token takes, at most."""
 
@@ -70,11 +60,8 @@ class Meter:
         """Everything in one message, and what stands around it. `raw` is the caller's own object, if there is one."""
         if self._counter is not None and raw is not None:
             return _ask(self._counter, [raw], None)
-        tokens = _MESSAGE + self._count(view.text)
-        for call in view.calls:
-            tokens += _CALL + self._count(call.name) + self._count(call.arguments)
-        for answer in view.answers:
-            tokens += _ANSWER + self._count(answer.text)
+        written = tuple(text for call in view.calls for text in (call.name, call.arguments))
+        tokens = self._plain((view.text, written, tuple(answer.text for answer in view.answers)))
         for media in view.media:
             tokens += media_tokens(media, self.model, self.family) + self._count(media.name)
         tokens += sum(map(self._count, view.attached)) + view.sealed // _SEALED
@@ -82,8 +69,9 @@ class Meter:
 
     def plain(self, texts: Texts, raw: Message) -> int:
         """The same of a plain message, by its texts alone: what `message` says of its view."""
-        if self._counter is not None:
-            return _ask(self._counter, [raw], None)
+        return _ask(self._counter, [raw], None) if self._counter is not None else self._plain(texts)
+
+    def _plain(self, texts: Texts) -> int:
         text, calls, answers = texts
         tokens = _MESSAGE + self._count(text) if text else _MESSAGE
         for written in calls:
@@ -106,7 +94,7 @@ class Meter:
             return _ask(self._counter, prompt, tools) if prompt or listed else 0
         tokens = sum(_MESSAGE + self._count(_prompt_text(block)) for block in _listed(system))
         if listed:
-            tokens += _TOOLS[self.family] + sum(_TOOL + self._count(_schema_text(tool)) for tool in listed)
+            tokens += FAMILIES[self.family].tools + sum(_TOOL + self._count(_schema_text(tool)) for tool in listed)
         return tokens
 
     def _count(self, text: str) -> int:
@@ -138,7 +126,8 @@ def _ask(counter: Counter, messages: list[Message], tools: Any) -> int:
 
 def _exact_tokenizer(model: str | None, family: Family) -> Callable[[str], int]:
     """OpenAI's own count; refused at once where it would not be exact."""
-    if family not in ("openai", "gpt-4"):
+    vocabulary = FAMILIES[family].vocabulary
+    if not vocabulary:
         raise SettingsError(
             f"exact=True knows the tokenizers of OpenAI's models only, and the model is {model!r}: "
             "leave it out to estimate, or give a counter"
@@ -149,7 +138,6 @@ def _exact_tokenizer(model: str | None, family: Family) -> Callable[[str], int]:
         raise SettingsError(
             "exact=True needs a tokenizer that is not installed: pip install 'unabridged[exact]', or leave it out"
         ) from None
-    vocabulary = "o200k_base" if family == "openai" else "cl100k_base"
 
     def count(text: str) -> int:
         try:

@@ -1,7 +1,7 @@
-"""What is known about a model by its name: window, prices, tokenizer family, how it binds its thinking.
+"""What is known about a model by its name: window, prices, the family that it cuts text and sees images with.
 
 The table `models.json` is made by `scripts/generate_models.py`; it is read at the first look-up. What follows from a
-name alone (family, binding) is decided by rule, so that tomorrow's models are not strangers.
+name alone (the family) is decided by rule, so that tomorrow's models are not strangers.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
-from unabridged.measure.estimate import Family
+from unabridged.formats.anthropic import claude_version
+from unabridged.formats.base import Family
 
 log = logging.getLogger("unabridged")
 
@@ -23,6 +25,43 @@ FALLBACK_WINDOW = 32_768
 
 _assumed: set[str | None] = set()
 """The models, by name, of which it was said already that their window is not known; None where none was named."""
+
+
+class Patches(NamedTuple):
+    """An image is laid out in squares of `side` pixels, shrunk until `most` of them cover it."""
+
+    side: int
+    most: int
+    each: float = 1.0
+    longest: int = 1_000_000
+    """Longer edges are shrunk to this first."""
+
+
+_DEAREST = Patches(28, 4_784, longest=2_576)
+"""The newest rule is also the dearest, so it serves for names not seen before."""
+
+
+class FamilyInfo(NamedTuple):
+    """What the models of one family have in common, besides how they cut text."""
+
+    tools: int
+    """Tokens that the provider puts into the prompt itself as soon as there are tools. Anthropic states 159 to 530."""
+    image: Patches | None = _DEAREST
+    """What an image costs; None where that depends on the model."""
+    second: int = 32
+    """Tokens of a second of sound."""
+    vocabulary: str = ""
+    """The tokenizer that counts exactly, if there is one."""
+
+
+FAMILIES: dict[Family, FamilyInfo] = {
+    "openai": FamilyInfo(20, image=None, second=10, vocabulary="o200k_base"),
+    "gpt-4": FamilyInfo(60, vocabulary="cl100k_base"),
+    "claude": FamilyInfo(550),
+    "claude-3": FamilyInfo(550, image=Patches(28, 1_568, longest=1_568)),
+    "other": FamilyInfo(60),
+    "unknown": FamilyInfo(550),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +74,6 @@ class ModelInfo:
     window: int
     """The most tokens it takes as input."""
     family: Family
-    binds_thinking: bool
-    """Each thinking block is bound to all that stood before it: after a rewrite the later ones are refused."""
     input: float
     cache_read: float
     cache_write: float
@@ -71,7 +108,7 @@ def model_info(name: str | None) -> ModelInfo | None:
     if known is None:
         return None
     provider, window, *prices = _table()[known]
-    return ModelInfo(known, provider, window, family_of(name), binds_thinking(name), *prices)
+    return ModelInfo(known, provider, window, family_of(name), *prices)
 
 
 def window_for(agent: str | None, window: int | None) -> int:
@@ -91,31 +128,19 @@ def window_for(agent: str | None, window: int | None) -> int:
     return FALLBACK_WINDOW
 
 
-def family_of(model: str | None, format_name: str | None = None) -> Family:
-    """How the model cuts text into tokens; a guess from the wire format when the name tells nothing.
-
-    Only Claude speaks the Anthropic format and only OpenAI the Responses one, or nearly so; Chat Completions is
-    everybody's.
-    """
+def family_of(model: str | None, unnamed: Family = "unknown") -> Family:
+    """How the model cuts text into tokens; `unnamed` (the format's guess) when the name tells nothing."""
     for spelling in _spellings(model or ""):
         if "claude" in spelling:
-            return "claude" if _claude_version(spelling) >= (4, 7) else "claude-3"
+            version = claude_version(spelling)
+            return "claude" if version is None or version >= (4, 7) else "claude-3"
         if _OPENAI.match(spelling):
             return "openai"
         if _OLD.match(spelling):
             return "gpt-4"
         if _OTHERS.match(spelling):
             return "other"
-    if _known(model or ""):
-        return "other"
-    by_format: dict[str, Family] = {"anthropic": "claude", "openai-responses": "openai", "openai-chat": "other"}
-    return by_format.get(format_name or "", "unknown")
-
-
-def binds_thinking(model: str | None) -> bool:
-    """Whether the model refuses a thinking block whose prefix has changed: Claude 5.5 and Fable 5.1, and later ones."""
-    claude = next((spelling for spelling in _spellings(model or "") if "claude" in spelling), "mythos")
-    return "mythos" not in claude and _claude_version(claude) >= ((5, 1) if "fable" in claude else (5, 5))
+    return "other" if _known(model or "") else unnamed
 
 
 # o200k: GPT-4o, GPT-4.1, GPT-4.5, GPT-5 and later, o1 and later, gpt-oss. GPT-4 and GPT-3.5 cut text more finely.
@@ -125,9 +150,6 @@ _OTHERS = re.compile(
     r"gpt-|gemini|gemma|llama|qwen|qwq|[a-z]*stral|mixtral|deepseek|kimi|moonshot|glm|grok|command|nova|phi|minimax|"
     r"sonar|jamba|granite|hermes|nemotron|ernie|doubao|step|yi-|olmo|mimo"
 )
-_CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:-(\d{1,2}))?(?:[-@]|$)")
-_NEWEST = (99, 99)
-"""Stands for a Claude without a version in its name, such as an alias for the latest."""
 
 _VENDOR = re.compile(
     r"^(?:(?:us|eu|apac|jp|au|ca|global|regional|us-gov)\.)?"
@@ -185,14 +207,6 @@ def _claude_spellings(plain: str) -> Iterator[str]:
 def _ends(spelling: str) -> Iterator[int]:
     """Where a known name may end inside a longer one, longest first."""
     return (i for i in range(len(spelling) - 1, 3, -1) if spelling[i] in "-:@")
-
-
-def _claude_version(spelling: str) -> tuple[int, int]:
-    """(4, 7) for `claude-opus-4-7`; the newest when there is none to read."""
-    if "claude-v" in spelling or "instant" in spelling:
-        return (2, 0)
-    found = _CLAUDE.search(spelling)
-    return (int(found[1]), int(found[2] or 0)) if found else _NEWEST
 
 
 @cache

@@ -23,7 +23,7 @@ _FIRST_BOUND = (5, 1)
 """The version whose thinking is bound to everything before it, and of all that came after."""
 
 # A date (`claude-opus-4-20250514`) is no minor version: that has one or two digits.
-_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+_VERSION = re.compile(r"claude-(?:[a-z]+-)?v?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
 def claude_version(model: str | None) -> tuple[int, int] | None:
