@@ -23,7 +23,7 @@ from unabridged.errors import ArchiveError, SettingsError
 from unabridged.formats import detect
 from unabridged.recall import lookup
 from unabridged.recall.excerpts import find_place, pieces_of
-from unabridged.recall.tools import Dialect, tools
+from unabridged.recall.tools import tools
 
 HERE, THERE, ELSEWHERE = Scope("app", "t"), Scope("app", "other"), Scope("rival", "t")
 HOSTILE = [
@@ -366,7 +366,7 @@ def test_schemas_are_accepted_by_the_official_sdks_types() -> None:
     from openai.types.responses import FunctionToolParam
     from pydantic import TypeAdapter
 
-    kinds: dict[Dialect, Any] = {
+    kinds: dict[str, Any] = {
         "anthropic": ToolParam,
         "openai-chat": ChatCompletionToolParam,
         "openai-responses": FunctionToolParam,

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from unabridged.compaction.hooks import Hooks
 from unabridged.errors import SettingsError
+from unabridged.formats import FORMATS
 from unabridged.settings import Settings
 
 
@@ -29,7 +30,10 @@ _KINDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
         'Settings(...), such as Settings(trigger=("fraction", 0.8))',
     ),
     "namespace": (_named, "a text"),
-    "format": (lambda value: _named(value) or _has("read")(value), 'the name of a format such as "anthropic", or one'),
+    "format": (
+        lambda value: _named(value) or _has("read")(value),
+        f"the name of a format ({', '.join(FORMATS)}), or one",
+    ),
     "counter": (callable, "a function of messages and tools that gives a number of tokens"),
     "origin": (callable, "a function of a message that says whose words it is"),
     "on_event": (callable, "a function of an event"),

@@ -123,7 +123,7 @@ def made(name: str, format_: str, messages: Sequence[Any], questions: Sequence[Q
     """A conversation from messages that are already there."""
     reader = format_named(format_)
     views = with_origins([reader.read(message) for message in messages])
-    plain = [_as_chat(view) for view in views] if format_ == "openai-responses" else messages
+    plain = [_as_chat(view) for view in views] if reader.items else messages
     return Conversation(name, format_, messages, views, plain, tuple(questions))
 
 

@@ -41,4 +41,18 @@ def detect(messages: Sequence[Message]) -> Format:
     return DEFAULT
 
 
-__all__ = ["DEFAULT", "FORMATS", "PROVIDERS", "Edit", "Format", "Message", "Provider", "Slot", "detect", "format_named"]
+__all__ = [
+    "DEFAULT",
+    "FORMATS",
+    "PROVIDERS",
+    "Anthropic",
+    "Edit",
+    "Format",
+    "Message",
+    "OpenAIChat",
+    "OpenAIResponses",
+    "Provider",
+    "Slot",
+    "detect",
+    "format_named",
+]

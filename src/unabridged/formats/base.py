@@ -195,6 +195,10 @@ class Format(Protocol):
         """A copy without its thinking; the same object when it has none; None when nothing would be left."""
         ...
 
+    def tool_schema(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        """A tool as a request offers it to the model; `parameters` is the JSON schema of its arguments."""
+        return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
     def split(self, index: int, message: Message, view: View) -> list[Piece]:
         """The pieces of a message that mending may move apart."""
         calls = tuple(call for call in view.calls if not call.id.startswith(LEGACY))

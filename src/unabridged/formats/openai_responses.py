@@ -210,6 +210,11 @@ class OpenAIResponses(Format):
         """None for a reasoning item, every other item as it is."""
         return None if get(message, "type") == "reasoning" else message
 
+    def tool_schema(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        """A tool as a request offers it: strict unless told otherwise, and strict knows no optional arguments."""
+        tool = {"type": "function", "name": name, "description": description, "parameters": parameters}
+        return {**tool, "strict": False}
+
     def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
         """The item with another call_id and without its `id`, by which the provider knows it with the old one."""
         if ids[0] is None:

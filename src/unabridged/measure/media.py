@@ -26,7 +26,6 @@ class _Tiles(NamedTuple):
 
 _PAGE = 3_000
 """A page of a PDF: Claude and OpenAI read its text and look at its picture."""
-_PAGES_BY_MODEL = ((r"gemini-[12]\b", 258), (r"gemini", 560))
 _PAGES = 10
 """Assumed for a PDF that is only referred to."""
 _PAGES_MOST = 600
@@ -138,8 +137,8 @@ def _google(media: Media, model: str) -> int:
 def _document(media: Media, model: str, family: Family) -> int:
     if _TEXT.match(media.mime) or (not media.mime and _written(media.source)):
         return _text_document(media, family)
-    page = next((tokens for pattern, tokens in _PAGES_BY_MODEL if re.search(pattern, model)), _PAGE)
-    return _pages(media.source) * page
+    google = re.search(r"gemini(-[12]\b)?", model)
+    return _pages(media.source) * ((258 if google[1] else 560) if google else _PAGE)
 
 
 def _text_document(media: Media, family: Family) -> int:

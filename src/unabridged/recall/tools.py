@@ -11,15 +11,15 @@ import json
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, NamedTuple
 
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.errors import SettingsError, UnabridgedError
-from unabridged.formats import Format
+from unabridged.formats import FORMATS, Format
 from unabridged.recall import lookup
 from unabridged.texts import quote
 
-Dialect = Literal["openai-chat", "openai-responses", "anthropic", "mcp"]
+MCP: Final = "mcp"
 SEARCH: Final = "search_history"
 READ: Final = "read_history"
 
@@ -84,10 +84,10 @@ class Tools:
     room: int = lookup.ROOM
     """Characters that the answer to a search may take."""
 
-    def schemas(self, dialect: Dialect) -> list[dict[str, Any]]:
-        """Both tools as this provider takes them."""
-        if dialect not in get_args(Dialect):
-            raise SettingsError(f"no tool schemas for {dialect!r}: choose one of {', '.join(get_args(Dialect))}")
+    def schemas(self, dialect: str) -> list[dict[str, Any]]:
+        """Both tools as requests of this wire format offer them, or as MCP does."""
+        if dialect != MCP and dialect not in FORMATS:
+            raise SettingsError(f"no tool schemas for {dialect!r}: choose one of {', '.join((*FORMATS, MCP))}")
         return [_schema(name, dialect) for name in (SEARCH, READ)]
 
     def call(self, name: str, arguments: Mapping[str, Any] | str | None) -> str:
@@ -135,15 +135,11 @@ def tools(
     return Tools(archive, Scope(*scope), format, room)
 
 
-def _schema(name: str, dialect: Dialect) -> dict[str, Any]:
+def _schema(name: str, dialect: str) -> dict[str, Any]:
     description, parameters = DESCRIPTIONS[name], deepcopy(_PARAMETERS[name])
-    function: dict[str, Any] = {"name": name, "description": description, "parameters": parameters}
-    if dialect == "openai-chat":
-        return {"type": "function", "function": function}
-    if dialect == "openai-responses":  # strict unless told otherwise, and strict knows no optional arguments
-        return {"type": "function", **function, "strict": False}
-    key = "input_schema" if dialect == "anthropic" else "inputSchema"
-    return {"name": name, "description": description, key: parameters}
+    if dialect == MCP:
+        return {"name": name, "description": description, "inputSchema": parameters}
+    return FORMATS[dialect].tool_schema(name, description, parameters)
 
 
 def _given(arguments: Mapping[str, Any] | str | None, schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from unabridged.formats import Anthropic, OpenAIChat, OpenAIResponses
 from unabridged.testing.script import EXTRAS, Shape, Step, write_script
 from unabridged.testing.wire import What, Wire
 from unabridged.testing.wire_anthropic import write_anthropic
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 FORMATS: dict[str, Callable[[Wire, list[Step]], None]] = {
-    "openai-chat": write_chat,
-    "openai-responses": write_responses,
-    "anthropic": write_anthropic,
+    OpenAIChat.name: write_chat,
+    OpenAIResponses.name: write_responses,
+    Anthropic.name: write_anthropic,
 }
 
 _SIZES = ((1, 2, 3, 5, 7), (1, 2, 3, 4), (1, 2, 3, 4), (30, 100, 200, 350, 500))

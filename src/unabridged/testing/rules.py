@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from unabridged.formats import Anthropic, OpenAIChat, OpenAIResponses
+
 
 def refusals(format: str, messages: Sequence[Any]) -> list[str]:  # noqa: A002 - the word every part uses for it
     """Why the provider would refuse the list; empty when it takes it. Each reason starts with the index."""
-    rules = {"openai-chat": _chat, "openai-responses": _responses, "anthropic": _anthropic}
+    rules = {OpenAIChat.name: _chat, OpenAIResponses.name: _responses, Anthropic.name: _anthropic}
     if format not in rules:
         raise ValueError(f"unknown format {format!r}: choose one of {', '.join(sorted(rules))}")
     if not messages:

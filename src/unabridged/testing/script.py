@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
 
+from unabridged.formats import format_named
 from unabridged.testing import words
 
 Ending = Literal["asked", "working", "answered"]
@@ -116,7 +117,7 @@ class Writer:
     def write(self) -> list[Step]:
         """Every step, first to last."""
         shape, rng = self.shape, self.rng
-        for _ in range(rng.randrange(3) if shape.format != "anthropic" else 0):
+        for _ in range(rng.randrange(3) if not format_named(shape.format).provider.system_apart else 0):
             self.steps.append(System(words.say(rng, words.RULES)))
         turns = 1 if shape.kind in {"marathon", "protocol"} else max(shape.turns, 1)
         for turn in range(turns):

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from unabridged.formats import Anthropic
 from unabridged.testing.rules import blocks, field, refusals
 from unabridged.testing.wire_anthropic import sign
 
@@ -43,7 +44,7 @@ class SigningUpstream:
     def __init__(self, *, binds: Literal["block", "prefix"] = "prefix", demands_thinking: bool = False) -> None:
         self.binds = binds
         self.demands_thinking = demands_thinking
-        self._rules = StrictUpstream("anthropic")
+        self._rules = StrictUpstream(Anthropic.name)
 
     @property
     def requests(self) -> list[list[Any]]:

@@ -8,6 +8,7 @@ from functools import cache
 from random import Random
 from typing import Any, Literal
 
+from unabridged.formats import Anthropic
 from unabridged.testing.script import Shape
 
 What = Literal[
@@ -69,7 +70,7 @@ class Wire:
 def sdk_installed(format_: str) -> bool:
     """Whether the SDK whose objects this format's messages may be is there."""
     try:
-        importlib.import_module("anthropic.types" if format_ == "anthropic" else "openai.types")
+        importlib.import_module("anthropic.types" if format_ == Anthropic.name else "openai.types")
     except ImportError:
         return False
     return True

@@ -124,6 +124,10 @@ class Anthropic(Format):
             return message
         return with_blocks(message, kept) if kept else None
 
+    def tool_schema(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        """A tool as a request offers it to the model."""
+        return {"name": name, "description": description, "input_schema": parameters}
+
     def split(self, index: int, message: Message, view: View) -> list[Piece]:
         """One piece, unless it carries results: then each of these, and what stands between them."""
         if not view.answers:
