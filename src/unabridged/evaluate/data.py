@@ -20,10 +20,10 @@ from unabridged.formats import format_named
 from unabridged.intent import with_origins
 from unabridged.messages import View
 from unabridged.sessions import MAX_SIZE, SessionFileError, load
-from unabridged.sessions.detect import kind_of_file
 from unabridged.sessions.document import conversation as messages_in
+from unabridged.sessions.document import wire_format
+from unabridged.sessions.files import kind_of_file
 from unabridged.sessions.text import check, read_lines
-from unabridged.sessions.wire import wire_format
 
 Warn = Callable[[str], None]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,19 @@ from unabridged.formats import Message, format_named
 from unabridged.formats.fields import get, plain
 from unabridged.messages import Origin
 from unabridged.sessions.loaded import FREE, PAST, Lines, Loaded, Reported, Stamp
-from unabridged.sessions.match import Match
-from unabridged.sessions.rewrite import Entry
-from unabridged.sessions.text import Progress, collect
+from unabridged.sessions.rewrite import Entry, LineWriter, Match
+from unabridged.sessions.text import Progress, collect, time_now
 
 _CONTEXT = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md")
 _NOT_SENT = frozenset({"ghost_snapshot", "other"})
 _ASIDE = frozenset({"event_msg", "response_item", "compacted"})
 _CARRIED = 80_000
 """Characters of people's messages that the client carries over an old-style compaction: 20,000 tokens, newest first."""
+
+
+def owns_line(line: dict[str, Any]) -> bool:
+    """Whether this is a line of Codex CLI's."""
+    return isinstance(line.get("payload"), dict) and isinstance(line.get("type"), str)
 
 
 @dataclass(slots=True)
@@ -72,7 +75,7 @@ class _History:
         self.model = payload.get("model") or self.model
 
 
-def load_codex(path: Path, stamp: Stamp, progress: Progress | None) -> Loaded:
+def read(path: Path, stamp: Stamp, progress: Progress | None) -> Loaded:
     """Replay the rollout: items, compactions and turns that were taken back."""
     lines, warnings, history = Lines(stamp), list[str](), _History()
     aside: list[int] = []
@@ -153,20 +156,17 @@ def text_item(role: str, text: str) -> dict[str, Any]:
     return {"type": "message", "role": role, "content": [part]}
 
 
-class CodexWriter:
+class CodexWriter(LineWriter):
     """One `compacted` line holds the beginning up to the summary; what follows stays in lines of its own."""
 
-    names: tuple[str, str] | None = None
-
-    def __init__(self, lines: Lines) -> None:
-        self._virtual = lines.virtual
-
-    def swallows(self, matches: Sequence[Match], summary: int | None) -> tuple[int, int] | None:
+    def marked_range(self, matches: Sequence[Match], summary: int | None) -> tuple[int, int] | None:
         """Everything up to the summary, and whatever else has no line of its own: all that follows keeps its lines."""
-        whole = all(i < len(matches) and matches[i].same and matches[i].index == i for i in range(self._virtual))
+        whole = all(i < len(matches) and matches[i].same and matches[i].index == i for i in range(self.lines.virtual))
         if summary is None and whole:
             return None
-        lineless = [i for i, found in enumerate(matches) if found.index is not None and found.index < self._virtual]
+        lineless = [
+            i for i, found in enumerate(matches) if found.index is not None and found.index < self.lines.virtual
+        ]
         return 0, max([-1 if summary is None else summary, *lineless]) + 1
 
     def mark(self, messages: Sequence[Message], dropped: int, parent: str | None) -> list[Entry]:
@@ -176,12 +176,12 @@ class CodexWriter:
         texts = [format_named("openai-responses").read(item).text for item in items if _is_person(item)]
         return [_line("compacted", {"message": texts[0] if texts else "", "replacement_history": items})]
 
-    def made(self, message: Message, parent: str | None) -> list[Entry]:
+    def new_lines(self, message: Message, parent: str | None) -> list[Entry]:
         """One item, one line."""
         del parent
         return [_line("response_item", _item(message))]
 
-    def edited(self, message: Message, entries: Sequence[Entry]) -> list[Entry | None]:
+    def edited_lines(self, message: Message, entries: Sequence[Entry]) -> list[Entry | None]:
         """The item in its old line."""
         return [entries[0] | {"payload": _item(message)}]
 
@@ -193,5 +193,4 @@ def _item(message: Message) -> dict[str, Any]:
 
 
 def _line(kind: str, payload: dict[str, Any]) -> Entry:
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {"timestamp": now, "type": kind, "payload": payload}
+    return {"timestamp": time_now(), "type": kind, "payload": payload}

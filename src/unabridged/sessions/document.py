@@ -7,19 +7,44 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unabridged.formats import Message
+from unabridged.formats import Message, detect, format_named
 from unabridged.formats.fields import plain
 from unabridged.sessions.loaded import Document, Loaded, SessionFileError, Stamp
-from unabridged.sessions.match import Match, match
-from unabridged.sessions.text import Progress, read_lines
-from unabridged.sessions.wire import is_message, wire_format
+from unabridged.sessions.rewrite import Match, match
+from unabridged.sessions.text import Progress, encode, read_lines
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
+_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+_ITEMS = frozenset({"message", "reasoning", "item_reference", "compaction", "compaction_summary"})
+
+
+def is_message(value: Any) -> bool:
+    """Whether this is a message or item of one of the wire formats."""
+    if not isinstance(value, dict):
+        return False
+    if "role" in value:
+        return value["role"] in _ROLES
+    kind = value.get("type")
+    return isinstance(kind, str) and (kind in _ITEMS or kind.endswith(("_call", "_call_output", "_list_tools")))
+
+
+def wire_format(messages: Sequence[Message], name: str | None, holder: Mapping[str, Any]) -> str:
+    """The name of the format: the one that is asked for, else by the messages, else by what stands around them."""
+    if name is not None:
+        return format_named(name).name
+    found = detect(messages).name
+    if found == "openai-chat":
+        # Plain text turns look alike everywhere; what stands beside the list tells the formats apart.
+        if any(isinstance(tool, dict) and "input_schema" in tool for tool in holder.get("tools") or ()):
+            return "anthropic"
+        if "input" in holder and "messages" not in holder:
+            return "openai-responses"
+    return found
 
 
 def conversation(value: Any) -> tuple[str | None, list[Message]] | None:
@@ -97,13 +122,6 @@ def _loaded(
     )
 
 
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, which UTF-8 can't hold: written as the escape it was read from
-        return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text).encode()
-
-
 class _Span(NamedTuple):
     start: int
     stop: int
@@ -118,7 +136,7 @@ def write_document(loaded: Loaded, document: Document, new: Sequence[Message]) -
         yield raw[: len(raw) - len(text.encode())]  # a byte-order mark, if there was one
         inside, spans = _elements(text, document.key)
         for piece in _spliced(text, inside, spans, match(loaded, new), 1 if document.key is None else 2):
-            yield _encoded(piece)
+            yield encode(piece)
         while chunk := stream.read(1 << 20):
             yield chunk
 

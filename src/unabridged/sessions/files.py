@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS, Message
-from unabridged.sessions.claude_code import load_claude_code
-from unabridged.sessions.claude_code_write import ClaudeCodeWriter
-from unabridged.sessions.codex import CodexWriter, load_codex
-from unabridged.sessions.detect import kind_of_file
-from unabridged.sessions.document import load_conversation_line, load_document, write_document
-from unabridged.sessions.jsonl import JsonlWriter, load_jsonl
-from unabridged.sessions.loaded import KINDS, Document, Lines, Loaded, SessionFileError
-from unabridged.sessions.match import match
-from unabridged.sessions.pi import load_pi
-from unabridged.sessions.pi_write import PiWriter
-from unabridged.sessions.rewrite import Writer, rewrite_lines
-from unabridged.sessions.text import Progress, check, parse, reason, unchanged
+from unabridged.sessions import claude_code, codex, pi
+from unabridged.sessions.document import conversation, is_message, load_conversation_line, load_document, write_document
+from unabridged.sessions.jsonl import load_jsonl
+from unabridged.sessions.loaded import KINDS, Document, Kind, Lines, Loaded, SessionFileError, Stamp
+from unabridged.sessions.rewrite import LineWriter, match, rewrite_lines
+from unabridged.sessions.text import Progress, check, parse, read_lines, reason, unchanged
 
+
+class Client(NamedTuple):
+    """How the session files of one client are known, read and written."""
+
+    owns_line: Callable[[dict[str, Any]], bool]
+    read: Callable[[Path, Stamp, Progress | None], Loaded]
+    writer: type[LineWriter]
+
+
+CLIENTS: dict[Kind, Client] = {
+    "codex": Client(codex.owns_line, codex.read, codex.CodexWriter),
+    "claude-code": Client(claude_code.owns_line, claude_code.read, claude_code.ClaudeCodeWriter),
+    "pi": Client(pi.owns_line, pi.read, pi.PiWriter),
+}
+"""In the order in which a line is looked at."""
 MAX_SIZE = 1_000_000_000
 """Bytes above which a file is refused unread."""
+_LOOK_AT = 200
+"""Lines after which nothing is expected to become clearer."""
 
 
 def load(
@@ -53,9 +65,7 @@ def load(
             return load_conversation_line(path, stamp, which, wire, progress)
         if kind == "jsonl":
             return load_jsonl(path, stamp, wire, progress)
-        if kind == "claude-code":
-            return load_claude_code(path, stamp, progress)
-        return load_codex(path, stamp, progress) if kind == "codex" else load_pi(path, stamp, progress)
+        return CLIENTS[kind].read(path, stamp, progress)
     except OSError as error:
         raise SessionFileError(f"can't read {path}: {reason(error)}") from error
 
@@ -84,15 +94,8 @@ def _pieces(loaded: Loaded, source: Lines | Document, new: Sequence[Message], to
     elif isinstance(source, Document):
         yield from write_document(loaded, source, new)
     else:
-        yield from rewrite_lines(loaded, source, matches, _writer(loaded, source, tokens_before))
-
-
-def _writer(loaded: Loaded, lines: Lines, tokens_before: int) -> Writer:
-    if loaded.kind == "claude-code":
-        return ClaudeCodeWriter(loaded, lines, tokens_before)
-    if loaded.kind == "codex":
-        return CodexWriter(lines)
-    return PiWriter(loaded, lines, tokens_before) if loaded.kind == "pi" else JsonlWriter()
+        writer = CLIENTS[loaded.kind].writer if loaded.kind in CLIENTS else LineWriter
+        yield from rewrite_lines(loaded, source, matches, writer(loaded, source, tokens_before))
 
 
 def write_whole(path: Path, pieces: Iterable[bytes], mode: int = 0o600) -> None:
@@ -115,3 +118,41 @@ def write_whole(path: Path, pieces: Iterable[bytes], mode: int = 0o600) -> None:
         if isinstance(error, OSError):
             raise SessionFileError(f"can't write {path}: {reason(error)}; nothing was written") from error
         raise
+
+
+# -- how a file is laid out, told by its first lines ------------------------------------------------------------------
+
+
+def kind_of_line(value: Any) -> Kind | None:
+    """Whose line this is, when one line is enough to tell."""
+    if isinstance(value, dict):
+        for kind, client in CLIENTS.items():
+            if client.owns_line(value):
+                return kind
+    if conversation(value) is not None:
+        return "jsonl-conversations"
+    return "jsonl" if is_message(value) else None
+
+
+def kind_of_file(path: Path, stamp: Stamp) -> tuple[Kind, Any]:
+    """How the file is laid out; a document that had to be parsed to know it comes along."""
+    seen = 0
+    for line in read_lines(path, stamp):
+        if line.problem and seen == 0:
+            # The first line is no value of its own: one text over several lines, or no JSON at all.
+            return "json", parse(path, path.read_bytes())
+        if line.value is None:
+            continue
+        seen += 1
+        found = kind_of_line(line.value)
+        alone = seen == 1 and line.start + len(line.raw) >= stamp.size
+        if alone and found in {None, "jsonl-conversations"}:
+            return "json", line.value
+        if found is not None:
+            return found, None
+        if seen >= _LOOK_AT:
+            break
+    raise SessionFileError(
+        f"{path} is JSON, but no conversation: expected messages, or a session of Claude Code, Codex CLI or pi. "
+        f"A layout can be forced by its name: {', '.join(KINDS)}"
+    )

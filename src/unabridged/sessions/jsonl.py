@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from unabridged.formats import Message
-from unabridged.formats.fields import plain
+from unabridged.sessions.document import is_message, wire_format
 from unabridged.sessions.loaded import Lines, Loaded, SessionFileError, Stamp
-from unabridged.sessions.match import Match
-from unabridged.sessions.rewrite import Entry
 from unabridged.sessions.text import Progress, collect
-from unabridged.sessions.wire import is_message, wire_format
 
 
 def load_jsonl(path: Path, stamp: Stamp, format_name: str | None, progress: Progress | None) -> Loaded:
@@ -44,25 +40,3 @@ def load_jsonl(path: Path, stamp: Stamp, format_name: str | None, progress: Prog
 
 def _keys(value: dict[str, Any]) -> str:
     return ", ".join(sorted(value)[:5]) or "an empty object"
-
-
-class JsonlWriter:
-    """A new message is a new line; there is no chain and no mark."""
-
-    names: tuple[str, str] | None = None
-
-    def swallows(self, matches: Sequence[Match], summary: int | None) -> None:
-        """Nothing: the summary turn is a line like any other."""
-
-    def mark(self, messages: Sequence[Message], dropped: int, parent: str | None) -> list[Entry]:
-        """Never asked for."""
-        raise NotImplementedError
-
-    def made(self, message: Message, parent: str | None) -> list[Entry]:
-        """The message itself."""
-        del parent
-        return [plain(message)]
-
-    def edited(self, message: Message, entries: Sequence[Entry]) -> list[Entry | None]:
-        """The message in the place of what it was."""
-        return [plain(message), *(None for _ in entries[1:])]

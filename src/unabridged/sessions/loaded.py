@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -55,7 +55,7 @@ class Lines:
     owners: array[int] = field(default_factory=lambda: array("q"))
     """Index of the message that a line belongs to, or FREE, PAST, BROKEN."""
     ids: list[str | None] = field(default_factory=list)
-    """The line's name in the client's chain; empty for formats that have none."""
+    """The line's name in the client's chain; None where it has none."""
     parents: list[str | None] = field(default_factory=list)
     path: frozenset[int] = frozenset()
     """Lines on the chain from the newest message back: what a client walks when it resumes."""
@@ -110,3 +110,60 @@ class Loaded:
         """A function that says whose words a message is, where the file does: what `Compactor(origin=...)` takes."""
         named = {id(self.messages[index]): origin for index, origin in self.origins.items()}
         return lambda message: named.get(id(message))
+
+
+@dataclass(slots=True)
+class Assembly:
+    """Messages that are put together from lines, one after the other, each with the numbers of its lines."""
+
+    messages: list[Message] = field(default_factory=list)
+    numbers: list[list[int]] = field(default_factory=list)
+    origins: dict[int, Origin] = field(default_factory=dict)
+    usage: dict[int, Any] = field(default_factory=dict)
+    model: str | None = None
+
+    def add(self, number: int, message: Message, *, host: bool = False) -> int:
+        """A message that begins with this line; its index."""
+        self.messages.append(message)
+        self.numbers.append([number])
+        if host:
+            self.origins[len(self.messages) - 1] = "host"
+        return len(self.messages) - 1
+
+    def extend(self, index: int, number: int, blocks: Sequence[Any]) -> None:
+        """More blocks of a message, from one more line."""
+        self.messages[index]["content"] = [*self.messages[index]["content"], *blocks]
+        self.numbers[index].append(number)
+
+    def ends_in_results(self) -> bool:
+        """Whether the newest message holds nothing but results of tools."""
+        return bool(self.messages) and is_results(self.messages[-1])
+
+    def own_lines(self, lines: Lines) -> None:
+        """Say of each line of a message whose it is."""
+        for index, where in enumerate(self.numbers):
+            for number in where:
+                lines.owners[number] = index
+
+    def loaded(self, path: Path, kind: Kind, lines: Lines, warnings: Sequence[str]) -> Loaded:
+        """The conversation, in Anthropic's format."""
+        return Loaded(
+            path=path,
+            kind=kind,
+            format="anthropic",
+            messages=self.messages,
+            model=self.model,
+            usage=tuple(Reported(index, usage) for index, usage in sorted(self.usage.items())),
+            lines=tuple(map(tuple, self.numbers)),
+            origins=self.origins,
+            warnings=tuple(warnings),
+            source=lines,
+        )
+
+
+def is_results(message: Message) -> bool:
+    """Whether an Anthropic message holds nothing but results of tools."""
+    content = message["content"]
+    if message["role"] != "user" or not isinstance(content, list) or not content:
+        return False
+    return all(isinstance(block, dict) and block.get("type") == "tool_result" for block in content)

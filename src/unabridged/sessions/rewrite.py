@@ -9,40 +9,114 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
-from unabridged.formats import Message
+from unabridged.formats import Format, Message, format_named
+from unabridged.formats.fields import plain
 from unabridged.sessions.loaded import FREE, PAST, Lines, Loaded
-from unabridged.sessions.match import Match, is_summary
 from unabridged.sessions.text import dump, raw_line
 
 Entry = dict[str, Any]
 """What one line says."""
 
+# -- which of the messages that were read stand in the new list -------------------------------------------------------
 
-class Writer(Protocol):
-    """What a client's format knows about lines of its own."""
 
-    names: tuple[str, str] | None
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A message of the new list, and the index of the one it was: None for a new one."""
+
+    message: Message
+    index: int | None
+    same: bool
+    """Whether nothing about it changed."""
+
+
+def match(loaded: Loaded, new: Sequence[Message]) -> list[Match]:
+    """Find each message of the new list among those that were read.
+
+    First by identity, which is what the engine promises for a message that stays. What is left was edited (a cleared
+    result, dropped reasoning) or copied: its call ids, else its text, say which one it was.
+    """
+    places = {id(message): index for index, message in enumerate(loaded.messages)}
+    taken: set[int] = set()
+    found: list[int | None] = []
+    for message in new:
+        index = places.get(id(message))
+        if index is not None and index in taken:
+            index = None
+        found.append(index)
+        if index is not None:
+            taken.add(index)
+    if None in found:
+        _find_edited(loaded, new, found, taken)
+    return [
+        Match(
+            message,
+            index,
+            index is not None and (loaded.messages[index] is message or loaded.messages[index] == message),
+        )
+        for message, index in zip(new, found, strict=True)
+    ]
+
+
+def _find_edited(loaded: Loaded, new: Sequence[Message], found: list[int | None], taken: set[int]) -> None:
+    format_ = format_named(loaded.format)
+    left: dict[Hashable, list[int]] = {}
+    for index in range(len(loaded.messages) - 1, -1, -1):
+        if index not in taken:
+            left.setdefault(_likeness(format_, loaded.messages[index]), []).append(index)
+    for place, message in enumerate(new):
+        if found[place] is None and (candidates := left.get(_likeness(format_, message))):
+            found[place] = candidates.pop()
+
+
+def _likeness(format_: Format, message: Message) -> Hashable:
+    """What an edit leaves alone: who speaks, and the ids of calls and answers; for plain text the text itself."""
+    view = format_.read(message)
+    ids = tuple(call.id for call in view.calls), tuple(answer.call_id for answer in view.answers)
+    return (view.role, ids) if any(ids) else (view.role, view.text or id(message))
+
+
+def is_summary(loaded: Loaded, found: Match) -> bool:
+    """Whether this is a new turn that only speaks, in the user's place: the summary turn of a compaction."""
+    if found.index is not None:
+        return False
+    view = format_named(loaded.format).read(found.message)
+    return view.role == "user" and not view.answers and not view.calls
+
+
+# -- the new file -----------------------------------------------------------------------------------------------------
+
+
+class LineWriter:
+    """How lines of our own are written. As it is for plain JSON Lines: a message a line, no chain, no mark."""
+
+    names: tuple[str, str] | None = None
     """The fields that link lines into a chain: its own id and its parent's. None where there is no chain."""
 
-    def swallows(self, matches: Sequence[Match], summary: int | None) -> tuple[int, int] | None:
+    def __init__(self, loaded: Loaded, lines: Lines, tokens_before: int) -> None:
+        self.loaded, self.lines, self.tokens_before = loaded, lines, tokens_before
+
+    def marked_range(self, matches: Sequence[Match], summary: int | None) -> tuple[int, int] | None:
         """The range of the new list that the mark of the compaction holds; None when no mark is needed."""
-        ...
+        del matches, summary
+        return None
 
     def mark(self, messages: Sequence[Message], dropped: int, parent: str | None) -> list[Entry]:
         """The lines that stand for a compaction, summary included."""
-        ...
+        raise NotImplementedError
 
-    def made(self, message: Message, parent: str | None) -> list[Entry]:
+    def new_lines(self, message: Message, parent: str | None) -> list[Entry]:
         """The lines of a message that was not in the file."""
-        ...
+        del parent
+        return [plain(message)]
 
-    def edited(self, message: Message, entries: Sequence[Entry]) -> list[Entry | None]:
+    def edited_lines(self, message: Message, entries: Sequence[Entry]) -> list[Entry | None]:
         """Each line of an edited message: the same object where it says what it said, None where it has to go."""
-        ...
+        return [plain(message), *(None for _ in entries[1:])]
 
 
 @dataclass(slots=True)
@@ -104,13 +178,13 @@ class _Step:
     mark: bool = False
 
 
-def rewrite_lines(loaded: Loaded, lines: Lines, matches: Sequence[Match], writer: Writer) -> Iterator[bytes]:
+def rewrite_lines(loaded: Loaded, lines: Lines, matches: Sequence[Match], writer: LineWriter) -> Iterator[bytes]:
     """The new file, in pieces."""
     dropped = len(loaded.messages) - sum(found.index is not None for found in matches)
     # Nothing went, but something stands before an earlier summary: that takes a mark, too, or it would not be found.
     looked_at = matches if dropped else matches[:1] if lines.summaries else ()
     summary = next((i for i, found in enumerate(looked_at) if is_summary(loaded, found)), None)
-    marked = writer.swallows(matches, summary)
+    marked = writer.marked_range(matches, summary)
     if marked:
         # The line of an earlier summary would be taken for the newest one: what it says becomes a turn like others.
         matches = [Match(m.message, None, same=False) if m.index in lines.summaries else m for m in matches]
@@ -125,7 +199,7 @@ def rewrite_lines(loaded: Loaded, lines: Lines, matches: Sequence[Match], writer
             if step.mark:
                 yield from out.add(writer.mark([found.message for found in step.matches], dropped, out.newest))
             elif step.matches[0].index is None:
-                yield from out.add(writer.made(step.matches[0].message, out.newest))
+                yield from out.add(writer.new_lines(step.matches[0].message, out.newest))
             else:
                 yield from _copied(loaded, step, writer, out)
         yield from out.flush(len(lines))
@@ -160,10 +234,10 @@ def _side_by_side(lines: Lines, matches: Sequence[Match], at: int) -> bool:
     return here.index == before.index + 1 and here.index not in lines.seams
 
 
-def _copied(loaded: Loaded, step: _Step, writer: Writer, out: _Out) -> Iterator[bytes]:
+def _copied(loaded: Loaded, step: _Step, writer: LineWriter, out: _Out) -> Iterator[bytes]:
     """The lines of messages that stay, and those of an edited one as they read now."""
     indices = [found.index for found in step.matches if found.index is not None]
-    changed = _changes(loaded, out.lines, step.matches[0], writer, out.stream)
+    changed = _changes(loaded, step.matches[0], writer, out.stream)
     firsts = {loaded.lines[index][0] for index in indices}
     out.cut = out.cut or indices[0] in out.lines.seams or indices[0] - 1 != out.last
     for number in step.numbers:
@@ -175,13 +249,13 @@ def _copied(loaded: Loaded, step: _Step, writer: Writer, out: _Out) -> Iterator[
     out.last = indices[-1]
 
 
-def _changes(loaded: Loaded, lines: Lines, found: Match, writer: Writer, stream: BinaryIO) -> dict[int, Entry | None]:
+def _changes(loaded: Loaded, found: Match, writer: LineWriter, stream: BinaryIO) -> dict[int, Entry | None]:
     """What the lines of an edited message say now, by their number."""
     if found.same or found.index is None:
         return {}
     where = loaded.lines[found.index]
-    entries = [json.loads(raw_line(stream, lines, number)) for number in where]
-    edited = zip(where, entries, writer.edited(found.message, entries), strict=True)
+    entries = [json.loads(raw_line(stream, writer.lines, number)) for number in where]
+    edited = zip(where, entries, writer.edited_lines(found.message, entries), strict=True)
     return {number: new for number, old, new in edited if new is not old}
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -111,6 +113,8 @@ def collect(path: Path, stamp: Stamp, progress: Progress | None, lines: Lines, w
         lines.starts.append(line.start)
         last = end >= stamp.size
         lines.owners.append(BROKEN if line.problem and last else FREE)
+        lines.ids.append(None)
+        lines.parents.append(None)
         if line.problem:
             what = "is cut off and was left out" if last else "is not JSON and was left alone"
             warnings.append(f"line {line.number + 1} {what} ({line.problem})")
@@ -126,12 +130,22 @@ def raw_line(stream: Any, lines: Lines, number: int) -> bytes:
     return raw if raw.endswith(b"\n") else raw + b"\n"
 
 
-def dump(value: Any, *, ascii_only: bool = False) -> bytes:
+def dump(value: Any) -> bytes:
     """One compact JSON line; lone surrogates, which UTF-8 can't hold, are escaped."""
+    return encode(json.dumps(value, ensure_ascii=False, separators=(",", ":"))) + b"\n"
+
+
+def encode(text: str) -> bytes:
+    """JSON text as UTF-8; a lone surrogate, which UTF-8 can't hold, as the escape it was read from."""
     try:
-        return json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")).encode() + b"\n"
+        return text.encode()
     except UnicodeEncodeError:
-        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+
+
+def time_now() -> str:
+    """The time as clients write it: 2026-01-31T12:00:00.000Z."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def unchanged(path: Path, stamp: Stamp) -> None:
