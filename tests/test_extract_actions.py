@@ -38,7 +38,7 @@ from unabridged.messages import View
     ],
 )
 def test_a_tool_is_understood_by_its_name_and_arguments(tool: str, arguments: str, deed: str, path: str | None) -> None:
-    asked = read_call(tool, arguments)
+    asked = read_call(arguments, tool)
     if path is None:
         assert (asked.deed, asked.touched) == (deed, ())
     else:
@@ -52,7 +52,7 @@ def test_a_tool_is_understood_by_its_name_and_arguments(tool: str, arguments: st
 )
 def test_odd_arguments_are_read_without_complaint(arguments: str) -> None:
     for tool in ("edit_file", "bash", ""):
-        asked = read_call(tool, arguments)
+        asked = read_call(arguments, tool)
         assert asked.deed in get_args(Deed)
         assert not asked.touched  # nothing in them names a file
 

@@ -14,11 +14,20 @@ from conversations import assistant, chat_round, user
 from ledger_case import Run, person, run, says
 from unabridged import Settings
 from unabridged.asking.ask import Ask, Reply
-from unabridged.ledger.entries import MAX_DECISIONS, MAX_NOTES, File, Ledger, Name, Note
+from unabridged.ledger.entries import File, Ledger, Name, Note
 from unabridged.ledger.gather import gather
 from unabridged.ledger.merge import merge
 from unabridged.ledger.notes import distinct, notes_in
-from unabridged.ledger.rank import bounded, decisions, decisions_within, files_by_rank, names_by_rank, notes_by_rank
+from unabridged.ledger.rank import (
+    MAX_DECISIONS,
+    MAX_NOTES,
+    bounded,
+    decisions,
+    decisions_within,
+    files_by_rank,
+    names_by_rank,
+    notes_by_rank,
+)
 from unabridged.ledger.sayings import sayings_in
 
 DECISIONS = (

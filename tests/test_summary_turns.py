@@ -36,7 +36,7 @@ def test_a_tool_without_a_target_is_told_by_its_name() -> None:
 
 
 def test_commands_keep_the_spaces_between_them() -> None:
-    assert read_command("git status && git log|head -3; ls").line == "git status && git log | head -3; ls"
+    assert read_command("git status && git log|head -3; ls").target == "git status && git log | head -3; ls"
 
 
 def test_several_commands_that_also_cleared_away_were_run() -> None:
@@ -123,7 +123,7 @@ def test_an_observation_is_told_without_its_label_and_the_prompt_behind_it() -> 
 
 
 def test_every_short_argument_of_a_call_is_shown_not_only_the_first() -> None:
-    asked = read_call("update_order", json.dumps({"order": "NK-1", "replace": {"A": "B"}, "split": True}))
+    asked = read_call(json.dumps({"order": "NK-1", "replace": {"A": "B"}, "split": True}), "update_order")
     assert asked.target == 'order=NK-1 replace={"A": "B"} split=true'
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from unabridged.languages import vocabulary
 
@@ -127,6 +128,15 @@ def cut_middle(text: str, tokens: int, count: Count, note: str) -> str:
         if size <= tokens or chars == 0:
             return short if size < whole else text
         chars = min(chars - 1, int(chars * tokens / size * 0.95))
+
+
+def map_strings(value: Any, change: Callable[[str], Any]) -> Any:
+    """The JSON value with every string in it changed; its keys stay."""
+    if isinstance(value, list):
+        return [map_strings(item, change) for item in value]
+    if isinstance(value, dict):
+        return {key: map_strings(item, change) for key, item in value.items()}
+    return change(value) if isinstance(value, str) else value
 
 
 def with_line_ends(text: str) -> str:

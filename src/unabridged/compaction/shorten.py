@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Sequence
 
 from unabridged.formats.base import Format, Message, Slot
 from unabridged.messages import View
-from unabridged.texts import Count, cut_middle
+from unabridged.texts import Count, cut_middle, map_strings
 
 
 def shorten(
@@ -56,14 +56,11 @@ def cut_down(
 def level(sizes: Sequence[int], total: int, floors: Sequence[int] | None = None) -> int:
     """The greatest height at which all of `sizes`, cut down to it but never below their floors, fit in `total`."""
     least = floors or [0] * len(sizes)
-    low, high = 0, max(sizes, default=0)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if sum(max(min(size, middle), floor) for size, floor in zip(sizes, least, strict=True)) <= total:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+
+    def needs(height: int) -> int:
+        return sum(max(min(size, height), floor) for size, floor in zip(sizes, least, strict=True))
+
+    return max(0, bisect_right(range(max(sizes, default=0) + 1), total, key=needs) - 1)
 
 
 def _shorten_arguments(arguments: str, tokens: int, count: Count, note: str) -> str:
@@ -73,22 +70,7 @@ def _shorten_arguments(arguments: str, tokens: int, count: Count, note: str) -> 
     except ValueError:
         return json.dumps({"shortened": cut_middle(arguments, tokens, count, note)}, ensure_ascii=False)
     leaves: list[int] = []
-
-    def weigh(text: str) -> str:
-        leaves.append(count(text))
-        return text
-
-    _each_string(value, weigh)
+    map_strings(value, lambda text: leaves.append(count(text)))
     cap = level(leaves, max(0, tokens - (count(arguments) - sum(leaves))))
-    short = json.dumps(_each_string(value, lambda text: cut_middle(text, cap, count, note)), ensure_ascii=False)
+    short = json.dumps(map_strings(value, lambda text: cut_middle(text, cap, count, note)), ensure_ascii=False)
     return short if count(short) < count(arguments) else arguments
-
-
-def _each_string(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list):
-        return [_each_string(item, change) for item in value]
-    if isinstance(value, dict):
-        return {key: _each_string(item, change) for key, item in value.items()}
-    return value

@@ -21,6 +21,7 @@ from typing import Any
 from unabridged.marks import CLEARED, stub_line
 from unabridged.messages import Call, Media
 from unabridged.text_cache import remembered
+from unabridged.texts import map_strings
 
 TARGET, OUTCOME = 60, 120
 """Characters kept of what a tool was pointed at, and of the line that tells how it went."""
@@ -30,10 +31,11 @@ NAMES = 12
 """Names kept of one piece: they cost 1 to 2 % of a run and hold most of what the agent asks for next."""
 
 _EXIT = re.compile(r"\b(?:exit[ _-]?(?:code|status)|return[ _]?code)\b\W{0,4}(-?\d{1,5})\b", re.IGNORECASE)
-_TALLY = re.compile(r"\b\d+ (?:passed|failed|errors?)\b", re.IGNORECASE)
-_RAISED = re.compile(r"^(?:E\s+)?[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b", re.MULTILINE)
+_TALLY = re.compile(r"^.*?\b\d+ (?:passed|failed|errors?)\b.*$", re.IGNORECASE | re.MULTILINE)
+_RAISED = re.compile(r"^(?:E[ \t]+)?[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*$", re.MULTILINE)
 _FAILED = re.compile(
-    r"\b(?:(?:error|fatal|failed|failure)\s*[:!\]]|command not found|no such file|permission denied)", re.IGNORECASE
+    r"^.*?\b(?:(?:error|fatal|failed|failure)[ \t]*[:!\]]|command not found|no such file|permission denied).*$",
+    re.IGNORECASE | re.MULTILINE,
 )
 _TARGETS = ("path", "file_path", "filename", "file", "command", "cmd", "code", "query", "pattern", "url", "name", "id")
 # File names with their folders, and words. Both begin only where a run of such characters begins: no text is slow.
@@ -65,7 +67,11 @@ def shorten_arguments(arguments: str, ref: str | None = None, names: Sequence[st
         return _beginning(arguments, notes)  # a custom tool's free text
     except RecursionError:
         return arguments
-    return _as_json(_shortened(value, notes), arguments) if isinstance(value, dict | list) else arguments
+    return (
+        _as_json(map_strings(value, lambda text: _beginning(text, notes)), arguments)
+        if isinstance(value, dict | list)
+        else arguments
+    )
 
 
 @remembered
@@ -91,14 +97,6 @@ def _by_use(text: str) -> tuple[str, ...]:
     found = Counter(path.rpartition("/")[2] for path in _PATH.findall(text))
     found.update(word for word in _WORD.findall(text) if _NAME.search(word))
     return tuple(name for name, _ in found.most_common() if len(name) <= 48)
-
-
-def _shortened(value: Any, notes: list[str]) -> Any:
-    if isinstance(value, dict):
-        return {key: _shortened(item, notes) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_shortened(item, notes) for item in value]
-    return _beginning(value, notes) if isinstance(value, str) else value
 
 
 def _beginning(text: str, notes: list[str]) -> str:
@@ -155,18 +153,8 @@ def _outcome(text: str) -> tuple[str, ...]:
     text = text if len(text) <= 20_000 else f"{text[:4_000]}\n{text[-16_000:]}"
     exited = _EXIT.search(text)
     code = exited[1] if exited else ""
-    found = _last(_TALLY, text) or _last(_RAISED, text) or (_FAILED.search(text) if code != "0" else None)
-    lines = [_line(_line_of(text, found), OUTCOME)] if found else []
-    return (*[f"exit {code}"] * bool(code), *lines)
-
-
-def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    return next(reversed(list(pattern.finditer(text))), None)
-
-
-def _line_of(text: str, found: re.Match[str]) -> str:
-    stop = text.find("\n", found.end())
-    return text[text.rfind("\n", 0, found.start()) + 1 : stop if stop >= 0 else len(text)]
+    lines = _TALLY.findall(text)[-1:] or _RAISED.findall(text)[-1:] or _FAILED.findall(text)[: code != "0"]
+    return (*[f"exit {code}"] * bool(code), *(_line(line, OUTCOME) for line in lines))
 
 
 def _line(text: str, limit: int) -> str:

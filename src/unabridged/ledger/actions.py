@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from unabridged.ledger.entries import Action, Deed
 from unabridged.ledger.outcomes import outcome
-from unabridged.ledger.shell import is_program, looks_like_path, read_command
+from unabridged.ledger.shell import Effect, is_program, looks_like_path, read_command
 from unabridged.messages import Answer, Call, View
 from unabridged.text_cache import remembered
 from unabridged.texts import one_line
@@ -21,20 +21,19 @@ from unabridged.texts import one_line
 TARGET, GIST = 300, 200
 """Characters of a command or target, and of what was written, that an action carries."""
 
-_DEEDS: tuple[tuple[Deed, frozenset[str]], ...] = tuple(
-    (deed, frozenset(words.split()))  # type: ignore[misc]
-    for deed, words in (
-        ("delete", "delete remove rm unlink cancel drop destroy"),
-        ("change", "edit replace patch update modify insert append change set apply rename str undo rewrite send pay"),
-        ("create", "write create save new add make touch mkdir book put upload"),
-        ("move", "move mv copy"),
-        ("search", "search grep find glob query lookup list_matches rg ripgrep"),
-        ("list", "list ls tree dir"),
-        ("fetch", "fetch browse url http web download navigate crawl"),
-        ("read", "read view open cat get show load inspect describe check status"),
-        ("run", "bash shell exec execute run terminal command python test ipython sh cmd powershell process"),
-    )
-)
+_VERBS: dict[Deed, str] = {
+    "delete": "delete remove rm unlink cancel drop destroy",
+    "change": "edit replace patch update modify insert append change set apply rename str undo rewrite send pay",
+    "create": "write create save new add make touch mkdir book put upload",
+    "move": "move mv copy",
+    "search": "search grep find glob query lookup list_matches rg ripgrep",
+    "list": "list ls tree dir",
+    "fetch": "fetch browse url http web download navigate crawl",
+    "read": "read view open cat get show load inspect describe check status",
+    "run": "bash shell exec execute run terminal command python test ipython sh cmd powershell process",
+}
+"""The words in the names of tools that tell their deed; of several, the first deed."""
+_DEED_OF: dict[str, Deed] = {word: deed for deed, words in _VERBS.items() for word in words.split()}
 _SHELLS = frozenset("bash shell sh exec execute terminal command cmd powershell run process".split())  # noqa: SIM905 - a list of words reads best as a line
 _COMMAND_KEYS = ("command", "cmd", "commands", "script", "bash_command")
 _PATH_KEYS = (
@@ -76,7 +75,7 @@ def steps(views: Sequence[View], turns: Sequence[int]) -> Iterator[Step]:
     current = ""
     for i, view in enumerate(views):
         for call in _calls(views, i):
-            read, answer = read_call(call.name, call.arguments), answers.get((call.id, i))
+            read, answer = read_call(call.arguments, call.name), answers.get((call.id, i))
             if not view.calls and i + 1 < len(views):
                 answer = Answer("", views[i + 1].text)
                 shown = _OPEN_FILE.search(answer.text)
@@ -92,7 +91,7 @@ def efforts(views: Sequence[View]) -> list[int]:
     for i, view in enumerate(views):
         # An action that is written in a way we can't read was still carried out, where an observation follows it.
         acted = view.origin == "model" and i + 1 < len(views) and _observes(views[i + 1])
-        asked = (read_call(call.name, call.arguments) for call in _calls(views, i))
+        asked = (read_call(call.arguments, call.name) for call in _calls(views, i))
         found.append(max((effort(read.deed) for read in asked), default=int(acted)))
     return found
 
@@ -110,7 +109,7 @@ def effort(deed: Deed) -> int:
     return 2 if deed in {"create", "change", "delete", "move"} else 1
 
 
-def _step(place: int, turn: int, call: Call, read: Asked, answer: Answer | None) -> Step:
+def _step(place: int, turn: int, call: Call, read: Effect, answer: Answer | None) -> Step:
     ended, failed = outcome(answer.text, read.deed, error=answer.error) if answer else ("", False)
     if not failed and effort(read.deed) == 2 and any(path in ended for path, _ in read.touched):
         ended = ""  # "Successfully wrote theme.ts" says nothing that the deed and the target don't.
@@ -142,41 +141,25 @@ def _observes(view: View) -> bool:
     return view.origin in {"tool", "unknown"} and view.role == "user" and not view.answers
 
 
-class Asked(NamedTuple):
-    """What a call asked for: its deed, what a reader wants to see of it, the files it touched, its arguments."""
-
-    deed: Deed
-    target: str
-    touched: tuple[tuple[str, Deed], ...]
-    wrote: str
-    gist: str = ""
-
-
-def read_call(tool: str, arguments: str) -> Asked:
-    """What a call asks for, whatever the agent's tools are called."""
-    return _read_call(arguments, tool)
-
-
 @remembered
-def _read_call(arguments: str, tool: str) -> Asked:
+def read_call(arguments: str, tool: str) -> Effect:
+    """What a call does, whatever the agent's tools are called."""
     values = _values(arguments)
     parts = {part.lower() for part in _NAME_PARTS.findall(tool)}
     if not isinstance(values, dict):
         text = values if isinstance(values, str) else arguments
         if parts & _SHELLS or not parts:
-            command = read_command(text)
-            return Asked(command.deed, command.line, command.touched, text, command.fed)
+            return read_command(text)
         values = {"input": values}
     wrote = "\x1f".join(_strings(values))  # A mark that is no line break: a value does not begin a line.
-    command_text = next((values[key] for key in _COMMAND_KEYS if key in values), None)
-    if isinstance(command_text, list):
-        command_text = " ".join(map(str, command_text[2:] if command_text[1:2] in (["-lc"], ["-c"]) else command_text))
-    if isinstance(command_text, str) and (parts & _SHELLS or "path" not in values):
-        command = read_command(command_text)
-        return Asked(command.deed, command.line, command.touched, wrote, command.fed)
-    deed = _deed_of_tool(tool, parts, values)
+    command = next((values[key] for key in _COMMAND_KEYS if key in values), None)
+    if isinstance(command, list):
+        command = " ".join(map(str, command[2:] if command[1:2] in (["-lc"], ["-c"]) else command))
+    if isinstance(command, str) and (parts & _SHELLS or "path" not in values):
+        return read_command(command)._replace(wrote=wrote)
+    deed = _deed_of_tool(tool, values)
     touched = _touched(values, deed, wrote)
-    return Asked(deed, _target(values, touched), touched, wrote, _gist(values) if effort(deed) == 2 else "")
+    return Effect(deed, _target(values, touched), touched, wrote, _gist(values) if effort(deed) == 2 else "")
 
 
 @remembered
@@ -220,7 +203,7 @@ def _invoked(line: str, given: str | None) -> tuple[str, str]:
     name, _, rest = line.partition(" ")
     if not rest:
         return line, ""
-    named = not is_program(name) and _deed_of_tool(name, {name.lower()}, {}) not in {"call", "run"}
+    named = not is_program(name) and _deed_of_tool(name, {}) not in {"call", "run"}
     return (name, rest.strip()) if named else ("shell", line)
 
 
@@ -258,18 +241,16 @@ def _strings(value: Any, depth: int = 0) -> Iterator[str]:
         yield str(value)
 
 
-def _deed_of_tool(tool: str, parts: set[str], values: dict[str, Any]) -> Deed:
+def _deed_of_tool(tool: str, values: dict[str, Any]) -> Deed:
     """By the verb in the arguments (one editor tool for all), else by the first word of the name, else by any."""
     verb = values.get("command") or values.get("action") or values.get("operation")
     spoken = _NAME_PARTS.findall(verb) if isinstance(verb, str) and len(verb) < 30 else []
-    for word in [*spoken, *_NAME_PARTS.findall(tool)[:1]]:
-        for deed, words in _DEEDS:
-            if word.lower() in words and deed != "run":
-                return deed
-    for deed, words in _DEEDS:
-        if parts & words:
-            return deed
-    return "call"
+    parts = [part.lower() for part in _NAME_PARTS.findall(tool)]
+    for word in [*map(str.lower, spoken), *parts[:1]]:
+        if _DEED_OF.get(word, "run") != "run":
+            return _DEED_OF[word]
+    found = {_DEED_OF[part] for part in parts if part in _DEED_OF}
+    return next((deed for deed in _VERBS if deed in found), "call")
 
 
 def _touched(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str, Deed], ...]:

@@ -17,8 +17,7 @@ lists are bounded (`rank`), so a ledger stays the same size however often it is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from operator import attrgetter
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from unabridged.intent import Lead, Lift, Request, Rule
@@ -29,11 +28,6 @@ Deed = Literal[
 
 HALF_LIFE = 60
 """Messages after which an occurrence counts half. Tuned on recorded coding sessions; 40 to 100 do equally well."""
-
-MAX_REQUESTS, MAX_RULES, MAX_ACTIONS, MAX_FAULTS, MAX_NOTES, MAX_FILES, MAX_NAMES = 80, 80, 60, 8, 40, 160, 600
-MAX_SAYINGS = 240
-MAX_DECISIONS = 40
-"""Notes that tell a decision; `MAX_NOTES` bounds the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,42 +130,30 @@ class Ledger:
 
 _PARTS: dict[str, Any] = {
     "requests": Request, "rules": Rule, "lifts": Lift, "actions": Action, "faults": Action, "notes": Note,
-    "sayings": Saying,     "files": File, "names": Name,
+    "sayings": Saying, "files": File, "names": Name,
 }  # fmt: skip
-
-
-_NAMES = {kind: tuple(key.name for key in fields(kind)) for kind in (Ledger, Lead, *_PARTS.values())}
-_VALUES = {kind: attrgetter(*names) for kind, names in _NAMES.items()}
-"""The names and the values of the fields of each kind of entry."""
 
 
 def to_json(ledger: Ledger) -> dict[str, Any]:
     """The ledger as plain JSON."""
-    data = _plain(ledger)
-    for key in _PARTS:
-        data[key] = tuple(map(_plain, data[key]))
-    data["lead"] = _plain(ledger.lead)
-    return data
-
-
-def _plain(entry: Any) -> dict[str, Any]:
-    return dict(zip(_NAMES[type(entry)], _VALUES[type(entry)](entry), strict=True))
+    parts = {key: tuple(map(_plain, getattr(ledger, key))) for key in _PARTS}
+    return {**_plain(ledger), **parts, "lead": _plain(ledger.lead)}
 
 
 def from_json(data: Mapping[str, Any]) -> Ledger:
     """The ledger that `to_json` wrote; keys this version does not know are ignored, absent ones get their default."""
-    values: dict[str, Any] = {name: data[name] for name in _NAMES[Ledger] if name in data}
-    for key, kind in _PARTS.items():
-        values[key] = tuple(_entry(kind, entry) for entry in values.get(key) or ())
-    values["lead"] = _entry(Lead, values.get("lead") or {})
-    values["dropped"] = tuple((str(name), int(count)) for name, count in values.get("dropped") or ())
-    return Ledger(**values)
+    parts = {key: tuple(_entry(kind, entry) for entry in data.get(key) or ()) for key, kind in _PARTS.items()}
+    ledger: Ledger = _entry(Ledger, {**data, **parts, "lead": _entry(Lead, data.get("lead") or {})})
+    return ledger
+
+
+def _plain(entry: Any) -> dict[str, Any]:
+    return {key: getattr(entry, key) for key in entry.__slots__}
 
 
 def _entry(kind: Any, data: Mapping[str, Any]) -> Any:
-    known = {name: data[name] for name in _NAMES[kind] if name in data}
-    if "paths" in known:
-        known["paths"] = tuple(known["paths"])
-    if "deeds" in known:
-        known["deeds"] = tuple((deed, count) for deed, count in known["deeds"])
-    return kind(**known)
+    return kind(**{key: _frozen(data[key]) for key in kind.__slots__ if key in data})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

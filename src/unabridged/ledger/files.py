@@ -18,13 +18,9 @@ _PATH = re.compile(r"(?<![\w./~+-])[\w.~+-]{0,80}+/[\w./@+-]{2,240}+")
 _FILE_NAME = re.compile(r"(?<![\w./@~+-])[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,6}(?![\w/(])")
 
 
-def mentioned(text: str, *, by_name: bool) -> set[str]:
-    """The paths in a text; with `by_name` also file names without a folder."""
-    return set(_mentioned(text, by_name=by_name))
-
-
 @remembered
-def _mentioned(text: str, *, by_name: bool) -> frozenset[str]:
+def mentioned(text: str, *, by_name: bool) -> frozenset[str]:
+    """The paths in a text; with `by_name` also file names without a folder."""
     paths = {clean(path) for path in set(_PATH.findall(text))}
     found = {path for path in paths if path and "//" not in path and has_extension(path) and path.count("/") < 20}
     if by_name:

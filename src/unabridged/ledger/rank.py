@@ -10,29 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import cycle
 from typing import Any, TypeVar
 
 from unabridged.intent import Request
-from unabridged.ledger.entries import (
-    HALF_LIFE,
-    MAX_ACTIONS,
-    MAX_DECISIONS,
-    MAX_FAULTS,
-    MAX_FILES,
-    MAX_NAMES,
-    MAX_NOTES,
-    MAX_REQUESTS,
-    MAX_RULES,
-    MAX_SAYINGS,
-    Action,
-    Deed,
-    File,
-    Ledger,
-    Name,
-    Note,
-)
+from unabridged.ledger.entries import HALF_LIFE, Action, Deed, File, Ledger, Name, Note
 
 T = TypeVar("T")
+
+MAX_REQUESTS, MAX_RULES, MAX_ACTIONS, MAX_FAULTS, MAX_NOTES, MAX_FILES, MAX_NAMES = 80, 80, 60, 8, 40, 160, 600
+MAX_SAYINGS = 240
+MAX_DECISIONS = 40
+"""Notes that tell a decision; `MAX_NOTES` bounds the others."""
 
 _LIKELY, _LIKELY_FILES = 80, 16
 """Names and files that the next steps need most, about what a thousand tokens hold: before those that merely last."""
@@ -78,7 +67,7 @@ def names_by_rank(ledger: Ledger) -> list[Name]:
     """
     ranked = sorted(ledger.names, key=lambda name: (-name_rank(name, ledger.end), name.text))
     likely, rest = ranked[:_LIKELY], ranked[_LIKELY:]
-    return likely + _in_turn([rest[::-1], _told(rest)[::-1]], (1, 0, 1))
+    return likely + _in_turn([rest, _told(rest)], (1, 0, 1))
 
 
 def _told(names: Sequence[Name]) -> list[Name]:
@@ -94,7 +83,7 @@ def notes_by_rank(ledger: Ledger) -> list[Note]:
     """
     fresh = sorted(ledger.notes, key=lambda note: (note.weight - (ledger.end - note.turn) / 100, note.turn))
     lasting = _in_turn(_quarters(ledger), (0, 1, 2, 3))
-    return _in_turn([fresh, decisions(ledger)[::-1], lasting[::-1]], (0, 1, 1, 2, 1))
+    return _in_turn([fresh[::-1], decisions(ledger), lasting], (0, 1, 1, 2, 1))
 
 
 def decisions(ledger: Ledger) -> list[Note]:
@@ -105,7 +94,7 @@ def decisions(ledger: Ledger) -> list[Note]:
     """
     decided = sorted((note for note in ledger.notes if note.decided), key=lambda note: (note.turn, note.text))
     heaviest = sorted(decided, key=lambda note: (note.weight, -note.turn))
-    return _in_turn([decided[::-1], decided[:], heaviest], (0, 1, 0, 2))
+    return _in_turn([decided, decided[::-1], heaviest[::-1]], (0, 1, 0, 2))
 
 
 def decisions_within(ledger: Ledger, room: int, cost: Callable[[Note], int]) -> list[Note]:
@@ -127,38 +116,30 @@ def _bounded_notes(ledger: Ledger) -> tuple[Note, ...]:
 
 
 def _quarters(ledger: Ledger) -> list[list[Note]]:
-    """The notes of each quarter of the conversation, the best last."""
+    """The notes of each quarter of the conversation, the best first."""
     stretch = max(1, ledger.end - ledger.first)
     quarters: list[list[Note]] = [[], [], [], []]
-    for note in sorted(ledger.notes, key=lambda note: (note.weight, -note.turn)):
+    for note in sorted(ledger.notes, key=lambda note: (note.weight, -note.turn))[::-1]:
         quarters[min(3, max(0, note.turn - ledger.first) * 4 // stretch)].append(note)
     return quarters
 
 
-def _in_turn(lists: Sequence[list[T]], order: Sequence[int]) -> list[T]:
-    """The last of each list, taken in this order over and over until all are empty; each entry once."""
+def _in_turn(lists: Sequence[Sequence[T]], order: Sequence[int]) -> list[T]:
+    """The next of each list, taken in this order over and over until all are empty; each entry once."""
     ranked: dict[T, None] = {}
-    place = 0
-    while any(lists):
-        source = lists[order[place % len(order)]]
-        place += 1
-        while source:
-            if (entry := source.pop()) not in ranked:
+    queues, places = [[*reversed(entries)] for entries in lists], cycle(order)
+    while any(queues):
+        queue = queues[next(places)]
+        while queue:
+            if (entry := queue.pop()) not in ranked:
                 ranked[entry] = None
                 break
     return list(ranked)
 
 
 _DEED_RANK = {
-    "create": 0.6,
-    "change": 0.6,
-    "delete": 0.3,
-    "move": 0.3,
-    "attach": 0.3,
-    "run": 0.2,
-    "read": 0.1,
-    "mention": 0.6,
-}
+    "create": 0.6, "change": 0.6, "mention": 0.6, "delete": 0.3, "move": 0.3, "attach": 0.3, "run": 0.2, "read": 0.1,
+}  # fmt: skip
 _LASTING: frozenset[Deed] = frozenset({"mention", "create", "change", "delete", "move"})
 
 
@@ -177,7 +158,7 @@ def files_by_rank(files: Sequence[File], end: int) -> list[File]:
     likely, rest = ranked[:_LIKELY_FILES], ranked[_LIKELY_FILES:]
     lasting = [(file, deeds) for file in rest if (deeds := {deed for deed, _ in file.deeds} & _LASTING)]
     lasting.sort(key=lambda entry: ("mention" not in entry[1], entry[0].turn, entry[0].path))
-    return likely + _in_turn([rest[::-1], [file for file, _ in lasting[::-1]]], (0, 1))
+    return likely + _in_turn([rest, [file for file, _ in lasting]], (0, 1))
 
 
 def _best(entries: tuple[Any, ...], most: int, key: Any) -> tuple[Any, ...]:

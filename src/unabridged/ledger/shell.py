@@ -38,17 +38,21 @@ _EXTENSIONS = _words(
 _ANY_EXTENSION = re.compile(r"/[^/]*\w\.[A-Za-z]\w{0,6}\Z")
 _ASSIGNMENT = re.compile(r"\A\w+=\S*\Z")
 
-_PROGRAMS: dict[Deed, frozenset[str]] = {
-    "read": _words("cat head tail less more bat nl view open goto scroll_down scroll_up od xxd strings jq wc diff"),
-    "search": _words("grep rg ag ack egrep fgrep zgrep search_file search_dir search find_string"),
-    "list": _words("ls tree find fd find_file stat du file locate which"),
-    "create": _words("touch mkdir create cp rsync"),
-    "change": _words("edit insert append str_replace patch ed chmod chown ln sponge"),
-    "delete": _words("rm rmdir unlink shred"),
-    "move": _words("mv"),
-    "fetch": _words("curl wget http https"),
+_PROGRAMS: dict[Deed, str] = {
+    "read": "cat head tail less more bat nl view open goto scroll_down scroll_up od xxd strings jq wc diff",
+    "search": "grep rg ag ack egrep fgrep zgrep search_file search_dir search find_string",
+    "list": "ls tree find fd find_file stat du file locate which",
+    "create": "touch mkdir create cp rsync",
+    "change": "edit insert append str_replace patch ed chmod chown ln sponge",
+    "delete": "rm rmdir unlink shred",
+    "move": "mv",
+    "fetch": "curl wget http https",
 }
-_DEEDS: dict[str, Deed] = {program: deed for deed, programs in _PROGRAMS.items() for program in programs}
+_DEEDS: dict[str, Deed] = {program: deed for deed, programs in _PROGRAMS.items() for program in programs.split()}
+_GIT: dict[str, Deed] = {
+    "diff": "read", "show": "read", "log": "read", "status": "read", "blame": "read", "grep": "search", "rm": "delete",
+    "mv": "move", "checkout": "change", "restore": "change", "apply": "change",
+}  # fmt: skip
 _WRAPPERS = _words("sudo time timeout nice nohup env exec command xargs stdbuf watch then do else if while")
 _QUIET = _words("cd pushd popd echo printf export set source . true sleep pwd exit : for done fi unset alias")
 _PATTERNS = frozenset({"sed", "perl", "awk", "grep", "egrep", "rg", "ag", "ack", "find", "search_file", "search_dir"})
@@ -58,41 +62,40 @@ _STRENGTH: dict[Deed, int] = {
 }  # fmt: skip
 
 
-class Command(NamedTuple):
-    """What a command line comes to: its strongest deed, and each path with what was done to it."""
+class Effect(NamedTuple):
+    """What a call or a command does: its strongest deed, what a reader wants to see of it, the files it touches."""
 
     deed: Deed
+    target: str
+    """Of a command the line, without what it feeds to a program and without changes of directory."""
     touched: tuple[tuple[str, Deed], ...]
-    line: str
-    """The command itself, without what it fed to a program and without changes of directory."""
-    fed: str
-    """What it fed to a program: the text between the marks of a here-document, the lines of an edit."""
+    wrote: str
+    """All that the model wrote for it."""
+    gist: str = ""
+    """What it puts into a file or feeds to a program."""
 
 
-def read_command(text: str) -> Command:
+def read_command(text: str) -> Effect:
     """The deeds of a command line, the files they went to, and the line a reader wants to see."""
-    text = text[:LIMIT].strip()
-    body = text
-    line = _HEREDOC.sub(lambda found: f"<<{found[2]}{found['rest']}", text)
-    line = _EDITED.sub(r"\1", line)
+    body = text[:LIMIT].strip()
+    line = _EDITED.sub(r"\1", _HEREDOC.sub(lambda found: f"<<{found[2]}{found['rest']}", body))
     masked = _QUOTED.sub(lambda found: "\x00" * len(found[0]), line)
     touched: dict[str, Deed] = {}
-    deeds: list[Deed] = []
+    deeds: list[Deed | None] = []
     pieces: list[str] = []
     start = 0
-    for stop, resume in [*((found.start(), found.end()) for found in _SPLIT.finditer(masked)), (len(line), len(line))]:
-        deed = _read_piece(line[start:stop], masked[start:stop], touched)
-        if deed:
-            deeds.append(deed)
-        if line[start:stop].strip() and not line[start:stop].lstrip().startswith(("cd ", "source ", "export ", "#")):
+    for stop, resume in [*(found.span() for found in _SPLIT.finditer(masked)), (len(line), len(line))]:
+        piece = line[start:stop].strip()
+        deeds.append(_read_piece(line[start:stop], masked[start:stop], touched))
+        if piece and not line[start:stop].lstrip().startswith(("cd ", "source ", "export ", "#")):
             mark = line[stop:resume].strip()
-            pieces.append(line[start:stop].strip() + (f" {mark}" if mark and mark != ";" else ";"))
+            pieces.append(piece + (f" {mark}" if mark and mark != ";" else ";"))
         start = resume
     for found in _WRITES.finditer(body):
         touched[found[2] or found[3]] = "change"
         deeds.append("change")
-    strongest: Deed = max(deeds, key=lambda one: _STRENGTH.get(one, 0), default="run")
-    return Command(strongest, tuple(touched.items()), " ".join(pieces).strip("&|; ") or line, _fed(text))
+    strongest: Deed = max(filter(None, deeds), key=lambda deed: _STRENGTH.get(deed, 0), default="run")
+    return Effect(strongest, " ".join(pieces).strip("&|; ") or line, tuple(touched.items()), text, _fed(body))
 
 
 def _fed(text: str) -> str:
@@ -146,11 +149,7 @@ def _deed_of(program: str, words: list[str]) -> Deed | None:
     if program in {"sed", "perl"}:
         return "change" if any(word.startswith("-") and "i" in word[:4] for word in words[1:3]) else "read"
     if program == "git" and len(words) > 1:
-        verbs: dict[str, Deed] = {
-            "diff": "read", "show": "read", "log": "read", "status": "read", "blame": "read", "grep": "search",
-            "rm": "delete", "mv": "move", "checkout": "change", "restore": "change", "apply": "change",
-        }  # fmt: skip
-        return verbs.get(words[1], "run")
+        return _GIT.get(words[1], "run")
     return _DEEDS.get(program, "run")
 
 
