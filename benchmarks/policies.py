@@ -231,7 +231,7 @@ class Ours:
             window=self.window, archive="memory:", namespace="simulated", format=self.format, settings=settings
         )
         self._now = 0.0
-        self._engine._clock = lambda: self._now  # noqa: SLF001 - the time between two calls is simulated
+        self._engine._calls.clock = lambda: self._now  # noqa: SLF001 - the time between two calls is simulated
         self._through = Through(self.format, self._send)
         self._sent: Compaction | None = None
 

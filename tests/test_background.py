@@ -49,7 +49,7 @@ def grow(engine: Compactor, upto: int, messages: list[Any] | None = None) -> lis
 
 
 def settle(engine: Compactor, thread: str) -> None:
-    engine._early.wait(Scope(engine._namespace, thread), 20)  # noqa: SLF001 - waits for the background work itself
+    engine._calls.background.wait(Scope(engine._namespace, thread), 20)  # noqa: SLF001 - waits for the background work itself
 
 
 def test_a_summary_is_made_near_the_trigger_and_swapped_in_at_it_without_a_wait() -> None:

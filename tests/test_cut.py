@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
-from unabridged.compaction.cut import joints, plan_cut, safe_indices
-from unabridged.compaction.rewrite import rewrite
+from unabridged.compaction.cut import count_separators, plan_cut, safe_indices
+from unabridged.compaction.rewrite import rewrite_list
 from unabridged.formats import detect, format_named
 from unabridged.messages import View
 
@@ -131,7 +131,7 @@ def test_as_many_joints_are_planned_as_the_rewriting_puts_in(
     messages = [assistant("said") if by_model else user("asked") for by_model, _ in sides]
     gone = [i for i, (_, goes) in enumerate(sides) if goes] or [0]
     place = data.draw(st.integers(0, gone[0]))
-    made = rewrite(
+    made = rewrite_list(
         messages,
         views(messages),
         format_=format_named("openai-chat"),
@@ -140,4 +140,4 @@ def test_as_many_joints_are_planned_as_the_rewriting_puts_in(
         summary="the summary",
         edited={},
     )
-    assert len(made) - 1 - (len(messages) - len(gone)) == joints(views(messages), gone, place)
+    assert len(made) - 1 - (len(messages) - len(gone)) == count_separators(views(messages), gone, place)

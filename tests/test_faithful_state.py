@@ -17,8 +17,7 @@ from unabridged.archive.secrets import mask
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
 from unabridged.compaction import host_state as state
-from unabridged.compaction.state import receipt_of
-from unabridged.events import Event, Failed
+from unabridged.events import Event, Failed, receipt_from
 from unabridged.intent import Request, Rule
 from unabridged.ledger.entries import Ledger
 from unabridged.summarise.rules import ledger_with
@@ -312,9 +311,9 @@ def test_the_receipt_of_a_record_from_before_reads_with_nothing_mended() -> None
         compactor.fit(long_chat(40), thread="t")
     (record,) = archive.records(Scope("n", "t"))
     data: Any = record.data["receipt"]
-    assert receipt_of(record).mended == ()
+    assert receipt_from(record.data["receipt"]).mended == ()
     del data["mended"]
-    assert receipt_of(record).mended == ()
+    assert receipt_from(record.data["receipt"]).mended == ()
 
 
 def test_what_was_mended_is_archived_with_the_receipt(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_compactor_that_is_closed_keeps_even_one_report(tmp_path: Path) -> Non
     with made(url) as first:
         taught(first, times=1)
     with made(url) as second:
-        assert second._calibration.factor > 1.3  # noqa: SLF001 - one report is believed half, which a size hides
+        assert second._learned.calibration.factor > 1.3  # noqa: SLF001 - one report is believed half, which a size hides
 
 
 @pytest.mark.parametrize("other", [{"agent": "claude-opus-5-5"}, {"namespace": "m"}, {"counter": lambda *_: 9}])

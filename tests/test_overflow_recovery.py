@@ -278,14 +278,14 @@ def test_a_provider_that_counts_otherwise_is_never_refused_twice_in_a_turn(lie: 
     with Compactor(window=12_000, archive="memory:") as compactor:
         messages: list[Any] = [user("Go on until it is done.")]
         for n in range(200):
-            factor = compactor._calibration.factor  # noqa: SLF001 - the provider's count must not follow ours
+            factor = compactor._learned.calibration.factor  # noqa: SLF001 - the provider's count must not follow ours
             fitted = compactor.fit([*messages, *chat_round(f"t{n}", f"line {n} of it\n" * 30)], thread="t")
             try:
                 provider(fitted.messages)
             except RuntimeError as error:
                 refusals += 1
                 fitted = compactor.overflowed(fitted, error)
-                factor = compactor._calibration.factor  # noqa: SLF001 - likewise
+                factor = compactor._learned.calibration.factor  # noqa: SLF001 - likewise
                 provider(fitted.messages)
             messages = fitted.messages
     print(f"a provider that counts {lie:g} times as much refused {refusals} of 200")  # noqa: T201 - to be read
@@ -338,7 +338,7 @@ def test_a_refusal_without_a_count_is_kept_in_our_own_tokens_whatever_is_reporte
         fitted = compactor.overflowed(refused, RuntimeError(said))
         for _ in range(12):
             compactor.observe(fitted, {"prompt_tokens": round(fitted.estimate * ratio), "completion_tokens": 5})
-        factor = compactor._calibration.factor  # noqa: SLF001 - what the reports taught
+        factor = compactor._learned.calibration.factor  # noqa: SLF001 - what the reports taught
         assert factor == pytest.approx(ratio, rel=0.01)
         again = compactor.fit(list(whole), thread="again")
         assert again.changed, "what was refused is not sent again"

@@ -30,7 +30,7 @@ def situation(sizes: list[int], window: int = 1_000, overhead: int = 0, **option
 
 def after(now: Situation, plan: Plan) -> int:
     kept = sum(min(size, plan.caps.get(i, size)) for i, size in enumerate(now.sizes) if i not in plan.gone)
-    put_in = plan.summary + now.frame + now.joints(plan.gone, plan.place)
+    put_in = plan.summary + now.frame + now.separators(plan.gone, plan.place)
     return now.overhead + kept + (put_in if plan.gone else 0)
 
 
@@ -39,7 +39,7 @@ def test_a_plan_leaves_room_for_a_full_summary_below_the_trigger() -> None:
     plan = make_plan(now)
     assert isinstance(plan, Plan)
     assert plan.gone
-    assert after(now, plan) <= now.soft
+    assert after(now, plan) <= now.target
 
 
 def test_the_tail_takes_at_most_half_of_the_room_whatever_keep_says() -> None:
@@ -48,7 +48,7 @@ def test_the_tail_takes_at_most_half_of_the_room_whatever_keep_says() -> None:
     now = Situation(views, [50] * 90, 200, bounds.target, bounds.budget, bounds, 100, 0, 60)
     plan = make_plan(now)
     assert isinstance(plan, Plan)
-    room = now.soft - now.overhead - now.frame - bounds.summary
+    room = now.target - now.overhead - now.frame - bounds.summary
     assert 0.4 * room < sum(now.sizes[plan.tail :]) <= MOST_KEPT * room
 
 
@@ -89,7 +89,7 @@ def test_a_request_gives_way_last() -> None:
     plan = make_plan(now)
     assert isinstance(plan, Plan)
     assert set(plan.caps) == {1}
-    assert after(now, plan) <= now.hard
+    assert after(now, plan) <= now.limit
 
 
 @given(
@@ -110,12 +110,12 @@ def test_every_plan_ends_within_the_budget_or_says_why_not(
     else:
         floor = 0
     if floor:
-        assert floor > now.hard
+        assert floor > now.limit
         return
     if isinstance(plan, str):
-        assert now.total <= now.hard
+        assert now.total <= now.limit
         return
-    assert after(now, plan) <= now.hard
+    assert after(now, plan) <= now.limit
     assert not set(plan.gone) & open_
     assert after(now, plan) < now.total
 

@@ -154,7 +154,7 @@ def test_a_change_deep_inside_a_message_that_was_only_measured_is_counted_before
         assert before.messages == messages[:3]
         calls["arguments"] = '{"path": "' + "elsewhere/" * 300 + '"}'
         engine.compact(messages[:3], thread="t")
-        known = engine._threads.get(Scope("default", "t"))  # noqa: SLF001 - what the engine remembers of it
+        known = engine._calls.threads.get(Scope("default", "t"))  # noqa: SLF001 - what the engine remembers of it
         assert known.total == sum(known.sizes) == compactor(window=10**9, agent=agent).plan(known.messages).tokens
 
 

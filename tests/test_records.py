@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unabridged.archive.protocol import Record, Scope
-from unabridged.history.difference import Difference, backward, chain, difference, forward, meaning
+from unabridged.history.difference import Difference, backward, chain, difference, forward
 from unabridged.messages import Answer, Call, View
 
 
@@ -58,14 +58,14 @@ def test_a_difference_makes_either_list_from_the_other_with_the_same_objects(
 def test_meaning_leaves_out_ids_thinking_and_the_system_prompt() -> None:
     one = View("assistant", "model", "x", calls=(Call("id-1", "read", "{}"),))
     other = View("assistant", "model", "x", calls=(Call("id-2", "read", "{}"),))
-    assert meaning(one) == meaning(other)
-    assert meaning(View("system", "host", "it is 10:00")) == meaning(View("system", "host", "it is 10:05"))
-    assert meaning(one) != meaning(View("assistant", "model", "x", calls=(Call("id-1", "read", '{"a":1}'),)))
-    assert meaning(View("tool", "tool", answers=(Answer("a", "x"),))) != meaning(View("user", "person", "x"))
+    assert one.meaning == other.meaning
+    assert View("system", "host", "it is 10:00").meaning == View("system", "host", "it is 10:05").meaning
+    assert one.meaning != View("assistant", "model", "x", calls=(Call("id-1", "read", '{"a":1}'),)).meaning
+    assert View("tool", "tool", answers=(Answer("a", "x"),)).meaning != View("user", "person", "x").meaning
 
 
 def test_meaning_takes_any_text() -> None:
-    assert meaning(View("user", "person", "lone \ud800 surrogate")) != meaning(View("user", "person", "lone surrogate"))
+    assert View("user", "person", "lone \ud800 surrogate").meaning != View("user", "person", "lone surrogate").meaning
 
 
 def test_a_key_depends_on_every_message_before_it_and_on_the_seed() -> None:

@@ -14,7 +14,7 @@ from unabridged.asking.drivers import in_thread
 from unabridged.errors import SettingsError
 from unabridged.formats import Message
 from unabridged.history.namespace import where_kept
-from unabridged.runtime.threads import Threads
+from unabridged.runtime.calls import Calls
 
 
 class Access:
@@ -22,7 +22,7 @@ class Access:
 
     _archive: Archive
     _namespace: str
-    _threads: Threads
+    _calls: Calls
 
     def search(self, query: str, *, thread: str, namespace: str | None = None, limit: int = 10) -> Sequence[Hit]:
         """The archived messages of the thread that match best: literal words, no query syntax."""
@@ -73,12 +73,15 @@ class Access:
         else:
             gone = self._archive.forget_namespace(space, None if older_than is None else _moment(older_than))
         for one in gone:
-            self._threads.drop(Scope(space, one))
+            self._calls.threads.drop(Scope(space, one))
         return gone
 
     def _kept(self, name: str | None, namespace: str | None = None) -> Scope:
         """The thread in the archive; without a name, what a list holds decides."""
-        return where_kept(self._archive, Scope(self._space(namespace), name or ""))
+        return where_kept(self._archive, self._scope(name, namespace))
+
+    def _scope(self, name: str | None, namespace: str | None) -> Scope:
+        return Scope(self._space(namespace), name or "")
 
     def _space(self, namespace: str | None) -> str:
         """The namespace of a call: the one it names, else the compactor's own."""

@@ -1,5 +1,5 @@
 """`Prices`, for those who import it from here."""
 
-from unabridged.compaction.clear import Prices
+from unabridged.settings import Prices
 
 __all__ = ["Prices"]

@@ -42,6 +42,14 @@ class Receipt:
     """Whose conversation it is: with the archive and the thread, where the originals are."""
 
 
+def receipt_from(stored: Mapping[str, Any]) -> Receipt:
+    """The receipt as a record holds it; those of earlier versions lack some of it."""
+    data = dict(stored)
+    for name in ("turns", "edited"):
+        data[name] = tuple((first, stop) for first, stop in data.get(name, ()))
+    return Receipt(**{**data, "notes": tuple(data["notes"]), "mended": tuple(data.get("mended", ()))})
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """The root of what `on_event` is given. `thread` is empty until a conversation that nobody named is compacted."""

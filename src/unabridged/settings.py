@@ -10,14 +10,12 @@ target=("fraction", 0.5)                           half full after a compaction,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from unabridged.errors import SettingsError
-
-if TYPE_CHECKING:
-    from unabridged.compaction.clear import Prices
 
 Measure = Literal["tokens", "fraction", "messages"]
 Condition = tuple[Measure, float]
@@ -43,6 +41,36 @@ SMALL = 4_096
 """A trigger in tokens below which a summary turn does not grow for talk."""
 MOST_OF_TALK = 0.6
 """Of the trigger, what a summary turn may take where people only talk; the tail and what comes next get the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What one token costs: read from the provider's cache, written to it, fresh without it, and as output.
+
+    Only their ratios matter. `lifetime` is for how many seconds the cache keeps a prefix that nobody reads. Where
+    `read` is not below `fresh`, nothing is cached.
+    """
+
+    read: float = 0.1
+    write: float = 1.25
+    fresh: float = 1.0
+    output: float = 5.0
+    lifetime: float = 300.0
+
+    def __post_init__(self) -> None:
+        for name in ("read", "write", "fresh", "output", "lifetime"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise SettingsError(f"Prices.{name} is {value!r}: it must be a finite number of 0 or more")
+
+    @property
+    def caches(self) -> bool:
+        """Whether a token read again is cheaper than a fresh one."""
+        return self.read < self.fresh
+
+    def rewriting(self, idle: float = 0.0) -> float:
+        """What a token behind a change costs on top: nothing without a cache, or when it has expired anyway."""
+        return max(0.0, self.write - self.read) if self.caches and idle < self.lifetime else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,17 +219,6 @@ class Limits:
     def budget(self) -> int:
         """What a request may take: window less reserve."""
         return self.window - self.reserve
-
-    def pulled(self, tokens: int, messages: int) -> str | None:
-        """Why a request of this size is to be compacted, in words with numbers; None below the trigger."""
-        have = {"tokens": tokens, "messages": messages}
-        for condition in self.trigger:
-            if all(have[measure] >= bound for measure, bound in condition.items()):
-                told = (
-                    f"{have[measure]:,} {measure}, the trigger is {bound:,}" for measure, bound in condition.items()
-                )
-                return " and ".join(told)
-        return None
 
     @property
     def third(self) -> int:

@@ -20,8 +20,8 @@ from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.cli.sawtooth import chart
 from unabridged.cli.screen import number_of, plain, spans
-from unabridged.compaction.state import receipt_of
 from unabridged.errors import ArchiveError
+from unabridged.events import receipt_from
 from unabridged.formats import detect
 from unabridged.measure.estimate import estimate
 from unabridged.recall.lookup import reference
@@ -85,7 +85,7 @@ def _put_in(archive: Archive, scope: Scope, records: Sequence[Record], known: Ma
 
 
 def _compaction(number: int, record: Record, shown: Mapping[str, Shown]) -> str:
-    receipt = receipt_of(record)
+    receipt = receipt_from(record.data["receipt"])
     when = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
     rows = [
         ("when", when),

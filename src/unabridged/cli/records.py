@@ -16,7 +16,7 @@ from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.archive.references import FORMS
 from unabridged.cli import options, page
 from unabridged.cli.screen import console, fail, number_of, one_line, plain, print_json, spans, working
-from unabridged.compaction.state import receipt_of
+from unabridged.events import receipt_from
 from unabridged.recall import lookup
 from unabridged.sessions import write_whole
 
@@ -74,14 +74,14 @@ def show(
             with working("making the page"):
                 write_whole(html, [page.render(store, scope, records).encode("utf-8", "replace")])
     if as_json:
-        receipts = [{**asdict(receipt_of(record)), "prior": record.prior} for record in records]
+        receipts = [{**asdict(receipt_from(record.data["receipt"])), "prior": record.prior} for record in records]
         found = {"thread": thread, "namespace": scope.namespace}
         print_json({**found, "compactions": receipts, "html": str(html or "") or None})
         return
     screen = console()
     screen.print(Text(plain(f"thread {thread}: {number_of(len(records), 'compaction')}"), style="bold"))
     for record in records:
-        receipt = receipt_of(record)
+        receipt = receipt_from(record.data["receipt"])
         screen.print(Text(f"{receipt.id}  {_day(record.created)}  {receipt.kind} by {plain(receipt.summariser)}"))
         screen.print(Text(f"  {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens; {plain(receipt.reason)}"))
         also = f", shortened {spans(receipt.edited)}" if receipt.edited else ""
@@ -193,7 +193,7 @@ def missing(store: Archive, namespace: str | None, thread: str) -> str:
 
 
 def _thread(name: str, records: Sequence[Record]) -> dict[str, Any]:
-    last = receipt_of(records[-1]) if records else None
+    last = receipt_from(records[-1].data["receipt"]) if records else None
     return {
         "thread": name,
         "compactions": len(records),

@@ -8,7 +8,7 @@ from itertools import cycle
 from typing import NamedTuple
 
 from unabridged.archive.protocol import Record
-from unabridged.compaction.state import receipt_of
+from unabridged.events import receipt_from
 
 WIDTH, HEIGHT = 960, 280
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 16, 16, 36
@@ -28,7 +28,7 @@ def teeth(records: Sequence[Record]) -> list[Tooth]:
     """Where each compaction stands among the turns of the original conversation."""
     found = list[Tooth]()
     for record in sorted(records, key=lambda record: record.created):
-        receipt = receipt_of(record)
+        receipt = receipt_from(record.data["receipt"])
         known = record.data["turns"]
         turn = record.data["next_turn"] + max(0, receipt.messages_after - len(known))
         turn = max(turn, found[-1].turn if found else 1)

@@ -8,21 +8,18 @@ once, and the prefix stays byte-stable until the next time. `docs/clearing.md` h
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from unabridged.compaction.stubs import media_stub, names_of, shorten_arguments, stub, words_of
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Edit, Slot
 from unabridged.marks import is_shortened, is_stub
+from unabridged.measure.models import ModelInfo
 from unabridged.messages import Call, Media, View
-
-if TYPE_CHECKING:
-    from unabridged.measure.models import ModelInfo
-    from unabridged.settings import Clear
+from unabridged.settings import Clear, Prices
 
 _SOME = "0" * 12 + "/9999"
 """Stands for the id of a record and a turn until they are known: as long as most."""
@@ -38,36 +35,6 @@ _FIXED_OUTPUTS = frozenset({"computer_call"})
 
 _BESIDE = frozenset({"call", "attached"})
 """What stands in the model's own turn, and is never touched there beside reasoning that is signed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """What one token costs: read from the provider's cache, written to it, fresh without it, and as output.
-
-    Only their ratios matter. `lifetime` is for how many seconds the cache keeps a prefix that nobody reads. Where
-    `read` is not below `fresh`, nothing is cached.
-    """
-
-    read: float = 0.1
-    write: float = 1.25
-    fresh: float = 1.0
-    output: float = 5.0
-    lifetime: float = 300.0
-
-    def __post_init__(self) -> None:
-        for name in ("read", "write", "fresh", "output", "lifetime"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise SettingsError(f"Prices.{name} is {value!r}: it must be a finite number of 0 or more")
-
-    @property
-    def caches(self) -> bool:
-        """Whether a token read again is cheaper than a fresh one."""
-        return self.read < self.fresh
-
-    def rewriting(self, idle: float = 0.0) -> float:
-        """What a token behind a change costs on top: nothing without a cache, or when it has expired anyway."""
-        return max(0.0, self.write - self.read) if self.caches and idle < self.lifetime else 0.0
 
 
 def prices_for(wanted: Clear | None, info: ModelInfo | None) -> Prices | None:

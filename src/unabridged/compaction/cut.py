@@ -83,18 +83,18 @@ def whole_rounds(safe: Sequence[int], indices: Iterable[int]) -> set[int]:
     return whole
 
 
-def joints(views: Sequence[View], gone: Collection[int], place: int) -> int:
+def count_separators(views: Sequence[View], gone: Collection[int], place: int) -> int:
     """How often two turns of one side meet when these go and a summary, a user's turn, stands at `place`."""
     lost = set(gone)
-    met, last, joint = 0, "", False
+    met, last, gap = 0, "", False
     for i, view in enumerate(views):
         if lost and i == place:
-            met, last, joint = met + (last == "user"), "user", True
+            met, last, gap = met + (last == "user"), "user", True
         if i in lost:
-            joint = True
+            gap = True
         elif view.role != "system":
             side = "assistant" if view.role == "assistant" else "user"
-            met, last, joint = met + (joint and side == last), side, False
+            met, last, gap = met + (gap and side == last), side, False
     return met
 
 

@@ -30,7 +30,7 @@ _HEADING = "## State as of message {turn} (told by the host, not by the user)"
 _NOTE = "[… the middle of the host's state of {tokens} tokens is left out …]"
 
 
-def told(provider: Provider, thread: str, seconds: float) -> str:
+def ask(provider: Provider, thread: str, seconds: float) -> str:
     """What the provider tells within so many seconds; whatever it raises is raised here.
 
     It runs in a daemon thread of its own, with the caller's context: one that never returns is left behind there.
@@ -41,7 +41,7 @@ def told(provider: Provider, thread: str, seconds: float) -> str:
     return said or ""
 
 
-def shown(text: str, turn: int, room: int, count: Callable[[str], int]) -> str:
+def render(text: str, turn: int, room: int, count: Callable[[str], int]) -> str:
     """The state as a part of a summary turn, within `room` tokens; "" when there is nothing to tell or no room."""
     text = "\n".join(neutral(line) for line in text.strip().splitlines())
     if not text:

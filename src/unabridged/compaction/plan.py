@@ -7,19 +7,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from unabridged.compaction.cut import Cut, dropped, joints, plan_cut, safe_indices, staying
+from unabridged.compaction.cut import Cut, count_separators, dropped, plan_cut, safe_indices, staying, whole_rounds
 from unabridged.compaction.shorten import level
+from unabridged.compaction.trigger import least_freed
 from unabridged.errors import WontFit
+from unabridged.intent import kind_of_turn
+from unabridged.ledger.gather import open_indices
 from unabridged.messages import View
 from unabridged.settings import Limits
 
 SMALLEST_SUMMARY = 80
 """Below this a summary says nothing."""
-WORTH_IT = 0.05
-"""The share of the window, or of a lower trigger, that must be freed, unless the request is over the budget."""
 MOST_KEPT = 0.5
 """Of the room below the trigger, beside what can't go and a full summary, the share that the tail may take: the rest is
 for what comes next, or every other round would be summarised again."""
+ROUNDS_OF_REMARKS = 0.4
+"""Of the room for open requests, what may be taken up when a whole round stays for a remark that was made in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +38,6 @@ class Plan:
     """Open requests that stay in front of the tail although their turn was cut."""
     tail: int = 0
 
-    @property
-    def reach(self) -> int:
-        """One past the last message that is changed."""
-        return max([*self.gone[-1:], *self.caps, -1]) + 1
-
 
 @dataclass(frozen=True, slots=True)
 class Situation:
@@ -49,14 +47,14 @@ class Situation:
     sizes: Sequence[int]
     overhead: int
     """System prompt and tool schemas."""
-    soft: int
+    target: int
     """What the request should stay below: the trigger."""
-    hard: int
+    limit: int
     """What it must stay within: the budget, less what the meter may be off by."""
     limits: Limits
     frame: int
     """What header, end line and acknowledgment of a summary turn take besides its body."""
-    joint: int
+    separator: int
     """An acknowledgment: it keeps two messages of one side apart, where what stood between them went."""
     piece: int
     """What each piece of a shortened message keeps at least: some head, some tail, and the note."""
@@ -77,6 +75,11 @@ class Situation:
         return self.limits.summary + (self.limits.talk if self.talk else 0)
 
     @property
+    def enough(self) -> int:
+        """What clearing must bring the request below to be all that is needed."""
+        return self.target if self.aim is None else min(self.target, self.aim)
+
+    @property
     def total(self) -> int:
         """The whole request as it is."""
         return self.overhead + sum(self.sizes)
@@ -85,20 +88,9 @@ class Situation:
         """What these messages take together."""
         return sum(self.sizes[i] for i in indices)
 
-    def joints(self, gone: Sequence[int], place: int) -> int:
+    def separators(self, gone: Sequence[int], place: int) -> int:
         """What keeps the roles in order when these go, besides the one acknowledgment that every summary has."""
-        return self.joint * max(0, joints(self.views, gone, place) - 1)
-
-    def worth(self, gone: int, bound: int) -> int:
-        """The tokens that must be freed to be worth it: any, when a third of a trigger by messages goes.
-
-        Where the trigger can't be met whatever goes, half of it: it would only be pulled again at once.
-        """
-        counts = [condition["messages"] for condition in self.limits.trigger if "messages" in condition]
-        if any(count <= len(self.views) and gone >= count // 3 for count in counts):
-            return 1
-        share = WORTH_IT if bound == self.soft else MOST_KEPT
-        return int(share * min(self.limits.window, self.limits.target))
+        return self.separator * max(0, count_separators(self.views, gone, place) - 1)
 
     def wont_fit(self, floor: int) -> WontFit:
         """The error that says so, in the provider's tokens with the possible error of the meter in them."""
@@ -121,21 +113,47 @@ class Situation:
         return staying(self.views, safe_indices(self.views), self.pinned)
 
 
+def requests_to_keep(views: Sequence[View], sizes: Sequence[int], room: int, separator: int = 0) -> frozenset[int]:
+    """The open requests that stay as their own messages: the newest, then all that say something, while there is room.
+
+    The ledger carries the others verbatim. One said in the same message as a tool's answer keeps its round, if that has
+    room: its words alone take less, so of the room only a part is for rounds. `separator` is what keeps each apart from
+    the one before it, in tokens.
+    """
+    found: set[int] = set()
+    taken = 0
+    opened, safe = open_indices(views)[::-1], safe_indices(views)
+    between = sorted(opened[1:-1], key=lambda i: len(whole_rounds(safe, [i])))  # those with no round take little
+    for i in (*opened[:1], *opened[1:][-1:], *between):  # what began it counts more than what came between
+        if found and kind_of_turn(views[i]) in {"resume", "ack"}:
+            continue
+        round_ = whole_rounds(safe, [i])
+        alone = round_ == {i}
+        size = sum(sizes[at] for at in round_ - found) + separator
+        most = room if alone or not found else int(room * ROUNDS_OF_REMARKS)
+        if taken + size <= most or (not found and alone):  # a message of its own can be shortened
+            found |= round_
+            taken += size
+    return frozenset(found)
+
+
 def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
     """What to do; or, in words, why nothing is done. `WontFit` when nothing can bring it within the budget.
 
     `force` compacts whatever the size, if anything at all is gained.
     """
-    for bound in (now.soft, now.hard):
+    for bound in (now.target, now.limit):
         cut = _cut_within(now, bound, force=force)
         if cut is None:
             continue
         plan = _summary_plan(now, cut)
-        freed = now.size(cut.gone) - plan.summary - now.frame - now.joints(plan.gone, plan.place)
-        least = 1 if force or now.total > now.hard else now.worth(len(cut.gone), bound)
+        freed = now.size(cut.gone) - plan.summary - now.frame - now.separators(plan.gone, plan.place)
+        least = 1
+        if not force and now.total <= now.limit:
+            least = least_freed(now.limits, len(now.views), len(cut.gone), below_trigger=bound == now.target)
         if freed >= least and now.total - freed <= bound:
             return plan
-    if now.total <= now.hard:
+    if now.total <= now.limit:
         return "no safe cut would free enough to be worth it"
     return _squeeze(now)
 
@@ -144,7 +162,7 @@ def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
     """The cut whose tail leaves room below `bound` for everything that stays, a full summary, and what comes next."""
     kept = now.fixed() | now.open_requests
     rest = [i for i in range(len(now.views)) if i not in kept]
-    stays = now.overhead + now.frame + now.summary + now.size(kept) + now.joints(rest, rest[0] if rest else 0)
+    stays = now.overhead + now.frame + now.summary + now.size(kept) + now.separators(rest, rest[0] if rest else 0)
     ceilings = [max(0, int((bound - stays) * MOST_KEPT))]
     if now.aim is not None:
         ceilings = [max(0, min(bound, now.aim) - stays)]
@@ -202,11 +220,13 @@ def _squeezed(now: Situation) -> Plan:
     movable = set(range(len(now.views))) - set(plan.gone) - fixed
     requests, others = movable & now.open_requests, movable - now.open_requests
     smallest = SMALLEST_SUMMARY if cut else 0
-    room = now.hard - now.overhead - now.size(fixed) - (now.frame if cut else 0) - now.joints(plan.gone, plan.place)
+    room = (
+        now.limit - now.overhead - now.size(fixed) - (now.frame if cut else 0) - now.separators(plan.gone, plan.place)
+    )
     least = {i: now.smallest(i) for i in movable}
     missing = smallest + sum(least.values()) - room
     if missing > 0:
-        raise now.wont_fit(now.hard + missing)
+        raise now.wont_fit(now.limit + missing)
     # A request gives way only when all else at its smallest does not make room for it.
     request_cap = level([now.sizes[i] for i in requests], room - smallest - sum(least[i] for i in others))
     room -= sum(min(now.sizes[i], request_cap) for i in requests)

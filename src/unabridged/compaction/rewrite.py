@@ -3,14 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from unabridged.archive.protocol import Scope
+from unabridged.compaction.hooks import blame
+from unabridged.compaction.setup import Setup
+from unabridged.compaction.state import State, measure_list
+from unabridged.errors import IllegalConversation
+from unabridged.events import Kind
 from unabridged.formats.base import Format, Message
+from unabridged.history.difference import changed_until
+from unabridged.history.lookup import free_id, keys_of, thread_for
+from unabridged.intent import Facts, learn
 from unabridged.languages import labels
+from unabridged.legal.reasoning import strip_from
+from unabridged.marks import is_cleared, summary_text
 from unabridged.messages import View
+from unabridged.summarise.brief import Written
+
+_NOWHERE = Scope("", "")
 
 
-def rewrite(
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A compaction of the list: what goes and what is exchanged, which record it becomes, and the list it makes."""
+
+    kind: Kind
+    gone: tuple[int, ...] = ()
+    """Indices of what the summary stands for."""
+    place: int = 0
+    edited: Mapping[int, Message] = field(default_factory=dict)
+    """What stays and was cleared or shortened, by its index."""
+    written: Written | None = None
+
+    # -- identify
+    scope: Scope = _NOWHERE
+    key: str = ""
+    record_id: str = ""
+    reach: int = 0
+    """How many messages of the base the key covers."""
+
+    # -- build
+    messages: list[Message] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    learned: Facts = field(default_factory=dict)
+    """How the host answers, as far as the messages showed that went."""
+    settles: str | None = None
+    """The early record whose swap this one settles."""
+
+    @property
+    def first(self) -> int:
+        """Where the list first changes; past its end when it does not."""
+        return min([*self.gone[:1], *self.edited, *([self.place] if self.gone else []), 1 << 60])
+
+
+def identify(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
+    """The rewrite with the key and the id of its record, which cover all that is changed.
+
+    Where thinking is bound to what stood before it, everything behind the first change that thinks is changed too.
+    What keeps the roles in order may stand behind the system messages that follow.
+    """
+    reach = max([*draft.gone[-1:], *draft.edited, -1]) + 1
+    if setup.thinking(state.format) == "bound":
+        reach = max([reach, *(i + 1 for i in range(draft.first, len(state.views)) if state.views[i].reasoning)])
+    while reach < len(state.views) and state.views[reach].role == "system":
+        reach += 1
+    if state.messages is not state.base:
+        reach = len(state.base)
+    key = _key(setup, state, reach)
+    scope = state.scope if state.named else thread_for(setup.archive, state.scope, state.standing, key)
+    return replace(draft, scope=scope, key=key, record_id=free_id(setup.archive, scope, key), reach=reach)
+
+
+def build(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
+    """The identified rewrite with its list, proved to be legal."""
+    language = draft.written.ledger.language if draft.written else ""
+    new = rewrite_list(
+        state.messages,
+        state.views,
+        format_=state.format,
+        gone=draft.gone,
+        place=draft.place,
+        summary=_summary_text(setup, state, draft, draft.written) if draft.written else None,
+        edited=draft.edited,
+        form=setup.settings.form,
+        language=language,
+    )
+    read = [state.format.read(message) for message in new]
+    new = strip_from(new, read, state.format, draft.first, setup.thinking(state.format))
+    new = setup.hooks.finalized(state.messages, new)
+    facts = _learned(state, draft)
+    with blame("finalize", setup.hooks.finalize):
+        views = setup.read(new, state.format, facts=facts)
+        sizes = measure_list(setup, state, new, views)
+        if findings := setup.check(views, state.format, pending=state.pending):
+            raise IllegalConversation(f"compacting would make it illegal: {findings[0].message}")
+    reach = max(draft.reach, changed_until(state.base, new))  # a host's own last touch may go further
+    key = _key(setup, state, reach)
+    return replace(draft, key=key, reach=reach, messages=new, views=views, sizes=sizes, learned=facts)
+
+
+def _key(setup: Setup, state: State, reach: int) -> str:
+    return keys_of(state.base_views[: reach + 1], setup.seed(state.lookup_scope, state.format))[reach]
+
+
+def _summary_text(setup: Setup, state: State, draft: Rewrite, written: Written) -> str:
+    turns = state.turns()
+    went = [turns[i] for i in draft.gone]
+    first = written.ledger.first if min(went) < 0 else min(went)  # an earlier summary stands for what is older
+    end = max(went) + 1 or written.ledger.end  # 0: an earlier summary is all that goes
+    language = written.ledger.language
+    body = f"{setup.front(language)}\n\n{setup.redact(written.text)}"
+    return summary_text(draft.record_id, body, first, end, language)
+
+
+def _learned(state: State, draft: Rewrite) -> Facts:
+    """What is known of the host's habits when this is done."""
+    cleared = {i for i, message in draft.edited.items() if is_cleared(state.format.read(message))}
+    return learn(state.views, {*draft.gone, *cleared}, state.learned)
+
+
+def rewrite_list(
     messages: Sequence[Message],
     views: Sequence[View],
     *,
@@ -30,16 +145,14 @@ def rewrite(
     lost = set(gone)
     for i, message in enumerate(messages):
         if summary is not None and i == place:
-            built.joint = not format_.merges_turns
+            built.gap = not format_.merges_turns
             if form == "pair":
                 built.add(format_.text("user", labels(language)["question"]), "user")
-            built.add(
-                format_.text("user" if form == "user" else "assistant", summary),
-                "user" if form == "user" else "assistant",
-            )
-            built.joint = True
+            side: Literal["user", "assistant"] = "user" if form == "user" else "assistant"
+            built.add(format_.text(side, summary), side)
+            built.gap = True
         if i in lost:
-            built.joint = built.joint or not format_.merges_turns
+            built.gap = built.gap or not format_.merges_turns
         else:
             built.add(edited.get(i, message), _side(views[i]))
     return built.messages
@@ -50,24 +163,24 @@ class _Built:
 
     def __init__(self, format_: Format, words: Mapping[str, str]) -> None:
         self.messages: list[Message] = []
-        self.joint = False
+        self.gap = False
         self._format, self._words = format_, words
         self._side: str | None = None
         self._after_system = False
 
     def add(self, message: Message, side: str | None) -> None:
-        """Append the message; at a joint, whatever keeps the roles in order first."""
-        if self.joint and side is None and self._format.lone_system:
+        """Append the message; at a gap, whatever keeps the roles in order first."""
+        if self.gap and side is None and self._format.lone_system:
             if self._after_system:
                 self._say("assistant")
             if self._side == "assistant":
                 self._say("user")
-        elif self.joint and side is not None and side == self._side:
+        elif self.gap and side is not None and side == self._side:
             self._say("assistant" if side == "user" else "user")
         self.messages.append(message)
         self._after_system = side is None and self._side is not None
         if side is not None:
-            self._side, self.joint = side, False
+            self._side, self.gap = side, False
 
     def _say(self, side: Literal["user", "assistant"]) -> None:
         said = self._words["acknowledgment" if side == "assistant" else "bridge"]

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from unabridged.archive.protocol import Record
 from unabridged.formats.base import Message
-from unabridged.messages import View
 
 
 class Difference(NamedTuple):
@@ -107,11 +106,6 @@ def paired(before: Sequence[Any], after: int, ours: Collection[int]) -> dict[int
             found.update(zip(between, went, strict=True))
         went, place = [], slot + 1
     return found
-
-
-def meaning(view: View) -> str:
-    """The digest of what a message says, by which records are found and recognised."""
-    return view.meaning
 
 
 def chain(meanings: Iterable[str], seed: str) -> list[str]:

@@ -6,9 +6,8 @@ What stands in a list, and how it is taken back, is in `standing`.
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple, cast
 
@@ -16,7 +15,7 @@ from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Record, RecordData, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
-from unabridged.history.difference import Difference, chain, difference, forward, meaning, paired, pairs
+from unabridged.history.difference import Difference, chain, difference, forward, paired, pairs
 from unabridged.history.standing import UNNAMED, Records, Standing, fetch
 from unabridged.history.transplant import transplant, with_call_ids
 from unabridged.marks import is_ours, marked_ids
@@ -28,37 +27,12 @@ _CLEARED = "cleared: "
 """Stands in every stub."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A compaction about to be recorded: the list before and after, and what to remember of it."""
-
-    scope: Scope
-    record_id: str
-    key: str
-    length: int
-    kind: str
-    old: Sequence[Message]
-    old_views: Sequence[View]
-    old_turns: Sequence[int]
-    new: Sequence[Message]
-    ours: frozenset[str]
-    """The meanings of what earlier compactions put in: those are no part of the original conversation."""
-    redact: Callable[[str], str]
-    """Run over what search sees; the originals themselves stay exact."""
-    format: Format
-    prior: str | None
-    model: str | None
-    data: RecordData
-    common: Sequence[Part] = ()
-    """What a thread that branches off takes along, so that search finds it there."""
-
-
 def keys_of(views: Sequence[View], seed: str, *, first: bool = False) -> list[str]:
     """The key of each prefix. Whether a person speaks next is part of it: it decides what is still open.
 
     `first` gives those that the first version gave, where it read a message otherwise.
     """
-    keys = chain((view.meanings[-1] if first else meaning(view) for view in views), seed)
+    keys = chain((view.meanings[-1] if first else view.meaning for view in views), seed)
     return [
         f"{key}{'+' if i < len(views) and views[i].role == 'user' and not views[i].answers else '-'}"
         for i, key in enumerate(keys)
@@ -136,14 +110,7 @@ def _covers(record: Record, keys: Sequence[str], first: int, views: Sequence[Vie
     return all(view.role == "system" for view in views[record.length : stop])
 
 
-class Applied(NamedTuple):
-    """A list with a recorded compaction in it, and which of its messages were put in for which of the list before."""
-
-    messages: list[Message]
-    stands_for: dict[int, int]
-
-
-def apply(archive: Archive, record: Record, messages: Sequence[Message], format_: Format) -> Applied:
+def apply(archive: Archive, record: Record, messages: Sequence[Message], format_: Format) -> list[Message]:
     """The list with the recorded compaction in it: the same every time, with the ids and marks of today."""
     paired = pairs(record)
     went = {j: cast("str", record.before[i]) for j, i in paired.items()}
@@ -159,7 +126,7 @@ def apply(archive: Archive, record: Record, messages: Sequence[Message], format_
     for j in put_in:
         if j not in paired:
             _answer_todays_calls(new, record.start + j, format_)
-    return Applied(new, {record.start + j: record.start + i for j, i in paired.items()})
+    return new
 
 
 def _answer_todays_calls(messages: list[Message], index: int, format_: Format) -> None:
@@ -222,73 +189,77 @@ def turns_of(standing: Standing | None, count: int) -> list[int]:
     return (turns + [following + max(0, shift) + i for i in range(count - len(turns))])[:count]
 
 
-def write(archive: Archive, change: Change) -> tuple[Record, list[Message]]:
-    """Store originals, record and receipt in one transaction; the record that now holds the key, and its list."""
-    diff = difference(change.old, change.new)
+def depth_of(record: Record | None) -> int:
+    """How many compactions lie behind a list that carries this record; 0 without one."""
+    return record.data.get("depth", 0) if record else 0
+
+
+def write(
+    archive: Archive,
+    record: Record,
+    base: tuple[Sequence[Message], Sequence[View], Sequence[int]],
+    new: Sequence[Message],
+    *,
+    format_: Format,
+    ours: frozenset[str],
+    redact: Callable[[str], str],
+    common: Sequence[Part] = (),
+) -> tuple[Record, list[Message]]:
+    """Store originals, record and receipt in one transaction; the record that now holds the key, and its list.
+
+    `record` lacks only the difference between the base (messages, views, turns) and the new list. `ours` are the
+    meanings of what earlier compactions put in: those are no part of the original conversation. `redact` is run over
+    what search sees; the originals themselves stay exact. `common` is what a thread that branches off takes along, so
+    that search finds it there.
+    """
+    old, old_views, old_turns = base
+    diff = difference(old, new)
     stop_old, stop_new = diff.start + len(diff.before), diff.start + len(diff.after)
-    if stop_old > change.length:
+    if stop_old > record.length:
         raise ArchiveError(
-            f"a compaction that changes {stop_old} messages has a key over {change.length}: nothing was changed. "
+            f"a compaction that changes {stop_old} messages has a key over {record.length}: nothing was changed. "
             "Report this, with the settings."
         )
-    views = [change.format.read(message) for message in change.new[:stop_new]]
-    went = {i: _part(change, change.old[i], change.old_views[i], _original_turn(change, i)) for i in diff.went}
-    came = {j: _part(change, change.new[j], views[j], -1) for j in diff.came}
-    ours = [j - diff.start for j in diff.came if is_ours(views[j])]
-    after_end = [turn for turn in change.old_turns[:stop_old] if turn >= 0]
-    record = Record(
-        id=change.record_id,
-        scope=change.scope,
-        key=change.key,
-        length=change.length,
-        start=diff.start,
-        before=tuple(
-            went[i].hash if i in went else cast("int", item) for i, item in enumerate(diff.before, diff.start)
-        ),
-        after=tuple(came[j].hash if j in came else None for j in range(diff.start, stop_new)),
-        kind=change.kind,
-        prior=change.prior,
-        model=change.model,
-        created=time.time(),
-        data={
-            **change.data,
-            "marks": [meaning(views[j]) for j in diff.came],
-            "turns": _turns_after(change, diff, ours),
-            "result": chain((meaning(view) for view in views), "")[-1],
-            "next_turn": change.old_turns[stop_old] if stop_old < len(change.old) else max(after_end, default=-1) + 1,
-            "ours": ours,
-            "named": any(change.record_id in marked_ids(views[j]) for j in diff.came),
-            "format": change.format.name,
-        },
-    )
-    stored = archive.store(record, [*change.common, *went.values(), *came.values()])
+
+    def part(message: Message, view: View, turn: int) -> Part:
+        body = codec.encode(message)
+        return Part(codec.digest(body), body, turn, view.role, view.origin, redact(view.whole_text()))
+
+    views = [format_.read(message) for message in new[:stop_new]]
+    # What an earlier compaction put in has no turn: its original has it.
+    went = {i: part(old[i], view := old_views[i], -1 if view.meaning in ours else old_turns[i]) for i in diff.went}
+    came = {j: part(new[j], views[j], -1) for j in diff.came}
+    our_turns = [j - diff.start for j in diff.came if is_ours(views[j])]
+    passed = [turn for turn in old_turns[:stop_old] if turn >= 0]
+    data: RecordData = {
+        **record.data,
+        "marks": [views[j].meaning for j in diff.came],
+        "turns": _turns_after(diff, old_turns, our_turns),
+        "result": chain((view.meaning for view in views), "")[-1],
+        "next_turn": old_turns[stop_old] if stop_old < len(old) else max(passed, default=-1) + 1,
+        "ours": our_turns,
+        "named": any(record.id in marked_ids(views[j]) for j in diff.came),
+        "format": format_.name,
+    }
+    before = (went[i].hash if i in went else cast("int", item) for i, item in enumerate(diff.before, diff.start))
+    after = (came[j].hash if j in came else None for j in range(diff.start, stop_new))
+    record = replace(record, start=diff.start, before=tuple(before), after=tuple(after), data=data)
+    stored = archive.store(record, [*common, *went.values(), *came.values()])
     if stored.id == record.id:
-        return stored, list(change.new)
-    return stored, apply(
-        archive, stored, change.old, change.format
-    ).messages  # another replica was first: its bytes are everybody's
+        return stored, list(new)
+    return stored, apply(archive, stored, old, format_)  # another replica was first: its bytes are everybody's
 
 
-def _turns_after(change: Change, diff: Difference, ours: Sequence[int]) -> list[int]:
+def _turns_after(diff: Difference, old_turns: Sequence[int], ours: Sequence[int]) -> list[int]:
     """The turn of every message of the new list up to the end of what changed.
 
     What was put in has none, except where message for message was exchanged: a stub has the turn of what it stands for.
     """
-    turns = [*change.old_turns[: diff.start], *([-1] * len(diff.after))]
+    turns = [*old_turns[: diff.start], *([-1] * len(diff.after))]
     slots = [
         item if isinstance(item, int) and i not in diff.went else None for i, item in enumerate(diff.before, diff.start)
     ]
     places = {j: i for i, j in enumerate(slots) if j is not None} | paired(slots, len(diff.after), ours)
     for j, i in places.items():
-        turns[diff.start + j] = change.old_turns[diff.start + i]
+        turns[diff.start + j] = old_turns[diff.start + i]
     return turns
-
-
-def _original_turn(change: Change, index: int) -> int:
-    """The turn of a message that goes; none for what an earlier compaction put in, whose original has it."""
-    return -1 if meaning(change.old_views[index]) in change.ours else change.old_turns[index]
-
-
-def _part(change: Change, message: Message, view: View, turn: int) -> Part:
-    body = codec.encode(message)
-    return Part(codec.digest(body), body, turn, view.role, view.origin, change.redact(view.whole_text()))

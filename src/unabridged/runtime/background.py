@@ -14,19 +14,18 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from unabridged.archive.protocol import Scope
+from unabridged.compaction.trigger import has_grown
 
 if TYPE_CHECKING:
     from unabridged.runtime.threads import Thread
 
-GROWTH = 1.05
-"""After a try that made nothing, the conversation grows by this much before the next."""
 MADE = 1 << 62
 """As the size at which one was begun: it is there, and the list has not changed since."""
 
 log = logging.getLogger("unabridged")
 
 
-class Early:
+class Background:
     """The background work of one compactor."""
 
     def __init__(self) -> None:
@@ -40,7 +39,7 @@ class Early:
         """
         if thread.early_at == MADE or self.running(scope):
             return True
-        if estimate < thread.early_at * GROWTH:
+        if not has_grown(estimate, thread.early_at):
             return False
         thread.early_at = estimate
 

@@ -26,7 +26,7 @@ from unabridged.runtime import resent
 from unabridged.runtime.resent import Resent
 
 if TYPE_CHECKING:
-    from unabridged.compaction.state import Job
+    from unabridged.compaction.state import State
     from unabridged.measure.meter import Meter
 
 _READERS: tuple[Callable[[Any], Any], ...] = (itemgetter("content"), attrgetter("content"))
@@ -70,7 +70,7 @@ class Thread:
     """What the caller gave when it was last compacted, and what became of it."""
     called: float = float("-inf")
     """When the last call was, by the engine's clock."""
-    said: str = ""
+    failed_why: str = ""
     """Why nothing was changed the last time: said once, not at every call."""
 
     def format_of(self, messages: list[Message]) -> Format:
@@ -89,27 +89,44 @@ class Thread:
             self.sent = None
         return messages if found is None else found
 
-    def keep(self, job: Job) -> None:
+    def overhead(self, meter: Meter, system: Any, tools: Any) -> int:
+        """What system prompt and tools take; they are counted when they change."""
+        known_system, known_tools, tokens = self.fixed
+        if (system is known_system or system == known_system) and (tools is known_tools or tools == known_tools):
+            return tokens
+        self.fixed = (system, tools, meter.overhead(system, tools))
+        return self.fixed[2]
+
+    def finish(self, state: State, why: str) -> None:
+        """Go on from what a compaction made of the list; `why` is why it made nothing, and "" when it did."""
+        changed = state.messages is not state.given
+        self.resent = self.resent and changed
+        self.failed_why, self.failed_at = why, state.estimate if why else 0
+        if changed:
+            if state.pending:  # what was asked for by hand is not done again to a list that need not shrink
+                self.sent = None
+            else:
+                self._remember(state)
+            self.adopt(state.messages, state.format, state.views, state.sizes)
+            self.cleared = state.receipt is not None and state.receipt.kind == "clearing"
+
+    def _remember(self, state: State) -> None:
         """Remember what became of the list that was given, in case it is given again: only the next call shows it."""
-        before = self.sent if job.begun is not job.given else None
+        before = self.sent if state.begun is not state.given else None
         made = len(before.made) if before is not None else 0
         meanings = [*(before.meanings if before is not None else ()), *(view.meaning for view in self._known()[made:])]
         whole = before.whole if before is not None else not any(map(marked_ids, self._known()))
         self.sent = resent.remember(
-            job.given,
+            state.given,
             meanings,
-            job.messages,
-            job.stands_for() if whole else {},
+            state.messages,
+            state.stands_for() if whole else {},
             whole=whole,
-            format_=job.format,
+            format_=state.format,
             tokens=self.given_tokens() if before is not None else self.total,
-            scope=job.scope,
-            receipt=job.receipt,
+            scope=state.scope,
+            receipt=state.receipt,
         )
-
-    def let_go(self) -> None:
-        """Forget what became of a list: what was asked for by hand is not done again to a list that need not shrink."""
-        self.sent = None
 
     def given_tokens(self) -> int:
         """What the messages take that were given, where the list to go on from is what became of them."""
@@ -183,17 +200,6 @@ class Thread:
             self.messages, self.contents = list(head), contents_of(head)
             return True
         return contents_of(self.messages) == self.contents
-
-    def worth_a_look(self, estimate: int, idle: float, lifetime: float | None, step: int = 1_000) -> bool:
-        """Whether clearing may pay now: so much is new since the last look, or a provider's cache has expired.
-
-        Looking costs a pass over the list. Without a `lifetime` nobody knows what it would pay.
-        """
-        self.looked_at = min(self.looked_at, estimate)
-        if lifetime is None or (estimate - self.looked_at < step and idle < lifetime):
-            return False
-        self.looked_at = estimate
-        return True
 
     def reread(self, messages: list[Message], format_: Format, meter: Meter) -> None:
         """Like `follow`, but a change deep inside a message is noticed too: what is not fresh is read anew."""

@@ -7,8 +7,7 @@ import json
 from math import isfinite
 from typing import Any, Final
 
-from unabridged.archive.codec import tagged
-from unabridged.archive.codec.leaves import DEEPEST, LARGEST, TAG
+from unabridged.archive.codec.bounds import DEEPEST, LARGEST, TAG
 from unabridged.errors import ArchiveError
 
 _TAG_BYTES: Final = f'"{TAG}"'.encode()
@@ -23,6 +22,8 @@ def encode(message: Any) -> bytes:
         except UnicodeEncodeError:
             pass  # lone surrogates somewhere: the tagged form says where
     try:
+        from unabridged.archive.codec import tagged  # noqa: PLC0415 - only the rare message needs it
+
         return _ENCODER.encode(tagged.pack(message, "message")).encode()
     except RecursionError as error:
         raise ArchiveError(
@@ -36,7 +37,11 @@ def decode(body: bytes) -> Any:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise ArchiveError(f"a stored message of {len(body):,} bytes can't be read: {error}. Run `verify`.") from error
-    return tagged.unpack(value) if _TAG_BYTES in body else value
+    if _TAG_BYTES not in body:
+        return value
+    from unabridged.archive.codec import tagged  # noqa: PLC0415 - only the rare message needs it
+
+    return tagged.unpack(value)
 
 
 def digest(body: bytes) -> str:

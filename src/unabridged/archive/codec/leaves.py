@@ -12,17 +12,9 @@ from typing import Any, Final, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from unabridged.archive.codec.bounds import LARGEST, TAG
 from unabridged.archive.codec.classes import tell
 from unabridged.errors import ArchiveError
-
-TAG: Final = "$unabridged"
-"""The key that marks what plain JSON can't say; a caller's dict that has it is written as pairs."""
-
-DEEPEST: Final = 120
-"""Levels of nesting that can be read back from deep inside any caller's stack."""
-
-LARGEST: Final = 1 << 1024
-"""Whole numbers from here on are written in hexadecimal: the interpreter limits how many decimal digits it reads."""
 
 
 def pack_str(value: str) -> Any:

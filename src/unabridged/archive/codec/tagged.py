@@ -22,8 +22,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from unabridged.archive.codec import leaves
+from unabridged.archive.codec.bounds import DEEPEST, TAG
 from unabridged.archive.codec.classes import find, name_of, tell
-from unabridged.archive.codec.leaves import DEEPEST, TAG
 from unabridged.errors import ArchiveError
 
 Above = tuple[int, ...]

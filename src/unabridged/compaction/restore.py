@@ -1,0 +1,118 @@
+"""Restore: apply again what was recorded of the list's beginning, and find the newest record that stands in it."""
+
+from __future__ import annotations
+
+from unabridged.archive.protocol import Record, Scope
+from unabridged.compaction.cut import counted
+from unabridged.compaction.rewrite import Rewrite
+from unabridged.compaction.setup import Setup
+from unabridged.compaction.state import State, measure
+from unabridged.compaction.store import store
+from unabridged.events import receipt_from
+from unabridged.history import lookup
+from unabridged.history.lookup import Place
+from unabridged.history.namespace import older_namespaces, where_kept
+from unabridged.history.standing import UNNAMED, Records, Standing, newest_standing, vouched_for
+from unabridged.intent import NOTHING, facts_in
+from unabridged.legal.reasoning import strip_from
+from unabridged.marks import is_ours
+
+
+def restore(setup: Setup, state: State) -> None:
+    """Apply every recorded compaction of the list's beginning; whose words each turn is, is found out anew."""
+    applied: set[str] = set()
+    state.scope = where_kept(setup.archive, state.scope)
+    places = _places(setup, state)
+    while (record := lookup.find_recorded(setup.archive, places, state.views)) is not None:
+        if record.id in applied:
+            break
+        applied.add(record.id)
+        if state.named or record.scope.thread in {place.scope.thread for place in places[1:]}:
+            places = [place for place in places if place.scope == record.scope]  # it goes on where it began
+            state.named = True
+        state.scope, state.learned = record.scope, facts_in(record.data)
+        _splice(setup, state, record, lookup.apply(setup.archive, record, state.messages, state.format))
+        state.receipt = receipt_from(record.data["receipt"])
+        _settle(setup, state, record)
+    state.broken = bool(applied) and _is_broken(setup, state)
+    state.records = Records(setup.archive, state.scope)
+    state.standing = newest_standing(setup.archive, state.scope, state.views, state.records)
+    if state.standing is not None:
+        state.scope = state.standing.record.scope
+        state.named = state.named or not state.scope.thread.startswith(UNNAMED)
+    state.known = frozenset(vouched_for(state.records, state.standing))
+    state.learned = facts_in(state.standing.record.data) if state.standing else NOTHING
+    state.views = setup.read(state.messages, state.format, state.views, state.learned)
+    for i, view in enumerate(state.views):
+        if is_ours(view) and view.meaning in state.known:
+            state.views[i] = view.said_by("summary")
+    state.set_base()
+
+
+def _places(setup: Setup, state: State) -> list[Place]:
+    """Where records of this conversation may be: its own thread, or those of its namespace that nobody named.
+
+    Then where versions before this one put them. What begins with a record of a thread is looked for in it.
+    """
+    if state.named:
+        scopes = [state.scope]
+    else:
+        space = state.scope.namespace
+        first = next((view for view in state.views if view.role != "system"), None)
+        former = f"{UNNAMED}{first.meaning[:16]}" if first is not None else "unnamed"
+        scopes = [Scope(space, ""), *(Scope(older, former) for older in (space, *older_namespaces(space)))]
+    return [Place(scope, setup.seed(scope, state.format)) for scope in scopes]
+
+
+def _splice(setup: Setup, state: State, record: Record, done: list[object]) -> None:
+    """Put a record's result into the state; what stands before and behind it is not read or measured again."""
+    first, stop = record.start, record.start + len(record.before)
+    known = {id(m): (state.views[i], state.sizes[i]) for i, m in enumerate(state.messages[first:stop], first)}
+    region = done[first : first + len(record.after)]
+    read = [known.get(id(m)) or measure(setup, state.format, m) for m in region]
+    state.views[first:stop] = [view for view, _ in read]
+    state.sizes[first:stop] = [size for _, size in read]
+    state.sizes = counted(state.views, state.sizes)
+    state.messages, state.record = done, record
+
+
+def _is_broken(setup: Setup, state: State) -> bool:
+    """Whether a list that records made would be refused: a host may pair calls and results otherwise today."""
+    if not (now := setup.check(state.views, state.format, pending=state.pending)):
+        return False
+    given = setup.check(setup.read(state.given, state.format), state.format, pending=state.pending)
+    return bool({finding.rule for finding in now} - {finding.rule for finding in given})
+
+
+def _settle(setup: Setup, state: State, record: Record) -> None:
+    """Where thinking is bound to what stood before it, a record made early leaves some behind that is now refused.
+
+    What was said between its making and the swap is rid of its thinking, once: a record of its own remembers from
+    where on, so that the same conversation is always rewritten the same way.
+    """
+    rule = setup.thinking(state.format)
+    if not record.data.get("early") or rule != "bound":
+        return
+    seed = setup.seed(state.lookup_scope, state.format)
+    settled = lookup.find_recorded(setup.archive, [Place(state.lookup_scope, seed)], state.views)
+    if settled is not None and settled.data.get("settles") == record.id:
+        return
+    state.standing = Standing(record, record.start)
+    state.set_base()
+    stop = record.start + len(record.after)
+    new = strip_from(state.messages, state.views, state.format, stop, rule)
+    views = setup.read(new, state.format, facts=state.learned)
+    key = lookup.keys_of(state.views, seed)[-1]
+    made = Rewrite(
+        kind="repair",
+        scope=state.scope,
+        key=key,
+        record_id=lookup.free_id(setup.archive, state.scope, key),
+        reach=len(state.base),
+        messages=new,
+        views=views,
+        sizes=counted(views, [setup.meter.message(view, message) for view, message in zip(views, new, strict=True)]),
+        learned=state.learned,
+        settles=record.id,
+    )
+    store(setup, state, made, "thinking that the early summary left unbound")

@@ -1,0 +1,108 @@
+"""When to compact: the one place that decides it, from sizes and from what came of the last try."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from unabridged.settings import Limits
+
+GROWTH = 1.05
+"""After a try that came to nothing, the conversation grows by this much before the next, while it fits."""
+LOOK_AGAIN = 1_000
+"""Tokens that are new since the last look whether clearing pays, before the next look."""
+WORTH_IT = 0.05
+"""The share of the window, or of a lower trigger, that must be freed, unless the request is over the budget."""
+WORTH_IT_ABOVE = 0.5
+"""The same where the trigger can't be met whatever goes: it would only be pulled again at once."""
+MAKING = "a summary is being made in the background, and the request still fits"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do with a conversation now, and why: the reason to compact, or to wait."""
+
+    do: Literal["nothing", "clear", "compact", "wait"]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What the decision depends on."""
+
+    limits: Limits
+    reason: str | None
+    """Why it is to be compacted: it was asked for, or what `trigger_reason` says."""
+    asked: bool
+    """Whether somebody asks for it, or a provider refused it: a trigger is not needed then."""
+    forced: bool
+    """Whether it is done however the last try ended."""
+    fits: bool
+    estimate: int
+    failed_at: int
+    """The size at which the last try came to nothing; 0 when it did not."""
+    failed_why: str
+    in_background: bool
+    """Whether a summary is being made."""
+    resent: bool
+    """Whether recorded compactions have to be applied again."""
+    may_clear: Callable[[], bool]
+    """Whether a look below the trigger may find something to clear; it is asked only where that counts."""
+
+
+def decide(now: Now) -> Decision:
+    """Compact, wait, look whether something can be cleared below the trigger, or nothing."""
+    if not (now.asked or now.limits.trigger):
+        return Decision("nothing")
+    if now.reason is None:
+        return Decision("clear" if now.may_clear() or now.resent else "nothing")
+    if now.fits and not now.forced:
+        if not has_grown(now.estimate, now.failed_at):
+            return Decision("wait", now.failed_why)
+        if now.in_background:
+            return Decision("wait", MAKING)
+    return Decision("compact", now.reason)
+
+
+def trigger_reason(limits: Limits, tokens: int, messages: int, *, over: bool = False) -> str | None:
+    """What pulls the trigger, in words with numbers; None below it, and always when there is none.
+
+    `over`: the meter can't vouch for the request being within the budget.
+    """
+    have = {"tokens": tokens, "messages": messages}
+    for condition in limits.trigger:
+        if all(have[measure] >= bound for measure, bound in condition.items()):
+            return " and ".join(
+                f"{have[measure]:,} {measure}, the trigger is {n:,}" for measure, n in condition.items()
+            )
+    if over and limits.trigger:
+        return f"{tokens:,} tokens, too close to the budget of {limits.budget:,}"
+    return None
+
+
+def has_grown(estimate: int, since: int) -> bool:
+    """Whether a conversation is so much larger than at the last try that another is worth it."""
+    return estimate >= since * GROWTH
+
+
+def starts_in_background(limits: Limits, tokens: int, share: float | None) -> bool:
+    """Whether a request of so many tokens is near enough to the trigger to have its summary made before it is due."""
+    return share is not None and tokens >= share * limits.target
+
+
+def worth_a_look(estimate: int, looked_at: int, idle: float, lifetime: float | None) -> bool:
+    """Whether clearing may pay now: so much is new since the last look, or a provider's cache has expired.
+
+    Looking costs a pass over the list. Without a `lifetime` nobody knows what it would pay.
+    """
+    return lifetime is not None and (estimate - looked_at >= LOOK_AGAIN or idle >= lifetime)
+
+
+def least_freed(limits: Limits, messages: int, gone: int, *, below_trigger: bool) -> int:
+    """The tokens that a compaction must free to be worth it: any, when a third of a trigger by messages goes."""
+    counts = [condition["messages"] for condition in limits.trigger if "messages" in condition]
+    if any(count <= messages and gone >= count // 3 for count in counts):
+        return 1
+    share = WORTH_IT if below_trigger else WORTH_IT_ABOVE
+    return int(share * min(limits.window, limits.target))

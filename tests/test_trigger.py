@@ -1,0 +1,72 @@
+"""When to compact: one decision, from sizes and from what came of the last try."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from unabridged.compaction.trigger import MAKING, Decision, Now, decide, least_freed, trigger_reason, worth_a_look
+from unabridged.settings import Settings, limits
+
+BOUNDS = limits(Settings(trigger=("tokens", 1_000)), 2_000)
+NEVER = limits(Settings(trigger=None), 2_000)
+REASON = "1,200 tokens, the trigger is 1,000"
+
+
+def now(**given: Any) -> Now:
+    """Above the trigger, within the budget, nothing tried before."""
+    usual: dict[str, Any] = {
+        "limits": BOUNDS, "reason": REASON, "asked": False, "forced": False, "fits": True, "estimate": 1_200,
+        "failed_at": 0, "failed_why": "", "in_background": False, "resent": False, "may_clear": lambda: False,
+    }  # fmt: skip
+    return Now(**{**usual, **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, Decision("compact", REASON)),
+        ({"reason": None}, Decision("nothing")),
+        ({"reason": None, "may_clear": lambda: True}, Decision("clear")),
+        ({"reason": None, "resent": True}, Decision("clear")),
+        ({"failed_at": 1_190, "failed_why": "no safe cut"}, Decision("wait", "no safe cut")),
+        ({"failed_at": 1_190, "failed_why": "no safe cut", "fits": False}, Decision("compact", REASON)),
+        ({"failed_at": 1_190, "failed_why": "no safe cut", "forced": True}, Decision("compact", REASON)),
+        ({"failed_at": 1_000, "failed_why": "no safe cut"}, Decision("compact", REASON)),
+        ({"in_background": True}, Decision("wait", MAKING)),
+        ({"in_background": True, "fits": False}, Decision("compact", REASON)),
+        ({"limits": NEVER, "reason": None, "may_clear": lambda: True, "resent": True}, Decision("nothing")),
+        ({"limits": NEVER, "reason": "asked for", "asked": True}, Decision("compact", "asked for")),
+    ],
+)
+def test_what_is_done_now(given: dict[str, Any], expected: Decision) -> None:
+    # R2 R17
+    assert decide(now(**given)) == expected
+
+
+def test_without_a_trigger_it_is_not_even_looked() -> None:
+    def look() -> bool:
+        raise AssertionError("nobody may look")
+
+    assert decide(now(limits=NEVER, reason=None, may_clear=look)) == Decision("nothing")
+
+
+def test_too_close_to_the_budget_is_a_reason_but_never_without_a_trigger() -> None:
+    assert trigger_reason(BOUNDS, 999, 1) is None
+    assert trigger_reason(BOUNDS, 999, 1, over=True) == "999 tokens, too close to the budget of 1,750"
+    assert trigger_reason(NEVER, 10**9, 10**9, over=True) is None
+
+
+def test_a_look_is_due_when_enough_is_new_or_the_cache_has_expired() -> None:
+    assert not worth_a_look(5_000, 0, 10.0, None)
+    assert worth_a_look(5_000, 4_000, 10.0, 300.0)
+    assert not worth_a_look(4_999, 4_000, 10.0, 300.0)
+    assert worth_a_look(4_001, 4_000, 300.0, 300.0)
+
+
+def test_a_trigger_by_messages_is_met_by_a_third_of_them_whatever_they_take() -> None:
+    counted = limits(Settings(trigger=("messages", 30), keep=("messages", 5)), 2_000)
+    assert least_freed(counted, 30, 10, below_trigger=True) == 1
+    assert least_freed(counted, 30, 9, below_trigger=True) == int(0.05 * counted.target)
+    assert least_freed(BOUNDS, 30, 20, below_trigger=False) == int(0.5 * BOUNDS.target)
