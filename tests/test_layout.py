@@ -1,0 +1,107 @@
+"""The house: nothing imports upward, nothing in a circle, and each room knows only what it should."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "unabridged"
+
+LAYERS = (
+    {"errors", "messages", "text_cache"}, {"languages"}, {"texts"}, {"marks"}, {"formats"}, {"legal"}, {"measure"},
+    {"archive"}, {"intent"}, {"ledger"}, {"settings", "events"}, {"asking"}, {"history"}, {"summarise"},
+    {"compaction"}, {"arguments", "outcome"}, {"runtime"}, {"access"}, {"compactor"},
+    {"clear", "recall", "sessions", "telemetry"}, {"unabridged"},
+    {"adapters", "evaluate", "testing"}, {"cli"},
+)  # fmt: skip
+"""From the bottom to the top: each imports only what stands below it, and its own."""
+DOORS = LAYERS[-2] | LAYERS[-1]
+HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
+FRAMEWORKS = ("deepagents", "fastapi", "httpx", "langchain", "langgraph", "openai", "pydantic", "requests", "starlette")
+MAY_IMPORT = {"archive", "asking", "measure", "recall", "telemetry"}
+"""Rooms of the core that load a library of their extra where it is used: a driver, an SDK, a tokenizer."""
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
+
+
+def room(module: str) -> str:
+    """The package or file directly below the root that a module stands in."""
+    return module.split(".")[1] if "." in module else module
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every module that a file imports: at the top, in a function, or for types only."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in MODULES else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+IMPORTS = {module: set(imported(path)) - {module} for module, path in MODULES.items()}
+
+
+def test_nothing_imports_upward() -> None:
+    # R47
+    assert {room(module) for module in MODULES} == set(HEIGHT), "every room has its layer"
+    upward = [
+        f"{module} imports {other}"
+        for module, others in IMPORTS.items()
+        for other in others & MODULES.keys()
+        if room(other) != room(module) and HEIGHT[room(other)] >= HEIGHT[room(module)]
+    ]
+    assert not upward, "\n".join(upward)
+
+
+def test_no_module_is_imported_in_a_circle() -> None:
+    graph: dict[str, set[str]] = defaultdict(set)
+    for module, others in IMPORTS.items():  # a package's `__init__` is loaded before what is in it
+        graph[module] = {other for other in others & MODULES.keys() if not module.startswith(f"{other}.")}
+    TopologicalSorter(graph).prepare()  # raises CycleError with the circle
+
+
+def test_the_core_imports_no_framework_and_no_http_library() -> None:
+    found = [
+        f"{module} imports {other}"
+        for module, others in IMPORTS.items()
+        for other in others
+        if room(module) not in DOORS | MAY_IMPORT and other.partition(".")[0].startswith(FRAMEWORKS)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_core_is_small_enough_to_find_ones_way_in() -> None:
+    core = [path for module, path in MODULES.items() if room(module) not in DOORS]
+    assert len(core) < 180
+
+
+def test_words_of_a_language_stand_in_its_file() -> None:
+    tables = sorted((SOURCE / "languages").glob("*.json"))
+    assert {path.stem for path in tables} >= {"en", "de", "es", "fr", "ja", "zh"}
+    others = [path for path in SOURCE.rglob("*.json") if path.parent.name != "languages"]
+    assert {path.parent.name for path in others} <= {"measure"}, "no other table holds phrases"
+    english = json.loads((SOURCE / "languages" / "en.json").read_text(encoding="utf-8"))
+    assert all(set(json.loads(path.read_text(encoding="utf-8"))) <= set(english) for path in tables)
+
+
+def test_the_page_on_the_architecture_names_every_room_and_no_file_that_is_not_there() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rooms = {room(module) for module in MODULES} - {"unabridged"}
+    assert [name for name in sorted(rooms) if f"`{name}/`" not in page and f"`{name}.py`" not in page] == []
+    named = {name for name in re.findall(r"`([\w/]+\.py)`", page) if not name.startswith("tests/")}
+    here = {str(path.relative_to(SOURCE)) for path in MODULES.values()} | {path.name for path in MODULES.values()}
+    assert sorted(name for name in named if name not in here) == []
