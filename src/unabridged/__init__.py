@@ -6,8 +6,7 @@
     fitted = compactor.fit(messages, thread="t1")      # before every model call
     fitted.messages                                    # the same list, or a shorter one that is legal and fits
 
-The modules, in reading order: `messages` (the view every part shares), `formats`, `origin`, `legal`, `measure`,
-`settings`, `cut`, `plan`, `ledger`, `extract`, `rewrite`, `records`, `archive`, `history`, `threads`, `flow`, `engine`.
+`ARCHITECTURE.md` says where to find what.
 """
 
 from __future__ import annotations
