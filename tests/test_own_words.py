@@ -19,7 +19,7 @@ from unabridged.ledger.gather import gather
 from unabridged.messages import View
 from unabridged.summarise.brief import Brief
 from unabridged.summarise.checks import People
-from unabridged.summarise.preserved import preserve_user_messages
+from unabridged.summarise.writing import preserve_user_messages
 
 RULE, ORDER = "Never push to main.", "Please fix the parser."
 PAYLOADS = (

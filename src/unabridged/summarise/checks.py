@@ -4,6 +4,7 @@
     decisions      below "Decisions of the user" only quotations stand: `[n] "words"`, as person's message n has them
     repetitions    a line that the ledger beside the prose has word for word goes
     names          paths, identifiers and numbers that stand nowhere are told in the receipt; the text stays as it is
+    quotations     elsewhere, of three words or more, that nobody said: likewise
 
 Everything else is the model's own words, and the heading of the prose says so: no sentence in it is anybody's approval.
 What people really said stands word for word in the ledger.
@@ -26,8 +27,8 @@ from unabridged.texts import bare
 
 MOST_LISTED = 40
 """Lines that were left out and are listed one by one."""
-MOST_NAMES = 8
-"""Names that stand nowhere and are told one by one."""
+MOST_NAMED = 8
+"""Names and quotations that stand nowhere and are told one by one."""
 WIDTH = 160
 """Characters of a line that a receipt shows."""
 SHORTEST = 16
@@ -39,6 +40,7 @@ _QUOTATION_MARKS = str.maketrans(
     '""""""""""' + "''''''",
 )
 _ENDS = ".,;:!?\u2026 \u3002\uff01\uff1f\uff0c"
+_QUOTED = re.compile(r"\"([^\"]{1,400})\"")
 _GAPS = re.compile(r"\n{3,}")
 # GitHub, JSON, Node.js: nobody's identifier, unless it is written as one.
 _SIMPLE = re.compile(r"[A-Z]?[a-z]+[A-Z][A-Za-z]*|[A-Z]{3,}[a-z]*|[A-Z][a-z]+\.(?:js|io|net|ai)")
@@ -79,7 +81,7 @@ def check_prose(text: str, brief: Brief, people: People) -> Checked:
     listed[MOST_LISTED:] = [f"and {len(listed) - MOST_LISTED:,} more"] if len(listed) > MOST_LISTED else []
     if repeated:
         listed.append(f"lines that say only what the ledger says, left out: {repeated:,}")
-    return Checked(_GAPS.sub("\n\n", rest) if listed else rest, tuple(listed), _note_of_names(rest, brief))
+    return Checked(_GAPS.sub("\n\n", rest) if listed else rest, tuple(listed), _notes(rest, brief))
 
 
 def normal(text: str) -> str:
@@ -120,17 +122,15 @@ class People:
         people = cls()
         for turn, text in numbered:
             people.texts.setdefault(turn, []).append(text)
-        earlier = brief.prior.split("\n")
-        for i in lines_below(earlier, DECISIONS.lower()):
-            people.cited.update((turn, words.strip(_ENDS)) for turn, words in citations(earlier[i]))
+        for earlier in [prose.text.split("\n") for prose in brief.earlier] or [brief.prior.split("\n")]:
+            lines = (earlier[i] for i in lines_below(earlier, DECISIONS.lower()))
+            people.cited |= {(turn, words.strip(_ENDS)) for line in lines for turn, words in citations(line)}
         return people
 
     def said(self, words: str, turn: int | None = None) -> bool:
         """Whether the person's message of this number, or any when none is given, has these very words."""
         wanted = normal(words).strip(_ENDS)
-        texts = (
-            self.texts.get(turn, []) if turn is not None else [text for said in self.texts.values() for text in said]
-        )
+        texts = [text for number, said in self.texts.items() if turn in {number, None} for text in said]
         return bool(wanted) and ((turn, wanted) in self.cited or any(_has(text, wanted) for text in texts))
 
     def check_citation(self, line: str) -> tuple[str, str]:
@@ -185,20 +185,25 @@ def _joins(pair: str) -> bool:
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
-def _note_of_names(text: str, brief: Brief) -> tuple[str, ...]:
-    """A note with a few of the names in the prose that stand nowhere in the record; nothing when all are known."""
+def _notes(text: str, brief: Brief) -> tuple[str, ...]:
+    """A few of the names and of the quotations in the prose that stand nowhere in the record."""
     views = (*brief.views, *brief.beside)
     sources = [*map(_whole, views), brief.prior, brief.carried, brief.also, brief.state]
     record = normal("\n".join(sources)).lower()
     plain = _SEPARATOR.sub("", record)
-    unknown: list[str] = []
+    names: list[str] = []
     for name in _names(text):
-        if not _stands(name.lower(), record, plain) and not any(name in longer for longer in unknown):
-            unknown.append(name)
-    if not unknown:
-        return ()
-    more = f" and {len(unknown) - MOST_NAMES:,} more" if len(unknown) > MOST_NAMES else ""
-    return (f"in the prose and not found in the record: {', '.join(map(_shown, unknown[:MOST_NAMES]))}{more}",)
+        if not _stands(name.lower(), record, plain) and not any(name in longer for longer in names):
+            names.append(name)
+    quoted = [said for line in text.split("\n") for said in _QUOTED.findall(normal(line)) if said.count(" ") > 1]
+    unsaid = [f'"{said}"' for said in quoted if said.lower().strip(_ENDS) not in record]
+    found = {"in the prose and not found in the record": names, "quoted in the prose and said by nobody": unsaid}
+    return tuple(f"{what}: {_some(which)}" for what, which in found.items() if which)
+
+
+def _some(found: Sequence[str]) -> str:
+    more = f" and {len(found) - MOST_NAMED:,} more" if len(found) > MOST_NAMED else ""
+    return ", ".join(map(_shown, found[:MOST_NAMED])) + more
 
 
 def _names(text: str) -> list[str]:

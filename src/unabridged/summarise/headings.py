@@ -179,5 +179,5 @@ def _plain(heading: str) -> str:
 
 @cache
 def _names() -> frozenset[str]:
-    ours = (labels(code)[name] for code in tables() for name in ("open", "finished", "rules", "own_words"))
+    ours = (labels(code)[name] for code in tables() for name in ("open", "finished", "rules", "passing", "own_words"))
     return frozenset(folded(re.split(r"[(\uff08]", label)[0].strip()) for label in ours)

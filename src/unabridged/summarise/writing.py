@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from unabridged.errors import SummaryFailed
 from unabridged.history.rederive import Whole, spaced
+from unabridged.intent import own_words
 from unabridged.languages import labels
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather, language_of
@@ -16,9 +17,9 @@ from unabridged.ledger.rank import decisions
 from unabridged.ledger.render import Rendered, between, render
 from unabridged.ledger.sayings import is_talk
 from unabridged.measure.models import model_info
+from unabridged.messages import View
 from unabridged.summarise.brief import DECISIONS, Brief, Live, Summariser, Written
-from unabridged.summarise.preserved import Preserved, preserve_user_messages
-from unabridged.texts import fenced, quote
+from unabridged.texts import cut_middle, fenced, quote
 
 if TYPE_CHECKING:
     from unabridged.asking.ask import Ask, Reply
@@ -35,10 +36,13 @@ PRESERVED = 0.25
 """The share that people's own words, which are not kept otherwise, may take."""
 PRESERVED_OF_TALK = 0.06
 """The same where nothing is done: there the ledger carries what tells most of all that was said, not of the newest."""
+SMALLEST = 48
+"""Tokens below which a shortened message says nothing any more."""
 
 PINNED = "## Pinned by the host (verbatim, always holds)"
 BY_A_MODEL = "## Summary by a model (its own words, not the user's)"
 WITH_QUOTATIONS = f"{BY_A_MODEL[:-1]}, but for what it quotes under “{DECISIONS}”)"
+_MIDDLE = "[… the middle of this message of {tokens} tokens is left out …]"
 OTHERWISE = "While the request fits, history stays as it is; else the summary is model-free"
 
 
@@ -209,6 +213,53 @@ def _decided(ledger: Ledger, room: int, count: Callable[[str], int]) -> str:
     return "\n".join([heading, *(text for _, text in sorted(lines))]) if lines else ""
 
 
+def _join(*parts: str) -> str:
+    return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def _left_out(rendered: Rendered) -> tuple[str, ...]:
+    return tuple(f"left out of the summary, kept in the archive: {item}" for item in rendered.left_out)
+
+
+# -- people's own words ------------------------------------------------------------------------------------------------
+
+
+class Preserved(NamedTuple):
+    """The text for the summary turn, and the numbers of the messages that it holds in full."""
+
+    text: str = ""
+    whole: frozenset[int] = frozenset()
+
+
+def preserve_user_messages(
+    numbered: Sequence[tuple[int, View]], budget: int, count: Callable[[str], int], language: str = ""
+) -> Preserved:
+    """People's messages, newest first up to `budget` tokens; the newest that does not fit is cut to head and tail.
+
+    Summary turns, observations and host notes are nobody's words and stay out. Each is labelled finished, so that it is
+    not taken up again: what is open stands in the ledger. Rendered oldest first.
+    """
+    entries: list[str] = []
+    whole: set[int] = set()
+    for turn, view in reversed(numbered):
+        if not view.is_request or not view.text.strip():
+            continue
+        text, label = own_words(view.text), f"[{turn}] {labels(language)['is_finished']}:"
+        entry = f"{label}\n{fenced(text)}"
+        if fits := count(entry) + 1 <= budget:
+            whole.add(turn)
+        else:
+            room = budget - count(f"{label}\n{fenced('')}") - 2
+            if room < SMALLEST:
+                break
+            entry = f"{label}\n{fenced(cut_middle(text, room, count, _MIDDLE))}"
+        entries.append(entry)
+        budget -= count(entry) + 1
+        if not fits:
+            break
+    return Preserved("\n".join(reversed(entries)), frozenset(whole))
+
+
 def _own_words(brief: Brief, ledger: Ledger) -> Preserved:
     """People's messages among what goes, word for word, newest first as they fit; open ones stand in the ledger."""
     budget = min(brief.preserve, int(brief.budget * (PRESERVED_OF_TALK if _mere_talk(brief) else PRESERVED)))
@@ -226,11 +277,3 @@ def _mere_talk(brief: Brief) -> bool:
     earlier = brief.prior_ledger or Ledger()
     done = [*earlier.actions, *(view for view in brief.views if view.calls or view.origin in {"tool", "unknown"})]
     return is_talk(done, len(earlier.requests) + sum(view.is_request for view in brief.views))
-
-
-def _join(*parts: str) -> str:
-    return "\n\n".join(part.strip() for part in parts if part.strip())
-
-
-def _left_out(rendered: Rendered) -> tuple[str, ...]:
-    return tuple(f"left out of the summary, kept in the archive: {item}" for item in rendered.left_out)
