@@ -15,8 +15,8 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.compaction.stubs import media_stub, shorten_arguments, stub
 from unabridged.formats import format_named
-from unabridged.history.lookup import uncleared
-from unabridged.history.standing import Records, taken_back
+from unabridged.history.lookup import read_cleared
+from unabridged.history.standing import Records, take_back
 from unabridged.messages import Call, Media
 
 
@@ -135,6 +135,6 @@ def test_two_results_that_left_the_same_stub_come_back_each_as_it_was() -> None:
     cleared = [i for i, message in enumerate(fitted.messages) if message is not whole[i]]
     plain = {re.sub(r"record \S+", "", views[i].answers[0].text) for i in cleared}
     assert len(plain) < len(cleared) == len({views[i].answers[0].text for i in cleared})
-    found = uncleared(archive, Records(archive, Scope("n", "t")), views, reader, range(len(views)))
+    found = read_cleared(archive, Records(archive, Scope("n", "t")), views, reader, range(len(views)))
     assert {i: view.answers[0].text for i, view in found.items()} == {i: whole[i]["content"] for i in cleared}
-    assert taken_back(archive, Scope("n", "t"), fitted.messages, reader, every=True)[0] == whole
+    assert take_back(archive, Scope("n", "t"), fitted.messages, reader, every=True)[0] == whole

@@ -13,7 +13,7 @@ from unabridged.archive.references import find
 from unabridged.asking.drivers import in_thread
 from unabridged.errors import SettingsError
 from unabridged.formats import Message
-from unabridged.history.namespace import where_kept
+from unabridged.history.namespace import find_scope
 from unabridged.runtime.calls import Calls
 
 
@@ -78,7 +78,7 @@ class Access:
 
     def _kept(self, name: str | None, namespace: str | None = None) -> Scope:
         """The thread in the archive; without a name, what a list holds decides."""
-        return where_kept(self._archive, self._scope(name, namespace))
+        return find_scope(self._archive, self._scope(name, namespace))
 
     def _scope(self, name: str | None, namespace: str | None) -> Scope:
         return Scope(self._space(namespace), name or "")

@@ -17,7 +17,7 @@ from unabridged.archive.opening import announce, archive_of
 from unabridged.archive.protocol import Archive, Record
 from unabridged.arguments import check_arguments
 from unabridged.asking.drivers import in_thread
-from unabridged.compaction.hooks import Hooks, checked_origin, checked_pin, checked_redact, refuse_unusable
+from unabridged.compaction.hooks import Hooks, check_origin, check_pin, check_redact, refuse_unusable
 from unabridged.errors import SettingsError
 from unabridged.events import Event, Undone
 from unabridged.formats import Format, Message, detect, format_named
@@ -122,7 +122,7 @@ class Compactor(Access):
                 host_state=state,
             )
 
-        checked, origin_of, redacted = checked_pin(self.settings), checked_origin(origin), checked_redact(redact)
+        checked, origin_of, redacted = check_pin(self.settings), check_origin(origin), check_redact(redact)
         where = announce(self._archive, self._namespace)
         self._calls = Calls(
             self.settings,
@@ -314,11 +314,11 @@ class Compactor(Access):
     def _take_back(
         self, messages: list[Message], name: str | None, namespace: str | None, *, every: bool, unknown: Unknown
     ) -> tuple[list[Message], list[Record]]:
-        from unabridged.history.standing import taken_back  # noqa: PLC0415 - importing the package stays cheap
+        from unabridged.history.standing import take_back  # noqa: PLC0415 - importing the package stays cheap
 
         if unknown not in {"raise", "keep"}:
             raise SettingsError(f'unknown must be "raise" or "keep"; got {unknown!r}')
-        return taken_back(
+        return take_back(
             self._archive,
             self._kept(name, namespace),
             messages,

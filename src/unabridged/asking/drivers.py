@@ -33,7 +33,7 @@ class Busy(NamedTuple):
     lock: Lock
 
 
-def taken(lock: Lock) -> Generator[Busy, bool, None]:
+def take_lock(lock: Lock) -> Generator[Busy, bool, None]:
     """Take the lock: now if it is free, else by way of the driver.
 
     No worker of an event loop ever waits for it: the one that holds it may need that worker to go on.

@@ -125,7 +125,7 @@ def may_be_bulky(sizes: Sequence[int], minimum: int) -> bool:
     return sum(size for size in sizes if size >= least) >= LEAST_SHARE * sum(sizes)
 
 
-def plan_as_set(
+def plan_by_settings(
     wanted: Clear | None, views: Sequence[View], sizes: Sequence[int], *, prices: Prices | None, **terms: Any
 ) -> Clearing | None:
     """What to clear now as the settings want it, which may be nothing at all; `terms` are those of `plan_clearing`."""

@@ -53,7 +53,7 @@ def _inside_replies(views: Sequence[View]) -> list[bool]:
     return inside
 
 
-def staying(views: Sequence[View], safe: Sequence[int], pinned: Collection[int]) -> set[int]:
+def indices_that_stay(views: Sequence[View], safe: Sequence[int], pinned: Collection[int]) -> set[int]:
     """Indices that never go: system messages, opaque items, and pins together with the whole round they are in.
 
     Nor does what stands before a provider's own compaction: it takes nothing, and nobody would read what replaces it.
@@ -114,7 +114,7 @@ def plan_cut(
     still open stays wherever it stands.
     """
     safe = safe_indices(views)
-    stays = staying(views, safe, pinned)
+    stays = indices_that_stay(views, safe, pinned)
     tail = _tail_start(views, sizes, safe, stays, keep_tokens=keep_tokens, keep_messages=keep_messages)
     kept = stays | set(open_requests)
     gone = tuple(i for i in range(tail) if i not in kept)

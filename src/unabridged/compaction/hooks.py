@@ -46,17 +46,17 @@ class Hooks:
         for name in ("prepare", "finalize", "callback"):
             refuse_unusable(name, getattr(self, name))
 
-    def prepared(self, messages: list[Message]) -> list[Message]:
+    def run_prepare(self, messages: list[Message]) -> list[Message]:
         """What the summariser is shown."""
         return _messages("prepare", _call("prepare", self.prepare, messages)) if self.prepare else messages
 
-    def finalized(self, before: list[Message], after: list[Message]) -> list[Message]:
+    def run_finalize(self, before: list[Message], after: list[Message]) -> list[Message]:
         """The final list."""
         if self.finalize is None:
             return after
         return _messages("finalize", _call("finalize", self.finalize, list(before), list(after)))
 
-    def seen(self, before: Sequence[Message], after: Sequence[Message]) -> None:
+    def show(self, before: Sequence[Message], after: Sequence[Message]) -> None:
         """Show both lists, read-only."""
         if self.callback:
             _call("callback", self.callback, tuple(before), tuple(after))
@@ -113,7 +113,7 @@ def checked(
     return call
 
 
-def checked_origin(origin: Callable[[Message], Origin | None] | None) -> Callable[..., Any] | None:
+def check_origin(origin: Callable[[Message], Origin | None] | None) -> Callable[..., Any] | None:
     """`origin`, which says whose words a message is, or None where it has no opinion."""
     words = get_args(Origin)
     return checked(
@@ -121,12 +121,12 @@ def checked_origin(origin: Callable[[Message], Origin | None] | None) -> Callabl
     )
 
 
-def checked_redact(redact: Callable[[str], str] | None) -> Callable[[str], str]:
+def check_redact(redact: Callable[[str], str] | None) -> Callable[[str], str]:
     """`redact`, which returns the text that may be shown; without one every text may."""
     return checked("redact", redact, lambda value: isinstance(value, str), "a text") or str
 
 
-def checked_pin(settings: Settings) -> Settings:
+def check_pin(settings: Settings) -> Settings:
     """The settings with a `pin` that says yes or no, as Python takes it; a coroutine would always be yes."""
     return replace(settings, pin=checked("pin", settings.pin, _says, "True or False"))
 

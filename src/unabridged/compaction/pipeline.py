@@ -193,7 +193,7 @@ def clear_bulk(setup: Setup, state: State, *, over: int) -> Rewrite | None:
 
 def _clearable(setup: Setup, state: State, *, over: int, rough: bool = False) -> clear.Clearing | None:
     pin = setup.settings.pin
-    return clear.plan_as_set(
+    return clear.plan_by_settings(
         setup.settings.clear,
         state.views,
         state.sizes,

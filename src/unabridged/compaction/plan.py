@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from unabridged.compaction.cut import Cut, count_separators, dropped, plan_cut, safe_indices, staying, whole_rounds
+from unabridged.compaction.cut import (
+    Cut,
+    count_separators,
+    dropped,
+    indices_that_stay,
+    plan_cut,
+    safe_indices,
+    whole_rounds,
+)
 from unabridged.compaction.shorten import level
 from unabridged.compaction.trigger import least_freed
 from unabridged.errors import WontFit
@@ -110,7 +118,7 @@ class Situation:
 
     def fixed(self) -> set[int]:
         """The messages that can't go and can't be shortened."""
-        return staying(self.views, safe_indices(self.views), self.pinned)
+        return indices_that_stay(self.views, safe_indices(self.views), self.pinned)
 
 
 def requests_to_keep(views: Sequence[View], sizes: Sequence[int], room: int, separator: int = 0) -> frozenset[int]:
@@ -205,15 +213,15 @@ def _squeeze(now: Situation) -> Plan:
     ways += [replace(now, open_requests=frozenset())] * bool(now.open_requests)
     for way in ways[:-1]:
         with suppress(WontFit):
-            return _squeezed(way)
-    return _squeezed(ways[-1])
+            return _squeeze_within(way)
+    return _squeeze_within(ways[-1])
 
 
 def _smallest_cut(now: Situation) -> Cut | None:
     return plan_cut(now.views, now.sizes, keep_tokens=0, pinned=now.pinned, open_requests=now.open_requests)
 
 
-def _squeezed(now: Situation) -> Plan:
+def _squeeze_within(now: Situation) -> Plan:
     cut = _smallest_cut(now)
     plan = _summary_plan(now, cut) if cut else Plan()
     fixed = now.fixed()

@@ -11,8 +11,8 @@ from unabridged.compaction.store import store
 from unabridged.events import receipt_from
 from unabridged.history import lookup
 from unabridged.history.lookup import Place
-from unabridged.history.namespace import older_namespaces, where_kept
-from unabridged.history.standing import UNNAMED, Records, Standing, newest_standing, vouched_for
+from unabridged.history.namespace import find_scope, older_namespaces
+from unabridged.history.standing import UNNAMED, Records, Standing, find_standing, meanings_put_in
 from unabridged.intent import NOTHING, facts_in
 from unabridged.legal.reasoning import strip_from
 from unabridged.marks import is_ours
@@ -21,9 +21,9 @@ from unabridged.marks import is_ours
 def restore(setup: Setup, state: State) -> None:
     """Apply every recorded compaction of the list's beginning; whose words each turn is, is found out anew."""
     applied: set[str] = set()
-    state.scope = where_kept(setup.archive, state.scope)
+    state.scope = find_scope(setup.archive, state.scope)
     places = _places(setup, state)
-    while (record := lookup.find_recorded(setup.archive, places, state.views)) is not None:
+    while (record := lookup.find_longest_record(setup.archive, places, state.views)) is not None:
         if record.id in applied:
             break
         applied.add(record.id)
@@ -36,11 +36,11 @@ def restore(setup: Setup, state: State) -> None:
         _settle(setup, state, record)
     state.broken = bool(applied) and _is_broken(setup, state)
     state.records = Records(setup.archive, state.scope)
-    state.standing = newest_standing(setup.archive, state.scope, state.views, state.records)
+    state.standing = find_standing(setup.archive, state.scope, state.views, state.records)
     if state.standing is not None:
         state.scope = state.standing.record.scope
         state.named = state.named or not state.scope.thread.startswith(UNNAMED)
-    state.known = frozenset(vouched_for(state.records, state.standing))
+    state.known = frozenset(meanings_put_in(state.records, state.standing))
     state.learned = facts_in(state.standing.record.data) if state.standing else NOTHING
     state.views = setup.read(state.messages, state.format, state.views, state.learned)
     for i, view in enumerate(state.views):
@@ -94,7 +94,7 @@ def _settle(setup: Setup, state: State, record: Record) -> None:
     if not record.data.get("early") or rule != "bound":
         return
     seed = setup.seed(state.lookup_scope, state.format)
-    settled = lookup.find_recorded(setup.archive, [Place(state.lookup_scope, seed)], state.views)
+    settled = lookup.find_longest_record(setup.archive, [Place(state.lookup_scope, seed)], state.views)
     if settled is not None and settled.data.get("settles") == record.id:
         return
     state.standing = Standing(record, record.start)

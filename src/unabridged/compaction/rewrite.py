@@ -93,7 +93,7 @@ def build(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
     )
     read = [state.format.read(message) for message in new]
     new = strip_from(new, read, state.format, draft.first, setup.thinking(state.format))
-    new = setup.hooks.finalized(state.messages, new)
+    new = setup.hooks.run_finalize(state.messages, new)
     facts = _learned(state, draft)
     with blame("finalize", setup.hooks.finalize):
         views = setup.read(new, state.format, facts=facts)

@@ -41,7 +41,7 @@ def store(setup: Setup, state: State, made: Rewrite, reason: str, *, early: bool
         created=time.time(),
         data=_data(made, receipt, prior, early=early),
     )
-    setup.hooks.seen(state.given, made.messages)
+    setup.hooks.show(state.given, made.messages)
     stored, messages = write(
         setup.archive,
         record,

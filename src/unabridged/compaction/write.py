@@ -16,7 +16,7 @@ from unabridged.compaction.state import State
 from unabridged.errors import SummaryFailed
 from unabridged.events import Failed
 from unabridged.history import rederive
-from unabridged.history.lookup import depth_of, uncleared
+from unabridged.history.lookup import depth_of, read_cleared
 from unabridged.history.standing import Records
 from unabridged.intent import kind_of_turn
 from unabridged.ledger.entries import Ledger, from_json
@@ -52,14 +52,14 @@ def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
     """Everything a summary turn is made from."""
     shown = [i for i in sorted({*plan.gone, *plan.kept_requests}) if state.views[i].origin != "summary"]
     shown += _closing_answer(state.views, shown)
-    handed_back, at_work = _followed(state.views, shown)
+    handed_back, at_work = _look_behind(state.views, shown)
     turns = state.turns()
     records = state.records or Records(setup.archive, state.scope)
-    cleared = uncleared(setup.archive, records, state.views, state.format, shown)
+    cleared = read_cleared(setup.archive, records, state.views, state.format, shown)
     views = [cleared.get(i, state.views[i]) for i in shown]
     prepared = setup.hooks.prepare is not None
     if prepared:
-        messages = setup.hooks.prepared([state.messages[i] for i in shown])
+        messages = setup.hooks.run_prepare([state.messages[i] for i in shown])
         with blame("prepare", setup.hooks.prepare):
             views = setup.read(messages, state.format, facts=state.learned)
     earlier = earlier_summary(state, plan.gone)
@@ -75,7 +75,7 @@ def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
         kept=frozenset(turns[i] for i in plan.kept_requests),
         budget=plan.summary,
         count=setup.meter.text,
-        preserve=_preserved(setup),
+        preserve=_room_for_words(setup),
         without=setup.settings.without,
         prose=min(plan.summary, setup.limits.summary),
         state=_host_state(setup, state, max(turns), plan.summary),
@@ -84,7 +84,7 @@ def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
         rounds=earlier.rounds,
         whole=None if prepared else _originals(setup, state, earlier, [turns[i] for i in shown]),
         gone=[state.messages[i] for i in plan.gone],
-        earlier=rederive.proses(setup.archive, earlier.record) if earlier.prose and with_model else (),
+        earlier=rederive.read_proses(setup.archive, earlier.record) if earlier.prose and with_model else (),
     )
 
 
@@ -133,7 +133,7 @@ def _closing_answer(views: Sequence[View], shown: Sequence[int]) -> list[int]:
     return []
 
 
-def _followed(views: Sequence[View], shown: Sequence[int]) -> tuple[bool, bool]:
+def _look_behind(views: Sequence[View], shown: Sequence[int]) -> tuple[bool, bool]:
     """Whether a person speaks next behind the messages at `shown`, or nobody; and whether tools work there before.
 
     What the tail holds tells what the last request among them has come to.
@@ -148,7 +148,7 @@ def _followed(views: Sequence[View], shown: Sequence[int]) -> tuple[bool, bool]:
     return True, False
 
 
-def _preserved(setup: Setup) -> int:
+def _room_for_words(setup: Setup) -> int:
     """The most tokens for people's own words beside what else a summary turn says."""
     if "own_words" in setup.settings.without:
         return 0

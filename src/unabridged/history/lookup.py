@@ -17,7 +17,7 @@ from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
 from unabridged.history.difference import Difference, chain, difference, forward, paired, pairs
 from unabridged.history.standing import UNNAMED, Records, Standing, fetch
-from unabridged.history.transplant import transplant, with_call_ids
+from unabridged.history.transplant import replace_call_ids, transplant
 from unabridged.marks import is_ours, marked_ids
 from unabridged.messages import View
 
@@ -72,7 +72,7 @@ class Place(NamedTuple):
     seed: str
 
 
-def find_recorded(archive: Archive, places: Sequence[Place], views: Sequence[View]) -> Record | None:
+def find_longest_record(archive: Archive, places: Sequence[Place], views: Sequence[View]) -> Record | None:
     """The live record that covers the longest prefix of the list, in the first of the places that has one.
 
     A compacted list is short, and what covers its beginning is found there: the rest is looked at only if nothing is.
@@ -83,14 +83,14 @@ def find_recorded(archive: Archive, places: Sequence[Place], views: Sequence[Vie
         while first <= len(views):
             stop = min(len(views) + 1, first + size)
             keys = keys_of(views[:stop], seed, first=former)[first:stop]
-            found = [record for record in _keyed(archive, scope, keys) if _covers(record, keys, first, views)]
+            found = [record for record in _find_by_keys(archive, scope, keys) if _covers(record, keys, first, views)]
             if found:
                 return max(found, key=lambda record: record.length)
             first, size = stop, size * 4
     return None
 
 
-def _keyed(archive: Archive, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
+def _find_by_keys(archive: Archive, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
     """The live records with these keys: of the thread, or of any that nobody named."""
     if scope.thread:
         return archive.keyed(scope, keys)
@@ -125,11 +125,11 @@ def apply(archive: Archive, record: Record, messages: Sequence[Message], format_
     new = forward(record, messages, put_in)
     for j in put_in:
         if j not in paired:
-            _answer_todays_calls(new, record.start + j, format_)
+            _answer_current_calls(new, record.start + j, format_)
     return new
 
 
-def _answer_todays_calls(messages: list[Message], index: int, format_: Format) -> None:
+def _answer_current_calls(messages: list[Message], index: int, format_: Format) -> None:
     """Where a message that was put in answers calls (a repair), have it answer them by the ids that they have now."""
     answered = [answer.call_id for answer in format_.read(messages[index]).answers]
     if not answered:
@@ -140,10 +140,10 @@ def _answer_todays_calls(messages: list[Message], index: int, format_: Format) -
     if stale:
         others = {answer.call_id for i, view in enumerate(views) if i != index for answer in view.answers}
         free = [call_id for call_id in called if call_id not in others][-len(stale) :]  # the last that nobody answers
-        messages[index] = with_call_ids(messages[index], dict(zip(stale, free, strict=False)))
+        messages[index] = replace_call_ids(messages[index], dict(zip(stale, free, strict=False)))
 
 
-def uncleared(
+def read_cleared(
     archive: Archive, records: Records, views: Sequence[View], format_: Format, wanted: Iterable[int]
 ) -> dict[int, View]:
     """Of those of these messages that were cleared before, what they said in full: a summary is made from that."""
@@ -154,7 +154,7 @@ def uncleared(
         for i, view in left.items():
             for name in marked_ids(view):
                 record = records.named(name)
-                if record is not None and (digest := _exchanged(record, view)) is not None:
+                if record is not None and (digest := _find_exchanged(record, view)) is not None:
                     hashes[i] = (record.scope, digest)
         by_scope: dict[Scope, list[str]] = {}
         for place, digest in hashes.values():
@@ -166,7 +166,7 @@ def uncleared(
     return found
 
 
-def _exchanged(record: Record, view: View) -> str | None:
+def _find_exchanged(record: Record, view: View) -> str | None:
     """The hash of the message that the record exchanged for this one; None when it did not."""
     marks = record.data.get("marks", [])
     places = [j for j, put_in in enumerate(record.after) if put_in is not None]

@@ -16,7 +16,7 @@ def older_namespaces(namespace: str) -> tuple[str, ...]:
     return (_application(), "cli") if namespace == DEFAULT else ()
 
 
-def where_kept(archive: Archive, scope: Scope) -> Scope:
+def find_scope(archive: Archive, scope: Scope) -> Scope:
     """The thread as the archive has it: in its namespace, or in one that an earlier version used in its place."""
     if not scope.thread or next(archive.newest(scope), None) is not None:
         return scope

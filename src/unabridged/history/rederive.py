@@ -14,7 +14,7 @@ from typing import NamedTuple
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats import Format, Message
-from unabridged.history.standing import record_named, taken_back
+from unabridged.history.standing import find_record, take_back
 from unabridged.messages import View
 
 EVERY = 4
@@ -62,7 +62,7 @@ def originals(
     if not shown or max(shown) >= MOST_MESSAGES:
         return None
     try:
-        whole, records = taken_back(archive, scope, messages, format_, every=True)
+        whole, records = take_back(archive, scope, messages, format_, every=True)
     except ArchiveError:  # pruned, or forgotten: what was carried is all there is
         return None
     if not records or max(shown) >= len(whole):
@@ -79,7 +79,7 @@ def _speaks(view: View) -> bool:
     return view.role != "system" and not view.opaque
 
 
-def proses(archive: Archive, record: Record | None) -> list[Prose]:
+def read_proses(archive: Archive, record: Record | None) -> list[Prose]:
     """The prose of this record's round and of those before it, oldest first."""
     found: list[Prose] = []
     for _ in range(MOST_ROUNDS):
@@ -88,7 +88,7 @@ def proses(archive: Archive, record: Record | None) -> list[Prose]:
         text = record.data.get("prose")
         if text:
             found.append(Prose(record.data.get("ledger", {}).get("end", 0), text))
-        record = record_named(archive, record.scope, record.prior) if record.prior else None
+        record = find_record(archive, record.scope, record.prior) if record.prior else None
     return found[::-1]
 
 

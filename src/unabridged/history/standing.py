@@ -52,7 +52,7 @@ def line_of(message: Message, view: View) -> Line:
     return Line(message, view, view.meanings, marked_ids(view))
 
 
-def record_named(archive: Archive, scope: Scope, record_id: str) -> Record | None:
+def find_record(archive: Archive, scope: Scope, record_id: str) -> Record | None:
     """The record with this id: of the thread; of the one that it branched off; of any, where no thread is named."""
     if scope.thread:
         found = archive.record(scope, record_id)
@@ -74,19 +74,19 @@ class Records:
         self._known: dict[str, Record | None] = {}
 
     def named(self, record_id: str) -> Record | None:
-        """The record with this id, as `record_named` finds it."""
+        """The record with this id, as `find_record` finds it."""
         if record_id not in self._known:
-            self._known[record_id] = record_named(self._archive, self._scope, record_id)
+            self._known[record_id] = find_record(self._archive, self._scope, record_id)
         return self._known[record_id]
 
 
-def newest_standing(archive: Archive, scope: Scope, views: Sequence[View], records: Records) -> Standing | None:
+def find_standing(archive: Archive, scope: Scope, views: Sequence[View], records: Records) -> Standing | None:
     """The newest compaction whose result stands in the list, whatever ids the texts claim."""
     lines = [line_of(None, view) for view in views]
     return _Search(archive, scope, records, most=LOOKED_AT).newest(lines)
 
 
-def vouched_for(records: Records, standing: Standing | None) -> set[str]:
+def meanings_put_in(records: Records, standing: Standing | None) -> set[str]:
     """The meanings of all that this compaction and those before it put in: what the archive knows to be ours."""
     known: set[str] = set()
     record = standing.record if standing else None
@@ -97,7 +97,7 @@ def vouched_for(records: Records, standing: Standing | None) -> set[str]:
     return known
 
 
-def taken_back(
+def take_back(
     archive: Archive,
     scope: Scope,
     messages: list[Message],

@@ -23,15 +23,15 @@ def transplant(edited: Message, original: Message, current: Message) -> Message:
     return _merged(edited, original, current)
 
 
-def with_call_ids(message: Message, ids: Mapping[str, str]) -> Message:
+def replace_call_ids(message: Message, ids: Mapping[str, str]) -> Message:
     """A copy of a message of ours that answers calls, with other ids for the calls that it answers."""
     if isinstance(message, list):
-        return [with_call_ids(item, ids) for item in message]
+        return [replace_call_ids(item, ids) for item in message]
     if not isinstance(message, Mapping):
         named = str(getattr(message, "tool_call_id", ""))
         return message.model_copy(update={"tool_call_id": ids[named]}) if named in ids else message
     return {
-        key: ids.get(value, value) if key in _CALL_IDS and isinstance(value, str) else with_call_ids(value, ids)
+        key: ids.get(value, value) if key in _CALL_IDS and isinstance(value, str) else replace_call_ids(value, ids)
         for key, value in message.items()
     }
 

@@ -32,27 +32,27 @@ def find_rules(
 
     `requests` are what `find_requests` found in them; `tools` says whether tools are used.
     """
-    rules, taken_back = [], []
+    rules, take_back = [], []
     for turn, view in zip(turns, views, strict=True):
         if view.origin == "person":
             stated, lifting = rules_in(turn, view.text)
             rules += stated
-            taken_back += lifting
+            take_back += lifting
     for request in requests:
         if request.kind == "new" and not request.worked and _acknowledges(request.answer):
             rules += _instructed(request, fact=1 if tools else 2)
-    return merge_rules(rules, taken_back, requests)
+    return merge_rules(rules, take_back, requests)
 
 
 def merge_rules(
-    rules: Sequence[Rule], taken_back: Sequence[Lift], requests: Sequence[Request]
+    rules: Sequence[Rule], take_back: Sequence[Lift], requests: Sequence[Request]
 ) -> tuple[tuple[Rule, ...], tuple[Lift, ...]]:
     """Each rule once, marked where a later sentence lifts it; and those sentences, marked where they did.
 
     Without what was part of a wish that the person withdrew: "Use Postgres" goes with "scratch that"; what forbids
     something stays, for "never touch the CI", said beside a task, outlives the task.
     """
-    lifted, marked = lift(_united(rules), taken_back)
+    lifted, marked = lift(_united(rules), take_back)
     gone = {request.turn for request in requests if request.state == "withdrawn"}
 
     def stays(rule: Rule) -> bool:
@@ -61,9 +61,9 @@ def merge_rules(
     return tuple(rule for rule in lifted if rule.turn not in gone or stays(rule)), marked
 
 
-def add_rules(rules: Sequence[Rule], new: Sequence[Rule], taken_back: Sequence[Lift]) -> tuple[Rule, ...]:
+def add_rules(rules: Sequence[Rule], new: Sequence[Rule], take_back: Sequence[Lift]) -> tuple[Rule, ...]:
     """The rules with new ones among them, as far as no later sentence lifted those."""
-    standing, _ = lift(new, [replace(sentence, used=False) for sentence in taken_back])
+    standing, _ = lift(new, [replace(sentence, used=False) for sentence in take_back])
     return _united((*rules, *standing))
 
 
@@ -83,8 +83,8 @@ def possible_rules(turn: int, text: str) -> list[Rule]:
 
 def rules_in(turn: int, text: str) -> tuple[list[Rule], list[Lift]]:
     """The rules a person states in a message, verbatim, and the sentences in which they lift one."""
-    rules, taken_back = _stated(text)
-    return [Rule(turn, rule, found) for rule, found in rules], [Lift(turn, sentence) for sentence in taken_back]
+    rules, take_back = _stated(text)
+    return [Rule(turn, rule, found) for rule, found in rules], [Lift(turn, sentence) for sentence in take_back]
 
 
 @remembered
@@ -92,7 +92,7 @@ def _stated(text: str) -> tuple[tuple[_Stated, ...], tuple[str, ...]]:
     text = read(text)
     said, own = spoken(text), blanked(text)
     rules: list[_Stated] = []
-    taken_back: list[str] = []
+    take_back: list[str] = []
     listed, before, stop = False, "", 0
     for sentence in said_in(said):
         core, plain = sentence.core, sentence.plain
@@ -108,9 +108,9 @@ def _stated(text: str) -> tuple[tuple[_Stated, ...], tuple[str, ...]]:
                 stop = sentence.stop
             rules.append((_whole(sentence, before, text, stop), found))
         if (takes and found < 2) or (found > 1 and replaces(plain)):
-            taken_back.append(core)
+            take_back.append(core)
         before = core
-    return tuple(_strongest(rules)), tuple(taken_back[:MOST_PER_MESSAGE])
+    return tuple(_strongest(rules)), tuple(take_back[:MOST_PER_MESSAGE])
 
 
 def _instructed(request: Request, *, fact: int) -> list[Rule]:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from unabridged.archive.protocol import Archive, Scope
-from unabridged.asking.drivers import adrive_in_threads, drive, in_thread, taken
+from unabridged.asking.drivers import adrive_in_threads, drive, in_thread, take_lock
 from unabridged.compaction.trigger import Now, decide, starts_in_background, worth_a_look
 from unabridged.errors import FunctionFailed, SummaryFailed, WontFit
 from unabridged.events import Event, Failed, Unchanged
@@ -114,7 +114,7 @@ class Calls:
         `why`: it was asked for, or refused; `force`: it is done whatever the size; `within`: other limits, this once.
         """
         thread = self.threads.get(scope) if scope.thread else self.threads.unnamed(scope.namespace, messages)
-        yield from taken(thread.lock)
+        yield from take_lock(thread.lock)
         unchanged: Callable[..., Compaction] | None = None
         estimate = 0
         try:

@@ -55,7 +55,7 @@ def read(path: Path, stamp: Stamp, progress: Progress | None) -> Loaded:
     walked = _walk(lines, known)
     boundary = next((n for n in walked if n in known.boundaries), None)
     active = sorted(_with_siblings(walked, known, -1 if boundary is None else boundary))
-    kept = _preserved(lines, known, boundary)
+    kept = _room_for_words(lines, known, boundary)
     lines.path = frozenset(walked).union(active, kept)
     joined = _Joiner()
     with path.open("rb") as stream:
@@ -133,7 +133,7 @@ def _with_siblings(path: Iterable[int], known: _ClaudeCodeMap, after: int) -> se
     return turns
 
 
-def _preserved(lines: Lines, known: _ClaudeCodeMap, boundary: int | None) -> list[int]:
+def _room_for_words(lines: Lines, known: _ClaudeCodeMap, boundary: int | None) -> list[int]:
     """Turns from before the compaction that it kept word for word: the client puts them behind the summary."""
     if boundary is None:
         return []

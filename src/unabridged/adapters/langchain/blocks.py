@@ -111,7 +111,7 @@ def with_call_text(block: dict[str, Any], new_texts: dict[str, str]) -> dict[str
     return {**block, field: text if isinstance(block.get(field), str) else json.loads(text)}
 
 
-def with_call_ids(content: list[Any], ids: list[tuple[str, str | None]]) -> list[Any]:
+def replace_call_ids(content: list[Any], ids: list[tuple[str, str | None]]) -> list[Any]:
     """The content whose copies of calls have new ids, each given behind its old one; without those that get none."""
     kept: list[Any] = []
     for block in content:

@@ -29,8 +29,8 @@ from unabridged.adapters.langchain.blocks import (
     media_of,
     read_block_once,
     read_call_block,
+    replace_call_ids,
     thinking_of,
-    with_call_ids,
     with_call_text,
 )
 from unabridged.formats import DEFAULT
@@ -165,7 +165,7 @@ class LangChain(Format):
         if not isinstance(content, str):
             # Where the calls stand in the content only, as another client's history may have them, these are meant.
             old = [call["id"] or "" for call in calls] or [call_id(block) for block in content if is_call(block)]
-            content = with_call_ids(content, list(zip(old, ids, strict=True)))
+            content = replace_call_ids(content, list(zip(old, ids, strict=True)))
         if not kept and not content:
             return None
         update = {
