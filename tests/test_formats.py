@@ -194,12 +194,8 @@ def test_what_a_format_makes_it_reads_back(name: str) -> None:
     format_ = FORMATS[name]
     assert format_.read(format_.text("user", "hello")).text == "hello"
     assert format_.read(format_.text("assistant", "hello")).origin == "model"
-    answers = [
-        answer
-        for m in format_.answer((Call("a", "x", "{}"), Call("b", "y", "{}")), "none")
-        for answer in format_.read(m).answers
-    ]
-    assert [(answer.call_id, answer.text) for answer in answers] == [("a", "none"), ("b", "none")]
+    made = format_.answer(Call("a", "x", "{}"), {"type": "function_call"}, "none")
+    assert [(answer.call_id, answer.text) for answer in format_.read(made).answers] == [("a", "none")]
 
 
 def test_system_messages_of_anthropic_are_the_hosts() -> None:

@@ -180,8 +180,11 @@ class Format(Protocol):
         """A new message with just this text."""
         return {"role": role, "content": text}
 
-    def answer(self, calls: tuple[Call, ...], text: str) -> list[Message]:
-        """New messages that answer each of these calls with `text`, marked as errors where the format can."""
+    def answer(self, call: Call, message: Message, text: str) -> Message | None:
+        """A new message that answers this call of `message` with `text`, as an error where the format can say so.
+
+        None when only a real result would do.
+        """
         ...
 
     def edit(self, message: Message, edit: Edit) -> Message:
@@ -216,10 +219,6 @@ class Format(Protocol):
     def with_address(self, raw: Any, id_: str) -> Any:
         """A piece that is a result, now to this call."""
         ...
-
-    def stub(self, call: Call, message: Message, text: str) -> list[Message]:  # noqa: ARG002 - some look at the call's
-        """New messages that say `text` in answer to a call of `message`; none when only a real result would do."""
-        return self.answer((call,), text)
 
 
 def texts_of(message: Message, format_: Format) -> Texts | None:

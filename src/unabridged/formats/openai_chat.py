@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from unabridged.formats import older
 from unabridged.formats.base import LEGACY, Conversation, Edit, Format, Message, Provider, Slot, Texts
 from unabridged.formats.fields import (
     Unreadable,
@@ -21,6 +20,7 @@ from unabridged.formats.fields import (
     with_field,
     word,
 )
+from unabridged.formats.older import read_once
 from unabridged.formats.parts import Content, Editor, plain_text, spoken_by
 from unabridged.formats.rules import refuse_each
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
@@ -110,7 +110,7 @@ class OpenAIChat(Format):
             calls, thoughts = (_calls(message), _reasoning(message)) if model else ((), ())
             attached = tuple(found.attached)
             view = View(role, origin, text, calls, reasoning=thoughts, attached=attached, **found.beside())
-        return replace(view, older=older.message(view, content)) if view.unread else view
+        return replace(view, older=read_once(view, content)) if view.unread else view
 
     def texts(self, message: Message) -> Texts | None:
         """The texts of a plain message, None for any other."""
@@ -135,14 +135,9 @@ class OpenAIChat(Format):
             get(message, "tool_calls") or get(message, "function_call")
         )
 
-    def answer(self, calls: tuple[Call, ...], text: str) -> list[Message]:
-        """One tool message for each call."""
-        return [
-            {"role": "function", "name": call.name, "content": text}
-            if call.id.startswith(LEGACY)
-            else {"role": "tool", "tool_call_id": call.id, "content": text}
-            for call in calls
-        ]
+    def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
+        """A tool message."""
+        return {"role": "tool", "tool_call_id": call.id, "content": text}
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""

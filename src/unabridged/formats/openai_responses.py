@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from unabridged.formats import older
 from unabridged.formats.base import (
     Conversation,
     Edit,
@@ -19,6 +18,7 @@ from unabridged.formats.base import (
     Texts,
 )
 from unabridged.formats.fields import as_json, get, id_at, kind_of, plain, text_at, word
+from unabridged.formats.older import OnceRead, read_once
 from unabridged.formats.parts import Content, Editor, content_of, edit_leaves, plain_text, spoken_by
 from unabridged.formats.rules import leave_out
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
@@ -182,10 +182,6 @@ class OpenAIResponses(Format):
             )
         return get(message, "role") is None
 
-    def answer(self, calls: tuple[Call, ...], text: str) -> list[Message]:
-        """One output item for each function call; other kinds take shapes of their own, see `stub`."""
-        return [{"type": "function_call_output", "call_id": call.id, "output": text} for call in calls]
-
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""
         kind = word(message, "type") or "message"
@@ -225,19 +221,19 @@ class OpenAIResponses(Format):
         """The output, to this call."""
         return {**plain(raw), "id" if get(raw, "type") == "local_shell_call_output" else "call_id": id_}
 
-    def stub(self, call: Call, message: Message, text: str) -> list[Message]:
-        """An output in the shape that this kind of call takes; none when only a screenshot would do."""
+    def answer(self, call: Call, message: Message, text: str) -> Message | None:
+        """An output in the shape that this kind of call takes; None when only a screenshot would do."""
         kind = get(message, "type")
         if kind == "computer_call":
-            return []
+            return None
         if kind == "local_shell_call":
-            return [{"type": "local_shell_call_output", "id": call.id, "output": text}]
+            return {"type": "local_shell_call_output", "id": call.id, "output": text}
         output: dict[str, Any] = {"type": f"{kind}_output", "call_id": call.id, "output": text}
         if kind == "shell_call":
             output["output"] = [{"stdout": "", "stderr": text, "outcome": {"type": "exit", "exit_code": 1}}]
         elif kind == "apply_patch_call":
             output["status"] = "failed"
-        return [output]
+        return output
 
 
 def _id_is_text(message: dict[str, Any]) -> bool:
@@ -306,7 +302,7 @@ def _read_output(message: Message) -> View:
 def _read_once(view: View, message: Message, kind: str) -> View:
     """The item as earlier versions read it (see `older`): a provider's own result was the model's text, as JSON."""
     if kind == "message":
-        return older.message(view, get(message, "content"))
+        return read_once(view, get(message, "content"))
     if view.answers:
         return _read_output_once(view, get(message, "output"))
     if view.calls:
@@ -322,8 +318,8 @@ def _read_output_once(view: View, output: Any) -> View:
     if output is None or isinstance(output, str):
         return View(view.role, view.origin, answers=(replace(view.answers[0], text=output or ""),))
     several = isinstance(output, list)
-    text, shown = older.content(output if several else [output])
-    if not shown and not (text and several):
+    found = OnceRead().add_all(output if several else [output])
+    text = found.text if several else ""
+    if not found.media and not text:
         text = as_json(_jsonable(output))
-    answer = Answer(view.answers[0].call_id, text if several or not shown else "")
-    return View(view.role, view.origin, answers=(answer,), media=shown)
+    return View(view.role, view.origin, answers=(replace(view.answers[0], text=text),), media=tuple(found.media))

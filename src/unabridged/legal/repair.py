@@ -130,8 +130,8 @@ def _mend(given: Conversation) -> Conversation:
     fmt, messages = clean.format, clean.messages or ()
 
     def stub(call: Call, message: Message) -> list[Piece]:
-        made = fmt.stub(call, message, NO_RESULT)
-        return [piece for one in made for piece in fmt.split(-1, one, fmt.read(one))]
+        made = fmt.answer(call, message, NO_RESULT)
+        return [] if made is None else fmt.split(-1, made, fmt.read(made))
 
     pieces = [p for i, message in enumerate(messages) for p in fmt.split(i, message, clean.views[i])]
     return _arrange(clean.having(fmt.join(rejoin(pieces, clean, stub), messages)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, TypeGuard
 
-from unabridged.formats import older
 from unabridged.formats.fields import as_json
+from unabridged.formats.older import media_once
 from unabridged.formats.parts import read_media
 from unabridged.messages import Call, Media, MediaKind, Reasoning
 
@@ -67,7 +67,7 @@ def read_block_once(block: Any) -> str | Media:  # noqa: PLR0911 - one return fo
         return Media("image", "image/png", str(block.get("result") or ""))
     if kind in _KINDS and "source" not in block and "file" not in block:
         return _standard(kind, block)
-    if (media := older.media(block)) is not None:
+    if (media := media_once(block)) is not None:
         return media
     return block["text"] if isinstance(block.get("text"), str) else as_json(block)
 

@@ -119,9 +119,9 @@ class LangChain(Format):
             return HumanMessage(content=text, additional_kwargs=marked)
         return AIMessage(content=text, additional_kwargs=marked)
 
-    def answer(self, calls: tuple[Call, ...], text: str) -> list[Message]:
-        """One tool message, marked as an error, for each call."""
-        return [ToolMessage(text, tool_call_id=call.id, name=call.name or None, status="error") for call in calls]
+    def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
+        """A tool message, marked as an error."""
+        return ToolMessage(text, tool_call_id=call.id, name=call.name or None, status="error")
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""

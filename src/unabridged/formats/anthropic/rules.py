@@ -6,10 +6,10 @@ Messages of one role in a row are taken (they count as one turn), but results ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from unabridged.formats.base import Conversation, Finding, Message, Provider, ThinkingRule
+from unabridged.formats.base import Conversation, Finding, Message, Provider, Rule, ThinkingRule
 from unabridged.formats.fields import get, plain, same_objects
 from unabridged.formats.rules import CONTINUE, begin_with_user, first_user, leave_out, refuse_each, says_nothing
 
@@ -123,6 +123,11 @@ def _is_server_tool(given: Conversation, index: int) -> bool:
 # -- rules -----------------------------------------------------------------------------------------------------------
 
 
+def _refuse_block(name: str, is_wrong: Callable[[Any], bool], fault: str) -> Rule:
+    """A rule on single blocks, those inside results too."""
+    return refuse_each(name, lambda message: any(map(is_wrong, _all_blocks(message))), fault)
+
+
 def _empty_messages(given: Conversation) -> Iterator[Finding]:
     """Every message has content, except perhaps the assistant's at the very end."""
     for index, view in enumerate(given.views):
@@ -213,24 +218,12 @@ class Claude(Provider):
     rules = (
         first_user,
         _empty_messages,
-        refuse_each(
-            "empty-text",
-            lambda message: any(map(_is_empty_text, _all_blocks(message))),
-            "has an empty text block: leave the block out",
-        ),
+        _refuse_block("empty-text", _is_empty_text, "has an empty text block: leave the block out"),
         refuse_each("blank-text", _is_blank, "has only white space as text: leave the block out"),
-        refuse_each(
-            "compaction-empty",
-            lambda message: any(map(_is_empty_compaction, blocks(message))),
-            "has a compaction block with an empty text: leave it out",
-        ),
+        _refuse_block("compaction-empty", _is_empty_compaction, "has a compaction block without text: leave it out"),
         refuse_each("results-first", _has_late_results, "has a tool_result behind other blocks: put results first"),
         refuse_each("trailing-space", _ends_in_space, "ends in white space: strip it", last=True),
-        refuse_each(
-            "unsigned-thinking",
-            lambda message: any(map(_is_unsigned, blocks(message))),
-            "has thinking without a signature: leave the block out",
-        ),
+        _refuse_block("unsigned-thinking", _is_unsigned, "has thinking without a signature: leave the block out"),
         refuse_each("thinking-last", _ends_in_thinking, "ends in thinking: leave the block out", last=True),
         _late_thinking,
         _cache_marks,

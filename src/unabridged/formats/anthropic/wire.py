@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from unabridged.formats import older
 from unabridged.formats.anthropic.rules import THINKING, Claude, with_blocks
 from unabridged.formats.base import Edit, Format, Message, Piece, Slot, Texts
 from unabridged.formats.fields import (
@@ -21,8 +20,9 @@ from unabridged.formats.fields import (
     with_field,
     word,
 )
+from unabridged.formats.older import OnceRead, media_once
 from unabridged.formats.parts import Content, Editor, plain_text
-from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
+from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system"}
 _ORIGINS: dict[Role, Origin] = {"assistant": "model", "system": "host", "user": "person"}
@@ -100,10 +100,10 @@ class Anthropic(Format):
         kinds = {word(block, "type") for block in content}
         return bool(kinds & (_BLOCKS | THINKING | _OPAQUE)) or any(get(block, "cache_control") for block in content)
 
-    def answer(self, calls: tuple[Call, ...], text: str) -> list[Message]:
-        """One user message with a result, marked as an error, for each call."""
-        blocks = [{"type": "tool_result", "tool_use_id": c.id, "content": text, "is_error": True} for c in calls]
-        return [{"role": "user", "content": blocks}] if blocks else []
+    def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
+        """A user message with a result, marked as an error."""
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": text, "is_error": True}
+        return {"role": "user", "content": [result]}
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""
@@ -244,25 +244,26 @@ def _edit_block(block: Any, edit: Edit) -> Any:
     return block if kind in THINKING or kind in _OPAQUE else Editor(edit, spoken=_SPOKEN).part(block)
 
 
-def _read_once(view: View, blocks: Any) -> View:
-    """The message as earlier versions read it (see `older`): other blocks were its author's text, as JSON."""
-    texts: list[str] = []
-    answers: list[Answer] = []
-    shown: list[Media] = []
-    for block in blocks:
-        kind = None if isinstance(block, str) else kind_of(block)
-        if isinstance(block, str) or kind == "text":
-            texts.append(block if isinstance(block, str) else text_at(block, "text"))
-        elif kind == "tool_result":
-            text, inner = older.content(get(block, "content"))
-            answers.append(Answer(id_at(block, "tool_use_id"), text, bool(get(block, "is_error"))))
-            shown += inner
-        elif kind in {"tool_use", *THINKING}:
-            continue
-        elif (item := older.media(block)) is not None:
-            shown.append(item)
-        elif kind not in _ONCE_OPAQUE:
-            texts.append(as_json(plain(block)))
-    text = "\n".join(text for text in texts if text)
-    opaque = any(word(block, "type") in _ONCE_OPAQUE for block in blocks)
-    return View(view.role, view.origin, text, view.calls, tuple(answers), tuple(shown), opaque=opaque)
+class _BlocksOnce(_Blocks):
+    """Collects the blocks as earlier versions did: those that nobody says were their author's text, as JSON."""
+
+    def add(self, part: Any) -> None:
+        """Take one block in."""
+        media = None if isinstance(part, str) else media_once(part)
+        if media is not None:
+            self.media.append(media)
+        elif word(part, "type") == "tool_result":
+            inner = OnceRead().add_all(get(part, "content"))
+            self.answers.append(Answer(id_at(part, "tool_use_id"), inner.text, bool(get(part, "is_error"))))
+            self.media += inner.media
+        elif isinstance(part, str) or kind_of(part) in {"text", "tool_use", *THINKING}:
+            super().add(part)
+        elif kind_of(part) not in _ONCE_OPAQUE:
+            self.say(as_json(plain(part)))
+
+
+def _read_once(view: View, content: Any) -> View:
+    """The message as earlier versions read it (see `older`)."""
+    found = _BlocksOnce().add_all(content)
+    opaque = any(word(block, "type") in _ONCE_OPAQUE for block in content)
+    return View(view.role, view.origin, found.text, view.calls, tuple(found.answers), tuple(found.media), opaque=opaque)
