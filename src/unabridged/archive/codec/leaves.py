@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from math import isfinite
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -17,36 +17,36 @@ from unabridged.archive.codec.classes import tell
 from unabridged.errors import ArchiveError
 
 
-def pack_str(value: str) -> Any:
-    """The text as it is, or escaped where it has lone surrogates."""
+class Leaf(NamedTuple):
+    """How a value of one class becomes fields of a tagged object, None where JSON says it as it is; and back."""
+
+    pack: Callable[[Any], Mapping[str, Any] | None]
+    unpack: Callable[[Mapping[str, Any]], Any]
+
+
+def pack_leaf(value: Any) -> Any:
+    """The value as it is, or as a tagged object. Its class is one of `LEAVES`."""
+    fields = LEAVES[type(value)].pack(value)
+    return value if fields is None else {TAG: type(value).__name__, **fields}
+
+
+def _pack_str(value: str) -> Mapping[str, Any] | None:
     try:
         value.encode()
     except UnicodeEncodeError:
         # JSON's own \ud83d escapes would melt two lone surrogates that meet into one character.
-        return {TAG: "str", "escaped": value.encode("unicode_escape").decode("ascii")}
-    return value
+        return {"escaped": value.encode("unicode_escape").decode("ascii")}
+    return None
 
 
-def pack_int(value: int) -> Any:
-    """The number as it is, or in hexadecimal."""
-    return value if -LARGEST < value < LARGEST else {TAG: "int", "hex": hex(value)}
+def _pack_bytes(value: bytes | bytearray) -> Mapping[str, Any]:
+    return {"base64": base64.b64encode(value).decode("ascii")}
 
 
-def pack_float(value: float) -> Any:
-    """The number as it is, or by its bits."""
-    return value if isfinite(value) else {TAG: "float", "bits": struct.pack(">d", value).hex()}
-
-
-def pack_bytes(value: bytes | bytearray) -> Any:
-    """The bytes in base64."""
-    return {TAG: type(value).__name__, "base64": base64.b64encode(value).decode("ascii")}
-
-
-def pack_clock(value: datetime | time) -> Any:
-    """The moment in ISO's form, its zone apart."""
+def _pack_clock(value: datetime | time) -> Mapping[str, Any]:
     bare = value.replace(tzinfo=None, fold=0).isoformat()
     zone = None if value.tzinfo is None else _pack_zone(value.tzinfo, value)
-    return {TAG: type(value).__name__, "iso": bare, "zone": zone, "fold": value.fold}
+    return {"iso": bare, "zone": zone, "fold": value.fold}
 
 
 def _pack_zone(zone: tzinfo, moment: datetime | time) -> Any:
@@ -55,7 +55,7 @@ def _pack_zone(zone: tzinfo, moment: datetime | time) -> Any:
         offset = zone.utcoffset(None)
         # The constructor's arguments, as pickle reads them: a name is there only when one was given.
         name = zone.__getinitargs__()[1:]  # type: ignore[attr-defined]
-        return {"fixed": pack_delta(offset), "name": list(name)}
+        return {"fixed": pack_leaf(offset), "name": list(name)}
     if type(zone) is ZoneInfo and zone.key:
         return {"key": zone.key}
     if type(zone).__module__.startswith("pydantic_core"):
@@ -65,7 +65,7 @@ def _pack_zone(zone: tzinfo, moment: datetime | time) -> Any:
     if then is None:
         raise ArchiveError(f"can't archive a time of day whose zone is a {type(zone).__name__}. Use datetime.timezone.")
     spelled = f"{type(zone).__module__}:{type(zone).__qualname__}"
-    return {"fixed": pack_delta(then), "name": [str(moment.tzname())], "class": spelled}
+    return {"fixed": pack_leaf(then), "name": [str(moment.tzname())], "class": spelled}
 
 
 def _unpack_zone(zone: Any) -> tzinfo | None:
@@ -82,38 +82,27 @@ def _unpack_zone(zone: Any) -> tzinfo | None:
     return cast("tzinfo", TzInfo(zone["pydantic"]))
 
 
-def pack_delta(value: timedelta) -> Any:
-    """The span by its three numbers."""
-    return {TAG: "timedelta", "parts": [value.days, value.seconds, value.microseconds]}
-
-
-PACKERS: Final[dict[type, Callable[[Any], Any]]] = {
-    str: pack_str,
-    int: pack_int,
-    float: pack_float,
-    bytes: pack_bytes,
-    bytearray: pack_bytes,
-    datetime: pack_clock,
-    time: pack_clock,
-    timedelta: pack_delta,
-    date: lambda value: {TAG: "date", "iso": value.isoformat()},
-    Decimal: lambda value: {TAG: "Decimal", "text": str(value)},
-    UUID: lambda value: {TAG: "UUID", "hex": value.hex},
-}
-UNPACKERS: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
-    "str": lambda value: value["escaped"].encode("ascii").decode("unicode_escape"),
-    "int": lambda value: int(value["hex"], 16),
-    "float": lambda value: struct.unpack(">d", bytes.fromhex(value["bits"]))[0],
-    "bytes": lambda value: base64.b64decode(value["base64"]),
-    "bytearray": lambda value: bytearray(base64.b64decode(value["base64"])),
-    "datetime": lambda value: datetime.fromisoformat(value["iso"]).replace(
-        tzinfo=_unpack_zone(value["zone"]), fold=value["fold"]
+LEAVES: Final[dict[type, Leaf]] = {
+    str: Leaf(_pack_str, lambda of: of["escaped"].encode("ascii").decode("unicode_escape")),
+    int: Leaf(lambda value: None if -LARGEST < value < LARGEST else {"hex": hex(value)}, lambda of: int(of["hex"], 16)),
+    float: Leaf(
+        lambda value: None if isfinite(value) else {"bits": struct.pack(">d", value).hex()},
+        lambda of: struct.unpack(">d", bytes.fromhex(of["bits"]))[0],
     ),
-    "time": lambda value: time.fromisoformat(value["iso"]).replace(
-        tzinfo=_unpack_zone(value["zone"]), fold=value["fold"]
+    bytes: Leaf(_pack_bytes, lambda of: base64.b64decode(of["base64"])),
+    bytearray: Leaf(_pack_bytes, lambda of: bytearray(base64.b64decode(of["base64"]))),
+    datetime: Leaf(
+        _pack_clock,
+        lambda of: datetime.fromisoformat(of["iso"]).replace(tzinfo=_unpack_zone(of["zone"]), fold=of["fold"]),
     ),
-    "timedelta": lambda value: timedelta(*value["parts"]),
-    "date": lambda value: date.fromisoformat(value["iso"]),
-    "Decimal": lambda value: Decimal(value["text"]),
-    "UUID": lambda value: UUID(value["hex"]),
+    time: Leaf(
+        _pack_clock, lambda of: time.fromisoformat(of["iso"]).replace(tzinfo=_unpack_zone(of["zone"]), fold=of["fold"])
+    ),
+    timedelta: Leaf(
+        lambda value: {"parts": [value.days, value.seconds, value.microseconds]}, lambda of: timedelta(*of["parts"])
+    ),
+    date: Leaf(lambda value: {"iso": value.isoformat()}, lambda of: date.fromisoformat(of["iso"])),
+    Decimal: Leaf(lambda value: {"text": str(value)}, lambda of: Decimal(of["text"])),
+    UUID: Leaf(lambda value: {"hex": value.hex}, lambda of: UUID(of["hex"])),
 }
+"""By class, whose name is the kind that the tag says."""

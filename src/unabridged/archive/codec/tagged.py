@@ -21,9 +21,9 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from unabridged.archive.codec import leaves
 from unabridged.archive.codec.bounds import DEEPEST, TAG
 from unabridged.archive.codec.classes import find, name_of, tell
+from unabridged.archive.codec.leaves import LEAVES, pack_leaf
 from unabridged.errors import ArchiveError
 
 Above = tuple[int, ...]
@@ -41,9 +41,8 @@ def pack(value: Any, place: str, above: Above = ()) -> Any:
     kind = type(value)
     if value is None or kind is bool:
         return value
-    leaf = leaves.PACKERS.get(kind)
-    if leaf is not None:
-        return leaf(value)
+    if kind in LEAVES:
+        return pack_leaf(value)
     if len(above) >= DEEPEST:
         raise TooDeepError(
             f"can't archive {place[:80]}…: nested deeper than {DEEPEST} levels. Pass the deep part as JSON text."
@@ -88,7 +87,7 @@ def _items(value: Any, place: str, above: Above) -> list[Any]:
 
 
 def _pack_dict(value: dict[Any, Any], place: str, above: Above) -> Any:
-    simple = all(type(key) is str and key != TAG and leaves.pack_str(key) is key for key in value)
+    simple = all(type(key) is str and key != TAG and pack_leaf(key) is key for key in value)
     if simple:
         return {key: pack(item, f"{place}[{key!r}]", above) for key, item in value.items()}
     pairs = [
@@ -354,7 +353,7 @@ _FILLED: Final[dict[type, Callable[[Any, Any], None] | None]] = {
 }
 """Those of them whose heirs are made again, and how one is filled; None for what is whole from the beginning."""
 _UNPACKERS: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
-    **leaves.UNPACKERS,
+    **{kind.__name__: leaf.unpack for kind, leaf in LEAVES.items()},
     "dict": _unpack_dict,
     "tuple": lambda value: tuple(unpack(item) for item in value["items"]),
     "set": lambda value: _as_set(set, value["items"]),

@@ -16,7 +16,7 @@ language that bends its words at the end, without a list of any language's endin
 from __future__ import annotations
 
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
 from math import log
@@ -51,42 +51,41 @@ class _Segment(NamedTuple):
     blocks: tuple[bytes, ...]
     """Still deflated; the first tells turns and lengths, the others have the terms."""
 
-    def postings(self, term: str) -> dict[int, int]:
+    def postings(self, term: str) -> Mapping[int, int]:
         """How often the term stands in each message, by the message's number."""
         encoded = _encoded(term)
-        raw = _inflated(self.blocks[1 + _block_of(encoded, len(self.blocks) - 1)])
-        at = raw.find(b"\n%b\t" % encoded)
-        return {} if at < 0 else self._read(raw, at + len(encoded) + 2)
+        block = self.blocks[1 + _block_of(encoded, len(self.blocks) - 1)]
+        return next((found for _, found in self._matching([_inflated(block)], b"\n%b\t" % encoded)), {})
 
     def having(self, word: Whereabouts) -> set[int]:
         """The messages with a term that begins, ends, or goes on around this word as it may; and all with cut terms."""
         if not word.begins_before and not word.goes_on:
             return set(self.postings(word.text))
         sought = (b"" if word.begins_before else b"\n") + _encoded(word.text) + (b"" if word.goes_on else b"\t")
-        found = set(self.postings(CUT))
-        for block in self.blocks[1:]:
-            raw = _inflated(block)
-            for at in _places(raw, sought):
-                end = raw.find(b"\t", at)
-                if end > 0 and raw.find(b"\n", at + 1, end) < 0:  # in a term, not among the postings before the next
-                    found.update(self._read(raw, end + 1))
-        return found
+        found = self._matching(map(_inflated, self.blocks[1:]), sought)
+        return set(self.postings(CUT)).union(*(postings for _, postings in found))
 
-    def alike(self, words: Sequence[str]) -> dict[str, dict[int, int]]:
+    def alike(self, words: Sequence[str]) -> dict[str, Counter[int]]:
         """How often other words that begin like these stand in each message, by word and by the message's number."""
-        found: dict[str, dict[int, int]] = {word: {} for word in words}
+        found: dict[str, Counter[int]] = {word: Counter() for word in words}
         for raw in map(_inflated, self.blocks[1:]):
             for word, counted in found.items():
-                for at in _places(raw, b"\n" + _encoded(word[:_BEGINNING])):
-                    end = raw.index(b"\t", at)
-                    if _begin_alike(raw[at + 1 : end].decode("utf-8", "surrogatepass"), word):
-                        for number, times in self._read(raw, end + 1).items():
-                            counted[number] = counted.get(number, 0) + times
+                for term, postings in self._matching([raw], b"\n" + _encoded(word[:_BEGINNING])):
+                    if _begin_alike(term, word):
+                        counted.update(postings)
         return found
 
-    def _read(self, raw: bytes, start: int) -> dict[int, int]:
-        pairs = (entry.partition(b":") for entry in raw[start : raw.index(b"\n", start)].split())
-        return {self.first + int(number): int(times or 1) for number, _, times in pairs}
+    def _matching(self, blocks: Iterable[bytes], sought: bytes) -> Iterator[tuple[str, dict[int, int]]]:
+        """Every term with these bytes in it, and how often messages have it. A line break stands before it, a tab after."""
+        for raw in blocks:
+            at = raw.find(sought)
+            while at >= 0:
+                end = raw.find(b"\t", at)
+                if end > 0 and raw.find(b"\n", at + 1, end) < 0:  # in a term, not among the postings before the next
+                    pairs = (entry.partition(b":") for entry in raw[end + 1 : raw.index(b"\n", end)].split())
+                    term = raw[raw.rfind(b"\n", 0, at + 1) + 1 : end].decode("utf-8", "surrogatepass")
+                    yield term, {self.first + int(number): int(times or 1) for number, _, times in pairs}
+                at = raw.find(sought, at + 1)
 
     def messages(self) -> dict[int, tuple[int, int]]:
         """Turn and length of each message, by its number."""
@@ -170,13 +169,6 @@ def _inflated(block: bytes) -> bytes:
         return zlib.decompress(block)
     except zlib.error as error:
         raise ArchiveError(f"a block of the search index can't be read: {error}. Restore it from a backup.") from error
-
-
-def _places(raw: bytes, sought: bytes) -> Iterator[int]:
-    at = raw.find(sought)
-    while at >= 0:
-        yield at
-        at = raw.find(sought, at + 1)
 
 
 def _encoded(term: str) -> bytes:

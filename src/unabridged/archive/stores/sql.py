@@ -13,20 +13,7 @@ from unabridged.archive import codec, rules
 from unabridged.archive.protocol import Hit, Part, Record, Scope
 from unabridged.archive.search import index
 from unabridged.archive.stores import sql_rows
-from unabridged.archive.stores.sql_rows import (
-    FAR,
-    HELD,
-    NAMED,
-    PARTS,
-    THREAD,
-    Prepared,
-    Row,
-    Transaction,
-    execute_in,
-    names,
-    to_bytes,
-    to_text,
-)
+from unabridged.archive.stores.sql_rows import NAMED, THREAD, Transaction, execute_in, names, to_bytes, to_text
 from unabridged.archive.stores.sql_verify import problems
 
 STEPS: Final = ("begun", "bodies", "parts", "index", "record", "committed")
@@ -78,7 +65,7 @@ class SqlArchive:
         """Find out now whether the archive can be used: an `ArchiveError` with the remedy if it can't."""
         self._database.probe()
 
-    def _select(self, statement: str, *values: Any) -> list[Row]:
+    def _select(self, statement: str, *values: Any) -> list[sql_rows.Row]:
         with self._database.read() as read:
             return read.execute(statement, values)
 
@@ -107,7 +94,7 @@ class SqlArchive:
         live = sql_rows.records(write, record.scope, "AND key = ? AND live = 1", to_bytes(record.key))
         return live[0] if live else None
 
-    def _write(self, write: Transaction, record: Record, prepared: Prepared) -> None:
+    def _write(self, write: Transaction, record: Record, prepared: sql_rows.Prepared) -> None:
         thread, namespace = sql_rows.make_thread(write, record.scope)
         hashes = {part.hash: sql_rows.hash_bytes([part.hash])[0] for part in prepared.parts}
         # Sorted, so that two writers who share bodies wait for each other instead of locking each other out.
@@ -154,7 +141,7 @@ class SqlArchive:
 
     def newest(self, scope: Scope) -> Iterator[Record]:
         """The live records of the thread, newest first, read as they are asked for."""
-        below, page = FAR, 2  # most often the first is the one
+        below, page = sql_rows.FAR, 2  # most often the first is the one
         while True:
             rows = self._select(
                 f"SELECT number, data FROM records WHERE thread = {THREAD} AND live = 1 AND number < ? "
@@ -201,7 +188,7 @@ class SqlArchive:
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The stored messages with these hashes, those that the thread holds; others are absent."""
-        statement = f"SELECT b.hash, b.body {HELD} AND b.hash IN (…)"
+        statement = f"SELECT b.hash, b.body {sql_rows.HELD} AND b.hash IN (…)"
         with self._database.read() as read:
             rows = execute_in(read, statement, names(scope), sql_rows.hash_bytes(hashes))
         found = {sql_rows.to_hash(digest): body for digest, body in rows}
@@ -210,10 +197,10 @@ class SqlArchive:
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
         """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
         rows = self._select(
-            f"{PARTS} AND p.turn >= ? AND p.turn < ? ORDER BY p.turn, p.number",
+            f"{sql_rows.PARTS} AND p.turn >= ? AND p.turn < ? ORDER BY p.turn, p.number",
             *names(scope),
-            min(max(first, 0), FAR),
-            FAR if last is None else min(max(last, 0), FAR),
+            min(max(first, 0), sql_rows.FAR),
+            sql_rows.FAR if last is None else min(max(last, 0), sql_rows.FAR),
         )
         return [sql_rows.to_part(row) for row in rows]
 
