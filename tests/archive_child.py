@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 
 from archive_support import open_store
-from unabridged.archive.contract.values import said, summary
+from unabridged.archive.contract.values import make_part, make_summary
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.errors import ArchiveError
 
@@ -27,13 +27,13 @@ SIZE = 12
 
 def messages(number: int, size: int = SIZE) -> list[Part]:
     """The messages of the compaction with this number, one of them said in every one."""
-    own = [said(f"message {number}.{at} " + f"words {at} " * 30, number * size + at) for at in range(size - 1)]
-    return [*own, said("the same in all", number * size + size - 1)]
+    own = [make_part(f"message {number}.{at} " + f"words {at} " * 30, number * size + at) for at in range(size - 1)]
+    return [*own, make_part("the same in all", number * size + size - 1)]
 
 
 def compaction(scope: Scope, number: int, name: str = "r") -> tuple[Record, list[Part]]:
     """The record with this number and all its parts."""
-    parts, put_in = messages(number), summary(f"summary {number}")
+    parts, put_in = messages(number), make_summary(f"summary {number}")
     before = tuple(part.hash for part in parts)
     record = Record(f"{name}{number}", scope, f"k{number}", len(parts), 0, before, (put_in.hash,), "summary")
     return record, [*parts, put_in]
@@ -117,7 +117,7 @@ def starve(store: str, place: str, limit: str) -> None:
     try:
         for number in range(1, 10_000):
             record, parts = compaction(scope, number)
-            big = said(os.urandom(200_000).hex(), number * SIZE + SIZE - 1)
+            big = make_part(os.urandom(200_000).hex(), number * SIZE + SIZE - 1)
             archive.store(record, [*parts, big])
     except ArchiveError as error:
         os.write(1, f"{number}: {error}\n".encode())

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unabridged.archive.contract.values import HERE, record_for, said, stored, summary
+from unabridged.archive.contract.values import HERE, make_part, make_record, make_summary, store_parts
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.directory import TRANSCRIPT, DirectoryArchive
 from unabridged.archive.stores.files import TEMPORARY, to_folder
@@ -26,7 +26,9 @@ NAMES = st.text(st.characters(), max_size=120) | st.sampled_from(
 
 def test_each_file_is_json_lines_that_any_tool_reads(tmp_path: Path) -> None:
     archive = DirectoryArchive(tmp_path)
-    stored(archive, said("what is it?", 0), said("a pipe", 1, "assistant", "model"), after=summary("a pipe"))
+    store_parts(
+        archive, make_part("what is it?", 0), make_part("a pipe", 1, "assistant", "model"), after=make_summary("a pipe")
+    )
     archive.close()
     (file,) = (tmp_path / "here" / "thread_201").glob("*.jsonl")
     head, *parts = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
@@ -41,22 +43,22 @@ def test_each_file_is_json_lines_that_any_tool_reads(tmp_path: Path) -> None:
 
 def test_a_message_is_written_once_in_a_thread_however_often_it_occurs(tmp_path: Path) -> None:
     archive = DirectoryArchive(tmp_path)
-    stored(archive, said("the same", 0), said("the same", 1))
-    stored(archive, said("the same", 2), key="k2")
+    store_parts(archive, make_part("the same", 0), make_part("the same", 1))
+    store_parts(archive, make_part("the same", 2), key="k2")
     written = b"".join(path.read_bytes() for path in (tmp_path / "here").rglob("*.jsonl"))
     assert written.count(b'"content":"the same"') == 1
-    assert [part.body for part in archive.parts(HERE)] == [said("the same", 0).body] * 3
+    assert [part.body for part in archive.parts(HERE)] == [make_part("the same", 0).body] * 3
     archive.close()
     again = DirectoryArchive(tmp_path)
-    assert [part.body for part in again.parts(HERE)] == [said("the same", 0).body] * 3
+    assert [part.body for part in again.parts(HERE)] == [make_part("the same", 0).body] * 3
     again.close()
 
 
 # R41
 def test_the_transcript_has_every_message_in_order(tmp_path: Path) -> None:
     archive = DirectoryArchive(tmp_path)
-    stored(archive, said("later", 5), after=summary("in short"))
-    stored(archive, said("earlier", 2, "tool", "tool"), key="k2")
+    store_parts(archive, make_part("later", 5), after=make_summary("in short"))
+    store_parts(archive, make_part("earlier", 2, "tool", "tool"), key="k2")
     path = archive.transcript(HERE)
     assert path == tmp_path / "here" / "thread_201" / TRANSCRIPT
     assert path is not None
@@ -75,10 +77,10 @@ def test_a_transcript_left_behind_by_a_crash_is_made_anew(tmp_path: Path) -> Non
             raise KeyboardInterrupt
 
     archive = DirectoryArchive(tmp_path)
-    stored(archive, said("one", 0))
+    store_parts(archive, make_part("one", 0))
     dying = DirectoryArchive(tmp_path, step=die_before_the_transcript)
     with pytest.raises(KeyboardInterrupt):
-        stored(dying, said("two", 1), key="k2")
+        store_parts(dying, make_part("two", 1), key="k2")
     path = archive.transcript(HERE)
     assert path is not None
     assert "two" in path.read_text("utf-8")
@@ -91,11 +93,11 @@ def transcribed(folder: Path) -> str:
 
 def test_what_comes_last_is_added_to_the_transcript_and_the_rest_of_it_is_not_written_again(tmp_path: Path) -> None:
     archive = DirectoryArchive(tmp_path)
-    stored(archive, said("one", 0))
+    store_parts(archive, make_part("one", 0))
     path = tmp_path / "here" / "thread_201" / TRANSCRIPT
     before, inode = transcribed(tmp_path), path.stat().st_ino
-    stored(archive, said("two ünd", 1), said("three", 2), key="k2")
-    archive.retire(HERE, stored(archive, said("four", 2), key="k3").id)
+    store_parts(archive, make_part("two ünd", 1), make_part("three", 2), key="k2")
+    archive.retire(HERE, store_parts(archive, make_part("four", 2), key="k3").id)
     assert path.stat().st_ino == inode
     after = transcribed(tmp_path)
     assert after.startswith(before.rpartition("=== ")[0])
@@ -115,9 +117,9 @@ def test_a_transcript_that_was_added_to_is_the_one_made_at_once(turns: Any, cut:
         ]
         done = 0
         for i, one in enumerate(turns):
-            parts = [said(text, turn) for turn, text in numbered[done : done + len(one)]]
+            parts = [make_part(text, turn) for turn, text in numbered[done : done + len(one)]]
             done += len(one)
-            stored(archive, *parts, key=f"k{i}")
+            store_parts(archive, *parts, key=f"k{i}")
             if again:  # another process goes on
                 archive.close()
                 archive = DirectoryArchive(grown)
@@ -136,7 +138,7 @@ def test_a_transcript_that_was_added_to_is_the_one_made_at_once(turns: Any, cut:
 
 def test_without_a_transcript_there_is_none(tmp_path: Path) -> None:
     archive = DirectoryArchive(tmp_path, transcript=False)
-    stored(archive, said("one", 0))
+    store_parts(archive, make_part("one", 0))
     assert archive.transcript(HERE) is None
     assert archive.transcript(Scope("no", "such")) is None
     archive.close()
@@ -144,12 +146,12 @@ def test_without_a_transcript_there_is_none(tmp_path: Path) -> None:
 
 def test_what_a_crash_left_half_written_is_passed_over_and_cleared(tmp_path: Path) -> None:
     archive = DirectoryArchive(tmp_path)
-    stored(archive, said("one", 0))
+    store_parts(archive, make_part("one", 0))
     folder = tmp_path / "here" / "thread_201"
     (folder / f"{TEMPORARY}1234").write_bytes(b"half a li")
     (tmp_path / ".gone-1234").mkdir()
     assert not archive.verify()
-    stored(archive, said("two", 1), key="k2")
+    store_parts(archive, make_part("two", 1), key="k2")
     assert not list(folder.glob(f"{TEMPORARY}*"))
     archive.forget(Scope("no", "such"))
     assert not list(tmp_path.glob(".gone-*"))
@@ -158,13 +160,13 @@ def test_what_a_crash_left_half_written_is_passed_over_and_cleared(tmp_path: Pat
 
 def test_another_process_sees_what_is_new_and_what_was_forgotten(tmp_path: Path) -> None:
     mine, other = DirectoryArchive(tmp_path), DirectoryArchive(tmp_path)
-    stored(mine, said("one", 0))
+    store_parts(mine, make_part("one", 0))
     assert [part.text for part in other.parts(HERE)] == ["one"]
-    stored(mine, said("two", 1), key="k2")
+    store_parts(mine, make_part("two", 1), key="k2")
     assert [part.text for part in other.parts(HERE)] == ["one", "two"]
     mine.forget(HERE)
     assert not other.parts(HERE)
-    stored(mine, said("new", 0))
+    store_parts(mine, make_part("new", 0))
     assert [part.text for part in other.parts(HERE)] == ["new"]
     mine.close()
     other.close()
@@ -174,7 +176,7 @@ def test_files_and_folders_are_their_owners_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         archive = DirectoryArchive(tmp_path / "a")
-        stored(archive, said("one", 0))
+        store_parts(archive, make_part("one", 0))
         assert archive.lease(HERE, "k", 60)
         archive.close()
     finally:
@@ -186,8 +188,8 @@ def test_files_and_folders_are_their_owners_alone(tmp_path: Path) -> None:
 def test_nothing_is_left_of_a_forgotten_thread_not_even_its_name(tmp_path: Path) -> None:
     archive = DirectoryArchive(tmp_path)
     scope = Scope("of-mallory", "thread-of-mallory")
-    part = said("the launch code", 0)
-    archive.store(record_for([part], scope=scope), [part])
+    part = make_part("the launch code", 0)
+    archive.store(make_record([part], scope=scope), [part])
     assert archive.lease(scope, "mallory", 60)
     archive.forget(scope)
     archive.close()

@@ -146,15 +146,15 @@ FORK = """
 import os, sys, threading, warnings
 warnings.simplefilter("ignore")  # newer Pythons warn of every fork beside threads, which is what is tried here
 from archive_support import open_store
-from unabridged.archive.contract.values import said, record_for
+from unabridged.archive.contract.values import make_part, make_record
 from unabridged.archive.protocol import Scope
 
 archive = open_store(*sys.argv[1:])
 stop = threading.Event()
 
 def store(name, number):
-    part = said(f"{name} {number}", number)
-    archive.store(record_for([part], scope=Scope("n", name), key=f"k{number}"), [part])
+    part = make_part(f"{name} {number}", number)
+    archive.store(make_record([part], scope=Scope("n", name), key=f"k{number}"), [part])
 
 def busy():
     number = 0

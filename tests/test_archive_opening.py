@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from unabridged.archive import open_archive
-from unabridged.archive.contract.values import HERE, said, stored
+from unabridged.archive.contract.values import HERE, make_part, store_parts
 from unabridged.archive.opening import default_url
 from unabridged.errors import SettingsError
 
@@ -19,7 +19,7 @@ def test_every_form_opens_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     forms = ["memory:", "sqlite:///agent.db", f"sqlite:///{tmp_path}/b.db", "dir:///folder", f"dir:///{tmp_path}/other"]
     for url in forms:
         archive = open_archive(url)
-        stored(archive, said("one", 0))
+        store_parts(archive, make_part("one", 0))
         assert [part.text for part in archive.parts(HERE)] == ["one"]
         assert archive.url == url
         archive.close()
@@ -30,7 +30,7 @@ def test_the_default_is_a_file_in_the_users_data_folder(tmp_path: Path, monkeypa
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     archive = open_archive()
-    stored(archive, said("one", 0))
+    store_parts(archive, make_part("one", 0))
     archive.close()
     assert archive.url == default_url()
     assert len(list(tmp_path.rglob("archive.db"))) == 1

@@ -8,7 +8,7 @@ import pytest
 from archive_support import new_schema, postgres_url
 from unabridged.archive import open_archive
 from unabridged.archive.address import without_credentials
-from unabridged.archive.contract.values import HERE, raises, said, stored
+from unabridged.archive.contract.values import HERE, make_part, raises, store_parts
 from unabridged.archive.stores.postgres import SCHEMA, migrate, open_postgres
 from unabridged.archive.stores.schema import MIGRATIONS
 
@@ -21,7 +21,7 @@ def test_every_version_migrates_to_the_newest(version: int) -> None:
         migrate(connection, schema, target=version)
         assert connection.execute(f"SELECT version FROM {schema}.version").fetchone() == (version,)  # noqa: S608 - ours
     archive = open_postgres(postgres_url(), schema=schema)
-    stored(archive, said("one", 0))
+    store_parts(archive, make_part("one", 0))
     assert archive.lease(HERE, "k", 1)
     assert not archive.verify()
     archive.close()
@@ -39,7 +39,7 @@ def test_a_newer_version_is_refused() -> None:
 
 def test_two_schemas_are_two_archives() -> None:
     one, other = (open_postgres(postgres_url(), schema=new_schema()) for _ in range(2))
-    stored(one, said("one", 0))
+    store_parts(one, make_part("one", 0))
     assert not other.parts(HERE)
     one.close()
     other.close()

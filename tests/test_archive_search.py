@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from unabridged.archive.codec import pack
-from unabridged.archive.contract.values import HERE, record_for, said
+from unabridged.archive.contract.values import HERE, make_part, make_record
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.archive.search import index
 from unabridged.archive.search.words import CUT, LONGEST, Name, count_terms, fold, holds, parse
@@ -126,8 +126,8 @@ def test_every_store_finds_the_same_in_the_same_order(
     for archive in archives:
         turn = 0
         for number, group in enumerate(texts):
-            parts = [said(text, turn + at) for at, text in enumerate(group)]
-            archive.store(record_for(parts, scope=scope, key=str(number)), parts)
+            parts = [make_part(text, turn + at) for at, text in enumerate(group)]
+            archive.store(make_record(parts, scope=scope, key=str(number)), parts)
             turn += len(group)
     for query in queries:
         first, *others = [list(archive.search(scope, query)) for archive in archives]

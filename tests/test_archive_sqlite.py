@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from unabridged.archive.codec import pack
-from unabridged.archive.contract.values import HERE, raises, record_for, said, stored
+from unabridged.archive.contract.values import HERE, make_part, make_record, raises, store_parts
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.schema import MIGRATIONS
 from unabridged.archive.stores.sqlite import APPLICATION, SqliteDatabase, migrate, open_sqlite
@@ -30,7 +30,7 @@ def test_files_and_folder_are_their_owners_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         archive = open_sqlite(tmp_path / "deep" / "er" / "a.db")
-        stored(archive, said("one", 0))
+        store_parts(archive, make_part("one", 0))
         folder = tmp_path / "deep" / "er"
         assert mode(folder) == 0o700
         assert {path.name: mode(path) for path in folder.iterdir()} == {
@@ -66,7 +66,7 @@ def test_a_database_of_version_1_is_brought_up_to_date_with_everything_in_it(tmp
     assert [part.origin for part in archive.parts(HERE)] == ["person", "model", "person", "tool", "person"]
     assert [hit.turn for hit in archive.search(HERE, "getUserName")] == [0]
     assert archive.lease(HERE, "k", 1)
-    stored(archive, said("new", 5), key="k3")
+    store_parts(archive, make_part("new", 5), key="k3")
     archive.close()
     new = sqlite3.connect(path)
     assert new.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
@@ -81,7 +81,7 @@ def test_every_version_migrates_to_the_newest(version: int, tmp_path: Path) -> N
     assert connection.execute("PRAGMA user_version").fetchone() == (version,)
     connection.close()
     archive = open_sqlite(path)
-    stored(archive, said("one", 0))
+    store_parts(archive, make_part("one", 0))
     assert archive.lease(HERE, "k", 1)
     assert not archive.verify()
     archive.close()
@@ -112,23 +112,23 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> 
 
 def test_a_writer_who_does_not_let_go_is_a_clear_error(tmp_path: Path) -> None:
     archive = open_sqlite(tmp_path / "a.db", wait=0.1)
-    stored(archive, said("one", 0))
+    store_parts(archive, make_part("one", 0))
     other = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    assert "Another program holds the file" in raises(lambda: stored(archive, said("two", 1), key="k2"))
+    assert "Another program holds the file" in raises(lambda: store_parts(archive, make_part("two", 1), key="k2"))
     assert [part.text for part in archive.parts(HERE)] == ["one"]
     other.execute("ROLLBACK")
     other.close()
-    stored(archive, said("two", 1), key="k2")
+    store_parts(archive, make_part("two", 1), key="k2")
     archive.close()
 
 
 def test_a_file_that_was_removed_is_made_anew_and_not_written_to_in_vain(tmp_path: Path) -> None:
     archive = open_sqlite(tmp_path / "a.db")
-    stored(archive, said("one", 0))
+    store_parts(archive, make_part("one", 0))
     for path in tmp_path.iterdir():
         path.unlink()
-    stored(archive, said("two", 1), key="k2")
+    store_parts(archive, make_part("two", 1), key="k2")
     again = open_sqlite(tmp_path / "a.db")
     assert [part.text for part in again.parts(HERE)] == ["two"]
     again.close()
@@ -138,10 +138,10 @@ def test_a_file_that_was_removed_is_made_anew_and_not_written_to_in_vain(tmp_pat
 def test_what_was_forgotten_is_in_no_file_any_more(tmp_path: Path) -> None:
     archive = open_sqlite(tmp_path / "a.db")
     scope = Scope("namespace-of-mallory", "thread-of-mallory")
-    part = said("the launch code is 4711", 0)
-    archive.store(record_for([part], scope=scope), [part])
+    part = make_part("the launch code is 4711", 0)
+    archive.store(make_record([part], scope=scope), [part])
     traces = [b"mallory", bytes.fromhex(part.hash[7:]), pack.pack(part.body)]
-    stored(archive, said("stays", 0))
+    store_parts(archive, make_part("stays", 0))
 
     def found() -> list[bytes]:
         files = b"".join(path.read_bytes() for path in tmp_path.iterdir())
@@ -157,10 +157,10 @@ def test_what_was_forgotten_is_in_no_file_any_more(tmp_path: Path) -> None:
 def test_a_message_is_stored_once_in_a_namespace_however_often_it_occurs(tmp_path: Path) -> None:
     archive = open_sqlite(tmp_path / "a.db")
     for thread in "abc":
-        parts = [said("the same", 0), said("the same", 1)]
-        archive.store(record_for(parts, scope=Scope("n", thread)), parts)
-    parts = [said("the same", 0)]
-    archive.store(record_for(parts, scope=Scope("other", "a")), parts)
+        parts = [make_part("the same", 0), make_part("the same", 1)]
+        archive.store(make_record(parts, scope=Scope("n", thread)), parts)
+    parts = [make_part("the same", 0)]
+    archive.store(make_record(parts, scope=Scope("other", "a")), parts)
     archive.close()
     connection = sqlite3.connect(tmp_path / "a.db")
     assert connection.execute("SELECT COUNT(*) FROM bodies").fetchone() == (2,)  # one for each namespace
@@ -194,7 +194,7 @@ def test_writers_of_one_process_take_turns_without_waiting_for_long(tmp_path: Pa
 
 READ_ONLY = """
 import os, sys
-from unabridged.archive.contract.values import HERE, raises, said, stored
+from unabridged.archive.contract.values import HERE, raises, make_part, store_parts
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.archive.search import index
@@ -205,7 +205,7 @@ if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)
 archive = open_sqlite(path + "/a.db") if store == "sqlite" else DirectoryArchive(path + "/a")
-message = raises(lambda: stored(archive, said("two", 1), key="k2"))
+message = raises(lambda: store_parts(archive, make_part("two", 1), key="k2"))
 assert "writable" in message or "may write" in message, message
 """
 
@@ -216,7 +216,7 @@ def test_a_store_that_became_read_only_is_a_clear_error(store: str, tmp_path: Pa
 
     place = tmp_path / ("a.db" if store == "sqlite" else "a")
     archive = open_store(store, str(place))
-    stored(archive, said("one", 0))
+    store_parts(archive, make_part("one", 0))
     archive.close()
     for above in (*tmp_path.parents[:-1], tmp_path):
         if above.owner() == tmp_path.owner() and "pytest" in str(above):
@@ -244,11 +244,11 @@ def test_an_interrupted_store_leaves_nothing_and_the_archive_usable(tmp_path: Pa
 
     archive = open_sqlite(tmp_path / "a.db", step=interrupt)
     with pytest.raises(KeyboardInterrupt):
-        stored(archive, said("one", 0))
+        store_parts(archive, make_part("one", 0))
     assert not archive.threads(HERE.namespace)
     assert not archive.verify()
     archive.close()
     again = open_sqlite(tmp_path / "a.db")
-    record = replace(record_for([said("one", 0)]), id="r")
-    assert again.store(record, [said("one", 0)]) == record
+    record = replace(make_record([make_part("one", 0)]), id="r")
+    assert again.store(record, [make_part("one", 0)]) == record
     again.close()

@@ -9,7 +9,7 @@ import pytest
 
 from archive_support import new_schema, postgres_url
 from unabridged.archive import codec
-from unabridged.archive.contract.values import HERE, THERE, raises, said, stored, summary
+from unabridged.archive.contract.values import HERE, THERE, make_part, make_summary, raises, store_parts
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.postgres import open_postgres
 from unabridged.archive.stores.sql import SqlArchive
@@ -22,8 +22,8 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlArchi
         opened = open_sqlite(tmp_path / "a.db")
     else:
         opened = open_postgres(postgres_url(), schema=new_schema())
-    stored(opened, said("first words", 0), said("second words", 1), after=summary("in short"))
-    stored(opened, said("elsewhere", 0), scope=THERE)
+    store_parts(opened, make_part("first words", 0), make_part("second words", 1), after=make_summary("in short"))
+    store_parts(opened, make_part("elsewhere", 0), scope=THERE)
     yield opened
     opened.close()
 
@@ -95,8 +95,8 @@ def test_a_part_of_another_namespace_is_found(archive: SqlArchive) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     archive = DirectoryArchive(tmp_path)
-    stored(archive, said("first words", 0), after=summary("in short"))
-    stored(archive, said("second words", 1), key="k2")
+    store_parts(archive, make_part("first words", 0), after=make_summary("in short"))
+    store_parts(archive, make_part("second words", 1), key="k2")
     archive.close()
     return tmp_path / "here" / "thread_201"
 
@@ -137,7 +137,7 @@ def test_a_lost_file_is_found_and_not_passed_over(folder: Path) -> None:
 
 def test_a_damaged_message_in_a_file_is_not_handed_out(folder: Path) -> None:
     make, _ = DAMAGES["another message"]
-    part = said("second words", 1)
+    part = make_part("second words", 1)
     make(folder / "00000002.jsonl")
     archive = DirectoryArchive(folder.parents[1])
     assert "damaged" in raises(lambda: archive.bodies(HERE, [part.hash]))

@@ -24,7 +24,7 @@ from unabridged import Compactor
 from unabridged.archive import Scope, open_archive
 from unabridged.archive.address import without_credentials
 from unabridged.archive.codec import pack
-from unabridged.archive.contract.values import HERE, record_for, said
+from unabridged.archive.contract.values import HERE, make_part, make_record
 from unabridged.archive.protocol import Record
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.postgres import SCHEMA, migrate, open_postgres
@@ -188,7 +188,7 @@ def test_a_summarisers_url_is_shown_without_its_password() -> None:
 def old_record() -> Record:
     """A record as earlier versions stored it."""
     receipt = {"archive": "postgresql://me:Qx7secret9zK@db/app", "id": "r"}
-    return replace(record_for([said("one", 0)]), data={"receipt": receipt, "depth": 1})
+    return replace(make_record([make_part("one", 0)]), data={"receipt": receipt, "depth": 1})
 
 
 @pytest.mark.parametrize("store", ["sqlite", "directory", "postgres"])
@@ -205,7 +205,7 @@ def test_a_password_that_an_earlier_version_stored_is_never_read(
     with monkeypatch.context() as before:
         before.setattr("unabridged.archive.rules.scrubbed", dict)
         archive = opened()
-        record = archive.store(old_record(), [said("one", 0)])
+        record = archive.store(old_record(), [make_part("one", 0)])
         archive.close()
     archive = opened()
     for found in (archive.record(HERE, record.id), *archive.records(HERE), *archive.newest(HERE)):
@@ -222,7 +222,7 @@ def test_opening_rewrites_what_an_earlier_version_stored(monkeypatch: pytest.Mon
         before.setattr("unabridged.archive.rules.scrubbed", dict)
         before.setattr("unabridged.archive.stores.postgres.migrate", lambda *_: None)
         archive = open_postgres(postgres_url(), schema=schema)
-        archive.store(old_record(), [said("one", 0)])
+        archive.store(old_record(), [make_part("one", 0)])
         archive.close()
     with psycopg.connect(postgres_url()) as connection:
         connection.execute(
@@ -242,7 +242,7 @@ def test_opening_rewrites_what_an_earlier_version_stored(monkeypatch: pytest.Mon
 def test_what_is_damaged_does_not_keep_an_archive_from_opening(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     archive = open_sqlite(path)
-    archive.store(old_record(), [said("one", 0)])
+    archive.store(old_record(), [make_part("one", 0)])
     archive.close()
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE records SET data = x'00'")

@@ -6,7 +6,7 @@ import re
 
 from conversations import assistant, user
 from ledger_case import count, extract, person, says
-from unabridged.archive.contract.values import HERE, said, stored
+from unabridged.archive.contract.values import HERE, make_part, store_parts
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.ledger.sayings import sayings_in
 from unabridged.messages import View
@@ -59,7 +59,7 @@ def test_where_tools_work_nothing_of_this_is_kept() -> None:
 
 def chat(*texts: str) -> MemoryArchive:
     archive = MemoryArchive()
-    stored(archive, *(said(text, turn, *_voice(turn)) for turn, text in enumerate(texts)))
+    store_parts(archive, *(make_part(text, turn, *_voice(turn)) for turn, text in enumerate(texts)))
     return archive
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unabridged import Compactor, Settings
-from unabridged.archive.contract.values import HERE, raises, record_for, said
+from unabridged.archive.contract.values import HERE, make_part, make_record, raises
 from unabridged.archive.protocol import Record, Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
@@ -93,8 +93,8 @@ def test_a_compaction_reads_no_more_records_when_there_are_more_of_them() -> Non
 
 def test_only_what_is_looked_for_is_read_from_a_database(tmp_path: Path) -> None:
     archive = open_sqlite(tmp_path / "a.db")
-    part = said("one", 0)
-    made = [record_for([part], key=f"k{i}") for i in range(40)]
+    part = make_part("one", 0)
+    made = [make_record([part], key=f"k{i}") for i in range(40)]
     for record in made:
         archive.store(record, [part])
     with sqlite3.connect(tmp_path / "a.db") as connection:

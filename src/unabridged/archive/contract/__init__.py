@@ -21,7 +21,7 @@ import pytest
 from unabridged.archive.contract.records import RecordContract
 from unabridged.archive.contract.search import SearchContract
 from unabridged.archive.contract.threads import ThreadContract
-from unabridged.archive.contract.values import HERE, raises, said, stored, summary
+from unabridged.archive.contract.values import HERE, make_part, make_summary, raises, store_parts
 from unabridged.archive.protocol import Archive
 
 
@@ -37,11 +37,11 @@ class ArchiveContract(RecordContract, ThreadContract, SearchContract):
         archive.close()
 
     def test_closing_twice_is_harmless_and_use_afterwards_is_an_error(self, archive: Archive) -> None:
-        stored(archive, said("one", 0))
+        store_parts(archive, make_part("one", 0))
         archive.close()
         archive.close()
         uses: Sequence[Callable[[], Any]] = (
-            lambda: stored(archive, said("two", 1), key="k2"),
+            lambda: store_parts(archive, make_part("two", 1), key="k2"),
             lambda: archive.parts(HERE),
             lambda: archive.search(HERE, "one"),
             lambda: archive.keyed(HERE, ["k"]),
@@ -61,8 +61,8 @@ class ArchiveContract(RecordContract, ThreadContract, SearchContract):
         if not self.durable:
             return
         first, second = opened(), opened()
-        record = stored(first, said("kept for good", 0), after=summary("s"))
-        retired = stored(first, said("two", 1), key="k2")
+        record = store_parts(first, make_part("kept for good", 0), after=make_summary("s"))
+        retired = store_parts(first, make_part("two", 1), key="k2")
         first.retire(HERE, retired.id)
         first.remember("n", "k", {"a": 1})
         assert first.lease(HERE, "k", 60)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unabridged.archive import codec
-from unabridged.archive.contract.values import HERE, THERE, raises, record_for, said, stored, summary
+from unabridged.archive.contract.values import HERE, THERE, make_part, make_record, make_summary, raises, store_parts
 from unabridged.archive.protocol import Archive, Record, Scope
 
 
@@ -17,16 +17,16 @@ class RecordContract:
 
     # R37 R40
     def test_what_is_stored_comes_back_equal(self, archive: Archive) -> None:
-        parts = [said("what is it?", 0), said("a pipe", 1, "assistant", "model")]
-        record = record_for(parts, summary("they spoke"), data={"tokens": 7, "nested": {"list": [1, None, 2.5]}})
-        assert archive.store(record, [*parts, summary("they spoke")]) == record
+        parts = [make_part("what is it?", 0), make_part("a pipe", 1, "assistant", "model")]
+        record = make_record(parts, make_summary("they spoke"), data={"tokens": 7, "nested": {"list": [1, None, 2.5]}})
+        assert archive.store(record, [*parts, make_summary("they spoke")]) == record
         assert archive.record(HERE, record.id) == record
         assert list(archive.records(HERE)) == [record]
         assert list(archive.parts(HERE)) == parts
         assert archive.threads(HERE.namespace) == [HERE.thread]
 
     def test_every_field_of_a_record_comes_back_type_for_type(self, archive: Archive) -> None:
-        part = said("x", 3)
+        part = make_part("x", 3)
         record = Record(
             id="r\ud800", scope=HERE, key="k\0", length=9, start=3, before=(part.hash, 0, 1),
             after=(None, part.hash, None), kind="clearing", prior="r0", model="openai:gpt", created=1.25,
@@ -42,33 +42,33 @@ class RecordContract:
         bodies = [b"", b"\0", b"not json\n\r\n", b'{"a":\n1}', "é\U0001f600".encode(), b"\xff\xfe", b"x" * 200_000]
         texts = ["", "\ud800 lone", "a\0b", "line\r\nline", "é", "\U0001f600" * 9, "long " * 30_000]
         parts = [
-            replace(said(text, turn), body=body, hash=codec.digest(body))
+            replace(make_part(text, turn), body=body, hash=codec.digest(body))
             for turn, (body, text) in enumerate(zip(bodies, texts, strict=True))
         ]
-        archive.store(record_for(parts), parts)
+        archive.store(make_record(parts), parts)
         assert list(archive.parts(HERE)) == parts
         assert archive.bodies(HERE, [part.hash for part in parts]) == {part.hash: part.body for part in parts}
 
     def test_parts_come_in_the_order_of_turns_and_within_bounds(self, archive: Archive) -> None:
-        parts = [said(f"m{turn}", turn) for turn in (5, 2, 9, 0)]
-        archive.store(record_for(parts), parts)
-        more = [said(f"m{turn}", turn) for turn in (3, 1)]
-        archive.store(record_for(more, key="k2"), more)
+        parts = [make_part(f"m{turn}", turn) for turn in (5, 2, 9, 0)]
+        archive.store(make_record(parts), parts)
+        more = [make_part(f"m{turn}", turn) for turn in (3, 1)]
+        archive.store(make_record(more, key="k2"), more)
         assert [part.turn for part in archive.parts(HERE)] == [0, 1, 2, 3, 5, 9]
         assert [part.turn for part in archive.parts(HERE, 2, 5)] == [2, 3]
         assert [part.turn for part in archive.parts(HERE, -5, 10**30)] == [0, 1, 2, 3, 5, 9]
         assert not archive.parts(HERE, 5, 2)
 
     def test_messages_put_in_are_known_by_their_hash_but_are_no_parts(self, archive: Archive) -> None:
-        turn = summary("standing in")
-        stored(archive, said("gone", 0), after=turn)
+        turn = make_summary("standing in")
+        store_parts(archive, make_part("gone", 0), after=turn)
         assert archive.bodies(HERE, [turn.hash]) == {turn.hash: turn.body}
         assert [part.text for part in archive.parts(HERE)] == ["gone"]
 
     def test_a_message_said_twice_is_there_twice_and_stored_again_is_not(self, archive: Archive) -> None:
-        parts = [said("yes", 0), said("no", 1), said("yes", 2)]
-        archive.store(record_for(parts), parts)
-        archive.store(record_for(parts, key="k2"), [*parts, said("new", 3)])
+        parts = [make_part("yes", 0), make_part("no", 1), make_part("yes", 2)]
+        archive.store(make_record(parts), parts)
+        archive.store(make_record(parts, key="k2"), [*parts, make_part("new", 3)])
         assert [(part.turn, part.text) for part in archive.parts(HERE)] == [
             (0, "yes"),
             (1, "no"),
@@ -77,51 +77,51 @@ class RecordContract:
         ]
 
     def test_a_second_record_for_a_key_is_dropped_with_its_parts(self, archive: Archive) -> None:
-        first = stored(archive, said("one", 0))
-        second = record_for([said("two", 1)], key=first.key)
-        assert archive.store(second, [said("two", 1)]) == first
+        first = store_parts(archive, make_part("one", 0))
+        second = make_record([make_part("two", 1)], key=first.key)
+        assert archive.store(second, [make_part("two", 1)]) == first
         assert archive.record(HERE, second.id) is None
         assert [part.text for part in archive.parts(HERE)] == ["one"]
 
     def test_a_models_record_replaces_a_model_free_one_which_stays_readable(self, archive: Archive) -> None:
-        free = stored(archive, said("one", 0))
-        made = record_for([said("one", 0)], key=free.key, model="m")
-        assert archive.store(made, [said("one", 0)]) == made
+        free = store_parts(archive, make_part("one", 0))
+        made = make_record([make_part("one", 0)], key=free.key, model="m")
+        assert archive.store(made, [make_part("one", 0)]) == made
         assert list(archive.records(HERE)) == [made]
         assert archive.record(HERE, free.id) == free
-        later = record_for([said("one", 0)], key=free.key, model="other")
-        assert archive.store(later, [said("one", 0)]) == made
-        assert archive.store(replace(later, id="r9", model=None), [said("one", 0)]) == made
+        later = make_record([make_part("one", 0)], key=free.key, model="other")
+        assert archive.store(later, [make_part("one", 0)]) == made
+        assert archive.store(replace(later, id="r9", model=None), [make_part("one", 0)]) == made
 
     def test_a_retired_record_is_readable_and_frees_its_key(self, archive: Archive) -> None:
-        first = stored(archive, said("one", 0))
+        first = store_parts(archive, make_part("one", 0))
         archive.retire(HERE, first.id)
         archive.retire(HERE, first.id)
         archive.retire(HERE, "no such record")
         assert not archive.records(HERE)
         assert archive.record(HERE, first.id) == first
         assert [part.text for part in archive.parts(HERE)] == ["one"]
-        second = record_for([said("one", 0)], key=first.key)
-        assert archive.store(second, [said("one", 0)]) == second
+        second = make_record([make_part("one", 0)], key=first.key)
+        assert archive.store(second, [make_part("one", 0)]) == second
         archive.retire(HERE, first.id)
         assert list(archive.records(HERE)) == [second]
 
     def test_storing_a_record_again_gives_the_same_and_revives_a_retired_one(self, archive: Archive) -> None:
-        record = stored(archive, said("one", 0))
-        assert archive.store(record, [said("one", 0)]) == record
+        record = store_parts(archive, make_part("one", 0))
+        assert archive.store(record, [make_part("one", 0)]) == record
         archive.retire(HERE, record.id)
-        assert archive.store(record, [said("one", 0)]) == record
+        assert archive.store(record, [make_part("one", 0)]) == record
         assert list(archive.records(HERE)) == [record]
         assert [part.text for part in archive.parts(HERE)] == ["one"]
 
     def test_records_come_oldest_first(self, archive: Archive) -> None:
-        made = [stored(archive, said(f"m{at}", at), key=f"k{9 - at}") for at in range(5)]
+        made = [store_parts(archive, make_part(f"m{at}", at), key=f"k{9 - at}") for at in range(5)]
         archive.retire(HERE, made[2].id)
         assert list(archive.records(HERE)) == [made[0], made[1], made[3], made[4]]
 
     def test_a_record_is_located_within_its_namespace_only(self, archive: Archive) -> None:
-        record = stored(archive, said("one", 0))
-        stored(archive, said("two", 0), scope=Scope(HERE.namespace, "neighbour"))
+        record = store_parts(archive, make_part("one", 0))
+        store_parts(archive, make_part("two", 0), scope=Scope(HERE.namespace, "neighbour"))
         archive.retire(HERE, record.id)
         assert archive.locate(HERE.namespace, record.id) == HERE
         assert archive.locate(THERE.namespace, record.id) is None
@@ -133,20 +133,20 @@ class RecordContract:
 
     # R38
     def test_what_must_not_be_stored_leaves_nothing_behind(self, archive: Archive) -> None:
-        lying = replace(said("one", 0), body=b"another")
-        assert "codec.digest" in raises(lambda: archive.store(record_for([said("one", 0)]), [lying]))
-        assert "refers to 1" in raises(lambda: archive.store(record_for([said("one", 0)]), []))
+        lying = replace(make_part("one", 0), body=b"another")
+        assert "codec.digest" in raises(lambda: archive.store(make_record([make_part("one", 0)]), [lying]))
+        assert "refers to 1" in raises(lambda: archive.store(make_record([make_part("one", 0)]), []))
         assert not archive.threads(HERE.namespace)
-        first = stored(archive, said("one", 0))
-        taken = replace(record_for([said("two", 1)], key="other"), id=first.id)
-        assert "already taken" in raises(lambda: archive.store(taken, [said("two", 1)]))
+        first = store_parts(archive, make_part("one", 0))
+        taken = replace(make_record([make_part("two", 1)], key="other"), id=first.id)
+        assert "already taken" in raises(lambda: archive.store(taken, [make_part("two", 1)]))
         assert [part.text for part in archive.parts(HERE)] == ["one"]
 
     def test_a_record_may_refer_to_what_the_thread_already_holds(self, archive: Archive) -> None:
-        old = summary("first summary")
-        stored(archive, said("one", 0), after=old)
-        second = replace(record_for([said("two", 1)], key="k2"), before=(old.hash, said("two", 1).hash))
-        assert archive.store(second, [said("two", 1)]) == second
+        old = make_summary("first summary")
+        store_parts(archive, make_part("one", 0), after=old)
+        second = replace(make_record([make_part("two", 1)], key="k2"), before=(old.hash, make_part("two", 1).hash))
+        assert archive.store(second, [make_part("two", 1)]) == second
         assert not archive.verify()
 
     def test_the_newest_record_comes_first(self, archive: Archive) -> None:
@@ -162,21 +162,21 @@ class RecordContract:
         archive.retire(HERE, made[3].id)
         assert list(archive.newest(HERE)) == [made[2], made[1], made[0]]
         by_a_model = replace(made[0], id="by a model", model="m")
-        archive.store(by_a_model, [said("one", 0)])
+        archive.store(by_a_model, [make_part("one", 0)])
         assert list(archive.newest(HERE)) == [by_a_model, made[2], made[1]]
 
     def test_records_stored_or_retired_meanwhile_disturb_no_look_at_the_newest(self, archive: Archive) -> None:
         made = _several(archive, 20)
         looking = archive.newest(HERE)
         seen = [next(looking) for _ in range(5)]
-        archive.store(record_for([said("one", 0)], key="later"), [said("one", 0)])
+        archive.store(make_record([make_part("one", 0)], key="later"), [make_part("one", 0)])
         archive.retire(HERE, made[19].id)
         seen += looking
         assert seen == made[::-1]
 
     def test_records_are_found_by_their_keys_and_no_others(self, archive: Archive) -> None:
         made = _several(archive, 12)
-        stored(archive, said("there", 0), scope=THERE, key="only there")
+        store_parts(archive, make_part("there", 0), scope=THERE, key="only there")
         wanted = [made[7], made[2]]
         found = archive.keyed(HERE, [made[7].key, "unknown", made[2].key, made[7].key, "only there", "\ud800"])
         assert sorted(found, key=lambda record: record.id) == sorted(wanted, key=lambda record: record.id)
@@ -189,18 +189,18 @@ class RecordContract:
         assert list(archive.keyed(HERE, [*keys, made[1].key, *keys])) == [made[1]]
 
     def test_a_retired_record_is_found_by_no_key(self, archive: Archive) -> None:
-        first = stored(archive, said("one", 0))
+        first = store_parts(archive, make_part("one", 0))
         archive.retire(HERE, first.id)
         assert list(archive.keyed(HERE, [first.key])) == []
-        again = record_for([said("one", 0)], key=first.key)
-        archive.store(replace(again, id="again"), [said("one", 0)])
+        again = make_record([make_part("one", 0)], key=first.key)
+        archive.store(replace(again, id="again"), [make_part("one", 0)])
         assert [record.id for record in archive.keyed(HERE, [first.key])] == ["again"]
 
 
 def _several(archive: Archive, count: int) -> list[Record]:
     """So many records of one thread, in the order they were stored."""
-    part = said("one", 0)
-    made = [replace(record_for([part], key=f"k{i}"), id=f"r{i}", created=float(i)) for i in range(count)]
+    part = make_part("one", 0)
+    made = [replace(make_record([part], key=f"k{i}"), id=f"r{i}", created=float(i)) for i in range(count)]
     for record in made:
         archive.store(record, [part])
     return made

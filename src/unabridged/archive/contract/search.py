@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from unabridged.archive.contract.values import HERE, said, stored, summary
+from unabridged.archive.contract.values import HERE, make_part, make_summary, store_parts
 from unabridged.archive.protocol import Archive
 from unabridged.archive.references import find, reference
 
@@ -33,9 +33,9 @@ class SearchContract:
     @pytest.fixture
     def mixed(self, archive: Archive) -> Archive:
         half = len(_MIXED) // 2  # in two goes: more than one segment
-        parts = [said(text, turn) for turn, text in enumerate(_MIXED)]
-        stored(archive, *parts[:half], after=summary("getUserName INV-2024-0042"))
-        stored(archive, *parts[half:], key="k2")
+        parts = [make_part(text, turn) for turn, text in enumerate(_MIXED)]
+        store_parts(archive, *parts[:half], after=make_summary("getUserName INV-2024-0042"))
+        store_parts(archive, *parts[half:], key="k2")
         return archive
 
     def test_names_are_found_whole_and_by_their_parts(self, mixed: Archive) -> None:
@@ -49,7 +49,7 @@ class SearchContract:
         (hit, *_) = mixed.search(HERE, "getUserName")
         assert hit.ref == reference(HERE, hit.turn, hit.hash)
         for ref in (hit.ref, hit.hash, str(hit.turn)):
-            assert find(mixed, HERE, ref) == said(hit.text, hit.turn)
+            assert find(mixed, HERE, ref) == make_part(hit.text, hit.turn)
 
     def test_the_whole_name_comes_before_its_scattered_parts(self, mixed: Archive) -> None:
         _check(mixed, {"getUserName": [0, 8]})
@@ -81,7 +81,7 @@ class SearchContract:
 
     def test_more_of_the_words_rank_higher_and_of_equals_the_later(self, archive: Archive) -> None:
         texts = ["alpha", "beta gamma", "alpha", "alpha beta gamma", "delta", "alpha " + "filler " * 50]
-        stored(archive, *(said(text, turn) for turn, text in enumerate(texts)))
+        store_parts(archive, *(make_part(text, turn) for turn, text in enumerate(texts)))
         assert _turns(archive, "alpha beta gamma") == [3, 1, 2, 0, 5]
         assert _turns(archive, "alpha beta gamma", 2) == [3, 1]
         assert not _turns(archive, "alpha", 0)
@@ -89,20 +89,20 @@ class SearchContract:
         assert scores == sorted(scores, reverse=True)
 
     def test_a_hit_says_whose_words_it_is_and_where_they_stood(self, archive: Archive) -> None:
-        part = said("the answer is 42", 7, "assistant", "model")
-        stored(archive, part)
+        part = make_part("the answer is 42", 7, "assistant", "model")
+        store_parts(archive, part)
         (hit,) = archive.search(HERE, "answer")
         assert hit[:5] == (part.hash, 7, "assistant", "model", "the answer is 42")
         assert hit.score > 0
 
     def test_messages_put_in_are_not_found(self, archive: Archive) -> None:
-        stored(archive, said("original words", 0), after=summary("summary words"))
+        store_parts(archive, make_part("original words", 0), after=make_summary("summary words"))
         assert _turns(archive, "words") == [0]
         assert not _turns(archive, "summary")
 
     def test_a_text_of_bulk_data_does_not_hide_the_rest(self, archive: Archive) -> None:
         blob = "A1b2" * 20_000
-        stored(archive, said(f"before {blob} after", 0), said("elsewhere", 1))
+        store_parts(archive, make_part(f"before {blob} after", 0), make_part("elsewhere", 1))
         assert _turns(archive, "before") == [0]
         assert _turns(archive, "after") == [0]
         assert _turns(archive, blob) == [0]

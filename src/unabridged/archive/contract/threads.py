@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from unabridged.archive.contract.values import HERE, THERE, raises, record_for, said, stored
+from unabridged.archive.contract.values import HERE, THERE, make_part, make_record, raises, store_parts
 from unabridged.archive.protocol import Archive, Scope
 
 _ODD_NAMES = (
@@ -24,8 +24,8 @@ class ThreadContract:
     """Threads and namespaces are worlds of their own, whoever writes at the same time."""
 
     def test_nothing_crosses_threads_or_namespaces(self, archive: Archive) -> None:
-        secret = said("the launch code is 4711", 0)
-        mine = record_for([secret], scope=THERE)
+        secret = make_part("the launch code is 4711", 0)
+        mine = make_record([secret], scope=THERE)
         archive.store(mine, [secret])
         for scope in (
             HERE,
@@ -42,20 +42,20 @@ class ThreadContract:
             archive.retire(scope, mine.id)
             archive.forget(scope)
         assert list(archive.records(THERE)) == [mine]
-        stored(archive, said("other", 0))
+        store_parts(archive, make_part("other", 0))
         assert not archive.bodies(HERE, [secret.hash, "sha256:00", "", "no hash", "sha256:zz"])
 
     def test_a_body_known_elsewhere_does_not_vouch_for_a_reference_here(self, archive: Archive) -> None:
-        part = said("known there", 0)
+        part = make_part("known there", 0)
         for scope in (THERE, Scope(HERE.namespace, "neighbour")):
-            archive.store(record_for([part], scope=scope), [part])
-        assert "refers to 1" in raises(lambda: archive.store(record_for([part]), []))
+            archive.store(make_record([part], scope=scope), [part])
+        assert "refers to 1" in raises(lambda: archive.store(make_record([part]), []))
 
     def test_forgetting_removes_the_thread_and_spares_what_others_share(self, archive: Archive) -> None:
         other = Scope(HERE.namespace, "neighbour")
-        shared, own = said("we both said this", 0), said("only here", 1)
-        archive.store(record_for([shared, own]), [shared, own])
-        archive.store(record_for([shared], scope=other), [shared])
+        shared, own = make_part("we both said this", 0), make_part("only here", 1)
+        archive.store(make_record([shared, own]), [shared, own])
+        archive.store(make_record([shared], scope=other), [shared])
         archive.forget(HERE)
         assert not archive.parts(HERE)
         assert not archive.records(HERE)
@@ -69,14 +69,14 @@ class ThreadContract:
         archive.forget(other)
         assert not archive.threads(HERE.namespace)
         assert not archive.verify()
-        stored(archive, said("begun anew", 0))
+        store_parts(archive, make_part("begun anew", 0))
         assert [part.text for part in archive.parts(HERE)] == ["begun anew"]
 
     def test_any_string_is_a_name_of_its_own(self, archive: Archive) -> None:
         scopes = [Scope("n", name) for name in _ODD_NAMES] + [Scope(name, "t") for name in _ODD_NAMES if name != "n"]
         for number, scope in enumerate(scopes):
-            part = said(f"number {number}", number)
-            archive.store(record_for([part], scope=scope), [part])
+            part = make_part(f"number {number}", number)
+            archive.store(make_record([part], scope=scope), [part])
         for number, scope in enumerate(scopes):
             assert [part.text for part in archive.parts(scope)] == [f"number {number}"]
         assert archive.threads("n") == sorted(_ODD_NAMES)
@@ -115,11 +115,11 @@ class ThreadContract:
             begin.wait()
             won = []
             for at in range(rounds):
-                part, own = said(f"shared {at}", at), said(f"own {worker} {at}", at)
-                record = record_for([part], key=f"k{at}")
+                part, own = make_part(f"shared {at}", at), make_part(f"own {worker} {at}", at)
+                record = make_record([part], key=f"k{at}")
                 won.append(archive.store(record, [part]).id)
                 scope = Scope(HERE.namespace, f"own {worker}")
-                archive.store(record_for([own], scope=scope, key=f"k{at}"), [own])
+                archive.store(make_record([own], scope=scope, key=f"k{at}"), [own])
                 archive.search(HERE, "shared")
             return won
 
@@ -141,17 +141,17 @@ class ThreadContract:
     def test_the_namespaces_that_have_a_thread_are_listed(self, archive: Archive) -> None:
         assert list(archive.namespaces()) == []
         for scope in (THERE, HERE, Scope("", "t"), Scope("É\0/..", "t"), Scope(HERE.namespace, "neighbour")):
-            stored(archive, said("one", 0), scope=scope)
+            store_parts(archive, make_part("one", 0), scope=scope)
         archive.remember("only notes", "k", {"a": 1})
         assert list(archive.namespaces()) == sorted(["", "here", "there", "É\0/.."])
         archive.forget(THERE)
         assert list(archive.namespaces()) == sorted(["", "here", "É\0/.."])
 
     def test_a_namespace_is_forgotten_whole_and_no_other_is_touched(self, archive: Archive) -> None:
-        both = said("said in both", 0)
+        both = make_part("said in both", 0)
         scopes = [HERE, Scope(HERE.namespace, "neighbour"), Scope(HERE.namespace, "")]
         for scope in (*scopes, THERE, Scope("her", "e"), Scope("here ", "thread 1")):
-            stored(archive, both, said(f"own of {scope.thread}", 1), scope=scope)
+            store_parts(archive, both, make_part(f"own of {scope.thread}", 1), scope=scope)
         assert list(archive.forget_namespace(HERE.namespace)) == sorted(scope.thread for scope in scopes)
         assert not archive.threads(HERE.namespace)
         for scope in scopes:
@@ -165,7 +165,7 @@ class ThreadContract:
         assert not archive.verify()
         assert list(archive.forget_namespace(HERE.namespace)) == []
         assert list(archive.forget_namespace("never there")) == []
-        stored(archive, said("begun anew", 0))
+        store_parts(archive, make_part("begun anew", 0))
         assert [part.text for part in archive.parts(HERE)] == ["begun anew"]
 
     def test_threads_are_as_old_as_their_newest_record_even_a_retired_one(self, archive: Archive) -> None:
@@ -173,12 +173,12 @@ class ThreadContract:
         for name, created in times.items():
             scope = Scope(HERE.namespace, name)
             for number, moment in enumerate(created):
-                part = said(f"{name} {number}", number)
-                record = replace(record_for([part], scope=scope, key=f"k{number}"), created=moment)
+                part = make_part(f"{name} {number}", number)
+                record = replace(make_record([part], scope=scope, key=f"k{number}"), created=moment)
                 archive.store(record, [part])
             if name == "undone":
                 archive.retire(scope, record.id)
-        stored(archive, said("elsewhere", 0), scope=THERE)
+        store_parts(archive, make_part("elsewhere", 0), scope=THERE)
         archive.remember(HERE.namespace, "k", {"a": 1})
         newest = {name: archive.newest_time(Scope(HERE.namespace, name)) for name in (*times, "never there")}
         assert newest == {"old": 200.0, "new": 900.0, "undone": 900.0, "edge": 500.0, "never there": None}
@@ -198,9 +198,9 @@ class ThreadContract:
                 if worker == 0:
                     archive.forget_namespace(HERE.namespace)
                 else:
-                    shared, own = said("shared by all", 0), said(f"own {worker} {at}", 1)
+                    shared, own = make_part("shared by all", 0), make_part(f"own {worker} {at}", 1)
                     scope = Scope(HERE.namespace, f"thread {worker}")
-                    archive.store(record_for([shared, own], scope=scope, key=f"k{at}"), [shared, own])
+                    archive.store(make_record([shared, own], scope=scope, key=f"k{at}"), [shared, own])
 
         with ThreadPoolExecutor(5) as pool:
             list(pool.map(work, range(5)))

@@ -16,18 +16,18 @@ THERE: Final = Scope("there", "thread 1")
 _numbers = itertools.count()
 
 
-def said(text: str, turn: int, role: str = "user", origin: str = "person") -> Part:
+def make_part(text: str, turn: int, role: str = "user", origin: str = "person") -> Part:
     """A message with this text, as a part."""
     body = codec.encode({"role": role, "content": text})
     return Part(codec.digest(body), body, turn, role, origin, text)
 
 
-def summary(text: str) -> Part:
+def make_summary(text: str) -> Part:
     """A message that was put in."""
-    return said(text, -1, "user", "summary")
+    return make_part(text, -1, "user", "summary")
 
 
-def record_for(
+def make_record(
     parts: Sequence[Part],
     after: Part | None = None,
     *,
@@ -52,9 +52,11 @@ def record_for(
     )
 
 
-def stored(archive: Archive, *parts: Part, after: Part | None = None, scope: Scope = HERE, key: str = "k") -> Record:
+def store_parts(
+    archive: Archive, *parts: Part, after: Part | None = None, scope: Scope = HERE, key: str = "k"
+) -> Record:
     """The record under which the archive now holds these parts."""
-    record = record_for(parts, after, scope=scope, key=key)
+    record = make_record(parts, after, scope=scope, key=key)
     return archive.store(record, [*parts, after] if after else parts)
 
 

@@ -76,7 +76,7 @@ class _Segment(NamedTuple):
         return found
 
     def _matching(self, blocks: Iterable[bytes], sought: bytes) -> Iterator[tuple[str, dict[int, int]]]:
-        """Every term with these bytes in it, and how often messages have it. A line break stands before it, a tab after."""
+        """Every term with these bytes in it, and how often messages have it. It stands between line break and tab."""
         for raw in blocks:
             at = raw.find(sought)
             while at >= 0:
