@@ -68,7 +68,7 @@ def all_cuts(folder: Path, every: int, *, most: int | None = None) -> Iterator[C
 
 def at_once(cut: Cut, budget: int, count: Count) -> str:
     """One summary of everything."""
-    return render(gather(cut.before, answered=cut.answered), budget, count, kept=cut.open).text
+    return render(gather(cut.before, answered=cut.answered), budget, count, kept=cut.open).text()
 
 
 class Rolling:
@@ -82,7 +82,7 @@ class Rolling:
         start, prior = self._standing.get(cut.conversation, (0, None))
         ledger = gather(cut.before[start:], prior=prior, first_turn=start, answered=cut.answered)
         self._standing[cut.conversation] = (len(cut.before), ledger)
-        return render(ledger, budget, count, kept=cut.open).text
+        return render(ledger, budget, count, kept=cut.open).text()
 
 
 def plain_tail(cut: Cut, budget: int, count: Count) -> str:

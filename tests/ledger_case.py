@@ -75,8 +75,8 @@ def extract(
 ) -> Extract:
     """These messages gathered, after what came `before` them, and rendered."""
     ledger = gather(views, answered=answered, **before)
-    text, left_out = render(ledger, budget, count, kept=kept)
-    return Extract(text, ledger, left_out)
+    rendered = render(ledger, budget, count, kept=kept)
+    return Extract(rendered.text(), ledger, rendered.left_out)
 
 
 def compacted(blocks: Sequence[Sequence[View]], *, budget: int = 3_000, answered: bool = True) -> Extract:

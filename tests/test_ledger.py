@@ -149,7 +149,7 @@ def test_render_without_the_story_leaves_what_was_done_to_the_prose() -> None:
     ledger = gather(
         [person("Never push."), *round_of("bash", "ok", command="make all_targets"), says("Works.")], answered=True
     )
-    text = render(ledger, 1_000, count, story=False).text
+    text = render(ledger, 1_000, count, story=False).text()
     assert "Never push." in text
     assert "make all_targets" not in text
     assert "Works." not in text
@@ -161,7 +161,7 @@ def test_an_open_request_that_stands_nowhere_else_is_whole_wherever_it_fits() ->
     for text in (f"Find out why these fail: {numbers}.", f"تحقق من سبب فشل الطلب رقم: {numbers}."):
         turns = [person(text), *round_of("bash", "ok", command="make"), person("Also add a dry run.")]
         ledger = gather(turns, answered=False)
-        alone = render(ledger, 1_000, count, kept={3}).text
+        alone = render(ledger, 1_000, count, kept={3}).text()
         needed = count(alone[: alone.index(text) + len(text)] + "\n~~~\n")
         for budget in range(needed + max(12, needed // 8), needed * 2):
-            assert text in render(ledger, budget, count, kept={3}).text, budget
+            assert text in render(ledger, budget, count, kept={3}).text(), budget

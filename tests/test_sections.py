@@ -13,7 +13,7 @@ from engine_case import compactor, texts
 from unabridged import Settings
 from unabridged.errors import SettingsError
 from unabridged.languages import labels
-from unabridged.settings import SECTIONS
+from unabridged.ledger.render import OPTIONAL as SECTIONS
 
 HEADINGS = {name: labels("en")[{"failures": "faults"}.get(name, name)].partition(" (")[0] for name in SECTIONS}
 CONVERSATIONS = {

@@ -31,11 +31,8 @@ _RANGES = {
 
 _OR_NONE = "a whole number of at least 1, or None"
 
-SECTIONS = (
-    "finished", "passing", "done", "failures", "notes", "sayings", "state", "own_words", "files", "names",
-)  # fmt: skip
-"""What of a summary turn can be switched off, each by its name: see `docs/summaries.md`."""
 _ALWAYS = frozenset({"open", "rules", "pins", "prose"})
+"""Sections of a summary turn that can't be left out."""
 
 SMALL = 4_096
 """A trigger in tokens below which a summary turn does not grow for talk."""
@@ -153,8 +150,8 @@ class Settings:
     pin: Callable[[Any], bool] | None = None
     """Says of a message whether it must never leave."""
     without: tuple[str, ...] = ()
-    """Sections that a summary turn leaves out, of `SECTIONS`. What the user is waiting for, standing rules, pins and a
-    model's prose are no such sections: without them a summary would mislead."""
+    """Sections that a summary turn leaves out, by their names (`docs/summaries.md`). What the user is waiting for,
+    standing rules, pins and a model's prose are no such sections: without them a summary would mislead."""
     pins: tuple[str, ...] = ()
     """Texts that stand in every summary turn, byte for byte."""
     off: bool = False
@@ -345,11 +342,15 @@ def _condition(field: str, pair: Any) -> Condition:
 def _check_sections(without: Any) -> None:
     if not isinstance(without, tuple):
         raise SettingsError(f'without must be a tuple of sections such as ("files", "names"); got {without!r}')
+    if not without:
+        return
+    from unabridged.ledger.render import OPTIONAL  # noqa: PLC0415 - only who leaves something out pays for it
+
     for name in without:
         if name in _ALWAYS:
             raise SettingsError(f"without can't name {name!r}: it always stands in a summary turn")
-        if name not in SECTIONS:
-            raise SettingsError(f"without knows {', '.join(SECTIONS)}; got {name!r}")
+        if name not in OPTIONAL:
+            raise SettingsError(f"without knows {', '.join(OPTIONAL)}; got {name!r}")
 
 
 def _whole(value: Any) -> bool:

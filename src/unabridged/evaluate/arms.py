@@ -32,7 +32,7 @@ def unabridged(budget: int, count: Count) -> Arm:
         nonlocal start, prior
         prior = gather(moment.before[start:], prior=prior, first_turn=start, answered=moment.answered)
         start = moment.place
-        return render(prior, budget, count, kept=moment.open).text
+        return render(prior, budget, count, kept=moment.open).text()
 
     return arm
 

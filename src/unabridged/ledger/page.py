@@ -161,23 +161,22 @@ class Page:
             self._added = [entry for entry in self._added if entry[1] is not line]
             self.left += self._cost(line) + self._heading(section)
 
-    def text(self) -> str:
-        """The page. Should it count as too long as a whole, what was added last goes first."""
-        text = self._whole()
-        while self._added and self.count(text) > self.budget:
+    def texts(self) -> dict[str, str]:
+        """The text of each section. Should they count as too long together, what was added last goes first."""
+        while self.count("\n\n".join((texts := self._texts()).values())) > self.budget:
+            if not self._added:
+                return {}
             holder, _ = self._added.pop()
             holder.pop()
-            text = self._whole()
-        return text if self.count(text) <= self.budget else ""
+        return texts
 
-    def _whole(self) -> str:
-        parts = []
-        for section in self.sections.values():
+    def _texts(self) -> dict[str, str]:
+        texts = {}
+        for name, section in self.sections.items():
             ordered = sorted(section.lines, key=lambda line: line.order)
-            lines = [line.text + "".join(self._items.get(line.key, ())) for line in ordered]
-            if lines:
-                parts.append("\n".join([f"## {section.heading}", *lines]))
-        return "\n\n".join(parts)
+            if lines := [line.text + "".join(self._items.get(line.key, ())) for line in ordered]:
+                texts[name] = "\n".join([f"## {section.heading}", *lines])
+        return texts
 
     def _cost(self, line: Line) -> int:
         return self.count(line.text + "\n")

@@ -7,7 +7,7 @@ a label, and a method of `Lines` that gives its candidates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from unabridged.ledger.entries import Ledger
@@ -20,10 +20,10 @@ class Row(NamedTuple):
     """One section of the summary turn."""
 
     name: str
-    """As in `settings.SECTIONS`, by which it can be left out."""
-    heading: str
+    heading: str = ""
     """The label of its heading in the language files."""
-    candidates: Callable[[Lines], Iterator[Line] | Iterator[Item] | Iterator[Line | Item]]
+    candidates: Callable[[Lines], Iterator[Line] | Iterator[Item] | Iterator[Line | Item]] | None = None
+    """Its lines, most important first; None where it comes as a whole."""
     counted: str = ""
     """What its entries are called when the receipt says how many found no place."""
     story: bool = False
@@ -32,12 +32,14 @@ class Row(NamedTuple):
     """Whether its entries are so short that they are bought one by one."""
     rest: Callable[[Lines], Line | None] | None = None
     """A line on what found no place."""
+    optional: bool = True
+    """Whether the host can leave it out (`Settings.without`)."""
 
 
 LAYOUT = (
-    Row("open", "open", Lines.open_requests, "open requests"),
+    Row("open", "open", Lines.open_requests, "open requests", optional=False),
     Row("finished", "finished", Lines.finished, "finished requests", rest=Lines.more_requests),
-    Row("rules", "rules", Lines.rules, "standing rules"),
+    Row("rules", "rules", Lines.rules, "standing rules", optional=False),
     Row("passing", "passing", Lines.passing),
     Row("done", "done", Lines.done, "actions", story=True, rest=Lines.more_actions),
     Row("failures", "faults", Lines.failures, "failures", story=True),
@@ -46,7 +48,12 @@ LAYOUT = (
     Row("state", "state", Lines.state, story=True),
     Row("files", "files", Lines.files, "files", piecemeal=True),
     Row("names", "names", Lines.names, "names", piecemeal=True),
+    Row("decided", optional=False),
+    Row("own_words"),
+    Row("prose", optional=False),
+    Row("host_state", optional=False),
 )
+OPTIONAL = tuple(row.name for row in LAYOUT if row.optional)
 
 
 class Serving(NamedTuple):
@@ -97,10 +104,15 @@ _POINTERS = 48
 
 
 class Rendered(NamedTuple):
-    """The text, and what of the ledger it does not hold."""
+    """The text of each section, and what of the ledger they do not hold."""
 
-    text: str
+    sections: Mapping[str, str]
     left_out: tuple[str, ...]
+
+    def text(self, **others: str) -> str:
+        """The body of the summary turn, with other parts of it in their places."""
+        parts = {**self.sections, **others}
+        return "\n\n".join(text for row in LAYOUT if (text := parts.get(row.name, "").strip()))
 
 
 def render(
@@ -117,14 +129,15 @@ def render(
 
     `kept` names the turns whose own message stays in the context: those are pointed at, not repeated. Without
     `story`, what was done and said is left to the prose. `spoken` names the turns whose words the summary turn gives in
-    full elsewhere, `without` the sections (`settings.SECTIONS`) that are not wanted.
+    full elsewhere, `without` the sections that are not wanted.
     """
     page = Page(budget, count)
     lines = Lines(ledger, page, kept, spoken)
     for row in LAYOUT:
-        wanted = row.name not in without and (story or not row.story)
-        candidates = row.candidates(lines) if wanted else ()
-        page.sections[row.name] = Section(lines.heading(row.heading), candidates, piecemeal=row.piecemeal)
+        if row.candidates is not None:
+            wanted = row.name not in without and (story or not row.story)
+            candidates = row.candidates(lines) if wanted else ()
+            page.sections[row.name] = Section(lines.heading(row.heading), candidates, piecemeal=row.piecemeal)
     page.left -= (spare := min(budget // 20, _POINTERS))
     for serving in SERVED:
         share = between((serving.small, serving.large), budget)
@@ -137,9 +150,9 @@ def render(
         if row.rest is not None and row.name not in without and (line := row.rest(lines)) is not None:
             page.add(page.sections[row.name], line, page.left)
     page.fill(page.sections["names"], 1.0)
-    text = page.text()
+    sections = page.texts()
     left = ((row.counted, len(page.sections[row.name].left())) for row in LAYOUT if row.counted)
-    return Rendered(text, tuple(f"{number} {what}" for what, number in left if number))
+    return Rendered(sections, tuple(f"{number} {what}" for what, number in left if number))
 
 
 def between(shares: tuple[float, float], budget: int) -> float:

@@ -209,7 +209,7 @@ def _some(found: Sequence[str]) -> str:
 def _names(text: str) -> list[str]:
     """What in a text has to be spelled exactly, the longest first."""
     code = " ".join(re.findall(r"`([^`\n]+)`", text))
-    found = mentioned(text, by_name=True) | {entry.text for entry in collect_names([Piece(0, "model", text)])}
+    found = {*mentioned(text, by_name=True), *(entry.text for entry in collect_names([Piece(0, "model", text)]))}
     found = {name for name in found if not _SIMPLE.fullmatch(name) or name in code or f"{name}(" in text}
     found.update(number for number in _NUMBER.findall(text) if len(number) >= 3)
     return sorted(found, key=lambda name: (-len(name), name))

@@ -12,7 +12,6 @@ from unabridged.intent import own_words
 from unabridged.languages import labels
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather, language_of
-from unabridged.ledger.merge import merge
 from unabridged.ledger.rank import decisions
 from unabridged.ledger.render import Rendered, between, render
 from unabridged.ledger.sayings import is_talk
@@ -119,7 +118,7 @@ def write_by_rule(brief: Brief) -> Written:
     said = _own_words(brief, ledger)
     room = brief.budget - brief.count(said.text) - brief.count(brief.state)
     rendered = render(ledger, room, brief.count, kept=brief.kept, spoken=said.whole, without=brief.without)
-    text = _join(rendered.text, said.text, brief.state)
+    text = rendered.text(own_words=said.text, host_state=brief.state)
     return Written(text, ledger, notes=_left_out(rendered), rounds=_rounds(brief))
 
 
@@ -139,7 +138,7 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
         return render(ledger, room, brief.count, kept=brief.kept, story=False, spoken=said.whole, without=brief.without)
 
     most = int(min(room, brief.prose) * PROSE)
-    carried = _join(rest(ledger, room - most).text, decided)
+    carried = rest(ledger, room - most).text(decided=decided)
     summary = yield from summarise(*_to_ask(replace(brief, budget=most, ledger=ledger, carried=carried), model))
     read = _read(brief)
     ledger = ledger_with(ledger, find_said_rules(summary.rules, read.views, read.turns))
@@ -148,7 +147,7 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
     rendered = rest(ledger, room - brief.count(prose))
     unchecked = (f"not checked, the model can't tell: {what}" for what in summary.checks_impossible)
     return Written(
-        _join(rendered.text, decided, said.text, prose, brief.state),
+        rendered.text(decided=decided, own_words=said.text, prose=prose, host_state=brief.state),
         ledger,
         summary.text,
         ", ".join(summary.models) or model.name,
@@ -192,10 +191,8 @@ def _read(brief: Brief) -> Whole:
 def _ledger(brief: Brief) -> Ledger:
     """What is carried: derived anew where the originals are given, else the earlier ledger with the new folded in."""
     read = _read(brief)
-    ledger = gather(read.views, turns=read.turns, answered=brief.answered, at_work=brief.at_work)
-    if brief.whole is not None or brief.prior_ledger is None:
-        return ledger
-    return merge(brief.prior_ledger, ledger)
+    prior = brief.prior_ledger if brief.whole is None else None
+    return gather(read.views, prior=prior, turns=read.turns, answered=brief.answered, at_work=brief.at_work)
 
 
 def _rounds(brief: Brief) -> int:
@@ -211,10 +208,6 @@ def _decided(ledger: Ledger, room: int, count: Callable[[str], int]) -> str:
         if count("\n".join([heading, *(text for _, text in lines), line])) <= room:
             lines.append((note.turn, line))
     return "\n".join([heading, *(text for _, text in sorted(lines))]) if lines else ""
-
-
-def _join(*parts: str) -> str:
-    return "\n\n".join(part.strip() for part in parts if part.strip())
 
 
 def _left_out(rendered: Rendered) -> tuple[str, ...]:
