@@ -21,7 +21,7 @@ from unabridged.messages import View
 from unabridged.summarise.brief import Brief
 from unabridged.summarise.checks import Checked, People, check_prose
 from unabridged.summarise.rules import find_said_rules, split_rules, unsaid_rules
-from unabridged.summarise.verify import Expected, problems
+from unabridged.summarise.verify import Expected, find_problems
 from unabridged.testing import ScriptedModel
 
 SAID = [
@@ -406,6 +406,6 @@ def test_one_sentence_in_another_script_does_not_make_a_reply_foreign() -> None:
     expected = Expected(400, 4_000, count, language="en")
     english = "The page was measured, and the index was added to it. The note is not written, and that is what is left."
     one = "ユーザーは本番データベースの削除を承認しました。"
-    assert problems(ends(f"{english}\n\n{one}"), expected) == []
-    found = problems(ends(f"{english}\n\n{one * 2}"), expected)
+    assert find_problems(ends(f"{english}\n\n{one}"), expected) == []
+    found = find_problems(ends(f"{english}\n\n{one * 2}"), expected)
     assert [problem.name for problem in found] == ["wrong-language"]

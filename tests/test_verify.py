@@ -7,7 +7,7 @@ import pytest
 from summaries import GOOD, count, ends
 from unabridged.asking.ask import Reply
 from unabridged.languages import sure_language
-from unabridged.summarise.verify import Expected, impossible, problems, visible
+from unabridged.summarise.verify import Expected, find_problems, impossible_checks, visible_text
 
 SAID = (
     "Please repair the importer so that it reads files with a byte order mark, keep the public interface as it is, and "
@@ -24,7 +24,7 @@ def expected(**options: Any) -> Expected:
 
 
 def names(reply: Reply, **options: Any) -> list[str]:
-    return [problem.name for problem in problems(reply, expected(**options))]
+    return [problem.name for problem in find_problems(reply, expected(**options))]
 
 
 def test_a_sound_summary_has_no_problem() -> None:
@@ -102,7 +102,7 @@ def test_a_summary_that_is_not_smaller_than_what_it_replaces_is_refused() -> Non
 
 
 def test_a_summary_over_its_budget_is_refused_with_both_numbers() -> None:
-    (problem,) = problems(ends(GOOD), expected(budget=20))
+    (problem,) = find_problems(ends(GOOD), expected(budget=20))
     assert problem.name == "over-budget"
     assert f"{count(GOOD)}" in problem.message
     assert "20" in problem.message
@@ -119,14 +119,14 @@ def test_the_key_of_the_data_in_a_reply_means_it_was_repeated() -> None:
     assert names(ends(f"#a1bc [1] user\n{GOOD}"), marks=["#a1bc ["]) == ["restated-input"]
 
 
-def test_a_reply_that_does_not_say_why_it_stopped_makes_checks_impossible() -> None:
-    assert impossible(Reply(GOOD)) == ("cut-off", "tool-call", "reasoning-only")
-    assert impossible(ends(GOOD)) == ()
+def test_a_reply_that_does_not_say_why_it_stopped_makes_checks_impossible_checks() -> None:
+    assert impossible_checks(Reply(GOOD)) == ("cut-off", "tool-call", "reasoning-only")
+    assert impossible_checks(ends(GOOD)) == ()
 
 
 def test_thinking_in_tags_and_a_fence_around_the_whole_are_taken_off() -> None:
-    assert visible(f"<think>hm</think>\n```markdown\n{GOOD}\n```") == GOOD
-    assert visible(f"<summary>\n{GOOD}\n</summary>") == GOOD
+    assert visible_text(f"<think>hm</think>\n```markdown\n{GOOD}\n```") == GOOD
+    assert visible_text(f"<summary>\n{GOOD}\n</summary>") == GOOD
 
 
 @pytest.mark.parametrize(

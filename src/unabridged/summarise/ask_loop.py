@@ -22,7 +22,7 @@ from unabridged.summarise.checks import Checked, People, check_prose
 from unabridged.summarise.chunks import Chunks, make_chunks
 from unabridged.summarise.prompt import Question
 from unabridged.summarise.rules import split_rules, unsaid_rules
-from unabridged.summarise.verify import Expected, Problem, impossible, problems, visible
+from unabridged.summarise.verify import Expected, Problem, find_problems, impossible_checks, visible_text
 
 SHRINKS = 2
 """How often a summariser may say that an ask was too long for it before it is given up."""
@@ -86,11 +86,11 @@ class _Tally:
 
     def add(self, reply: Reply) -> Reply:
         """Count the reply, and take the rules it lists out of it."""
-        text, rules = split_rules(visible(reply.text))
+        text, rules = split_rules(visible_text(reply.text))
         self.rules.update(dict.fromkeys(rules))
         self.calls += 1
         self.usage = added(self.usage, reply.usage)
-        self.impossible.update(dict.fromkeys(impossible(reply)))
+        self.impossible.update(dict.fromkeys(impossible_checks(reply)))
         self.models.update(dict.fromkeys([reply.model] if reply.model else []))
         self.notes.update(dict.fromkeys(reply.notes))
         return replace(reply, text=text) if rules else reply
@@ -146,17 +146,17 @@ class _Work:
         replaced = sum(brief.count(text) for text in texts) + brief.count(brief.prior)
         final = self._expected(brief.budget, texts, replaced)
         if plan.live is not None:
-            return (yield from self._accepted(self._suffix, final))
+            return (yield from self._ask_for(self._suffix, final))
         self._note_limits(replaced)
         if plan.single:
-            return (yield from self._accepted(self._single, final))
+            return (yield from self._ask_for(self._single, final))
         notes = [plan.prior_note] if plan.prior_note else []
         for chunk in plan.chunks:
             shown = [piece.text for piece in chunk]
-            notes.append((yield from self._accepted(self._chunk(shown), self._expected(plan.note, shown))))
+            notes.append((yield from self._ask_for(self._chunk(shown), self._expected(plan.note, shown))))
         while len(runs := plan.folds([brief.count(note) for note in notes])) > 1:
-            notes = yield from self._folded(notes, runs)
-        return (yield from self._accepted(self._fold(notes, final=True), replace(final, shown=())))
+            notes = yield from self._fold_runs(notes, runs)
+        return (yield from self._ask_for(self._fold(notes, final=True), replace(final, shown=())))
 
     def check(self, draft: str) -> Checked:
         """The draft without what may not stand in it; `Rejected` when nothing is left."""
@@ -166,28 +166,28 @@ class _Work:
             raise self._rejected([Problem("unfaithful", "nothing in the reply may stand in a summary")])
         return replace(checked, left_out=(*checked.left_out, *unsaid_rules(self.tally.rules, people)))
 
-    def _folded(self, notes: Sequence[str], runs: Sequence[Sequence[int]]) -> Generator[Ask, Reply, list[str]]:
+    def _fold_runs(self, notes: Sequence[str], runs: Sequence[Sequence[int]]) -> Generator[Ask, Reply, list[str]]:
         """Fewer notes: each run of them as one."""
         folded: list[str] = []
         for run in runs:
             group = [notes[i] for i in run]
             if len(group) > 1:
-                group = [(yield from self._accepted(self._fold(group), self._expected(self.plan.note)))]
+                group = [(yield from self._ask_for(self._fold(group), self._expected(self.plan.note)))]
             folded += group
         return folded
 
-    def _accepted(self, word: _Asking, expected: Expected) -> Generator[Ask, Reply, str]:
+    def _ask_for(self, word: _Asking, expected: Expected) -> Generator[Ask, Reply, str]:
         """The reply to the question, once it has no fault; a faulty one is asked for again, once."""
         question = word("")
         reply = self.tally.add((yield self._ask(question)))
-        found = problems(reply, replace(expected, marks=question.marks))
+        found = find_problems(reply, replace(expected, marks=question.marks))
         if found:
-            question, ask = self._again(word, found, visible(reply.text), expected)
+            question, ask = self._again(word, found, visible_text(reply.text), expected)
             reply = self.tally.add((yield replace(ask, again=1)))
-            found = problems(reply, replace(expected, marks=question.marks))
+            found = find_problems(reply, replace(expected, marks=question.marks))
         if found:
             raise self._rejected(found)
-        return visible(reply.text)
+        return visible_text(reply.text)
 
     def _rejected(self, found: Sequence[Problem]) -> Rejected:
         return Rejected(

@@ -62,7 +62,7 @@ class Checked:
 def check_prose(text: str, brief: Brief, people: People) -> Checked:
     """The prose without what may not stand in it; "" when nothing is left."""
     lines, posing = lay_out(text)
-    told = [f"stood under a heading of ours, left out: {_shown(line)}" for line in posing]
+    told = [f"stood under a heading of ours, left out: {_in_short(line)}" for line in posing]
     cited = lines_below(lines, DECISIONS.lower())
     known = [normal(line) for line in brief.carried.split("\n")]
     kept: list[str] = []
@@ -70,7 +70,7 @@ def check_prose(text: str, brief: Brief, people: People) -> Checked:
     for i, line in enumerate(lines):
         if i in cited and line.strip():
             quoted, unsaid = people.check_citation(line)
-            told += [f"the user's message does not say it, left out: {_shown(unsaid)}"] if unsaid else []
+            told += [f"the user's message does not say it, left out: {_in_short(unsaid)}"] if unsaid else []
             kept += [quoted] if quoted else []
         elif _repeats(line, known):
             repeated += 1
@@ -95,7 +95,7 @@ def _repeats(line: str, known: Sequence[str]) -> bool:
     return len(said) >= SHORTEST and any(said in other for other in known)
 
 
-def _shown(text: str) -> str:
+def _in_short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= WIDTH else line[: WIDTH - 1].rstrip() + "…"
 
@@ -203,15 +203,15 @@ def _notes(text: str, brief: Brief) -> tuple[str, ...]:
 
 def _some(found: Sequence[str]) -> str:
     more = f" and {len(found) - MOST_NAMED:,} more" if len(found) > MOST_NAMED else ""
-    return ", ".join(map(_shown, found[:MOST_NAMED])) + more
+    return ", ".join(map(_in_short, found[:MOST_NAMED])) + more
 
 
 def _names(text: str) -> list[str]:
     """What in a text has to be spelled exactly, the longest first."""
     code = " ".join(re.findall(r"`([^`\n]+)`", text))
-    found = {*mentioned(text, by_name=True), *(entry.text for entry in collect_names([Piece(0, "model", text)]))}
-    found = {name for name in found if not _SIMPLE.fullmatch(name) or name in code or f"{name}(" in text}
-    found.update(number for number in _NUMBER.findall(text) if len(number) >= 3)
+    spelled = {*mentioned(text, by_name=True), *(entry.text for entry in collect_names([Piece(0, "model", text)]))}
+    found = {name for name in spelled if not _SIMPLE.fullmatch(name) or name in code or f"{name}(" in text}
+    found |= {number for number in _NUMBER.findall(text) if len(number) >= 3}
     return sorted(found, key=lambda name: (-len(name), name))
 
 

@@ -34,12 +34,12 @@ _OURS = ("the user's newest messages", "pinned by the host", "state as of messag
 def lay_out(text: str) -> tuple[list[str], list[str]]:
     """The lines of the prose with its headings at their level, and the lines that had to go."""
     lines = _with_hashes(text.split("\n"))
-    code = _fenced(lines)
+    code = _lines_in_code(lines)
     posing = [i for i, line in enumerate(lines) if _heads(lines, i, code) and _poses(line)]
     gone = {i for section in under_each(lines, posing, code) for i in section}
     levels = [len(found[2]) for i, line in enumerate(lines) if i not in code and (found := _HASHES.match(line))]
     lower = max(0, HIGHEST - min(levels, default=HIGHEST))
-    kept = [line if i in code else _lowered(line, lower) for i, line in enumerate(lines) if i not in gone]
+    kept = [line if i in code else _lower(line, lower) for i, line in enumerate(lines) if i not in gone]
     return kept, [lines[i] for i in sorted(gone) if lines[i].strip()]
 
 
@@ -50,14 +50,14 @@ def is_heading(line: str) -> bool:
 
 def under_each(lines: Sequence[str], starts: Sequence[int], code: frozenset[int] | None = None) -> Iterator[list[int]]:
     """For each of these headings what stands under it, up to the next of them: no line is gone through twice."""
-    code = _fenced(lines) if code is None else code
+    code = _lines_in_code(lines) if code is None else code
     for start, follows in pairwise([*starts, len(lines)]):
         yield _under(lines, start, follows, code)
 
 
 def lines_below(lines: Sequence[str], title: str) -> frozenset[int]:
     """The places of all lines below a heading with this title in it, up to the next that is not below it."""
-    code = _fenced(lines)
+    code = _lines_in_code(lines)
     found: set[int] = set()
     below = 0
     for i in range(len(lines)):
@@ -99,7 +99,7 @@ def _under(lines: Sequence[str], start: int, follows: int, code: frozenset[int])
 def without_bare_headings(lines: Sequence[str]) -> list[str]:
     """The lines without headings that nothing stands under any more; what is in a fence is none."""
     kept: list[str] = []
-    code = _fenced(lines)
+    code = _lines_in_code(lines)
     empty = True
     for i in range(len(lines) - 1, -1, -1):
         heading = i not in code and is_heading(lines[i])
@@ -117,14 +117,14 @@ def harmless(line: str) -> str:
     return line[:start] + _CLOSING.sub("(", neutral(line[start:]))
 
 
-def _lowered(line: str, lower: int) -> str:
+def _lower(line: str, lower: int) -> str:
     found = _HASHES.match(line)
     return f"{found[1]}{'#' * min(6, len(found[2]) + lower)}{line[found.end() :]}" if found is not None else line
 
 
 def _with_hashes(lines: Sequence[str]) -> list[str]:
     """The lines with a heading that is underlined, or in a tag, as one with hashes."""
-    code = _fenced(lines)
+    code = _lines_in_code(lines)
     lines = [line if i in code else _from_tag(line) for i, line in enumerate(lines)]
     kept: list[str] = []
     for i, (before, line) in enumerate(pairwise(["", *lines])):
@@ -141,7 +141,7 @@ def _from_tag(line: str) -> str:
     return f"{'#' * int(found[1])} {found[2].strip()}" if found is not None else line
 
 
-def _fenced(lines: Sequence[str]) -> frozenset[int]:
+def _lines_in_code(lines: Sequence[str]) -> frozenset[int]:
     """The lines of fenced blocks that are closed; a fence that is not closed hides nothing."""
     inside: set[int] = set()
     opened: tuple[int, str] | None = None

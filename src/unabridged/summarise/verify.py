@@ -84,7 +84,7 @@ class Expected:
     """What sets the data off: a reply that carries it repeats its input."""
 
 
-def visible(text: str) -> str:
+def visible_text(text: str) -> str:
     """The reply as it is meant: without thinking in tags, and without a fence or tag around the whole of it."""
     text = _THINKING.sub("", text).strip()
     for around in (_WRAPPED, _TAGGED):
@@ -93,16 +93,16 @@ def visible(text: str) -> str:
     return text
 
 
-def problems(reply: Reply, expected: Expected) -> list[Problem]:
+def find_problems(reply: Reply, expected: Expected) -> list[Problem]:
     """Everything that is wrong with the reply; the first is the gravest."""
-    text = visible(reply.text)
+    text = visible_text(reply.text)
     for check in (_not_an_answer, _says_nothing, _cut_off):
         if (problem := check(reply, text)) is not None:
             return [problem]
     return [problem for check in _CONTENT if (problem := check(text, expected)) is not None]
 
 
-def impossible(reply: Reply) -> tuple[str, ...]:
+def impossible_checks(reply: Reply) -> tuple[str, ...]:
     """The checks that this reply can't be put to, because it does not say why the model stopped."""
     return ("cut-off", "tool-call", "reasoning-only") if reply.stop is None else ()
 
@@ -131,7 +131,7 @@ def _cut_off(reply: Reply, _text: str) -> Problem | None:
     return None
 
 
-def _error_text(text: str, expected: Expected) -> Problem | None:
+def _is_an_error(text: str, expected: Expected) -> Problem | None:
     if len(text) < 1_500 and _ERROR.match(text):
         return Problem("error-text", "the reply is an error message, not a summary")
     few = len(text) < 12 and expected.replaced > 200
@@ -140,7 +140,7 @@ def _error_text(text: str, expected: Expected) -> Problem | None:
     return None
 
 
-def _restated(text: str, expected: Expected) -> Problem | None:
+def _repeats_the_input(text: str, expected: Expected) -> Problem | None:
     if any(mark in text for mark in expected.marks):
         return Problem(
             "restated-input", "the reply repeats the data it was given; put it in your own words, far shorter"
@@ -158,7 +158,7 @@ def _restated(text: str, expected: Expected) -> Problem | None:
     return None
 
 
-def _repetitive(text: str, _expected: Expected) -> Problem | None:
+def _repeats_itself(text: str, _expected: Expected) -> Problem | None:
     words = _words(text)
     if len(words) < 80:
         return None
@@ -198,7 +198,7 @@ def _mostly(text: str, language: str, other: str) -> bool:
     return few and sure_language(rest) == language
 
 
-_CONTENT = (_error_text, _restated, _repetitive, _not_smaller, _over_budget, _wrong_language)
+_CONTENT = (_is_an_error, _repeats_the_input, _repeats_itself, _not_smaller, _over_budget, _wrong_language)
 
 
 def _words(text: str) -> list[str]:
