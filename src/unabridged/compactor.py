@@ -306,10 +306,8 @@ class Compactor(Access):
         *,
         force: bool = False,
     ) -> Generator[Any, Any, Compaction]:
-        if self.settings.off or not messages:
-            return Compaction(messages, False, 0, 0, thread or "", namespace=namespace)
         scope = self._scope(thread, namespace)
-        return (yield from self._calls.run(messages, scope, system, tools, force=force, why=ASKED if force else ""))
+        return self._calls.run(messages, scope, system, tools, force=force, why=ASKED if force else "")
 
     def _take_back(
         self, messages: list[Message], name: str | None, namespace: str | None, *, every: bool, unknown: Unknown

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from unabridged.settings import Limits
 
@@ -19,16 +18,17 @@ WORTH_IT_ABOVE = 0.5
 MAKING = "a summary is being made in the background, and the request still fits"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """What to do with a conversation now, and why: the reason to compact, or to wait."""
 
     do: Literal["nothing", "clear", "compact", "wait"]
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
+NOTHING = Decision("nothing")
+
+
+class Now(NamedTuple):
     """What the decision depends on."""
 
     limits: Limits
@@ -54,9 +54,9 @@ class Now:
 def decide(now: Now) -> Decision:
     """Compact, wait, look whether something can be cleared below the trigger, or nothing."""
     if not (now.asked or now.limits.trigger):
-        return Decision("nothing")
+        return NOTHING
     if now.reason is None:
-        return Decision("clear" if now.may_clear() or now.resent else "nothing")
+        return Decision("clear") if now.may_clear() or now.resent else NOTHING
     if now.fits and not now.forced:
         if not has_grown(now.estimate, now.failed_at):
             return Decision("wait", now.failed_why)
@@ -72,7 +72,7 @@ def trigger_reason(limits: Limits, tokens: int, messages: int, *, over: bool = F
     """
     have = {"tokens": tokens, "messages": messages}
     for condition in limits.trigger:
-        if all(have[measure] >= bound for measure, bound in condition.items()):
+        if not any(have[measure] < bound for measure, bound in condition.items()):
             return " and ".join(
                 f"{have[measure]:,} {measure}, the trigger is {n:,}" for measure, n in condition.items()
             )

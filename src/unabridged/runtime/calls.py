@@ -113,6 +113,8 @@ class Calls:
 
         `why`: it was asked for, or refused; `force`: it is done whatever the size; `within`: other limits, this once.
         """
+        if self.settings.off or not messages:
+            return Compaction(messages, False, 0, 0, scope.thread, namespace=scope.namespace)
         thread = self.threads.get(scope) if scope.thread else self.threads.unnamed(scope.namespace, messages)
         yield from take_lock(thread.lock)
         unchanged: Callable[..., Compaction] | None = None
@@ -129,15 +131,16 @@ class Calls:
             unchanged = partial(_unchanged, thread, given, begun, sizes)
             idle, thread.called = self.clock() - thread.called, self.clock()
             reason = why or setup.trigger_reason(estimate, len(begun))
-            early = reason is None and self._begin_early(thread, setup, given._replace(messages=begun), estimate)
+            early = (
+                reason is None and self.asker is not None and self._begin_early(thread, setup, given, begun, estimate)
+            )
+            fits, running = setup.fits(estimate), False
+            if reason is not None and not force:
+                running = self._wait_for_background(thread.place or scope, fits=fits)
 
             def may_clear() -> bool:
                 return not early and self._may_clear(setup, thread, scope, estimate, idle)
 
-            place = thread.place or scope
-            fits, running = setup.fits(estimate), reason is not None and self.background.running(place)
-            if running and not fits and not force:
-                self.background.wait(place, self.settings.deadline)
             decision = decide(
                 Now(
                     self.limits, reason, bool(why), force, fits, estimate, thread.failed_at, thread.failed_why, running,
@@ -198,12 +201,19 @@ class Calls:
 
         return may_find_something(setup, scope, thread.sizes)
 
-    def _begin_early(self, thread: Thread, setup: Setup, given: Given, estimate: int) -> bool:
+    def _wait_for_background(self, place: Scope, *, fits: bool) -> bool:
+        """Whether a summary is being made in the background; where the request does not fit, it is waited for."""
+        running = self.background.running(place)
+        if running and not fits:
+            self.background.wait(place, self.settings.deadline)
+        return running
+
+    def _begin_early(self, thread: Thread, setup: Setup, given: Given, begun: list[Message], estimate: int) -> bool:
         """Near the trigger, have the summary made in the background, by one process at a time; whether it will be."""
         near = starts_in_background(self.limits, setup.tokens(estimate), self.settings.background)
         if self.asker is None or not self.limits.trigger or not near or self.asker.rest_left:
             return False
-        given, place = given._replace(messages=list(given.messages)), thread.place or given.scope
+        given, place = given._replace(messages=list(begun)), thread.place or given.scope
 
         def work() -> str:
             from unabridged.compaction.pipeline import compact_early  # noqa: PLC0415 - see the imports above
