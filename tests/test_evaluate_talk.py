@@ -8,7 +8,7 @@ from conversations import assistant, user
 from ledger_case import count, extract, person, says
 from unabridged.archive.contract.values import HERE, make_part, store_parts
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.ledger.sayings import sayings_in
+from unabridged.ledger.notes import sayings_in
 from unabridged.messages import View
 from unabridged.recall.lookup import ROOM, search
 from unabridged.recall.tools import tools

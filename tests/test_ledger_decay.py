@@ -17,7 +17,8 @@ from unabridged.asking.ask import Ask, Reply
 from unabridged.ledger.entries import File, Ledger, Name, Note
 from unabridged.ledger.gather import gather
 from unabridged.ledger.merge import merge
-from unabridged.ledger.notes import distinct, notes_in
+from unabridged.ledger.names import Piece
+from unabridged.ledger.notes import distinct, notes_in, sayings_in
 from unabridged.ledger.rank import (
     MAX_DECISIONS,
     MAX_NOTES,
@@ -28,7 +29,6 @@ from unabridged.ledger.rank import (
     names_by_rank,
     notes_by_rank,
 )
-from unabridged.ledger.sayings import sayings_in
 
 DECISIONS = (
     "We decided to keep SQLite because the cluster has no network.",
@@ -54,9 +54,13 @@ FACTS = (*DECISIONS, *(fact for facts in TOLD.values() for fact in facts))
 # -- decisions --------------------------------------------------------------------------------------------------------
 
 
+def noted(turn: int, text: str) -> list[Note]:
+    return notes_in(Piece(turn, "model", text), closing=True)
+
+
 @pytest.mark.parametrize("text", DECISIONS)
 def test_a_decision_is_told_apart_from_what_was_found(text: str) -> None:
-    (note,) = notes_in(3, f"I looked at it. {text}", closing=True)
+    (note,) = noted(3, f"I looked at it. {text}")
     assert (note.text, note.decided) == (text, True)
 
 
@@ -71,14 +75,12 @@ def test_a_decision_is_told_apart_from_what_was_found(text: str) -> None:
     ],
 )
 def test_a_finding_or_a_question_is_no_decision(text: str) -> None:
-    assert [note for note in notes_in(3, text, closing=True) if note.decided] == []
+    assert [note for note in noted(3, text) if note.decided] == []
 
 
 def test_two_decisions_that_differ_in_a_number_are_two() -> None:
-    decided = [
-        note for i in range(9) for note in notes_in(i, f"We decided on port 90{i} for service {i}.", closing=True)
-    ]
-    found = [note for i in range(9) for note in notes_in(i, f"All {i + 2} tests of the parser passed.", closing=True)]
+    decided = [note for i in range(9) for note in noted(i, f"We decided on port 90{i} for service {i}.")]
+    found = [note for i in range(9) for note in noted(i, f"All {i + 2} tests of the parser passed.")]
     assert len(distinct(decided)) == 9
     assert len(distinct(found)) == 1
 

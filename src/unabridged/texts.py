@@ -68,12 +68,7 @@ def bare(sentence: str) -> str:
     return _BULLET.sub("", sentence)
 
 
-def without_fences(text: str) -> str:
-    """The text without its fenced blocks: code and logs are not what somebody says."""
-    return _FENCED.sub("\n", text) if "```" in text or "~~~" in text else text
-
-
-def fences_blanked(text: str) -> str:
+def blank_fences(text: str) -> str:
     """The text with its fenced blocks blanked: code and logs are not what somebody says. As long as it was."""
     if "```" not in text and "~~~" not in text:
         return text

@@ -21,7 +21,7 @@ from unabridged.history.standing import Records
 from unabridged.intent import kind_of_turn
 from unabridged.ledger.entries import Ledger, from_json
 from unabridged.ledger.gather import open_indices
-from unabridged.ledger.sayings import is_talk
+from unabridged.ledger.notes import is_talk
 from unabridged.messages import View
 from unabridged.summarise.brief import Brief, Live, Written
 from unabridged.summarise.writing import write_by_rule

@@ -11,7 +11,7 @@ import re
 from unabridged.intent.entries import Asks
 from unabridged.languages import detect, eastern_words, folded, phrases, tables, vocabulary
 from unabridged.text_cache import remembered
-from unabridged.texts import sentences, without_fences
+from unabridged.texts import blank_fences, sentences
 
 _LONG = 1_200
 """Characters from which on an answer says so much that a question at its end is an offer."""
@@ -122,7 +122,7 @@ def tells_of_rest(text: str) -> bool:
 @remembered
 def is_plan(text: str) -> bool:
     """Whether it says what somebody would do: at its beginning or at its end."""
-    told = _told(without_fences(text))
+    told = _told(blank_fences(text))
     return any(phrases("plan").inside(sentence) for sentence in (*told[:2], *told[-1:]))
 
 
@@ -137,7 +137,7 @@ def is_question(text: str) -> bool:
     """Whether a person's message only wants to know something: it tells nothing and orders nothing, even politely."""
     if not few_words(text, 60):
         return False
-    told = _told(without_fences(text))
+    told = _told(blank_fences(text))
     if not told or not _asking(told[-1]):
         return False
     if phrases("polite").inside(told[-1]) and not phrases("tell").inside(told[-1]):

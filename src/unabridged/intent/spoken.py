@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from unabridged.intent.foreign import blanked
 from unabridged.languages import folded, labels, phrases, tables
-from unabridged.texts import bare, fences_blanked, sentences
+from unabridged.texts import bare, blank_fences, sentences
 
 READ = 60_000
 """Characters of a message that are looked through, at its beginning and its end: what is longer was pasted."""
@@ -65,7 +65,7 @@ def read(text: str) -> str:
 def spoken(text: str) -> str:
     """The text, everything blanked that is not the person's own; as long as it was."""
     said = _SUMMARY.sub(lambda found: _ruled(found[0]), text) if "[unabridged summary" in text else text
-    said = _QUOTED_LINE.sub(_blank, fences_blanked(blanked(said)))
+    said = _QUOTED_LINE.sub(_blank, blank_fences(blanked(said)))
     return _unindented(_PASTED.sub(_blank, said))
 
 

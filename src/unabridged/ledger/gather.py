@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from unabridged.intent import find_requests, find_rules, open_requests
 from unabridged.languages import detect
 from unabridged.ledger.actions import Step, efforts, steps, written_action
-from unabridged.ledger.entries import Ledger, Note
+from unabridged.ledger.entries import Ledger
 from unabridged.ledger.files import clean
 from unabridged.ledger.merge import merge
 from unabridged.ledger.names import Piece, collect_files, collect_names
-from unabridged.ledger.notes import distinct, notes_in
+from unabridged.ledger.notes import distinct, notes_in, sayings_in
 from unabridged.ledger.outcomes import unresolved
 from unabridged.ledger.rank import bounded
-from unabridged.ledger.sayings import sayings_in
 from unabridged.messages import View
 from unabridged.texts import head_and_tail
 
@@ -43,28 +42,27 @@ def gather(
     rules, lifts = find_rules(views, turns, requests, tools=bool(done))
     pieces = list(_pieces(views, turns, done))
     closing = {request.answer_turn for request in requests} | {lead.answer_turn}
-    said_turn, said = next(
-        ((p.turn, p.text) for p in reversed(pieces) if p.voice == "model" and p.text.strip()), (-1, "")
-    )
+    spoken = [piece for piece in pieces if piece.voice == "model" and piece.text.strip()]
+    last = spoken[-1] if spoken else Piece(-1, "model", "")
     touched = [(step.action.turn, path, deed) for step in done for path, deed in step.touched]
     touched += [(turns[i], media.name, "attach") for i, view in enumerate(views) for media in view.media if media.name]
     ledger = bounded(
         Ledger(
             first=turns[0] if turns else first_turn,
             end=turns[-1] + 1 if turns else first_turn,
-            language=language_of(views),
+            language=_language(views),
             lead=lead,
             requests=requests,
             rules=rules,
             lifts=lifts,
             actions=tuple(step.action for step in done),
             faults=unresolved((), [step.action for step in done]),
-            notes=_notes(pieces, closing),
+            notes=distinct(note for piece in spoken for note in notes_in(piece, closing=piece.turn in closing)),
             sayings=() if done else sayings_in(views, turns),
             files=collect_files(pieces, touched),
             names=collect_names(pieces),
-            said=head_and_tail(said.strip(), SAID_LIMIT),
-            said_turn=said_turn,
+            said=head_and_tail(last.text.strip(), SAID_LIMIT),
+            said_turn=last.turn,
         )
     )
     return ledger if prior is None else merge(prior, ledger)
@@ -77,9 +75,7 @@ def open_indices(views: Sequence[View]) -> tuple[int, ...]:
 
 def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -> Iterator[Piece]:
     """Every stretch of text, in order, with whose it is and which file it is about."""
-    apart = not any(
-        step.touched for step in done
-    )  # Where no files are touched, a name belongs to the tool it came from.
+    apart = not any(step.touched for step in done)  # then a name belongs to the tool it came from
     homes: dict[str, str] = {}  # of the newest call with an id: some hosts use theirs again
     by_place: dict[int, list[Step]] = {}
     for step in done:
@@ -91,14 +87,13 @@ def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -
         here = by_place.get(i, [])
         yield _spoken(view, turns[i], home, acts=bool(here))
         for step in here:
-            home = homes[step.call_id] = _home(step, apart=apart)
+            home = clean(step.touched[0][0]) if step.touched else step.action.tool if apart else ""
+            homes[step.call_id] = home
             yield Piece(turns[i], "call", step.wrote, home)
             if step.action.failed:
                 yield Piece(turns[i], "fault", step.action.outcome, home)
-        for text in view.attached:
-            yield Piece(turns[i], "tool", text, "")
-        for answer in view.answers:
-            yield Piece(turns[i], "tool", answer.text, homes.get(answer.call_id, ""))
+        yield from (Piece(turns[i], "tool", text) for text in view.attached)
+        yield from (Piece(turns[i], "tool", answer.text, homes.get(answer.call_id, "")) for answer in view.answers)
 
 
 def _spoken(view: View, turn: int, home: str, *, acts: bool) -> Piece:
@@ -111,22 +106,7 @@ def _spoken(view: View, turn: int, home: str, *, acts: bool) -> Piece:
     return Piece(turn, "tool", view.text, home)
 
 
-def _home(step: Step, *, apart: bool) -> str:
-    return clean(step.touched[0][0]) if step.touched else step.action.tool if apart else ""
-
-
-def _notes(pieces: Sequence[Piece], closing: set[int]) -> tuple[Note, ...]:
-    return distinct(
-        note
-        for piece in pieces
-        if piece.voice == "model"
-        for note in notes_in(piece.turn, piece.text, closing=piece.turn in closing)
-    )
-
-
-def language_of(views: Sequence[View], prior: Ledger | None = None) -> str:
-    """The language most messages of people are in, those that the earlier ledger holds counted; else the model's."""
-    before = [request.text for request in prior.requests] if prior else []
-    said = detect(dict.fromkeys([*before, *(view.text for view in views if view.origin == "person")]))
-    carried = prior.language if prior else ""
-    return said or carried or detect(view.text for view in views if view.origin == "model")
+def _language(views: Sequence[View]) -> str:
+    """The language most messages of people are in; else the model's."""
+    said = detect(dict.fromkeys(view.text for view in views if view.origin == "person"))
+    return said or detect(view.text for view in views if view.origin == "model")

@@ -15,9 +15,9 @@ from unabridged.languages import labels
 from unabridged.ledger.action_lines import TIMES, ActionLines
 from unabridged.ledger.entries import Action, File, Ledger, Name, Note
 from unabridged.ledger.files import common_root, shared_folders, shown_path, unite_shown
+from unabridged.ledger.notes import is_talk
 from unabridged.ledger.page import Item, Line, Page
 from unabridged.ledger.rank import decisions_within, file_rank, files_by_rank, name_rank, names_by_rank, notes_by_rank
-from unabridged.ledger.sayings import is_talk
 from unabridged.texts import fenced, head_and_tail, neutral, one_line, quote
 
 LESSER = 0.01

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from unabridged.intent import Lead, join_requests, merge_rules
@@ -24,9 +25,7 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
         return older
     requests = join_requests(older.requests, newer.lead, newer.requests, tools=bool(older.actions or newer.actions))
     rules, lifts = merge_rules((*older.rules, *newer.rules), (*older.lifts, *newer.lifts), requests)
-    dropped = dict(older.dropped)
-    for key, count in newer.dropped:
-        dropped[key] = dropped.get(key, 0) + count
+    dropped = Counter(dict(older.dropped)) + Counter(dict(newer.dropped))
     return bounded(
         Ledger(
             first=min(older.first, newer.first),
@@ -71,16 +70,9 @@ def _sayings(older: Ledger, newer: Ledger) -> tuple[Saying, ...]:
 def _names(older: Ledger, newer: Ledger) -> tuple[Name, ...]:
     found = {name.text: name for name in older.names}
     for name in newer.names:
-        known = found.get(name.text)
-        if known is not None:
-            name = Name(  # noqa: PLW2901 - the entry with what was known of it
-                name.text,
-                max(name.turn, known.turn),
-                name.weight + faded(known.weight, name.turn - known.turn),
-                name.uses + known.uses,
-                name.home or known.home,
-                name.asked or known.asked,
-                max(name.told, known.told),
-            )
-        found[name.text] = name
+        known = found.setdefault(name.text, name)
+        if known is not name:
+            weight, uses = name.weight + faded(known.weight, name.turn - known.turn), name.uses + known.uses
+            home, asked, told = name.home or known.home, name.asked or known.asked, max(name.told, known.told)
+            found[name.text] = Name(name.text, max(name.turn, known.turn), weight, uses, home, asked, told)
     return tuple(sorted(found.values(), key=lambda name: (name.turn, name.text)))

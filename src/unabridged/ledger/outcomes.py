@@ -67,7 +67,7 @@ def outcome(text: str, deed: Deed, *, error: bool = False) -> tuple[str, bool]:
     if failed and (record := _record(body)):
         return one_line(record, LIMIT), True
     if failed:
-        line = (raised[-1:] or tally[-1:] or ([refused[0]] if refused else []) or _last_line(body))[0]
+        line = (raised[-1:] or tally[-1:] or ([refused[0]] if refused else [_last_line(body)]))[0]
         return one_line(line, LIMIT), True
     if tally:
         return one_line(tally[-1], LIMIT), False
@@ -84,10 +84,10 @@ def _exit_code(text: str, *, stated: bool) -> tuple[int | None, str]:
     return (int(found[1]) if found else None), text
 
 
-def _last_line(text: str) -> list[str]:
+def _last_line(text: str) -> str:
     """The last line that says something: a lone bracket tells nothing."""
     lines = [line.strip() for line in text.strip()[-2_000:].split("\n")]
-    return [next((line for line in reversed(lines) if any(char.isalnum() for char in line)), lines[-1])]
+    return next((line for line in reversed(lines) if any(map(str.isalnum, line))), lines[-1])
 
 
 def _record(body: str) -> str:
@@ -117,7 +117,7 @@ def _shown(body: str, *, looks: bool) -> str:
         return one_line(body)
     if looks:
         return ""
-    last = _last_line(body)[0]
+    last = _last_line(body)
     return one_line(last if body.count("\n") > 2 and len(last) < LIMIT else body, LIMIT)
 
 

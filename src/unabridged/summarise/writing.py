@@ -11,10 +11,10 @@ from unabridged.history.rederive import Whole, spaced
 from unabridged.intent import own_words
 from unabridged.languages import labels
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.gather import gather, language_of
+from unabridged.ledger.gather import gather
+from unabridged.ledger.notes import is_talk
 from unabridged.ledger.rank import decisions
 from unabridged.ledger.render import Rendered, between, render
-from unabridged.ledger.sayings import is_talk
 from unabridged.measure.models import model_info
 from unabridged.messages import View
 from unabridged.summarise.brief import DECISIONS, Brief, Live, Summariser, Written
@@ -260,9 +260,8 @@ def _own_words(brief: Brief, ledger: Ledger) -> Preserved:
     others = [(turn, view) for turn, view in brief.numbered() if turn not in elsewhere]
     if budget <= 0 or not others:
         return Preserved()
-    language = language_of(brief.whole.views) if brief.whole else language_of(brief.views, brief.prior_ledger)
-    heading = f"## {labels(language)['own_words']}"
-    words = preserve_user_messages(others, budget - brief.count(heading), brief.count, language)
+    heading = f"## {labels(ledger.language)['own_words']}"
+    words = preserve_user_messages(others, budget - brief.count(heading), brief.count, ledger.language)
     return Preserved(f"{heading}\n{words.text}", words.whole) if words.text else words
 
 
