@@ -22,29 +22,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from unabridged.intent import speech_acts as says
 from unabridged.intent.entries import Lead, Request, State
 from unabridged.intent.foreign import own_words
 from unabridged.intent.lifting import alike, content_words, countermands
-from unabridged.intent.speech_acts import (
-    asks_back,
-    begins_interrupted,
-    breaks_off,
-    changes_subject,
-    few_words,
-    is_courtesy,
-    is_plan,
-    is_question,
-    kind_of,
-    means_all,
-    named_as_withdrawn,
-    only_withdraws,
-    orders,
-    orders_by_itself,
-    reports_done,
-    says_go,
-    surely_done,
-    tells_of_rest,
-)
 from unabridged.messages import View
 from unabridged.texts import head_and_tail, sentences
 
@@ -108,13 +89,13 @@ class _Talk:
         if not (interrupts if self.status == "working" else self.tools):
             return False
         long = self.status != "working" or len(request.answer) > ANSWER_LIMIT // 2
-        if (request.worked == 2 and long) or not is_question(request.text):
+        if (request.worked == 2 and long) or not says.is_question(request.text):
             return False
         if request.asks in {"question", "proposal"}:
             return len(sentences(request.answer)) > 1
         if request.worked and len(request.answer) >= ANSWER_LIMIT - 20:
             return any(self.requests[j].worked == 2 for j in self.chain)
-        return not reports_done(request.answer)
+        return not says.reports_done(request.answer)
 
     def _linked(self, newest: int) -> list[int]:
         """The chain of messages that the newest one belongs to; what it withdraws or lets go on is marked."""
@@ -142,17 +123,17 @@ class _Talk:
         """
         request = self.requests[newest]
         declines = newest > 0 and self.requests[newest - 1].asks != ""
-        what = named_as_withdrawn(request.text)
+        what = says.named_as_withdrawn(request.text)
         named = content_words(what)
         gone = [j for j in self.chain if _speaks_of(named, self.requests[j].text)]
-        if means_all(what):
+        if says.means_all(what):
             gone = self.chain
         elif not named and not declines:
             gone = self._last_said()
         left = self._without(gone)
         if self.status == "idle":
             left = []
-        if not left and only_withdraws(request.text) and not _at_work(request):
+        if not left and says.only_withdraws(request.text) and not _at_work(request):
             self.states[newest] = "withdrawn"
         return [*left, newest]
 
@@ -169,15 +150,15 @@ class _Talk:
             return []
         before = self.requests[newest - 1]
         if request.kind == "correct":
-            done = before.worked == 2 or reports_done(before.answer)
-            return [] if done and orders_by_itself(request.text) else self._last_said()
-        if before.asks and not is_courtesy(before.answer):
+            done = before.worked == 2 or says.reports_done(before.answer)
+            return [] if done and says.orders_by_itself(request.text) else self._last_said()
+        if before.asks and not says.is_courtesy(before.answer):
             return []
-        cheers = not self.tools and not few_words(request.text, 12)  # "That is great news! Keep going!"
-        goes_on = (request.kind == "more" and not cheers) or (request.kind == "resume" and says_go(request.text))
+        cheers = not self.tools and not says.few_words(request.text, 12)  # "That is great news! Keep going!"
+        goes_on = (request.kind == "more" and not cheers) or (request.kind == "resume" and says.says_go(request.text))
         if not goes_on and not self._nods(request, before):
             return []
-        back = self.left and self._is_lookup() and not reports_done(self.requests[self.left[-1]].answer)
+        back = self.left and self._is_lookup() and not says.reports_done(self.requests[self.left[-1]].answer)
         return list(self.left if back else self.chain)
 
     def _nods(self, request: Request, before: Request) -> bool:
@@ -186,25 +167,28 @@ class _Talk:
         Few words that order nothing are a nod in a language we don't know.
         """
         if request.kind not in {"resume", "ack"}:
-            unknown = request.kind == "new" and few_words(request.text, 4) and not orders(request.text)
+            unknown = request.kind == "new" and says.few_words(request.text, 4) and not says.orders(request.text)
             return (
-                unknown and not is_question(request.text) and not self._is_lookup() and not reports_done(before.answer)
+                unknown
+                and not says.is_question(request.text)
+                and not self._is_lookup()
+                and not says.reports_done(before.answer)
             )
         if _at_work(request):
             return True
         if request.kind == "ack" or self._is_lookup():
             return self._left_off(self.chain[-1])
-        return not surely_done(before.answer)
+        return not says.surely_done(before.answer)
 
     def _left_off(self, i: int) -> bool:
         """Whether the words that followed this message close nothing: they plan, announce, or tell of the rest."""
         request = self.requests[i]
-        if breaks_off(request.answer):
+        if says.breaks_off(request.answer):
             return True
-        if not self.tools or is_question(request.text) or not request.answer:
+        if not self.tools or says.is_question(request.text) or not request.answer:
             return False
-        plans = request.worked < 2 and is_plan(request.answer) and not is_plan(request.text)
-        return (plans or tells_of_rest(request.answer)) and not surely_done(request.answer)
+        plans = request.worked < 2 and says.is_plan(request.answer) and not says.is_plan(request.text)
+        return (plans or says.tells_of_rest(request.answer)) and not says.surely_done(request.answer)
 
     def _set_aside(self, request: Request) -> list[int]:
         """What of the chain goes on although its newest message was answered: that was another task.
@@ -226,7 +210,7 @@ class _Talk:
         if len(self.chain) != 1:
             return False
         request = self.requests[self.chain[0]]
-        return request.worked < 2 and is_question(request.text) and len(request.answer) < ANSWER_LIMIT // 2
+        return request.worked < 2 and says.is_question(request.text) and len(request.answer) < ANSWER_LIMIT // 2
 
     def _last_said(self) -> list[int]:
         """The end of the chain from its last message that says something by itself: what a correction corrects."""
@@ -242,8 +226,8 @@ class _Talk:
         request = self.requests[i]
         if _at_work(request):
             return "open"
-        nods = request.kind == "ack" or (request.kind == "resume" and not says_go(request.text))
-        replies = i == 0 or (self.requests[i - 1].asks != "" and not is_courtesy(self.requests[i - 1].answer))
+        nods = request.kind == "ack" or (request.kind == "resume" and not says.says_go(request.text))
+        replies = i == 0 or (self.requests[i - 1].asks != "" and not says.is_courtesy(self.requests[i - 1].answer))
         if len(self.chain) == 1 and nods and (request.kind == "ack" or not replies):
             return "finished"
         if not request.answer:
@@ -251,7 +235,7 @@ class _Talk:
         if request.asks == "proposal":
             # A question is answered, whatever is proposed beside the answer; so is a task where words are the work.
             said = len(sentences(request.answer)) > 1
-            answered = said and (not self.tools or is_question(self.requests[self.chain[0]].text))
+            answered = said and (not self.tools or says.is_question(self.requests[self.chain[0]].text))
             return "finished" if answered else "waiting"
         if request.asks == "question":
             return "waiting"
@@ -263,7 +247,7 @@ class _Talk:
         """Whether the message can be the answer to a question: where tools work, people paste whole logs in reply."""
         if request.kind != "new":
             return True
-        return not changes_subject(request.text) and (self.tools or few_words(request.text, 12))
+        return not says.changes_subject(request.text) and (self.tools or says.few_words(request.text, 12))
 
 
 def _at_work(request: Request) -> bool:
@@ -305,7 +289,7 @@ def continued(requests: Sequence[Request], lead: Lead) -> tuple[Request, ...]:
     last = requests[-1]
     worked, asks = max(last.worked, lead.worked), lead.asks
     if worked > lead.worked and asks in {"question", "proposal"}:  # what was done before makes some of them offers
-        asks = asks_back(lead.answer, worked)
+        asks = says.asks_back(lead.answer, worked)
     told = replace(last, worked=worked, answer=lead.answer, answer_turn=lead.answer_turn, asks=asks)
     return (*requests[:-1], told)
 
@@ -348,14 +332,14 @@ def find_requests(
     for i, view in enumerate(views):
         if view.origin == "person" and (view.text.strip() or view.media or view.attached):
             said = own_words(view.text)
-            found.append(Request(turns[i], said, kind_of(said)))
+            found.append(Request(turns[i], said, says.kind_of(said)))
             continue
         closing = _closing(views, i, efforts, answered=answered)
         if not efforts[i] and not closing:
             continue
         effort = max(found[-1].worked if found else lead.worked, efforts[i])
         words = head_and_tail(closing, ANSWER_LIMIT)
-        told = Lead(effort, words, turns[i] if words else -1, asks_back(closing, effort) if words else "")
+        told = Lead(effort, words, turns[i] if words else -1, says.asks_back(closing, effort) if words else "")
         if found:
             found[-1:] = continued(found[-1:], told)
         else:
@@ -369,7 +353,7 @@ def find_requests(
 
 def kind_of_turn(view: View) -> str:
     """What a person's message does to what was asked before, as `Request.kind` tells it."""
-    return kind_of(own_words(view.text))
+    return says.kind_of(own_words(view.text))
 
 
 def _closing(views: Sequence[View], index: int, efforts: Sequence[int], *, answered: bool) -> str:
@@ -378,7 +362,7 @@ def _closing(views: Sequence[View], index: int, efforts: Sequence[int], *, answe
     if view.origin != "model" or efforts[index] or view.calls or not view.text.strip():
         return ""
     for i in range(index + 1, len(views)):
-        if begins_interrupted(views[i].text):
+        if says.begins_interrupted(views[i].text):
             return ""
         if views[i].origin not in {"host", "summary"}:
             return view.text if views[i].origin == "person" else ""

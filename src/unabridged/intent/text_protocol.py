@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from unabridged.archive.protocol import RecordData
 from unabridged.intent.acting import CODE, Manner, acts, addresses, intends, manner
@@ -22,9 +22,6 @@ from unabridged.texts import bare
 Facts = Mapping[str, int]
 """How often each thing was seen; see `_seen` for what is counted."""
 NOTHING: Facts = Counter()
-
-MANNERS: tuple[Manner, ...] = ("marked", "fenced")
-"""How turns end that are answered by bare output, where the host does so every time."""
 
 _LINES = 12
 """Last lines that are remembered of each kind: one that the host puts under every output is soon among them."""
@@ -62,13 +59,13 @@ def learn(views: Sequence[View], gone: Collection[int], before: Facts = NOTHING)
     facts = Counter(before)
     facts.update(fact for i in sorted(gone) for fact in _seen(views, i))
     facts["unclear"] += sum(views[i].origin == "unknown" for i in gone)
-    lines: dict[str, Counter[str]] = {}
-    for fact, number in facts.items():
+    kept: Counter[str] = Counter()
+    number: Counter[str] = Counter()
+    for fact, times in facts.most_common():
         kind = fact.rpartition(" ")[0]
-        lines.setdefault(kind if kind.endswith(("line", "head")) else "", Counter())[fact] = number
-    kept = lines.pop("", Counter())
-    for counted in lines.values():
-        kept.update(dict(counted.most_common(_LINES)))
+        number[kind] += 1
+        if number[kind] <= _LINES or not kind.endswith(("line", "head")):
+            kept[fact] = times
     return +kept
 
 
@@ -77,106 +74,101 @@ def facts_in(data: RecordData) -> Facts:
     return Counter(data.get("habits", {}))
 
 
-def seen_in(views: Sequence[View], before: Facts) -> Facts:
-    """What is known of the whole conversation: what went, and all that is here."""
-    facts = Counter(before)
-    facts.update(fact for i in range(len(views)) for fact in _seen(views, i))
-    return facts
-
-
 def calls_tools(views: Sequence[View], before: Facts) -> bool:
     """Whether there are real tool calls, or were: then no `user` turn answers an action in the text."""
     return bool(before.get("calls")) or any(view.calls or view.answers for view in views)
 
 
-class Frame(NamedTuple):
-    """What the host puts around its outputs, as digests."""
+class Host:
+    """How the host answers, as far as what went and all that is here has shown."""
 
-    first: frozenset[str]
-    last: frozenset[str]
+    def __init__(self, views: Sequence[View], before: Facts) -> None:
+        self._facts = Counter(before)
+        self._facts.update(fact for i in range(len(views)) for fact in _seen(views, i))
+        self._first_lines, self._last_lines = self._frame()
+        self._bare = {manner for manner in ("marked", "fenced") if 2 * self._framed(manner) < self._facts[manner]}
 
-    def holds(self, text: str) -> bool:
+    def _frame(self) -> tuple[set[str], set[str]]:
+        """First and last lines of the host's: a person does not begin or end three messages with the very same.
+
+        The first line of a host that has many tools may say which one answers; one that people use too is no frame.
+        """
+        facts = self._facts
+        last = self._often("line ", facts["acted"] // 2)
+        first = self._often("head ", facts["acted"] // 2)
+        first |= self._often("marked head ", facts["marked"] // 8) | self._often("shown head ", facts["shown"] // 2)
+        seen = {line: facts[f"head {line}"] + facts[f"shown head {line}"] for line in first}
+        return {line for line in first if 4 * facts[f"plain head {line}"] <= seen[line]}, last
+
+    def _often(self, kind: str, times: int) -> set[str]:
+        facts = self._facts.items()
+        return {fact.removeprefix(kind) for fact, number in facts if fact.startswith(kind) and number >= max(3, times)}
+
+    def _framed(self, manner: str) -> int:
+        """How often an action that ends in this manner was answered with something of the host's around it."""
+        first, last = (
+            sum(self._facts[f"{manner} {kind} {line}"] for line in lines)
+            for kind, lines in (("head", self._first_lines), ("line", self._last_lines))
+        )
+        return self._facts[f"{manner} worded"] + max(first, last)
+
+    def begins(self, text: str) -> bool:
+        """Whether the turn begins as the host's outputs do."""
+        return first_line(text) in self._first_lines
+
+    def frames(self, text: str) -> bool:
         """Whether the turn begins or ends as the host's outputs do."""
-        return first_line(text) in self.first or last_line(text) in self.last
+        return self.begins(text) or last_line(text) in self._last_lines
 
+    @property
+    def mostly_acts(self) -> bool:
+        """Whether the model acts in nearly all that it says."""
+        return self._facts["acted"] > 2 and self._facts["acted"] >= 3 * self._facts["talk"]
 
-def frame(facts: Facts) -> Frame:
-    """First and last lines of the host's: a person does not begin or end three messages with the very same.
+    def says_it_answers(self, manner: Manner) -> bool:
+        """Whether the host words nearly all that answers such an action as an answer: one without may be a person's.
 
-    The first line of a host that has many tools may say which one answers; one that people use too is no frame.
-    """
-    last = _often(facts, "line ", max(3, facts.get("acted", 0) // 2))
-    first = _often(facts, "head ", max(3, facts.get("acted", 0) // 2))
-    first |= _often(facts, "marked head ", max(3, facts.get("marked", 0) // 8))
-    first |= _often(facts, "shown head ", max(3, facts.get("shown", 0) // 2))
-    seen = {line: sum(facts.get(f"{kind}head {line}", 0) for kind in ("", "shown ")) for line in first}
-    return Frame(frozenset(x for x in first if 4 * facts.get(f"plain head {x}", 0) <= seen[x]), frozenset(last))
+        Lines that were only learned don't count here: outputs that are alike have some too.
+        """
+        return self._facts[manner] > 2 and 4 * self._facts[f"{manner} worded"] >= 3 * self._facts[manner]
 
+    def gives_bare(self, said: str, answer: str) -> bool:
+        """Whether this is what the action at the end of the model's turn gave, though nothing around it says so."""
+        ends = manner(said)
+        if ends not in self._bare:
+            return False
+        if ends == "marked":
+            return self._facts["marked"] > 1 or looks_printed(answer)
+        mostly = self._facts["fenced printed"] >= self._facts["fenced words"]
+        return self._runs_commands or (mostly and looks_printed(answer) and not addresses(said))
 
-def _often(facts: Facts, kind: str, often: int) -> set[str]:
-    return {fact.removeprefix(kind) for fact, times in facts.items() if fact.startswith(kind) and times >= often}
+    @property
+    def _runs_commands(self) -> bool:
+        """Whether blocks of shell commands are run and not shown: what follows looks printed, and nobody is addressed.
 
+        A few turns must be of one kind; of many, a third may be words, since what is printed may be prose.
+        """
+        turns, printed, words = (self._facts[f"fenced{kind}"] for kind in ("", " printed", " words"))
+        others = max(self._facts["fenced addressed"], self._facts["talk"])
+        if turns < 5:
+            return printed > 1 and not (words or others)
+        return 2 * printed >= turns >= 3 * words and turns >= 5 * others
 
-def hands_over_bare(facts: Facts, manner: Manner) -> bool:
-    """Whether the host puts nothing of its own around most of what answers an action that ends in this manner."""
-    return 2 * _framed(facts, manner) < facts.get(manner, 0)
+    def may_run(self, said: str) -> bool:
+        """Whether the code in the model's turn may have been run: as code here often is, or as the words before it say.
 
-
-def says_it_answers(facts: Facts, manner: Manner) -> bool:
-    """Whether the host words nearly all that answers such an action as an answer: one without may be a person's.
-
-    Lines that were only learned don't count here: outputs that are alike have some too.
-    """
-    return facts.get(manner, 0) > 2 and 4 * facts.get(f"{manner} worded", 0) >= 3 * facts[manner]
-
-
-def _framed(facts: Facts, manner: Manner) -> int:
-    known = frame(facts)
-    last = sum(facts.get(f"{manner} line {line}", 0) for line in known.last)
-    first = sum(facts.get(f"{manner} head {line}", 0) for line in known.first)
-    return facts.get(f"{manner} worded", 0) + max(first, last)
-
-
-def is_run(facts: Facts, said: str, answer: str) -> bool:
-    """Whether a block of shell commands at the end of the model's turn was run and this is what it printed."""
-    if is_a_loop(facts):
-        return True
-    mostly = facts.get("fenced printed", 0) >= facts.get("fenced words", 0)
-    return mostly and looks_printed(answer) and not addresses(said)
-
-
-def is_a_loop(facts: Facts) -> bool:
-    """Whether blocks of shell commands are run and not shown: what follows them looks printed, and nobody is addressed.
-
-    A few turns must be of one kind; of many, a third may be words, since what is printed may be prose.
-    """
-    turns, printed, words = (facts.get(f"fenced{kind}", 0) for kind in ("", " printed", " words"))
-    others = facts.get("fenced addressed", 0), facts.get("talk", 0)
-    if turns < 5:
-        return printed > 1 and not (words or any(others))
-    return 2 * printed >= turns >= 3 * words and all(turns >= 5 * number for number in others)
-
-
-def mostly_acts(facts: Facts) -> bool:
-    """Whether the model acts in nearly all that it says."""
-    return facts.get("acted", 0) > 2 and facts["acted"] >= 3 * facts.get("talk", 0)
-
-
-def may_be_run(facts: Facts, said: str) -> bool:
-    """Whether the code in the model's turn may have been run: as code here often is, or as the words before it say.
-
-    Not where people have always answered code in words: there it is shown to them.
-    """
-    turns, made, words, addressed, intended = (
-        sum(facts.get(f"{kind}{what}", 0) for kind in CODE)
-        for what in ("", " made", " words", " addressed", " intends")
-    )
-    if addresses(said):
-        return False
-    if made > 1 and made >= words and turns >= 4 * addressed:
-        return True
-    about_to = manner(said) != "shown" and intends(said)
-    return about_to and (turns < 3 or (made > 0 and 2 * intended >= turns))
+        Not where people have always answered code in words: there it is shown to them.
+        """
+        turns, made, words, addressed, intended = (
+            sum(self._facts[f"{kind}{what}"] for kind in CODE)
+            for what in ("", " made", " words", " addressed", " intends")
+        )
+        if addresses(said):
+            return False
+        if made > 1 and made >= words and turns >= 4 * addressed:
+            return True
+        about_to = manner(said) != "shown" and intends(said)
+        return about_to and (turns < 3 or (made > 0 and 2 * intended >= turns))
 
 
 @remembered
