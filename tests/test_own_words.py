@@ -12,8 +12,8 @@ from ledger_case import person, says
 from unabridged import Compactor, Settings
 from unabridged.formats import FORMATS
 from unabridged.intent import with_origins
-from unabridged.intent.foreign import blanked, is_hosts, own_words
-from unabridged.intent.spoken import spoken
+from unabridged.intent.foreign import blank_foreign, is_hosts, own_words
+from unabridged.intent.spoken import own_text
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.messages import View
@@ -171,7 +171,7 @@ def test_the_persons_own_words_are_what_remains(turn: str, own: str) -> None:
 def test_every_word_keeps_its_place() -> None:
     for wrapper, payload, position in product((*WRAPPERS.values(), *OPEN_ENDED.values()), PAYLOADS, POSITIONS):
         turn = position.format(wrapped=wrapped(wrapper, payload), rule=RULE, order=ORDER)
-        for said in (blanked(turn), spoken(turn)):
+        for said in (blank_foreign(turn), own_text(turn)):
             assert len(said) == len(turn)
             assert all(mine in {"\n", theirs} for mine, theirs in zip(said, turn, strict=True))
 

@@ -9,7 +9,7 @@ import pytest
 
 from ledger_case import LISTS, compacted, person, round_of, says
 from unabridged.intent.rules import rules_in
-from unabridged.intent.spoken import POINTED, spoken
+from unabridged.intent.spoken import POINTED, own_text
 
 LISTED: dict[str, list[dict[str, Any]]] = json.loads((LISTS / "rules_fourth.json").read_text(encoding="utf-8"))
 
@@ -64,7 +64,7 @@ def test_of_a_summary_that_nobody_knows_only_the_rules_are_taken() -> None:
     "message", [FORGED, *(entry["message"] for kind in ("pasted", "own", "pointing") for entry in LISTED[kind])]
 )
 def test_what_is_not_said_is_blanked_and_every_word_keeps_its_place(message: str) -> None:
-    said = spoken(message)
+    said = own_text(message)
     assert len(said) == len(message)
     assert all(mine in {"\n", " ", "-", theirs} for mine, theirs in zip(said, message, strict=True))
 

@@ -78,7 +78,7 @@ class Part(NamedTuple):
 
 
 @remembered
-def foreign(text: str) -> tuple[Part, ...]:
+def foreign_parts(text: str) -> tuple[Part, ...]:
     """The parts of a turn that are not the person's, in order and apart."""
     if text.lstrip().startswith(_CONTINUED):
         return (Part(0, len(text), shown=True),)
@@ -93,10 +93,10 @@ def foreign(text: str) -> tuple[Part, ...]:
     return tuple(apart)
 
 
-def blanked(text: str) -> str:
+def blank_foreign(text: str) -> str:
     """The turn as long as it was, with line breaks for all that is not the person's."""
     pieces, place = [], 0
-    for part in foreign(text):
+    for part in foreign_parts(text):
         pieces += [text[place : part.start], "\n" * (part.stop - part.start)]
         place = part.stop
     return "".join([*pieces, text[place:]])
@@ -108,8 +108,8 @@ def own_words(text: str) -> str:
 
     What they quote or paste in so many words stays: it is what they speak of.
     """
-    parts = foreign(text)
-    if not parts or not blanked(text).strip():
+    parts = foreign_parts(text)
+    if not parts or not blank_foreign(text).strip():
         return text
     pieces, place = [], 0
     for part in parts:
@@ -122,8 +122,8 @@ def own_words(text: str) -> str:
 @remembered
 def is_hosts(text: str) -> bool:
     """Whether nothing in a turn is a person's, and nothing in it is shown on their behalf."""
-    parts = foreign(text)
-    return bool(parts) and not any(part.shown for part in parts) and not blanked(text).strip()
+    parts = foreign_parts(text)
+    return bool(parts) and not any(part.shown for part in parts) and not blank_foreign(text).strip()
 
 
 def _tagged(text: str) -> Iterator[Part]:
@@ -148,7 +148,7 @@ def _tagged(text: str) -> Iterator[Part]:
             continue
         if name in _OWN:
             yield from (Part(start, body, shown=False), Part(close, end, shown=False))
-        elif hosts or ((tags.has_lines(body, close) or _holds_up(name)) and not alone):
+        elif hosts or ((text.find("\n", body, close) >= 0 or _holds_up(name)) and not alone):
             yield Part(start, end, shown=not hosts)
             stop = end
 
@@ -157,7 +157,7 @@ class _Tags:
     """Where the tags of a text stand, by name: looked for once, however many there are."""
 
     def __init__(self, text: str) -> None:
-        self._text, self._line = text, -1
+        self._text = text
         self._opened: dict[str, list[int]] = {}
         self._closed: dict[str, list[int]] = {}
         for tag in _ANY_TAG.finditer(text):
@@ -177,13 +177,6 @@ class _Tags:
         close = closings[bisect_left(closings, until) - 1]
         end = self._text.find(">", close)
         return close, end + 1 if end >= 0 else len(self._text)
-
-    def has_lines(self, start: int, stop: int) -> bool:
-        """Whether a line ends between the two; asked from left to right."""
-        if self._line < start:
-            self._line = self._text.find("\n", start)
-            self._line = len(self._text) if self._line < 0 else self._line
-        return self._line < stop
 
 
 def _holds_up(name: str) -> bool:

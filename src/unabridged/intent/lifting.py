@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
 
 from unabridged.intent.entries import Lift, Rule
-from unabridged.intent.spoken import said_in
+from unabridged.intent.spoken import split_sentences
 from unabridged.intent.stated import is_order
 from unabridged.languages import eastern_words, folded, phrases, vocabulary
 from unabridged.text_cache import remembered
@@ -32,19 +31,12 @@ _BARE = 60
 """Characters of a permission that may leave out what it is about."""
 
 
-class _Taking(NamedTuple):
-    """How a sentence takes something back, and what."""
-
-    kind: str
-    words: tuple[str, ...]
-
-
 def lifts(plain: str) -> bool:
     """Whether a sentence may take a rule back, if only in part."""
     return phrases(*_KINDS).inside(folded(plain))
 
 
-def restricted(plain: str) -> bool:
+def restricts(plain: str) -> bool:
     """Whether a sentence that permits something also says what it does not permit, or when, or only for once."""
     words = folded(plain)
     for kind in _KINDS[1:4]:  # "no longer applies": their own negations say nothing.
@@ -67,7 +59,7 @@ def lift(rules: Iterable[Rule], said: Iterable[Lift]) -> tuple[tuple[Rule, ...],
             marked.append(sentence)
             continue
         earlier = [i for i, rule in enumerate(result) if rule.lifted < 0 and rule.turn < sentence.turn]
-        found = _reached(sentence.text, [result[i].text for i in earlier])
+        found = _find_lifted(sentence.text, [result[i].text for i in earlier])
         for i in found:
             result[earlier[i]] = replace(result[earlier[i]], lifted=sentence.turn)
         marked.append(replace(sentence, used=bool(found)))
@@ -109,27 +101,27 @@ def _named(word: str, order: Sequence[str]) -> bool:
     return any(alike(word, other) or (word[0] > _EASTERN and word in other) for other in order)
 
 
-def _reached(text: str, rules: Sequence[str]) -> list[int]:
+def _find_lifted(text: str, rules: Sequence[str]) -> list[int]:
     """Which of the rules the sentence takes back."""
-    taking = _taking(text)
-    if taking is None:
-        return [i for i, rule in enumerate(rules) if _replaced(rule, text)] if replaces(text) else []
-    if taking.kind == "lift_all":
-        return [] if taking.words else [*range(len(rules))]
-    duty = taking.kind == "unneeded"
+    kind, taken = _taking(text)
+    if not kind:
+        return [i for i, rule in enumerate(rules) if _takes_place_of(rule, text)] if replaces(text) else []
+    if kind == "lift_all":
+        return [] if taken else [*range(len(rules))]
+    duty = kind == "unneeded"
     about = [_about(rule, duty=duty) for rule in rules]
-    if not taking.words:
+    if not taken:
         return []
     # What need not be done any more is not permitted by that.
     apart = {i for i, rule in enumerate(rules) if duty and phrases("forbids").inside(folded(rule))}
-    inside = [i for i, words in enumerate(about) if i not in apart and _covers(words, taking.words)]
-    full = [i for i in inside if _covers(taking.words, about[i])]
+    inside = [i for i, words in enumerate(about) if i not in apart and _covers(words, taken)]
+    full = [i for i in inside if _covers(taken, about[i])]
     if full:
         return full
-    if taking.kind == "revoke":
+    if kind == "revoke":
         named = inside
-    elif taking.kind == "lift" and len(taking.words) == 1 and len(text) <= _BARE:
-        word = taking.words[0]
+    elif kind == "lift" and len(taken) == 1 and len(text) <= _BARE:
+        word = taken[0]
         named = [i for i in inside if alike(about[i][0], word) or alike(about[i][-1], word)]
         named = named if all(_only_where(rules[i], about[i], word) for i in named) else []
     else:
@@ -150,18 +142,17 @@ def _only_where(rule: str, about: Sequence[str], done: str) -> bool:
 
 
 @remembered
-def _taking(text: str) -> _Taking | None:
-    """What a sentence takes back; None when it does not, or not for good, or somebody else is said to."""
-    said = next(iter(said_in(text.replace("\n", " "))), None)
+def _taking(text: str) -> tuple[str, tuple[str, ...]]:
+    """How a sentence takes something back, and what; "" when it does not, or not for good, or somebody else would."""
+    said = next(iter(split_sentences(text.replace("\n", " "))), None)
     plain = said.plain if said else text
     kind = next((kind for kind in _KINDS if phrases(kind).inside(folded(plain))), "")
-    if not kind or restricted(plain) or not is_order(plain):
-        return None
-    words = tuple(word for word in content_words(_said_of(text, kind)) if word not in _literal(kind))
-    return _Taking(kind, words)
+    if not kind or restricts(plain) or not is_order(plain):
+        return "", ()
+    return kind, tuple(word for word in content_words(_clause_that_lifts(text, kind)) if word not in _literal(kind))
 
 
-def _said_of(text: str, kind: str) -> str:
+def _clause_that_lifts(text: str, kind: str) -> str:
     """The clause that takes something back, with what leads up to it unless that is a mere reason or a nod."""
     lead = ""
     for start, stop in _clauses(text):
@@ -239,7 +230,7 @@ def _literal(*kinds: str) -> frozenset[str]:
     return frozenset(word for phrase in vocabulary(*kinds) for word in _WORD.findall(phrase))
 
 
-def _replaced(older: str, newer: str) -> bool:
+def _takes_place_of(older: str, newer: str) -> bool:
     """Whether the newer rule is the older one with another language or another limit in it."""
     before, after = content_words(older), content_words(newer)
     gone = [word for word in before if not _covers(after, (word,))]

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from unabridged.intent.acting import acts, addresses, manner
 from unabridged.intent.foreign import is_hosts
-from unabridged.intent.text_protocol import NOTHING, Facts, Host, answered_by, calls_tools, looks_printed, worded
+from unabridged.intent.text_protocol import NOTHING, Facts, Host, calls_tools, is_observation, turn_before
 from unabridged.marks import is_cleared
 from unabridged.messages import Origin, View
 
@@ -42,14 +42,14 @@ def _by_rule(views: Sequence[View], before: Facts) -> list[View]:
         return found
     host = Host(found, before)
     for i in [i for i, view in enumerate(found) if view.role == "user" and view.origin == "person"]:
-        if (said := answered_by(found, i)) is not None:
+        if (said := turn_before(found, i)) is not None:
             found[i] = found[i].said_by(_whose(said.text, found[i], host))
     return found
 
 
 def _whose(said: str, answer: View, host: Host) -> Origin:
     """Whose turn it is that answers these words of the model's."""
-    text, ends, is_worded = answer.text, manner(said), worded(answer.text)
+    text, ends, is_worded = answer.text, manner(said), is_observation(answer.text)
     framed = host.frames(text)
     if not acts(said):
         if host.begins(text) or (is_worded and framed):
@@ -59,17 +59,7 @@ def _whose(said: str, answer: View, host: Host) -> Origin:
         return "unknown" if made or run else "person"
     if is_worded or framed or is_cleared(answer) or host.gives_bare(said, text):
         return "tool"
-    return "unknown" if _is_doubtful(said, text, host) else "person"
-
-
-def _is_doubtful(said: str, answer: str, host: Host) -> bool:
-    """Whether a turn may be what an action of the model's gave, though nothing says so."""
-    ends = manner(said)
-    if host.says_it_answers(ends):
-        return looks_printed(answer)
-    if ends == "marked":
-        return True
-    return host.may_run(said) if ends else host.mostly_acts
+    return "unknown" if host.may_give(said, text) else "person"
 
 
 def _taken_for_a_tools(view: View) -> bool:

@@ -282,7 +282,7 @@ def _context(before: Request | None, request: Request, state: State) -> str:
     return " ".join(sentences(before.answer)[-2:])[-300:]
 
 
-def continued(requests: Sequence[Request], lead: Lead) -> tuple[Request, ...]:
+def extend_last(requests: Sequence[Request], lead: Lead) -> tuple[Request, ...]:
     """The requests, with what happened later, before the next person spoke, added to the last of them."""
     if not requests or not (lead.worked or lead.answer):
         return tuple(requests)
@@ -298,7 +298,7 @@ def join_requests(
     older: Sequence[Request], lead: Lead, newer: Sequence[Request], *, tools: bool
 ) -> tuple[Request, ...]:
     """Two sequences as one, settled. An open request whose own message stayed behind is met again, but listed once."""
-    requests = list(continued(older, lead))
+    requests = list(extend_last(older, lead))
     known = {request.turn: i for i, request in enumerate(requests)}
     for place, request in enumerate(newer):
         i = known.get(request.turn)
@@ -306,7 +306,7 @@ def join_requests(
             requests.extend(newer[place:])
             break
         told = Lead(request.worked, request.answer, request.answer_turn, request.asks)
-        requests[: i + 1] = continued(requests[: i + 1], told)
+        requests[: i + 1] = extend_last(requests[: i + 1], told)
     return settle(requests, tools=tools)
 
 
@@ -341,7 +341,7 @@ def find_requests(
         words = head_and_tail(closing, ANSWER_LIMIT)
         told = Lead(effort, words, turns[i] if words else -1, says.asks_back(closing, effort) if words else "")
         if found:
-            found[-1:] = continued(found[-1:], told)
+            found[-1:] = extend_last(found[-1:], told)
         else:
             lead = told
     if at_work and found:

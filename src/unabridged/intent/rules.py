@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from unabridged.intent.entries import Lift, Request, Rule
-from unabridged.intent.foreign import blanked
-from unabridged.intent.lifting import lift, lifts, replaces, restricted
-from unabridged.intent.spoken import Said, heads_list, own_sentences, pointed_at, read, said_in, spoken
+from unabridged.intent.foreign import blank_foreign
+from unabridged.intent.lifting import lift, lifts, replaces, restricts
+from unabridged.intent.spoken import Sentence, end_of_block, heads_list, own_sentences, own_text, read, split_sentences
 from unabridged.intent.stated import RULE_LIMIT, imparts, states, strength
 from unabridged.languages import folded, phrases, sure_language, tables
 from unabridged.messages import View
@@ -32,27 +32,27 @@ def find_rules(
 
     `requests` are what `find_requests` found in them; `tools` says whether tools are used.
     """
-    rules, take_back = [], []
+    rules, taken_back = [], []
     for turn, view in zip(turns, views, strict=True):
         if view.origin == "person":
             stated, lifting = rules_in(turn, view.text)
             rules += stated
-            take_back += lifting
+            taken_back += lifting
     for request in requests:
         if request.kind == "new" and not request.worked and _acknowledges(request.answer):
-            rules += _instructed(request, fact=1 if tools else 2)
-    return merge_rules(rules, take_back, requests)
+            rules += _instructions(request, fact=1 if tools else 2)
+    return merge_rules(rules, taken_back, requests)
 
 
 def merge_rules(
-    rules: Sequence[Rule], take_back: Sequence[Lift], requests: Sequence[Request]
+    rules: Sequence[Rule], taken_back: Sequence[Lift], requests: Sequence[Request]
 ) -> tuple[tuple[Rule, ...], tuple[Lift, ...]]:
     """Each rule once, marked where a later sentence lifts it; and those sentences, marked where they did.
 
     Without what was part of a wish that the person withdrew: "Use Postgres" goes with "scratch that"; what forbids
     something stays, for "never touch the CI", said beside a task, outlives the task.
     """
-    lifted, marked = lift(_united(rules), take_back)
+    lifted, marked = lift(_unite(rules), taken_back)
     gone = {request.turn for request in requests if request.state == "withdrawn"}
 
     def stays(rule: Rule) -> bool:
@@ -61,10 +61,10 @@ def merge_rules(
     return tuple(rule for rule in lifted if rule.turn not in gone or stays(rule)), marked
 
 
-def add_rules(rules: Sequence[Rule], new: Sequence[Rule], take_back: Sequence[Lift]) -> tuple[Rule, ...]:
+def add_rules(rules: Sequence[Rule], new: Sequence[Rule], taken_back: Sequence[Lift]) -> tuple[Rule, ...]:
     """The rules with new ones among them, as far as no later sentence lifted those."""
-    standing, _ = lift(new, [replace(sentence, used=False) for sentence in take_back])
-    return _united((*rules, *standing))
+    standing, _ = lift(new, [replace(sentence, used=False) for sentence in taken_back])
+    return _unite((*rules, *standing))
 
 
 def possible_rules(turn: int, text: str) -> list[Rule]:
@@ -83,37 +83,37 @@ def possible_rules(turn: int, text: str) -> list[Rule]:
 
 def rules_in(turn: int, text: str) -> tuple[list[Rule], list[Lift]]:
     """The rules a person states in a message, verbatim, and the sentences in which they lift one."""
-    rules, take_back = _stated(text)
-    return [Rule(turn, rule, found) for rule, found in rules], [Lift(turn, sentence) for sentence in take_back]
+    rules, taken_back = _read_rules(text)
+    return [Rule(turn, rule, found) for rule, found in rules], [Lift(turn, sentence) for sentence in taken_back]
 
 
 @remembered
-def _stated(text: str) -> tuple[tuple[_Stated, ...], tuple[str, ...]]:
+def _read_rules(text: str) -> tuple[tuple[_Stated, ...], tuple[str, ...]]:
     text = read(text)
-    said, own = spoken(text), blanked(text)
+    said, own = own_text(text), blank_foreign(text)
     rules: list[_Stated] = []
-    take_back: list[str] = []
+    taken_back: list[str] = []
     listed, before, stop = False, "", 0
-    for sentence in said_in(said):
+    for sentence in split_sentences(said):
         core, plain = sentence.core, sentence.plain
         if sentence.stop <= stop:  # Part of what a rule points at.
             continue
         heading = heads_list(plain)
         listed = (listed and sentence.bullet) or heading
         takes = len(core) <= RULE_LIMIT and lifts(plain)
-        found = 0 if heading or (takes and not restricted(plain)) else strength(plain, listed=listed)
+        found = 0 if heading or (takes and not restricts(plain)) else strength(plain, listed=listed)
         if found:
-            stop = pointed_at(text, sentence)
+            stop = end_of_block(text, sentence)
             if own[sentence.stop : stop] != text[sentence.stop : stop]:  # nobody points at what the host put there
                 stop = sentence.stop
             rules.append((_whole(sentence, before, text, stop), found))
         if (takes and found < 2) or (found > 1 and replaces(plain)):
-            take_back.append(core)
+            taken_back.append(core)
         before = core
-    return tuple(_strongest(rules)), tuple(take_back[:MOST_PER_MESSAGE])
+    return tuple(_strongest(rules)), tuple(taken_back[:MOST_PER_MESSAGE])
 
 
-def _instructed(request: Request, *, fact: int) -> list[Rule]:
+def _instructions(request: Request, *, fact: int) -> list[Rule]:
     """The sentences of a message that the assistant only acknowledged: it was told something to keep in mind.
 
     Not where it was asked, or told a story, or given something to do: then "OK" is all there is to say. `fact` is the
@@ -122,7 +122,7 @@ def _instructed(request: Request, *, fact: int) -> list[Rule]:
     found = list(own_sentences(request.text[:4_000]))
     if not all(imparts(sentence.plain) for sentence in found):
         return []
-    known = [rule for rule, _ in _stated(request.text)[0]]
+    known = [rule for rule, _ in _read_rules(request.text)[0]]
     kept = [
         sentence
         for sentence in found
@@ -138,7 +138,7 @@ def _acknowledges(answer: str) -> bool:
     return 0 < len(answer) <= 160 and "?" not in answer and phrases("acknowledged").at_start(folded(answer.strip())) > 0
 
 
-def _united(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+def _unite(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """Each rule once: at its first turn, as strong as it was ever put, in force if it was said again."""
     found: dict[str, Rule] = {}
     for rule in rules:
@@ -152,7 +152,7 @@ def _united(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     return tuple(sorted(found.values(), key=lambda rule: (rule.turn, rule.text)))
 
 
-def _whole(sentence: Said, before: str, text: str, stop: int) -> str:
+def _whole(sentence: Sentence, before: str, text: str, stop: int) -> str:
     """The sentence with what it points at, forwards or only back; always a stretch of what was said."""
     begin = sentence.stop - len(sentence.core)
     if stop > sentence.stop:
@@ -167,7 +167,6 @@ def _whole(sentence: Said, before: str, text: str, stop: int) -> str:
 
 
 def _strongest(rules: list[_Stated]) -> list[_Stated]:
-    if len(rules) <= MOST_PER_MESSAGE:
-        return rules
+    """The strongest rules of a message, in order."""
     places = sorted(range(len(rules)), key=lambda i: (-rules[i][1], i))[:MOST_PER_MESSAGE]
     return [rules[i] for i in sorted(places)]

@@ -32,6 +32,8 @@ _LEADING = re.compile(r"[\W_]*")
 _AFTER = re.compile(r"[^.!?;,\u2013\u2014\u3002\uff0c\uff01\uff1b]*")
 """What belongs to a clause."""
 _BREAK = re.compile(r"\s*(?:[^\w\s]|\Z)")
+_NODS = ("go", "yes", "thanks", "praise", "filler")
+"""The kinds of words that a message is made of which only nods or thanks."""
 _SIGNS_OF_A_NOD = 40
 """Signs of a script without spaces up to which a message may be a mere nod: one can be read as words in many ways."""
 _INTERRUPTED = re.compile(r"\s*\[[^\]\n]{0,40}\b(?:interrupted|aborted|cancell?ed) by (?:the )?user[^\]\n]{0,40}\]\s*")
@@ -61,11 +63,11 @@ def asks_back(text: str, worked: int) -> Asks:
     A question after the work was reported as done is an offer; so is one at the end of a long answer. A proposal is an
     offer to do what was not reported as done: whether it leaves a request open depends on the request.
     """
-    told = _up_to_question(_told(text[-_LONG // 3 :]))
+    told = _up_to_question(_sentences_of(text[-_LONG // 3 :]))
     last = "".join(told[-1:])
     if not _QUESTION.search(last) and not phrases("asks").inside(last):
         return ""
-    told = _up_to_question(_told(text[-_LONG:]))
+    told = _up_to_question(_sentences_of(text[-_LONG:]))
     long = len(text) > _LONG
     polite = phrases("courtesy").inside(last)
     if not _QUESTION.search(last):
@@ -75,7 +77,7 @@ def asks_back(text: str, worked: int) -> Asks:
         return "question"
     if phrases("confirm").inside(last):
         return "offer" if worked == 2 and reports_done(text) else "question"
-    return "offer" if polite or long else _asked(told, worked, done=reports_done(text))
+    return "offer" if polite or long else _kind_of_question(told, worked, done=reports_done(text))
 
 
 @remembered
@@ -85,7 +87,7 @@ def reports_done(text: str) -> bool:
     Where it says so at the very beginning, what is left further down is something else.
     """
     words = folded(text[-_LONG:])
-    if _begins_done(_told(text[:_LONG])):
+    if _begins_done(_sentences_of(text[:_LONG])):
         return True
     return phrases("done", "reported").inside(words) and not phrases("remains").inside(words)
 
@@ -103,7 +105,7 @@ def breaks_off(text: str) -> bool:
     words = folded(text[-_LONG:].rstrip())
     if words.endswith(_GOES_ON) or (not few_words(words, 3) and _ends_in_mid_sentence(words)):
         return True
-    last = after_small_words("".join(_told(text[-_LONG:])[-1:]))
+    last = after_small_words("".join(_sentences_of(text[-_LONG:])[-1:]))
     announced = phrases("promise").at_start(last) or phrases("remains").at_start(last)
     return bool(announced) and not phrases("acknowledged", "asks", "courtesy").at_start(last)
 
@@ -111,7 +113,7 @@ def breaks_off(text: str) -> bool:
 @remembered
 def tells_of_rest(text: str) -> bool:
     """Whether a short report says that something is still to be done: "5 of 12 are ported so far"."""
-    told = _told(text)
+    told = _sentences_of(text)
     if len(text) > _SHORT or _begins_done(told) or not phrases("remains").inside(folded(text)):
         return False
     first = after_small_words("".join(told[:1]))
@@ -122,14 +124,14 @@ def tells_of_rest(text: str) -> bool:
 @remembered
 def is_plan(text: str) -> bool:
     """Whether it says what somebody would do: at its beginning or at its end."""
-    told = _told(blank_fences(text))
+    told = _sentences_of(blank_fences(text))
     return any(phrases("plan").inside(sentence) for sentence in (*told[:2], *told[-1:]))
 
 
 @remembered
 def is_courtesy(text: str) -> bool:
     """Whether it ends with a question that nods can't answer with a task: "Is there anything else?"."""
-    return phrases("courtesy").inside("".join(_told(text[-_LONG // 3 :])[-1:]))
+    return phrases("courtesy").inside("".join(_sentences_of(text[-_LONG // 3 :])[-1:]))
 
 
 @remembered
@@ -137,7 +139,7 @@ def is_question(text: str) -> bool:
     """Whether a person's message only wants to know something: it tells nothing and orders nothing, even politely."""
     if not few_words(text, 60):
         return False
-    told = _told(blank_fences(text))
+    told = _sentences_of(blank_fences(text))
     if not told or not _asking(told[-1]):
         return False
     if phrases("polite").inside(told[-1]) and not phrases("tell").inside(told[-1]):
@@ -148,7 +150,7 @@ def is_question(text: str) -> bool:
 @remembered
 def orders_by_itself(text: str) -> bool:
     """Whether a correction also says in a sentence of its own what to do, so that it can be understood alone."""
-    for sentence in _told(text)[1:]:
+    for sentence in _sentences_of(text)[1:]:
         words = after_small_words(sentence)
         ordered = phrases("tasks").at_start(words) or phrases("polite").at_start(_LEADING.sub("", sentence, count=1))
         if ordered and not phrases("correct").at_start(words) and not few_words(words, 3):
@@ -233,14 +235,13 @@ def _nod(words: str) -> str:
     tokens = [token for token in _PARTS.split(words) if token]
     if len(tokens) == 1 and tokens[0] in vocabulary("initials"):
         return "resume"
-    if tokens and all(token in vocabulary("go", "yes", "thanks", "praise", "filler") for token in tokens):
-        agrees = any(token in vocabulary("go", "yes") for token in tokens)
-        thanks = any(token in vocabulary("thanks") for token in tokens)
-        praise = any(token in vocabulary("praise") for token in tokens)
-        return "resume" if agrees or (praise and not thanks) else "ack" if thanks else ""
+    if tokens and all(token in vocabulary(*_NODS) for token in tokens):
+        met = {kind for kind in _NODS if any(token in vocabulary(kind) for token in tokens)}
+        if met & {"go", "yes"} or "thanks" not in met:
+            return "resume" if met - {"filler"} else ""
+        return "ack"
     signs = _BETWEEN.sub("", words)
-    nods = eastern_words("go", "yes", "thanks", "praise", "filler")
-    if len(signs) > _SIGNS_OF_A_NOD or not nods.fullmatch(signs):
+    if len(signs) > _SIGNS_OF_A_NOD or not eastern_words(*_NODS).fullmatch(signs):
         return ""
     return "resume" if eastern_words("go").search(signs) or not eastern_words("thanks").search(signs) else "ack"
 
@@ -275,7 +276,7 @@ def _has_enough(words: str) -> bool:
     return not phrases("correct", "tasks", "polite", "onward").inside(rest[reach:]) and not says_go(rest[reach:])
 
 
-def _asked(told: list[str], worked: int, *, done: bool) -> Asks:
+def _kind_of_question(told: list[str], worked: int, *, done: bool) -> Asks:
     """What a question at the end of a short answer does."""
     last = told[-1]
     if phrases("start").inside(last) and not done:
@@ -302,7 +303,7 @@ def _withdraws(words: str) -> bool:
     return bool(_BREAK.match(words, reach)) or following in vocabulary("prefix", "openers", "filler")
 
 
-def _told(text: str) -> list[str]:
+def _sentences_of(text: str) -> list[str]:
     """The sentences of a text, folded; where one ends is told by the capital behind it."""
     return [folded(sentence) for sentence in sentences(text)]
 
@@ -313,7 +314,7 @@ def _goes_on(text: str) -> bool:
         text = f"{text[: _LONG // 2]}\n{text[-_LONG // 2 :]}"
     if not says_go(text) and not phrases("onward").inside(folded(text)):
         return False
-    told = [sentence for sentence in _told(_QUOTED.sub(" ", text)) if not _nod(sentence) or says_go(sentence)]
+    told = [sentence for sentence in _sentences_of(_QUOTED.sub(" ", text)) if not _nod(sentence) or says_go(sentence)]
     for sentence in dict.fromkeys((*told[:1], *told[-1:])):
         if _QUESTION.search(sentence) or not few_words(sentence, 30):
             continue
@@ -362,7 +363,7 @@ def _up_to_question(told: list[str]) -> list[str]:
 def _ends_in_mid_sentence(words: str) -> bool:
     """Whether the last word is one with which hardly any sentence in that language ends: "the", "to", "und"."""
     last = _LAST_WORD.search(words)
-    return last is not None and last[0] in tables().get(detect([words]), {}).get("common", ())
+    return last is not None and last[0] in tables().get(detect([words]), {}).get("common", "").split()
 
 
 def _left(told: list[str]) -> bool:

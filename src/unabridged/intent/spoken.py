@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from unabridged.intent.foreign import blanked
+from unabridged.intent.foreign import blank_foreign
 from unabridged.languages import folded, labels, phrases, tables
 from unabridged.texts import bare, blank_fences, sentences
 
@@ -45,7 +45,7 @@ _FENCE = re.compile(r"[ \t]*(?P<fence>```+|~~~+)")
 _COLON = (":", "\uff1a")
 
 
-class Said(NamedTuple):
+class Sentence(NamedTuple):
     """One sentence of a person's."""
 
     core: str
@@ -62,26 +62,26 @@ def read(text: str) -> str:
     return text if len(text) <= READ else f"{text[: READ * 2 // 3]}\n{text[-READ // 3 :]}"
 
 
-def spoken(text: str) -> str:
+def own_text(text: str) -> str:
     """The text, everything blanked that is not the person's own; as long as it was."""
-    said = _SUMMARY.sub(lambda found: _ruled(found[0]), text) if "[unabridged summary" in text else text
-    said = _QUOTED_LINE.sub(_blank, blank_fences(blanked(said)))
-    return _unindented(_PASTED.sub(_blank, said))
+    said = _SUMMARY.sub(lambda found: _keep_rules(found[0]), text) if "[unabridged summary" in text else text
+    said = _QUOTED_LINE.sub(_blank, blank_fences(blank_foreign(said)))
+    return _blank_indented(_PASTED.sub(_blank, said))
 
 
-def said_in(said: str) -> Iterator[Said]:
-    """The sentences of what `spoken` returned."""
-    own = _QUOTED.sub(lambda found: _unsaid(found[0]), said)
+def split_sentences(said: str) -> Iterator[Sentence]:
+    """The sentences of what `own_text` returned."""
+    own = _QUOTED.sub(lambda found: _blank_quotation(found[0]), said)
     stop = 0
     for sentence in sentences(own):
         stop = own.index(sentence, stop) + len(sentence)
         plain = bare(sentence)
-        yield Said(said[stop - len(plain) : stop], plain, plain != sentence, stop)
+        yield Sentence(said[stop - len(plain) : stop], plain, plain != sentence, stop)
 
 
-def own_sentences(text: str) -> Iterator[Said]:
+def own_sentences(text: str) -> Iterator[Sentence]:
     """The person's own sentences in a message."""
-    return said_in(spoken(read(text)))
+    return split_sentences(own_text(read(text)))
 
 
 def heads_list(core: str) -> bool:
@@ -89,7 +89,7 @@ def heads_list(core: str) -> bool:
     return core.endswith(_COLON) and len(core) < 80 and phrases("rule_headings").inside(folded(core))
 
 
-def pointed_at(text: str, sentence: Said) -> int:
+def end_of_block(text: str, sentence: Sentence) -> int:
     """Where the block ends that a sentence points at: code, a command, a list; its own end when there is none.
 
     Byte for byte the person's message, so a block that is too long is left where it is.
@@ -132,7 +132,7 @@ def _run(lines: list[str], kind: re.Pattern[str]) -> Iterator[str]:
         yield line
 
 
-def _unsaid(quotation: str) -> str:
+def _blank_quotation(quotation: str) -> str:
     """A quotation blanked; a name in code stays, for it is what a sentence is about."""
     name = quotation[0] == "`" and not _MORE_THAN_A_NAME.search(quotation)
     return quotation if name else BLANK * len(quotation)
@@ -142,7 +142,7 @@ def _blank(found: re.Match[str]) -> str:
     return "\n" * len(found[0])
 
 
-def _ruled(summary: str) -> str:
+def _keep_rules(summary: str) -> str:
     """Of a summary turn that nobody knows, only the rules: the person handed it over, and rules are not dropped."""
     kept = ["\n"] * len(summary)
     headings = {labels(code)["rules"] for code in tables()}
@@ -153,7 +153,7 @@ def _ruled(summary: str) -> str:
     return "".join(kept)
 
 
-def _unindented(text: str) -> str:
+def _blank_indented(text: str) -> str:
     """The text without indented blocks that a line leads up to ("I get this:"), but for lists and what it rules."""
     if "\n    " not in text and "\n\t" not in text:
         return text

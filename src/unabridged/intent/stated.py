@@ -46,28 +46,28 @@ def strength(core: str, *, listed: bool = False) -> int:
     short = len(core) < 5 and core.isascii()
     if short or len(core) > 3 * RULE_LIMIT or _MACHINE.search(core):
         return 0
-    return _Sentence(folded(core)).strength(listed=listed)
+    return _Reading(folded(core)).strength(listed=listed)
 
 
 def is_order(core: str) -> bool:
     """Whether a sentence can be meant for the assistant: no question, and nobody else's words."""
-    sentence = _Sentence(folded(core))
+    sentence = _Reading(folded(core))
     return not _MACHINE.search(core) and not (sentence.asks or sentence.hearsay)
 
 
 def states(core: str) -> bool:
     """Whether a sentence says how something is, and rules nothing."""
-    sentence = _Sentence(folded(core))
+    sentence = _Reading(folded(core))
     return sentence.subject and not sentence.strength(listed=False)
 
 
 def imparts(core: str) -> bool:
     """Whether a sentence may be something to keep in mind: no question, no tale, no task for now, no turn of speech."""
-    return not _MACHINE.search(core) and _Sentence(folded(core)).imparts
+    return not _MACHINE.search(core) and _Reading(folded(core)).imparts
 
 
 @dataclass
-class _Sentence:
+class _Reading:
     """One sentence, and what can be read off it."""
 
     whole: str
@@ -78,7 +78,7 @@ class _Sentence:
             return 2 if strong and self._begins("polite") else 0
         if self._reported or self._has("imagined"):
             return 0
-        if self._for_once:
+        if self._has("moment"):  # for this one time
             return self._strong(strong) if self._lasting(strong) else 0
         if strong:
             return self._strong(strong)
@@ -95,11 +95,6 @@ class _Sentence:
     def hearsay(self) -> bool:
         """Whether somebody else is said to say it, or only supposed to."""
         return self._has("reports") or self._has("imagined") or self.words != self.whole
-
-    @property
-    def _for_once(self) -> bool:
-        """Whether it says itself that it holds this one time."""
-        return self._has("moment")
 
     def _lasting(self, strong: Sequence[Span]) -> bool:
         """Whether something in it holds for good all the same: "never" does."""

@@ -13,14 +13,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from unabridged.archive.protocol import RecordData
-from unabridged.intent.acting import CODE, Manner, acts, addresses, intends, manner
+from unabridged.intent.acting import CODE, acts, addresses, intends, manner
 from unabridged.marks import is_cleared, is_ours
 from unabridged.messages import View
 from unabridged.text_cache import remembered
 from unabridged.texts import bare
 
 Facts = Mapping[str, int]
-"""How often each thing was seen; see `_seen` for what is counted."""
+"""How often each thing was seen; see `_facts_shown_by` for what is counted."""
 NOTHING: Facts = Counter()
 
 _LINES = 12
@@ -57,7 +57,7 @@ def learn(views: Sequence[View], gone: Collection[int], before: Facts = NOTHING)
     if calls_tools(views, before):
         return {"calls": 1}
     facts = Counter(before)
-    facts.update(fact for i in sorted(gone) for fact in _seen(views, i))
+    facts.update(fact for i in sorted(gone) for fact in _facts_shown_by(views, i))
     facts["unclear"] += sum(views[i].origin == "unknown" for i in gone)
     kept: Counter[str] = Counter()
     number: Counter[str] = Counter()
@@ -84,7 +84,7 @@ class Host:
 
     def __init__(self, views: Sequence[View], before: Facts) -> None:
         self._facts = Counter(before)
-        self._facts.update(fact for i in range(len(views)) for fact in _seen(views, i))
+        self._facts.update(fact for i in range(len(views)) for fact in _facts_shown_by(views, i))
         self._first_lines, self._last_lines = self._frame()
         self._bare = {manner for manner in ("marked", "fenced") if 2 * self._framed(manner) < self._facts[manner]}
 
@@ -125,12 +125,18 @@ class Host:
         """Whether the model acts in nearly all that it says."""
         return self._facts["acted"] > 2 and self._facts["acted"] >= 3 * self._facts["talk"]
 
-    def says_it_answers(self, manner: Manner) -> bool:
-        """Whether the host words nearly all that answers such an action as an answer: one without may be a person's.
+    def may_give(self, said: str, answer: str) -> bool:
+        """Whether a turn may be what an action of the model's gave, though nothing says so.
 
-        Lines that were only learned don't count here: outputs that are alike have some too.
+        Where the host words nearly all that answers such an action as an answer, one without may be a person's. Lines
+        that were only learned don't count here: outputs that are alike have some too.
         """
-        return self._facts[manner] > 2 and 4 * self._facts[f"{manner} worded"] >= 3 * self._facts[manner]
+        ends = manner(said)
+        if self._facts[ends] > 2 and 4 * self._facts[f"{ends} worded"] >= 3 * self._facts[ends]:
+            return looks_printed(answer)
+        if ends == "marked":
+            return True
+        return self.may_run(said) if ends else self.mostly_acts
 
     def gives_bare(self, said: str, answer: str) -> bool:
         """Whether this is what the action at the end of the model's turn gave, though nothing around it says so."""
@@ -172,7 +178,7 @@ class Host:
 
 
 @remembered
-def worded(text: str) -> bool:
+def is_observation(text: str) -> bool:
     """Whether the turn is worded as an observation."""
     return _OBSERVATION.search(text) is not None
 
@@ -204,19 +210,19 @@ def _digest(line: str) -> str:
     return hashlib.sha256(line.encode("utf-8", "surrogatepass")).hexdigest()[:12] if line else ""
 
 
-def answered_by(views: Sequence[View], index: int) -> View | None:
+def turn_before(views: Sequence[View], index: int) -> View | None:
     """The model's turn right before this `user` turn, if it is the model's."""
     before = next((views[i] for i in range(index - 1, -1, -1) if views[i].role != "system"), None)
     ours = before is None or before.origin == "summary" or is_ours(before)
     return before if before is not None and not ours and before.role == "assistant" else None
 
 
-def _seen(views: Sequence[View], index: int) -> Iterable[str]:
+def _facts_shown_by(views: Sequence[View], index: int) -> Iterable[str]:
     """What this message shows of the host's habits."""
     view = views[index]
     if view.role != "user" or view.origin not in {"person", "tool", "unknown"} or is_cleared(view):
         return  # what stood there was counted when it was cleared
-    before = answered_by(views, index)
+    before = turn_before(views, index)
     ends = manner(before.text) if before is not None else ""
     acted = before is not None and acts(before.text)
     head, line = first_line(view.text), last_line(view.text)
@@ -230,7 +236,7 @@ def _seen(views: Sequence[View], index: int) -> Iterable[str]:
     if not ends:
         return
     yield ends
-    if worded(view.text):
+    if is_observation(view.text):
         yield f"{ends} worded"
     elif "\n" in view.text.strip():  # a bare "ok" that comes often is the output itself
         yield f"{ends} line {line}"
@@ -251,7 +257,7 @@ def _reading(text: str) -> tuple[Literal["", "printed", "words"], bool]:
     """
     lines = [line.rstrip()[:300] for line in text[:4_000].splitlines() if line.strip()][:_READ]
     lines += [text.rstrip().rpartition("\n")[2].rstrip()[:300]] * (len(lines) == _READ)
-    said = [_said(line) for line in lines]
+    said = [_reads_as_speech(line) for line in lines]
     opens = bool(lines) and (said[0] or _OPENING.fullmatch(lines[0]) or (said[-1] and lines[-1].endswith(_ASKS)))
     kind: Literal["", "printed", "words"] = ""
     if 2 * sum(said) >= len(lines) > 0:
@@ -261,7 +267,7 @@ def _reading(text: str) -> tuple[Literal["", "printed", "words"], bool]:
     return kind, bool(opens)
 
 
-def _said(line: str) -> bool:
+def _reads_as_speech(line: str) -> bool:
     """Whether a line reads as if somebody said it: three words or more, signs that stand for them, or a question."""
     line = bare(line)
     if _MADE.match(line) or (len(line) < 80 and _MACHINES.search(line)):

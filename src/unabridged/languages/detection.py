@@ -82,5 +82,5 @@ def _language_of(sample: str) -> tuple[str, bool]:
 @cache
 def _common() -> dict[str, frozenset[str]]:
     """The commonest words by language; languages with headings of ours first, for where nothing tells two apart."""
-    known = {code: frozenset(table["common"]) for code, table in tables().items() if table.get("common")}
+    known = {code: frozenset(table["common"].split()) for code, table in tables().items() if "common" in table}
     return dict(sorted(known.items(), key=lambda item: "words" not in tables()[item[0]]))
