@@ -17,7 +17,7 @@ import unabridged
 from unabridged.languages import detect, labels, language_name, phrases, sure_language, tables
 
 SOURCE = Path(unabridged.__file__).parent
-ROOMS = ("intent", "ledger")
+ROOMS = ("intent", "ledger", "summarise")
 TOY = {
     "name": "Toy",
     "common": "zub gor plim trask wex",

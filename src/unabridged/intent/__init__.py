@@ -21,25 +21,7 @@ from unabridged.intent.stated import RULE_LIMIT
 from unabridged.intent.text_protocol import NOTHING, Facts, facts_in, learn
 
 __all__ = [
-    "NOTHING",
-    "RULE_LIMIT",
-    "Facts",
-    "Lead",
-    "Lift",
-    "Request",
-    "Rule",
-    "add_rules",
-    "concerns",
-    "facts_in",
-    "find_requests",
-    "find_rules",
-    "join_requests",
-    "kind_of_turn",
-    "learn",
-    "merge_rules",
-    "open_requests",
-    "own_sentences",
-    "own_words",
-    "possible_rules",
-    "with_origins",
-]
+    "NOTHING", "RULE_LIMIT", "Facts", "Lead", "Lift", "Request", "Rule", "add_rules", "concerns", "facts_in",
+    "find_requests", "find_rules", "join_requests", "kind_of_turn", "learn", "merge_rules", "open_requests",
+    "own_sentences", "own_words", "possible_rules", "with_origins",
+]  # fmt: skip

@@ -12,19 +12,11 @@ A phrase is written in lower case: `a|b` are two words for one place, `…` is a
 open. Phrases of all languages are looked for at once, because people mix them.
 """
 
-from unabridged.languages.detection import detect, sure_language
+from unabridged.languages.detection import WITHOUT_SPACES, detect, sure_language
 from unabridged.languages.files import labels, language_name, tables
 from unabridged.languages.matching import Phrases, eastern_words, folded, phrases, vocabulary
 
 __all__ = [
-    "Phrases",
-    "detect",
-    "eastern_words",
-    "folded",
-    "labels",
-    "language_name",
-    "phrases",
-    "sure_language",
-    "tables",
-    "vocabulary",
-]
+    "WITHOUT_SPACES", "Phrases", "detect", "eastern_words", "folded", "labels", "language_name", "phrases",
+    "sure_language", "tables", "vocabulary",
+]  # fmt: skip

@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from unabridged.languages import language_name
+from unabridged.languages import WITHOUT_SPACES, language_name
 
 PLACE = "{messages}"
 """Where a caller's own prompt wants the conversation; behind it when it does not say. Other braces mean nothing."""
 KEY = "\x00key\x00"
 """Stands for the key in what is shown until one is drawn; removed from any text that holds it."""
 
-_WITHOUT_SPACES = frozenset({"zh", "ja", "ko", "thai"})
 _SIGNS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _UNSENDABLE = re.compile("[\ud800-\udfff]|\x00")
 
@@ -117,7 +116,7 @@ class Wording:
 
     def _size(self, tokens: int) -> str:
         """Models count words better than tokens; names and numbers make a word dearer than in plain prose."""
-        if self.language in _WITHOUT_SPACES:
+        if self.language in WITHOUT_SPACES:
             return _fill("size-in-characters", words=f"{max(40, tokens * 6 // 10):,}")
         return _fill("size", words=f"{max(20, tokens * 45 // 100):,}")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from unabridged.asking.ask import Reply
-from unabridged.languages import language_name, sure_language
+from unabridged.languages import folded, language_name, phrases, sure_language
 
 SHINGLE = 12
 """Words in a row that nobody repeats by chance."""
@@ -23,19 +23,7 @@ _WRAPPED = re.compile(r"\A```(?:markdown|md|text)?\n(.*)\n```\Z", re.DOTALL)
 _TAGGED = re.compile(r"\A<summary>(.*?)(?:</summary>)?\Z", re.DOTALL | re.IGNORECASE)
 _WORD = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W\u2e80-\u9fff\uac00-\ud7af]+")
 
-_REFUSAL = re.compile(
-    r"\A\W*+(?:(?:i(?:'|\u2019)?m (?:really |very )?sorry|i am (?:really |very )?sorry|sorry|i apologi[sz]e"
-    r"|unfortunately)\W*+)?(?:but )?"
-    r"(?:i|we) ?(?:can(?:'|\u2019)?t|cannot|can not|won(?:'|\u2019)?t|will not|am (?:not able|unable)|"
-    r"(?:'|\u2019)m (?:not able|unable)|must decline|decline) "
-    r"(?:to )?(?:help|assist|do|comply|fulfil|continue|process|provide|summari|create|write|produce)"
-    r"|\A\W*as an ai\b.{0,80}\b(?:can(?:'|\u2019)?t|cannot|unable)"
-    r"|\A\W*(?:es tut mir leid|tut mir leid|leider)\W.{0,40}\b(?:kann|darf|werde) ich .{0,40}\bnicht"
-    r"|\A\W*(?:désolé|je suis désolé|je regrette)\W.{0,40}\bje ne (?:peux|puis)"
-    r"|\A\W*(?:lo siento|perdona)\W.{0,40}\bno puedo"
-    r"|\A\W*(?:抱歉|对不起|很抱歉).{0,20}(?:无法|不能)|\A\W*(?:申し訳|すみません).{0,30}(?:できません|いたしかねます)",
-    re.IGNORECASE | re.DOTALL,
-)
+_LEADING = re.compile(r"[\W_]*")
 _ERROR = re.compile(
     r"\A\W*(?:error(?: code| message)?\s*[:(\d]|error (?:generating|creating|calling|while|during)\b"
     r"|an error (?:occurred|has occurred)|internal server error|service unavailable|bad gateway|gateway time-?out"
@@ -107,10 +95,18 @@ def impossible_checks(reply: Reply) -> tuple[str, ...]:
     return ("cut-off", "tool-call", "reasoning-only") if reply.stop is None else ()
 
 
+def _refuses(text: str) -> bool:
+    """Whether it begins by saying that the model won't, or can't, perhaps after an apology."""
+    words = _LEADING.sub("", folded(text), count=1)
+    while reach := 0 if phrases("refusals").at_start(words) else phrases("apologies").at_start(words):
+        words = _LEADING.sub("", words[reach:], count=1)
+    return phrases("refusals").at_start(words) > 0
+
+
 def _not_an_answer(reply: Reply, text: str) -> Problem | None:
     if reply.calls or reply.stop == "tool":
         return Problem("tool-call", "the reply called a tool; write the summary as plain text and call nothing")
-    if reply.stop == "refusal" or (len(text) < 600 and _REFUSAL.search(text)):
+    if reply.stop == "refusal" or (len(text) < 600 and _refuses(text)):
         return Problem("refusal", "the reply refused; only a factual record of the conversation is asked for")
     return None
 
