@@ -13,7 +13,7 @@ from unabridged.archive.codec import pack
 from unabridged.archive.contract.values import HERE, make_part, make_record
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.archive.search import index
-from unabridged.archive.search.words import CUT, LONGEST, Name, count_terms, fold, holds, parse
+from unabridged.archive.search.words import CUT, LONGEST, QueryName, count_terms, fold, holds, parse
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
@@ -79,20 +79,24 @@ def test_bulk_data_is_one_short_term() -> None:
 @pytest.mark.parametrize(
     ("query", "names", "phrases"),
     [
-        ("alpha Beta alpha", (Name("alpha"), Name("beta")), ()),
-        ("getUserName", (Name("getusername", ("get", "user", "name")),), ()),
-        ("app.py:42", (Name("app.py:42"), Name("app.py", ("app", "py")), Name("42")), ()),
-        ('say "Hello  World" now', (Name("say"), Name("hello"), Name("world"), Name("now")), ("hello world",)),
-        ("数据库", (Name("数据"), Name("据库")), ()),
-        ("库", (Name("库"),), ()),
+        ("alpha Beta alpha", (QueryName("alpha"), QueryName("beta")), ()),
+        ("getUserName", (QueryName("getusername", ("get", "user", "name")),), ()),
+        ("app.py:42", (QueryName("app.py:42"), QueryName("app.py", ("app", "py")), QueryName("42")), ()),
+        (
+            'say "Hello  World" now',
+            (*map(QueryName, ("say", "hello", "world", "now")),),
+            ("hello world",),
+        ),
+        ("数据库", (QueryName("数据"), QueryName("据库")), ()),
+        ("库", (QueryName("库"),), ()),
         ("=>", (), ("=>",)),
         ('""', (), ('""',)),
         ('" "', (), ('" "',)),
         (" ", (), ()),
-        ("a:-:b", (Name("a:-:b"), Name("a"), Name("b")), ()),
+        ("a:-:b", (QueryName("a:-:b"), QueryName("a"), QueryName("b")), ()),
     ],
 )
-def test_a_query_is_read_as_literal_words(query: str, names: tuple[Name, ...], phrases: tuple[str, ...]) -> None:
+def test_a_query_is_read_as_literal_words(query: str, names: tuple[QueryName, ...], phrases: tuple[str, ...]) -> None:
     assert parse(query) == (names, phrases)
 
 

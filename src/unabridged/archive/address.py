@@ -34,13 +34,13 @@ def without(text: str, secrets: Collection[str]) -> str:
     return text
 
 
-def scrub(error: BaseException, secrets: Collection[str]) -> None:
+def scrub_error(error: BaseException, secrets: Collection[str]) -> None:
     """Take these out of what the error says, and what every error behind it says: they all end up in a log."""
     for found in _chain(error):
         found.args = tuple(without(item, secrets) if isinstance(item, str) else item for item in found.args)
 
 
-def scrubbed(data: Mapping[str, Any]) -> dict[str, Any]:
+def scrub_data(data: Mapping[str, Any]) -> dict[str, Any]:
     """What a record keeps, with the archive's address as it may be shown: earlier versions wrote it as it was given."""
     receipt = data.get("receipt")
     if not isinstance(receipt, Mapping) or not isinstance(receipt.get("archive"), str):

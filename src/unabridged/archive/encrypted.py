@@ -20,7 +20,7 @@ from typing import Final
 from unabridged.archive import codec, rules
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
-from unabridged.archive.stores.log import Thread
+from unabridged.archive.stores.log import ThreadLog
 from unabridged.errors import ArchiveError, SettingsError
 
 try:
@@ -105,10 +105,10 @@ class EncryptedArchive:
             found = self._archive.search(scope, query, limit)
             opened = (self._open_view(scope, hit.hash, hit.turn, hit.role) for hit in found)
             return [
-                rules.hit(scope, Part(digest, b"", hit.turn, role, origin, hit.text), hit.score)
+                rules.make_hit(scope, Part(digest, b"", hit.turn, role, origin, hit.text), hit.score)
                 for hit, (digest, role, origin, _) in zip(found, opened, strict=True)
             ]
-        return Thread(searched=list(self.parts(scope))).search(scope, query, limit)
+        return ThreadLog(searched=list(self.parts(scope))).search(scope, query, limit)
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces that have a thread, sorted."""
@@ -143,7 +143,7 @@ class EncryptedArchive:
         if found is None:
             return None
         sealed = base64.b64decode(str(found.get("sealed", "")))
-        return rules.note(self._unseal(sealed, "note", namespace, name))
+        return rules.read_note(self._unseal(sealed, "note", namespace, name))
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
@@ -164,7 +164,7 @@ class EncryptedArchive:
                 self.records(scope)
                 self.parts(scope)
             except ArchiveError as error:
-                found.append(f"{rules.name(scope)}: {error}")
+                found.append(f"{rules.describe(scope)}: {error}")
         return found
 
     def close(self) -> None:
@@ -172,14 +172,14 @@ class EncryptedArchive:
         self._archive.close()
 
     def _name(self, scope: Scope, digest: str) -> str:
-        return rules.KEYED + hmac.digest(self._naming, _joined(scope.namespace, digest), "sha256").hex()
+        return rules.KEYED + hmac.digest(self._naming, _join(scope.namespace, digest), "sha256").hex()
 
     def _seal(self, data: bytes, *place: str) -> bytes:
-        return self._cipher.encrypt(data, [_joined(*place)])
+        return self._cipher.encrypt(data, [_join(*place)])
 
     def _unseal(self, data: bytes, *place: str) -> bytes:
         try:
-            return self._cipher.decrypt(data, [_joined(*place)])
+            return self._cipher.decrypt(data, [_join(*place)])
         except (InvalidTag, ValueError) as error:
             raise ArchiveError(
                 "a stored message can't be opened: this is not the key it was sealed with, or it was tampered with."
@@ -210,7 +210,7 @@ class EncryptedArchive:
         return digest, role, origin, text
 
     def _open_body(self, scope: Scope, name: str, digest: str, sealed: bytes) -> bytes:
-        return rules.sound(pack.unpack(self._unseal(sealed[32:], "body", scope.namespace, name)), digest)
+        return rules.check_body(pack.unpack(self._unseal(sealed[32:], "body", scope.namespace, name)), digest)
 
     def _seal_record(self, record: Record) -> Record:
         inside = pack.pack(codec.encode(rules.record_fields(record)))
@@ -229,7 +229,7 @@ class EncryptedArchive:
         return rules.record_of(record.scope, codec.decode(pack.unpack(inside)))
 
 
-def _joined(*names: str) -> bytes:
+def _join(*names: str) -> bytes:
     """The names as one, such that no other names give the same."""
     encoded = [name.encode("utf-8", "surrogatepass") for name in names]
     return b"".join(b"%d:%b" % (len(name), name) for name in encoded)

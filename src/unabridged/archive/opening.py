@@ -23,7 +23,7 @@ def open_archive(url: str | None = None, *, probe: bool = True) -> Archive:
     It is tried at once: opened or connected to, its tables made, nothing stored. What can't be used is an
     `ArchiveError` with the remedy. Without `probe` that comes out at the first use.
     """
-    archive = _opened(default_url() if url is None else url)
+    archive = _open(default_url() if url is None else url)
     if not probe:
         return archive
     try:
@@ -50,7 +50,7 @@ class _Probed(Archive, Protocol):
     def probe(self) -> None: ...
 
 
-def _opened(url: str) -> _Probed:
+def _open(url: str) -> _Probed:
     if url in {"memory:", "memory://"}:
         from unabridged.archive.stores.memory import MemoryArchive  # noqa: PLC0415 - each store only when it is used
 

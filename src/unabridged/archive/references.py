@@ -67,10 +67,10 @@ def _by_hash(archive: Archive, scope: Scope, digest: str) -> Part:
     if body is None:
         raise _unknown(digest)
     went = next((part for part in archive.parts(scope) if part.hash == digest), None)
-    return went or Part(digest, body, -1, *_told(body))
+    return went or Part(digest, body, -1, *_describe_put_in(body))
 
 
-def _told(body: bytes) -> tuple[str, str, str]:
+def _describe_put_in(body: bytes) -> tuple[str, str, str]:
     """Role, origin and text of a message that was put in: it is ours, whatever its role."""
     from unabridged.formats import detect  # noqa: PLC0415 - only this rare reading needs it
 

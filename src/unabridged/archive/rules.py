@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from unabridged.archive.address import scrubbed
+from unabridged.archive.address import scrub_data
 from unabridged.archive.codec import decode, digest
 from unabridged.archive.protocol import Hit, Part, Record, Scope
 from unabridged.archive.references import reference
@@ -24,19 +24,19 @@ _FIELDS: Final = ("id", "key", "length", "start", "kind", "prior", "model", "cre
 def record_fields(record: Record) -> dict[str, Any]:
     """Everything of the record in plain types, but its scope, which is where it stands."""
     fields = {name: getattr(record, name) for name in _FIELDS}
-    return {**fields, "data": scrubbed(record.data), "before": list(record.before), "after": list(record.after)}
+    return {**fields, "data": scrub_data(record.data), "before": list(record.before), "after": list(record.after)}
 
 
 def record_of(scope: Scope, fields: Any) -> Record:
     """The record that has these fields."""
     try:
-        lists = {"before": tuple(fields["before"]), "after": tuple(fields["after"]), "data": scrubbed(fields["data"])}
+        lists = {"before": tuple(fields["before"]), "after": tuple(fields["after"]), "data": scrub_data(fields["data"])}
         return Record(**{**fields, **lists}, scope=scope)
     except (TypeError, KeyError, AttributeError) as error:
-        raise ArchiveError(f"a stored record of {name(scope)} can't be read: {error}. Run `verify`.") from error
+        raise ArchiveError(f"a stored record of {describe(scope)} can't be read: {error}. Run `verify`.") from error
 
 
-def references(record: Record) -> set[str]:
+def hashes_in(record: Record) -> set[str]:
     """The hashes of every message the record tells about."""
     return {entry for entry in (*record.before, *record.after) if isinstance(entry, str)}
 
@@ -48,7 +48,7 @@ def is_named(body: bytes, name: str) -> bool:
     return digest(body) == name
 
 
-def sound(body: bytes, name: str) -> bytes:
+def check_body(body: bytes, name: str) -> bytes:
     """The body, and only if it is still what its name says."""
     if not is_named(body, name):
         raise ArchiveError(f"the stored message {name[:20]}… was damaged. Run `verify`, restore it from a backup.")
@@ -67,7 +67,7 @@ def check_parts(parts: Sequence[Part]) -> None:
 
 def check_references(record: Record, parts: Sequence[Part], held: Callable[[Collection[str]], Collection[str]]) -> None:
     """Refuse a record that refers to a message neither given nor already held; `held` says which of some are."""
-    open_ends = references(record) - {part.hash for part in parts}
+    open_ends = hashes_in(record) - {part.hash for part in parts}
     if open_ends and (missing := open_ends - set(held(open_ends))):
         raise ArchiveError(
             f"record {record.id!r} refers to {len(missing)} messages that are neither among its {len(parts)} parts nor "
@@ -100,18 +100,18 @@ def new_parts(parts: Sequence[Part], known: Collection[tuple[int, str]]) -> list
     return sorted(fresh.values(), key=lambda part: part.turn >= 0)
 
 
-def dangling(scope: Scope, records: Iterable[Record], held: Collection[str]) -> Iterator[str]:
+def find_dangling(scope: Scope, records: Iterable[Record], held: Collection[str]) -> Iterator[str]:
     """A sentence for every record that refers to a message the thread does not hold."""
     for record in records:
-        missing = references(record) - set(held)
+        missing = hashes_in(record) - set(held)
         if missing:
             yield (
-                f"{name(scope)}: record {record.id!r} refers to {len(missing)} messages that are not there, "
+                f"{describe(scope)}: record {record.id!r} refers to {len(missing)} messages that are not there, "
                 f"first {min(missing)[:20]}…"
             )
 
 
-def name(scope: Scope) -> str:
+def describe(scope: Scope) -> str:
     """The scope as problems name it."""
     return f"thread {scope.thread!r} of namespace {scope.namespace!r}"
 
@@ -141,7 +141,7 @@ class Tokens:
             return None
 
 
-def hit(scope: Scope, part: Part, score: float) -> Hit:
+def make_hit(scope: Scope, part: Part, score: float) -> Hit:
     """The part as a search gives it."""
     ref = reference(scope, part.turn, part.hash)
     return Hit(part.hash, part.turn, part.role, part.origin, part.text, score, ref)
@@ -152,7 +152,7 @@ def is_older(newest: float | None, before: float | None) -> bool:
     return before is None or (newest is not None and newest < before)
 
 
-def note(data: bytes | None) -> dict[str, Any] | None:
+def read_note(data: bytes | None) -> dict[str, Any] | None:
     """What `remember` kept, from its bytes; None where there is nothing, or nothing that can be read."""
     try:
         found = None if data is None else decode(data)

@@ -155,7 +155,7 @@ def _originals(archive: Archive, standing: Standing, lines: Sequence[Line]) -> d
 
 
 def _refuse_leftovers(archive: Archive, scope: Scope, search: _Search, lines: Sequence[Line]) -> None:
-    where = f"in {rules.name(scope) if scope.thread else f'namespace {scope.namespace!r}'} of archive {archive.url}"
+    where = f"in {rules.describe(scope) if scope.thread else f'namespace {scope.namespace!r}'} of archive {archive.url}"
     if (stranded := search.stranded(lines)) is not None:
         raise ArchiveError(
             f"record {stranded.id} {where} stands in the list only in part: messages it put in were changed or taken "

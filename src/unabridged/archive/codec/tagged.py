@@ -184,7 +184,7 @@ def _unpack_object(value: Mapping[str, Any]) -> Any:
     fields = {key: unpack(item) for key, item in value["fields"].items()}
     state = [unpack(value.get(key)) for key in ("extra", "private", "set")]
     kind = find(value["class"])
-    made = _NOTHING if kind is None else _made(kind, fields, state)
+    made = _NOTHING if kind is None else _make_object(kind, fields, state)
     if made is not _NOTHING:
         return made
     if kind is not None:
@@ -192,12 +192,12 @@ def _unpack_object(value: Mapping[str, Any]) -> Any:
     return fields | state[0] if isinstance(state[0], dict) else fields
 
 
-def _made(kind: type, fields: dict[str, Any], state: list[Any]) -> Any:
+def _make_object(kind: type, fields: dict[str, Any], state: list[Any]) -> Any:
     """An object of the class with these fields, none of its code run; nothing where it is no class of data."""
     if hasattr(kind, "__del__"):  # code that would run all the same, once the object goes
         return _NOTHING
     if _is_model(kind):
-        return _made_model(kind, fields, state)
+        return _make_model(kind, fields, state)
     known = _field_names(kind)
     if known is None or not fields.keys() <= set(known):
         return _NOTHING
@@ -207,7 +207,7 @@ def _made(kind: type, fields: dict[str, Any], state: list[Any]) -> Any:
     return made
 
 
-def _made_model(kind: Any, fields: dict[str, Any], state: list[Any]) -> Any:
+def _make_model(kind: Any, fields: dict[str, Any], state: list[Any]) -> Any:
     extra, private, given = state
     if not all(part is None or isinstance(part, dict) for part in (extra, private)) or not isinstance(given, set):
         return _NOTHING
@@ -280,7 +280,7 @@ def _fill_dict(made: Any, plain: dict[Any, Any]) -> None:
 
 def _pack_data(value: Any, place: str, above: Above) -> Any:
     """Whatever else can be dumped, as its dump: it comes back as that, and the log says so."""
-    dumped = _dumped(value)
+    dumped = _dump(value)
     kind = type(value)
     if dumped is _NOTHING:
         raise ArchiveError(
@@ -291,7 +291,7 @@ def _pack_data(value: Any, place: str, above: Above) -> Any:
     return {TAG: "data", "class": spelled, "value": pack(dumped, place, above)}
 
 
-def _dumped(value: Any) -> Any:
+def _dump(value: Any) -> Any:
     """The value in plain types, as a framework would dump it to JSON; nothing where none could."""
     core: Any = sys.modules.get("pydantic_core")
     try:

@@ -53,24 +53,24 @@ class _Segment(NamedTuple):
 
     def postings(self, term: str) -> Mapping[int, int]:
         """How often the term stands in each message, by the message's number."""
-        encoded = _encoded(term)
+        encoded = _encode(term)
         block = self.blocks[1 + _block_of(encoded, len(self.blocks) - 1)]
-        return next((found for _, found in self._matching([_inflated(block)], b"\n%b\t" % encoded)), {})
+        return next((found for _, found in self._matching([_inflate(block)], b"\n%b\t" % encoded)), {})
 
     def having(self, word: Whereabouts) -> set[int]:
         """The messages with a term that begins, ends, or goes on around this word as it may; and all with cut terms."""
         if not word.begins_before and not word.goes_on:
             return set(self.postings(word.text))
-        sought = (b"" if word.begins_before else b"\n") + _encoded(word.text) + (b"" if word.goes_on else b"\t")
-        found = self._matching(map(_inflated, self.blocks[1:]), sought)
+        sought = (b"" if word.begins_before else b"\n") + _encode(word.text) + (b"" if word.goes_on else b"\t")
+        found = self._matching(map(_inflate, self.blocks[1:]), sought)
         return set(self.postings(CUT)).union(*(postings for _, postings in found))
 
     def alike(self, words: Sequence[str]) -> dict[str, Counter[int]]:
         """How often other words that begin like these stand in each message, by word and by the message's number."""
         found: dict[str, Counter[int]] = {word: Counter() for word in words}
-        for raw in map(_inflated, self.blocks[1:]):
+        for raw in map(_inflate, self.blocks[1:]):
             for word, counted in found.items():
-                for term, postings in self._matching([raw], b"\n" + _encoded(word[:_BEGINNING])):
+                for term, postings in self._matching([raw], b"\n" + _encode(word[:_BEGINNING])):
                     if _begin_alike(term, word):
                         counted.update(postings)
         return found
@@ -89,7 +89,7 @@ class _Segment(NamedTuple):
 
     def messages(self) -> dict[int, tuple[int, int]]:
         """Turn and length of each message, by its number."""
-        pairs = (entry.split(b":") for entry in _inflated(self.blocks[0]).split())
+        pairs = (entry.split(b":") for entry in _inflate(self.blocks[0]).split())
         return {self.first + at: (int(turn), int(length)) for at, (turn, length) in enumerate(pairs)}
 
 
@@ -105,7 +105,7 @@ def build(messages: Sequence[tuple[int, str]]) -> bytes:
             postings[term].append(once if times == 1 else f"{once}:{times}")
     blocks: list[list[bytes]] = [[] for _ in range(1 + min(64, len(postings) // _BLOCK))]
     for term, entries in sorted(postings.items()):
-        encoded = _encoded(term)
+        encoded = _encode(term)
         blocks[_block_of(encoded, len(blocks))].append(b"\n%b\t%b" % (encoded, " ".join(entries).encode()))
     turns = " ".join(f"{turn}:{length}" for (turn, _), length in zip(messages, lengths, strict=True))
     head = f"{VERSION} {len(messages)} {sum(lengths)} {len(blocks)}\n".encode()
@@ -164,14 +164,14 @@ def _blocks(rest: bytes) -> Iterator[bytes]:
         at = end
 
 
-def _inflated(block: bytes) -> bytes:
+def _inflate(block: bytes) -> bytes:
     try:
         return zlib.decompress(block)
     except zlib.error as error:
         raise ArchiveError(f"a block of the search index can't be read: {error}. Restore it from a backup.") from error
 
 
-def _encoded(term: str) -> bytes:
+def _encode(term: str) -> bytes:
     return term.encode("utf-8", "surrogatepass")
 
 

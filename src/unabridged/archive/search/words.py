@@ -35,7 +35,7 @@ _QUOTED: Final = re.compile(r'"([^"]+)"')
 _SPACE: Final = re.compile(r"\s+")
 
 
-class Name(NamedTuple):
+class QueryName(NamedTuple):
     """A word of a query: found as the `whole`, or as all of its `parts` (none for a simple word)."""
 
     whole: str
@@ -53,7 +53,7 @@ class Whereabouts(NamedTuple):
 class Query(NamedTuple):
     """What a search looks for: any of the names, best those with most; and each phrase, literally."""
 
-    names: tuple[Name, ...]
+    names: tuple[QueryName, ...]
     phrases: tuple[str, ...]
 
     def terms(self) -> set[str]:
@@ -74,18 +74,18 @@ def parse(query: str) -> Query:
     """The query as literal words. No character in it is an operator; an odd quote is just a character."""
     phrases = dict.fromkeys(fold(phrase) for phrase in _QUOTED.findall(query))
     phrases.pop("", None)
-    names: dict[str, Name] = {}
+    names: dict[str, QueryName] = {}
     for name in _names(query):
         terms = _terms(name)
         if _UNSPACED_RUN.search(name):
             # A sentence without spaces is no name: each pair of characters counts by itself.
             pairs = [term for term in terms if len(term) > 1] or terms
-            names.update((pair, Name(pair)) for pair in pairs)
+            names.update((pair, QueryName(pair)) for pair in pairs)
         else:
             # `app.py:42` helps most when it stands there whole, but either half by itself is worth finding.
             halves = [half for half in _SPLITS[0].split(name) if half.strip(_JOINERS)]
             found = [_named(half) for half in halves]
-            names.update((one.whole, one) for one in ([Name(terms[0])] if len(halves) > 1 else []) + found)
+            names.update((one.whole, one) for one in ([QueryName(terms[0])] if len(halves) > 1 else []) + found)
     if not names and not phrases and (literal := fold(query)):
         phrases = {literal: None}  # only signs, as in "=>": looked for as they stand
     return Query(tuple(names.values()), tuple(phrases))
@@ -169,9 +169,9 @@ def _pieces(name: str) -> list[str]:
     return [*terms, CUT] if any(len(piece) > LONGEST for piece in pieces) else terms
 
 
-def _named(name: str) -> Name:
+def _named(name: str) -> QueryName:
     whole, leaves = _terms(name)[0], _leaves(name)
-    return Name(whole, () if leaves == (whole,) else leaves)
+    return QueryName(whole, () if leaves == (whole,) else leaves)
 
 
 def _leaves(name: str) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from unabridged.archive import rules
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import files, forks, jsonl, transcript
 from unabridged.archive.stores.files import to_folder
-from unabridged.archive.stores.log import Entry, LogArchive, Place, Thread
+from unabridged.archive.stores.log import Entry, LogArchive, Place, ThreadLog
 from unabridged.errors import ArchiveError
 
 STEPS: Final = ("locked", "written", "synced", "renamed", "transcribed")
@@ -52,7 +52,7 @@ class _Loaded:
     """A thread as far as its files were read."""
 
     identity: tuple[int, ...] = ()
-    thread: Thread = field(default_factory=Thread)
+    thread: ThreadLog = field(default_factory=ThreadLog)
     count: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -84,15 +84,15 @@ class DirectoryArchive(LogArchive, forks.Forkable):
 
     def probe(self) -> None:
         """Make the folder if need be, and see that files can be made in it: an `ArchiveError` if not."""
-        with self._explained():
+        with self._explain_errors():
             files.make_folder(self._root / ".locks", self._root)
             files.write_whole(tried := self._root / f"{files.TEMPORARY}probe", b"")
             tried.unlink(missing_ok=True)
 
     @contextmanager
-    def reading(self, scope: Scope) -> Iterator[Thread]:
+    def reading(self, scope: Scope) -> Iterator[ThreadLog]:
         """The thread as its files say now; only what is new is read."""
-        with self._explained():
+        with self._explain_errors():
             loaded = self._load(scope)
             with loaded.lock:
                 yield loaded.thread
@@ -102,7 +102,7 @@ class DirectoryArchive(LogArchive, forks.Forkable):
         """A lock file of the thread, or every one there is: the others write nothing meanwhile."""
         # A few locks for all threads: two that share one only wait for each other, and no name is left behind.
         names = [_digest(*scope)[:2]] if scope is not None else [f"{number:02x}" for number in range(256)]
-        with self._explained(), ExitStack() as stack:
+        with self._explain_errors(), ExitStack() as stack:
             locks = self._root / ".locks"
             files.make_folder(locks, self._root)
             for name in names:
@@ -111,7 +111,7 @@ class DirectoryArchive(LogArchive, forks.Forkable):
             yield
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         if self._closed:
             raise ArchiveError(f"the archive {self._root} is closed. Open it again.")
         try:
@@ -120,7 +120,7 @@ class DirectoryArchive(LogArchive, forks.Forkable):
             remedy = _REMEDIES.get(error.errno or 0, "Check the folder and its disk.")
             raise ArchiveError(f"{self._root}: {error.strerror or error}. {remedy}") from error
 
-    def append(self, scope: Scope, entry: Entry, thread: Thread) -> None:
+    def append(self, scope: Scope, entry: Entry, thread: ThreadLog) -> None:
         """Put the next file there, and the transcript that goes with it."""
         folder = self._folder(scope)
         files.make_folder(folder, self._root)
@@ -147,12 +147,12 @@ class DirectoryArchive(LogArchive, forks.Forkable):
 
     def scopes(self, namespace: str | None = None) -> Iterable[Scope]:
         """Every thread that has files, of one namespace or of all."""
-        with self._explained():
+        with self._explain_errors():
             return [scope for _, scope in self._folders(namespace) if scope is not None]
 
     def record_ids(self, scope: Scope) -> Iterable[str]:
         """The ids of the thread's records; the first lines of its files say."""
-        with self._explained():
+        with self._explain_errors():
             heads = [_head(self._folder(scope) / name) for name in _names(self._folder(scope))]
         return [head.record_id for head in heads if head is not None and head.record_id is not None]
 
@@ -180,7 +180,7 @@ class DirectoryArchive(LogArchive, forks.Forkable):
 
     def get(self, place: Place, key: str) -> bytes | None:
         """The small value that was put there last, in a file of its own."""
-        with self._explained():
+        with self._explain_errors():
             try:
                 return (self._values(place) / _digest(key)).read_bytes()
             except FileNotFoundError:
@@ -197,7 +197,7 @@ class DirectoryArchive(LogArchive, forks.Forkable):
 
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
         """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
-        with self._explained():
+        with self._explain_errors():
             chosen = [(self._folder(scope), scope)] if scope is not None else self._folders()
             return [problem for folder, named in chosen for problem in _problems(folder, named)]
 
@@ -246,7 +246,7 @@ class DirectoryArchive(LogArchive, forks.Forkable):
         return loaded
 
 
-def _apply(thread: Thread, path: Path, scope: Scope) -> None:
+def _apply(thread: ThreadLog, path: Path, scope: Scope) -> None:
     thread.apply(jsonl.read_entry(path.read_bytes(), str(path), scope, thread.held))
 
 
@@ -284,7 +284,7 @@ def _head(path: Path) -> jsonl.Head | None:
 
 
 def _problems(folder: Path, scope: Scope | None) -> Iterator[str]:
-    thread = Thread()
+    thread = ThreadLog()
     try:
         names = _names(folder)
     except ArchiveError as error:
@@ -294,7 +294,7 @@ def _problems(folder: Path, scope: Scope | None) -> Iterator[str]:
         yield f"{folder}: its first file can't be read, so nobody knows whose it is. Restore it from a backup."
         return
     if (to_folder(scope.namespace), to_folder(scope.thread)) != (folder.parent.name, folder.name):
-        yield f"{folder} has what belongs to {rules.name(scope)}. Put it back where it was."
+        yield f"{folder} has what belongs to {rules.describe(scope)}. Put it back where it was."
     for name in names:
         try:
             _apply(thread, folder / name, scope)

@@ -55,7 +55,7 @@ def read_entry(data: bytes, name: str, scope: Scope, held: Mapping[str, bytes]) 
             )
         owner = Scope(head["namespace"], head["thread"])
         if owner != scope:
-            raise ArchiveError(f"{name} belongs to {rules.name(owner)}. Put it back where it was.")
+            raise ArchiveError(f"{name} belongs to {rules.describe(owner)}. Put it back where it was.")
         if "retire" in head:
             return Entry(None, retired=head["retire"])
         known = dict(held)

@@ -31,7 +31,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(slots=True)
-class Thread:
+class ThreadLog:
     """What the entries of a log add up to. Not safe by itself: its owner locks."""
 
     records: dict[str, Record] = field(default_factory=dict)
@@ -84,14 +84,15 @@ class Thread:
             self._segments.append((self._indexed, index.build([(part.turn, part.text) for part in new])))
             self._indexed += len(new)
         found = index.search(query, limit, self._segments, lambda at: {n: self.searched[n].text for n in at})
-        return [rules.hit(scope, self.searched[match.number], match.score) for match in found]
+        return [rules.make_hit(scope, self.searched[match.number], match.score) for match in found]
 
     def problems(self, scope: Scope) -> Iterator[str]:
         """A sentence for every body that is not what its hash says, and every reference to nothing."""
         for digest, body in self.held.items():
             if not rules.is_named(body, digest):
-                yield f"{rules.name(scope)}: the stored message {digest[:20]}… was damaged. Restore it from a backup."
-        yield from rules.dangling(scope, self.records.values(), self.held)
+                name = rules.describe(scope)
+                yield f"{name}: the stored message {digest[:20]}… was damaged. Restore it from a backup."
+        yield from rules.find_dangling(scope, self.records.values(), self.held)
 
 
 class LogArchive(ABC):
@@ -104,7 +105,7 @@ class LogArchive(ABC):
         self._tokens = rules.Tokens()
 
     @abstractmethod
-    def reading(self, scope: Scope) -> AbstractContextManager[Thread]:
+    def reading(self, scope: Scope) -> AbstractContextManager[ThreadLog]:
         """The thread as its log says now, an empty one where there is none; it does not change meanwhile."""
 
     @abstractmethod
@@ -112,7 +113,7 @@ class LogArchive(ABC):
         """Every other writer of the thread, or of the whole store, kept out."""
 
     @abstractmethod
-    def append(self, scope: Scope, entry: Entry, thread: Thread) -> None:
+    def append(self, scope: Scope, entry: Entry, thread: ThreadLog) -> None:
         """Put the entry behind the thread's log, whole or not at all; the thread is locked and as `reading` gave it."""
 
     @abstractmethod
@@ -194,14 +195,14 @@ class LogArchive(ABC):
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The stored messages with these hashes, those that the thread holds; others are absent."""
         with self.reading(scope) as thread:
-            return {digest: rules.sound(thread.held[digest], digest) for digest in hashes if digest in thread.held}
+            return {digest: rules.check_body(thread.held[digest], digest) for digest in hashes if digest in thread.held}
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
         """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
         with self.reading(scope) as thread:
             chosen = [part for part in thread.searched if first <= part.turn and (last is None or part.turn < last)]
         for part in chosen:
-            rules.sound(part.body, part.hash)
+            rules.check_body(part.body, part.hash)
         return sorted(chosen, key=lambda part: part.turn)
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
@@ -245,7 +246,7 @@ class LogArchive(ABC):
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """What was kept under this key last; None when nothing was."""
-        return rules.note(self.get(("notes", namespace), key))
+        return rules.read_note(self.get(("notes", namespace), key))
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""

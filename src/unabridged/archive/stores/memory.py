@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import forks
-from unabridged.archive.stores.log import Entry, LogArchive, Place, Thread
+from unabridged.archive.stores.log import Entry, LogArchive, Place, ThreadLog
 from unabridged.errors import ArchiveError
 
 
@@ -22,7 +22,7 @@ class MemoryArchive(LogArchive, forks.Forkable):
     def __init__(self) -> None:
         super().__init__()
         self._closed = False
-        self._threads: dict[Scope, Thread] = {}
+        self._threads: dict[Scope, ThreadLog] = {}
         self._values: dict[Place, dict[str, bytes]] = {}
         forks.watch(self)
 
@@ -43,12 +43,12 @@ class MemoryArchive(LogArchive, forks.Forkable):
             yield
 
     @contextmanager
-    def reading(self, scope: Scope) -> Iterator[Thread]:
+    def reading(self, scope: Scope) -> Iterator[ThreadLog]:
         """The thread, a new one where there is none."""
         with self.locked():
-            yield self._threads.get(scope) or Thread()
+            yield self._threads.get(scope) or ThreadLog()
 
-    def append(self, scope: Scope, entry: Entry, thread: Thread) -> None:
+    def append(self, scope: Scope, entry: Entry, thread: ThreadLog) -> None:
         """The log is nothing but what it adds up to."""
         thread.apply(entry)
         self._threads[scope] = thread

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final, LiteralString
 from urllib.parse import quote, unquote
 
-from unabridged.archive.address import scrub, without_credentials
+from unabridged.archive.address import scrub_error, without_credentials
 from unabridged.archive.stores import forks, schema
 from unabridged.archive.stores.sql import SqlArchive
 from unabridged.archive.stores.sql_rows import Row, to_bytes
@@ -117,20 +117,20 @@ class PostgresDatabase(forks.Forkable):
 
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection]:
-        pool = self._opened()
+        pool = self._open_pool()
         try:
             with pool.connection(self._wait) as connection:
                 yield connection
         except PoolTimeout as error:
-            scrub(error, self._secrets)
+            scrub_error(error, self._secrets)
             raise ArchiveError(
                 f"no connection to {self.url} within {self._wait:.0f} s. Check that it runs and the URL is right."
             ) from error
         except psycopg.Error as error:
-            scrub(error, self._secrets)
+            scrub_error(error, self._secrets)
             raise ArchiveError(f"{self.url}: {str(error).strip()} (SQLSTATE {error.sqlstate}).") from error
 
-    def _opened(self) -> ConnectionPool:
+    def _open_pool(self) -> ConnectionPool:
         with self.lock:
             if self._closed:
                 raise ArchiveError("this archive is closed. Open it again.")
@@ -161,7 +161,7 @@ class PostgresDatabase(forks.Forkable):
                 connection.execute(_own(f"SET LOCAL lock_timeout TO {int(self._wait * 1000)}"))
                 migrate(connection, self._schema)
         except psycopg.Error as error:
-            scrub(error, self._secrets)
+            scrub_error(error, self._secrets)
             raise ArchiveError(
                 f"{self.url}: {str(error).strip()}. Check the URL (user, password, host, database), that the server "
                 f"runs, and that its role may create schema {self._schema}."

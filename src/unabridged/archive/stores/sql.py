@@ -218,7 +218,7 @@ class SqlArchive:
 
             found = index.search(query, limit, ((first, data) for first, data in segments), texts)
             texts([match.number for match in found])
-        return [rules.hit(scope, parts[match.number], match.score) for match in found]
+        return [rules.make_hit(scope, parts[match.number], match.score) for match in found]
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces that have a thread, sorted."""
@@ -266,7 +266,9 @@ class SqlArchive:
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """What was kept under this key last; None when nothing was."""
         statement = "SELECT data FROM notes WHERE namespace = ? AND key = ?"
-        return next((rules.note(data) for (data,) in self._select(statement, to_bytes(namespace), to_bytes(key))), None)
+        return next(
+            (rules.read_note(data) for (data,) in self._select(statement, to_bytes(namespace), to_bytes(key))), None
+        )
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""

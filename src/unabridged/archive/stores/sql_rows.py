@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
 from unabridged.archive import codec, rules
-from unabridged.archive.address import scrubbed
+from unabridged.archive.address import scrub_data
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Part, Record, Scope
 from unabridged.archive.search import index
@@ -143,7 +143,7 @@ def to_part(row: Row) -> Part:
 
 def to_body(digest: str, packed: bytes) -> bytes:
     """The body, and only if it is still what its hash says."""
-    return rules.sound(pack.unpack(packed), digest)
+    return rules.check_body(pack.unpack(packed), digest)
 
 
 def pack_record(record: Record) -> bytes:
@@ -167,7 +167,7 @@ def scrub_records(tx: Transaction) -> None:
         for thread, number, packed in rows:
             try:
                 fields = codec.decode(pack.unpack(packed))
-                clean = {**fields, "data": scrubbed(fields["data"])}
+                clean = {**fields, "data": scrub_data(fields["data"])}
             except (ArchiveError, LookupError, TypeError, AttributeError):
                 continue  # `verify` tells of it
             if clean != fields:

@@ -166,7 +166,7 @@ class SqliteDatabase(forks.Forkable):
             yield connection
             is_sound = True
         except sqlite3.Error as error:
-            raise self._explained(error) from error
+            raise self._explain(error) from error
         finally:
             self._give_back(connection, is_sound=is_sound)
 
@@ -192,7 +192,7 @@ class SqliteDatabase(forks.Forkable):
             self._in_use -= 1
             self.lock.notify_all()
 
-    def _explained(self, error: sqlite3.Error) -> ArchiveError:
+    def _explain(self, error: sqlite3.Error) -> ArchiveError:
         remedy = next((remedy for sign, remedy in _REMEDIES if sign in str(error)), "Run `verify`.")
         return ArchiveError(f"{self._path}: {error}. {remedy}")
 

@@ -39,21 +39,21 @@ def bring_up_to_date(path: Path, scope: Scope, files: int, parts: Sequence[Part]
     if end is None or end.messages > len(parts) or (new and new[0].turn < end.turn):
         write_whole(path, _whole(scope, files, parts), _ignore)
         return
-    said = _said(new)
+    rendered = _render(new)
     last = new[-1].turn if new else end.turn
     with path.open("r+b") as file:
         file.seek(end.at)
-        file.write(said + _line(_End(files, len(parts), last, end.at + len(said))))
+        file.write(rendered + _line(_End(files, len(parts), last, end.at + len(rendered))))
         file.truncate()
 
 
 def _whole(scope: Scope, files: int, parts: Sequence[Part]) -> bytes:
     ordered = sorted(parts, key=_turn)
-    said = f"# {scope.thread}\n\n".encode("utf-8", "backslashreplace") + _said(ordered)
-    return said + _line(_End(files, len(parts), ordered[-1].turn if ordered else -1, len(said)))
+    rendered = f"# {scope.thread}\n\n".encode("utf-8", "backslashreplace") + _render(ordered)
+    return rendered + _line(_End(files, len(parts), ordered[-1].turn if ordered else -1, len(rendered)))
 
 
-def _said(parts: Iterable[Part]) -> bytes:
+def _render(parts: Iterable[Part]) -> bytes:
     lines: list[str] = []
     for part in parts:
         who = part.role if part.role == part.origin else f"{part.role}, {part.origin}"
