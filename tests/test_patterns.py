@@ -150,7 +150,7 @@ BUILDERS = {
     "unabridged.languages.matching.eastern_words": "below, for the kinds that are asked for",
     "unabridged.languages.matching._pattern": "below, for every phrase",
     "unabridged.intent.lifting._bounds": "a number, with a digit neither before nor behind: no repeat",
-    "unabridged.measure.models._known": "the name of a model of our own table: no conversation",
+    "unabridged.measure.models._find_name": "the name of a model of our own table: no conversation",
     "unabridged.recall.excerpts._pattern": "below, for a query of every kind",
     "unabridged.sessions.rewrite.relinked": "below, for a name",
 }

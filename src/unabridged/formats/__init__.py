@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from unabridged.errors import SettingsError
 from unabridged.formats.anthropic import Anthropic
-from unabridged.formats.base import Edit, Format, Message, Provider, Slot, in_a_list
+from unabridged.formats.base import Edit, Format, Message, Provider, Slot, require_list
 from unabridged.formats.gemini import Gemini
 from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.formats.openai_responses import OpenAIResponses
@@ -34,7 +34,7 @@ def format_named(name: str | Format) -> Format:
 
 def detect(messages: Sequence[Message]) -> Format:
     """The format only whose messages these can be; Chat Completions where all would do (plain text turns)."""
-    for message in in_a_list(messages):
+    for message in require_list(messages):
         for format_ in FORMATS.values():
             if format_.claims(message):
                 return format_

@@ -59,8 +59,8 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Conversation:
-    """A conversation that is to be sent to `provider`. With `messages` None only the views are known."""
+class Outgoing:
+    """A conversation on its way to `provider`. With `messages` None only the views are known."""
 
     views: Sequence[View]
     messages: Sequence[Message] | None
@@ -92,16 +92,16 @@ class Conversation:
         """Whether nothing follows the message."""
         return index == len(self.views) - 1
 
-    def having(self, messages: Sequence[Message]) -> Conversation:
+    def having(self, messages: Sequence[Message]) -> Outgoing:
         """The same conversation with these messages; those that were read before are not read again."""
         return self if messages is self.messages else replace(self, messages=messages, views=self.reader.read(messages))
 
 
-Rule = Callable[[Conversation], Iterator[Finding]]
+Rule = Callable[[Outgoing], Iterator[Finding]]
 
 
 class Provider:
-    """What one provider refuses besides unpaired calls, and how it is mended. By itself it refuses nothing more."""
+    """The rules of one provider besides those on pairing, and their mending. By itself it refuses nothing more."""
 
     name: str
     rules: tuple[Rule, ...] = ()
@@ -113,14 +113,14 @@ class Provider:
     """System messages are not part of the conversation."""
 
     def thinking_rule(self, model: str) -> ThinkingRule | None:  # noqa: ARG002 - for those that make models
-        """What this model demands of its thinking; None for a model that is another provider's."""
+        """The rule for the thinking of this model; None for a model that is another provider's."""
         return None
 
-    def clean(self, given: Conversation) -> Conversation:
+    def clean(self, given: Outgoing) -> Outgoing:
         """Without what is refused for itself, wherever it stands."""
         return given
 
-    def arrange(self, given: Conversation) -> Conversation:
+    def arrange(self, given: Outgoing) -> Outgoing:
         """With what is wanted at the beginning, between the messages and at the end; calls are paired by now."""
         return given
 
@@ -129,8 +129,8 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """What moves as one in mending: a message, one result of a message, or the rest of that message between results."""
+class Unit:
+    """A part that moves as one in mending: a message, one of its results, or what stands between these."""
 
     raw: Any
     role: str
@@ -165,11 +165,11 @@ class Format(Protocol):
     """How a model that is not named cuts text into tokens."""
 
     def read(self, message: Message) -> View:
-        """What the message says."""
+        """The view of the message."""
         ...
 
     def texts(self, message: Message) -> Texts | None:  # noqa: ARG002 - for those that can
-        """What `read` would find in a plain message, without a view; None for all that holds more or is odd."""
+        """The texts that `read` would find in a plain message; None for all that holds more or is odd."""
         return None
 
     def claims(self, message: Message) -> bool:
@@ -202,22 +202,22 @@ class Format(Protocol):
         """A tool as a request offers it to the model; `parameters` is the JSON schema of its arguments."""
         return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
-    def split(self, index: int, message: Message, view: View) -> list[Piece]:
-        """The pieces of a message that mending may move apart."""
+    def split(self, index: int, message: Message, view: View) -> list[Unit]:
+        """The units of a message that mending may move apart."""
         calls = tuple(call for call in view.calls if not call.id.startswith(LEGACY))
         answer = next((answer for answer in view.answers if not answer.call_id.startswith(LEGACY)), None)
-        return [Piece(message, view.role, calls, answer, index)]
+        return [Unit(message, view.role, calls, answer, index)]
 
-    def join(self, pieces: Sequence[Piece], messages: Sequence[Message]) -> list[Message]:  # noqa: ARG002 - for parts
-        """The messages made of these pieces; one that comes through whole is the object it was in `messages`."""
-        return [piece.raw for piece in pieces]
+    def join(self, units: Sequence[Unit], messages: Sequence[Message]) -> list[Message]:  # noqa: ARG002 - for parts
+        """The messages made of these units; one that comes through whole is the object it was in `messages`."""
+        return [unit.raw for unit in units]
 
     def with_calls(self, raw: Any, ids: Sequence[str | None]) -> Any:
-        """A piece with these ids for its calls, those with None left out; None when nothing remains."""
+        """A unit with these ids for its calls, those with None left out; None when nothing remains."""
         ...
 
     def with_address(self, raw: Any, id_: str) -> Any:
-        """A piece that is a result, now to this call."""
+        """A unit that is a result, now to this call."""
         ...
 
 
@@ -230,7 +230,7 @@ def texts_of(message: Message, format_: Format) -> Texts | None:
 
 
 def read_at(index: int, message: Message, format_: Format) -> View:
-    """What the message at this index says; `IllegalConversation` when it is nothing a provider could be sent."""
+    """The view of the message at this index; `IllegalConversation` when it is nothing a provider could be sent."""
     try:
         return format_.read(message)
     except Exception as error:
@@ -256,7 +256,7 @@ class Reader:
         return [self._known[id(message)][1] for message in messages]
 
 
-def in_a_list(messages: Any) -> Sequence[Message]:
+def require_list(messages: Any) -> Sequence[Message]:
     """The messages, which must be in a list."""
     if isinstance(messages, list):  # by far the most frequent, and quicker to tell
         return messages

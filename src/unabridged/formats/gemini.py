@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from unabridged.formats.base import Conversation, Finding, Message, Provider, ThinkingRule
+from unabridged.formats.base import Finding, Message, Outgoing, Provider, ThinkingRule
 from unabridged.formats.fields import get, plain
 from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.formats.rules import CONTINUE, begin_with_user, first_user, insert, leave_out, says_nothing
@@ -29,7 +29,7 @@ def _signs(model: str | None) -> bool:
     return found is not None and int(found[1]) >= _FIRST_SIGNED
 
 
-def _calls_after_model(given: Conversation) -> Iterator[Finding]:
+def _calls_after_model(given: Outgoing) -> Iterator[Finding]:
     """A turn with calls comes right after the user's, or after function responses: not after the model's own."""
     if given.format.items:
         return  # several items are one turn: the client joins them
@@ -47,7 +47,7 @@ def _calls_after_model(given: Conversation) -> Iterator[Finding]:
         before = view
 
 
-def _empty_turns(given: Conversation) -> Iterator[Finding]:
+def _empty_turns(given: Outgoing) -> Iterator[Finding]:
     """Every turn has a part."""
     for index, view in enumerate(given.views):
         if _is_empty_turn(view):
@@ -58,7 +58,7 @@ def _is_empty_turn(view: View) -> bool:
     return view.role in {"user", "assistant"} and says_nothing(view)
 
 
-def _unsigned_calls(given: Conversation) -> Iterator[Finding]:
+def _unsigned_calls(given: Outgoing) -> Iterator[Finding]:
     """From Gemini 3 on, the first call of every message since the user last spoke carries its thought signature.
 
     Only where other calls of the conversation do: a client that keeps signatures elsewhere shows none at all.
@@ -104,11 +104,11 @@ class Gemini(Provider):
         """`signed` from 3 on."""
         return "signed" if _signs(model) else None
 
-    def clean(self, given: Conversation) -> Conversation:
+    def clean(self, given: Outgoing) -> Outgoing:
         """Without empty turns."""
         return leave_out(given, lambda _, view: _is_empty_turn(view))
 
-    def arrange(self, given: Conversation) -> Conversation:
+    def arrange(self, given: Outgoing) -> Outgoing:
         """With a user's turn first and between two turns of the model's that call, and every call signed."""
         given = begin_with_user(given)
         messages = list(given.messages or ())

@@ -28,7 +28,7 @@ class OnceRead(Content):
 
 
 def media_once(part: Any) -> Media | None:
-    """What was taken for media: documents made of text too, pictures of a computer or a generator not."""
+    """The media in a part, as far as it was seen: documents made of text too, screenshots and drawn pictures not."""
     kind = word(part, "type")
     if kind in {"computer_screenshot", "image_generation_call"}:
         return None

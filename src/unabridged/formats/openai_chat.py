@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from unabridged.formats.base import LEGACY, Conversation, Edit, Format, Message, Provider, Slot, Texts
+from unabridged.formats.base import LEGACY, Edit, Format, Message, Outgoing, Provider, Slot, Texts
 from unabridged.formats.fields import (
     Unreadable,
     as_json,
@@ -80,7 +80,7 @@ class ChatCompletions(Provider):
         ),
     )
 
-    def clean(self, given: Conversation) -> Conversation:
+    def clean(self, given: Outgoing) -> Outgoing:
         """Without empty messages and empty lists of calls."""
         kept = [_clean(message) for _, message in given.wire()]
         return given.having([message for message in kept if message is not None]) if given.own else given
@@ -97,7 +97,7 @@ class OpenAIChat(Format):
     family = "other"
 
     def read(self, message: Message) -> View:
-        """What the message says."""
+        """The view of the message."""
         kind_of(message)
         role, origin = _ROLES.get(text_at(message, "role"), ("user", "host"))
         content = get(message, "content")

@@ -8,11 +8,11 @@ from itertools import count
 from typing import Any
 
 from unabridged.formats.base import (
-    Conversation,
     Edit,
     Finding,
     Format,
     Message,
+    Outgoing,
     Provider,
     Slot,
     Texts,
@@ -65,7 +65,7 @@ del _EDITED["computer_call_output"]
 # -- what is refused -------------------------------------------------------------------------------------------------
 
 
-def _duplicate_items(given: Conversation) -> Iterator[Finding]:
+def _duplicate_items(given: Outgoing) -> Iterator[Finding]:
     """No two items share an `id`."""
     seen: set[str] = set()
     for index, item in given.wire():
@@ -78,7 +78,7 @@ def _duplicate_items(given: Conversation) -> Iterator[Finding]:
         seen.add(id_)
 
 
-def _lone_reasoning(given: Conversation) -> Iterator[Finding]:
+def _lone_reasoning(given: Outgoing) -> Iterator[Finding]:
     """A reasoning item stands before what the model then wrote; several in a row share what follows the last."""
     followed = False
     for index in range(len(given.views) - 1, -1, -1):
@@ -97,7 +97,7 @@ class Responses(Provider):
     pairs_anywhere = True
     rules = (_duplicate_items, _lone_reasoning)
 
-    def clean(self, given: Conversation) -> Conversation:
+    def clean(self, given: Outgoing) -> Outgoing:
         """With no `id` twice: the same item again is left out, any other one loses its id, or gets a new one.
 
         Calls and outputs are paired by `call_id`: none goes for its `id`.
@@ -121,7 +121,7 @@ class Responses(Provider):
                 kept.append(bare)
         return given.having(kept)
 
-    def arrange(self, given: Conversation) -> Conversation:
+    def arrange(self, given: Outgoing) -> Outgoing:
         """Without reasoning that led to nothing."""
         alone = {finding.index for finding in _lone_reasoning(given)} if given.own else set()
         return leave_out(given, lambda index, _: index in alone)
@@ -140,7 +140,7 @@ class OpenAIResponses(Format):
     family = "openai"
 
     def read(self, message: Message) -> View:
-        """What the item says."""
+        """The view of the item."""
         kind = kind_of(message) or "message"
         id_at(message, "id")  # any item may have one, and legality looks at it
         if kind == "reasoning":

@@ -208,10 +208,10 @@ def read_media(part: Any) -> Media | None:
         file = get(part, "file") or part
         data = text_at(file, "file_data") or text_at(file, "file_url") or text_at(file, "file_id")
         return Media("document", mime_of(data) or "application/pdf", data, name=text_at(file, "filename"))
-    return _sourced(part, kind) if kind in {"image", "document"} else None
+    return _read_source(part, kind) if kind in {"image", "document"} else None
 
 
-def _sourced(part: Any, kind: str) -> Media | None:
+def _read_source(part: Any, kind: str) -> Media | None:
     """An image or document with a `source`; None where that is text or a list of blocks, which is read as such."""
     source = get(part, "source") or {}
     if word(source, "type") in {"text", "content"} or not isinstance(get(source, "content") or "", str):
@@ -223,7 +223,7 @@ def _sourced(part: Any, kind: str) -> Media | None:
 
 
 def mime_of(url: str) -> str:
-    """What a data URL says it holds; "" for any other."""
+    """The kind of data in a data URL; "" for any other address."""
     return url[5 : url.find(";")] if url.startswith("data:") and ";" in url[:100] else ""
 
 

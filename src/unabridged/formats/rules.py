@@ -1,10 +1,10 @@
-"""What the rules of several providers are built of, and their mending."""
+"""Building blocks for the rules of providers and for their mending."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from unabridged.formats.base import Conversation, Finding, Message, Rule
+from unabridged.formats.base import Finding, Message, Outgoing, Rule
 from unabridged.messages import View
 
 OPENING = "<system-reminder>The conversation before this point is not shown.</system-reminder>"
@@ -15,7 +15,7 @@ CONTINUE = "<system-reminder>Continue.</system-reminder>"
 def refuse_each(name: str, is_wrong: Callable[[Message], bool], fault: str, *, last: bool = False) -> Rule:
     """A rule on single messages as the provider reads them, or on the `last` one; `fault` follows "message 3"."""
 
-    def rule(given: Conversation) -> Iterator[Finding]:
+    def rule(given: Outgoing) -> Iterator[Finding]:
         for index, message in given.wire(last=last):
             if is_wrong(message):
                 yield Finding(name, index, f"message {index}{', the last,' if last else ''} {fault}")
@@ -23,7 +23,7 @@ def refuse_each(name: str, is_wrong: Callable[[Message], bool], fault: str, *, l
     return rule
 
 
-def first_user(given: Conversation) -> Iterator[Finding]:
+def first_user(given: Outgoing) -> Iterator[Finding]:
     """The conversation begins with the user."""
     for index, view in enumerate(given.views):
         if view.role == "system":
@@ -35,7 +35,7 @@ def first_user(given: Conversation) -> Iterator[Finding]:
         return
 
 
-def begin_with_user(given: Conversation) -> Conversation:
+def begin_with_user(given: Outgoing) -> Outgoing:
     """With a user's turn in front of what begins with the assistant; of system messages, too, if they come with it."""
     for finding in first_user(given):
         index = finding.index if not given.format.lone_system else 0
@@ -43,7 +43,7 @@ def begin_with_user(given: Conversation) -> Conversation:
     return given
 
 
-def insert(given: Conversation, before: Mapping[int, Message]) -> Conversation:
+def insert(given: Outgoing, before: Mapping[int, Message]) -> Outgoing:
     """With each of these messages in front of the one that stands at its index."""
     if not before or given.messages is None:
         return given
@@ -53,7 +53,7 @@ def insert(given: Conversation, before: Mapping[int, Message]) -> Conversation:
     return given.having(together)
 
 
-def leave_out(given: Conversation, is_wrong: Callable[[int, View], bool]) -> Conversation:
+def leave_out(given: Outgoing, is_wrong: Callable[[int, View], bool]) -> Outgoing:
     """Without the messages that are wrong."""
     kept = [m for i, m in enumerate(given.messages or ()) if not is_wrong(i, given.views[i])]
     return given.having(kept) if len(kept) < len(given.views) else given

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from unabridged.formats.base import LEGACY, Conversation, Finding
+from unabridged.formats.base import LEGACY, Finding, Outgoing
 from unabridged.messages import Answer, Call, View
 
 
-class Round(NamedTuple):
+class CallRound(NamedTuple):
     """Calls that stand together and the answers right behind them, each with its index; `stop` is what follows."""
 
     calls: list[tuple[int, Call]]
@@ -21,7 +21,7 @@ class Round(NamedTuple):
     stop: int
 
 
-def find_rounds(views: Sequence[View], *, items: bool) -> Iterator[Round]:
+def find_rounds(views: Sequence[View], *, items: bool) -> Iterator[CallRound]:
     """Every round, in order; answers that follow no call make a round without calls."""
     start = 0
     while start < len(views):
@@ -30,7 +30,7 @@ def find_rounds(views: Sequence[View], *, items: bool) -> Iterator[Round]:
         calls = [(i, call) for i in range(start, stop) for call in views[i].calls if not call.id.startswith(LEGACY)]
         answers = [(i, a) for i in range(stop, end) for a in views[i].answers if not a.call_id.startswith(LEGACY)]
         if calls or answers:
-            yield Round(calls, answers, end)
+            yield CallRound(calls, answers, end)
         start = max(end, start + 1)
 
 
@@ -56,8 +56,8 @@ Pairs = list[tuple[int, str]]
 """Indices of messages with an id each that is wrong there."""
 
 
-def find_unpaired(given: Conversation) -> list[Finding]:
-    """What is wrong with calls and answers, whoever the provider is; an empty conversation is, too."""
+def find_unpaired(given: Outgoing) -> list[Finding]:
+    """All faults in calls and answers, whoever the provider is, and an empty conversation."""
     rounds = list(find_rounds(given.views, items=given.format.items))
     found = [*_empty_conversation(given), *_missing_ids(given)]
     for rule in (_repeated_calls, _unanswered_calls, _orphan_answers, _repeated_answers):
@@ -65,13 +65,13 @@ def find_unpaired(given: Conversation) -> list[Finding]:
     return found
 
 
-def _empty_conversation(given: Conversation) -> Iterator[Finding]:
+def _empty_conversation(given: Outgoing) -> Iterator[Finding]:
     """There is at least one message, besides the system messages of a provider that takes them from elsewhere."""
     if not any(view.role != "system" or not given.provider.system_apart for view in given.views):
         yield Finding("empty-conversation", 0, "there is no message for the model to answer: add a user message")
 
 
-def _missing_ids(given: Conversation) -> Iterator[Finding]:
+def _missing_ids(given: Outgoing) -> Iterator[Finding]:
     """Every call has an id, and every answer says which call it is to."""
     for index, view in enumerate(given.views):
         calls = any(not call.id for call in view.calls)
@@ -80,7 +80,7 @@ def _missing_ids(given: Conversation) -> Iterator[Finding]:
             yield Finding("missing-id", index, f"message {index} {what}: give the call and its result the same id")
 
 
-def _repeated_calls(given: Conversation, rounds: Sequence[Round]) -> Iterator[Finding]:
+def _repeated_calls(given: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
     """No two calls share an id: in one round, or in the whole conversation."""
     parts = [[pair for round_ in rounds for pair in round_.calls]]
     if not given.provider.unique_ids:
@@ -89,7 +89,7 @@ def _repeated_calls(given: Conversation, rounds: Sequence[Round]) -> Iterator[Fi
     return _report("duplicate-call", twice, "calls %s again: give each call an id of its own")
 
 
-def _unanswered_calls(given: Conversation, rounds: Sequence[Round]) -> Iterator[Finding]:
+def _unanswered_calls(given: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
     """Each call is answered, where the provider looks for it."""
     last = {answer.call_id: index for index, view in enumerate(given.views) for answer in view.answers}
     missing: Pairs = []
@@ -106,7 +106,7 @@ def _unanswered_calls(given: Conversation, rounds: Sequence[Round]) -> Iterator[
     return _report("unanswered-call", missing, fault)
 
 
-def _orphan_answers(given: Conversation, rounds: Sequence[Round]) -> Iterator[Finding]:
+def _orphan_answers(given: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
     """Each answer is to a call before it; some may hide behind a reference to an item that the provider stored."""
     anywhere = given.provider.pairs_anywhere
     hidden = next((i for i, view in enumerate(given.views) if view.opaque and anywhere), len(given.views))
@@ -121,7 +121,7 @@ def _orphan_answers(given: Conversation, rounds: Sequence[Round]) -> Iterator[Fi
     return _report("orphan-answer", orphans, fault)
 
 
-def _repeated_answers(given: Conversation, rounds: Sequence[Round]) -> Iterator[Finding]:
+def _repeated_answers(given: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
     """No call is answered twice."""
     parts = [[pair for round_ in rounds for pair in round_.answers]]
     if not given.provider.pairs_anywhere:
@@ -131,7 +131,7 @@ def _repeated_answers(given: Conversation, rounds: Sequence[Round]) -> Iterator[
 
 
 def _find_repeated(parts: Iterable[Pairs]) -> Pairs:
-    """What comes again within its part; a missing id is another rule's business."""
+    """Each id that comes again within its part; a missing one is another rule's business."""
     twice: Pairs = []
     for part in parts:
         seen: set[str] = set()
@@ -151,7 +151,7 @@ def _report(rule: str, pairs: Pairs, fault: str) -> Iterator[Finding]:
         yield Finding(rule, index, f"message {index} {fault % ', '.join(ids)}")
 
 
-def strict_alternation(given: Conversation) -> Iterator[Finding]:
+def strict_alternation(given: Outgoing) -> Iterator[Finding]:
     """User and assistant take turns, the user first; system messages, calls and results do not count."""
     for index, role in find_gaps(given.views):
         yield Finding(

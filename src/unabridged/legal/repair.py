@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.formats import DEFAULT, FORMATS, Format, Message, detect, format_named
 from unabridged.formats import PROVIDERS as KNOWN
-from unabridged.formats.base import Conversation, Finding, Piece, Reader, ThinkingRule
+from unabridged.formats.base import Finding, Outgoing, Reader, ThinkingRule, Unit
 from unabridged.formats.rules import CONTINUE, insert
 from unabridged.legal.pairing import find_gaps, find_unpaired, strict_alternation
 from unabridged.legal.reasoning import reasoning_rule, strip_from
@@ -38,7 +38,7 @@ def check(
     format: Format | str | None = None,  # noqa: A002 - the word every part uses for it
     pending: bool = False,
 ) -> list[Finding]:
-    """What the provider would refuse, in the order of the messages; an empty list is acceptance.
+    """All that the provider would refuse, in the order of the messages; an empty list is acceptance.
 
     The provider is the format's own unless another one is named, for which a client then translates. `pending` says
     that the last round is still running, so that its missing results are no fault.
@@ -55,7 +55,7 @@ def check_views(
     format: Format | str | None = None,  # noqa: A002 - the word every part uses for it
     pending: bool = False,
 ) -> list[Finding]:
-    """What can be seen to be refused without the messages: pairing, order and empty turns, not single blocks."""
+    """All that is seen to be refused without the messages: pairing, order and empty turns, not single blocks."""
     fmt = FORMATS.get(provider or "", DEFAULT) if format is None else format_named(format)
     return find_faults(_conversation(Reader(fmt), provider, model, pending=pending, views=views))
 
@@ -108,15 +108,15 @@ def _conversation(
     pending: bool,
     messages: Sequence[Message] | None = None,
     views: Sequence[View] = (),
-) -> Conversation:
+) -> Outgoing:
     if provider is not None and provider not in PROVIDERS:
         raise SettingsError(f"unknown provider {provider!r}: choose one of {', '.join(PROVIDERS)}")
     whose = KNOWN.get(provider or "", reader.format.provider)
     views = views if messages is None else reader.read(messages)
-    return Conversation(views, messages, reader, whose, model, pending, strict=provider == STRICT)
+    return Outgoing(views, messages, reader, whose, model, pending, strict=provider == STRICT)
 
 
-def find_faults(given: Conversation) -> list[Finding]:
+def find_faults(given: Outgoing) -> list[Finding]:
     """All that is refused, in the order of the messages."""
     found = [*strict_alternation(given)] if given.strict else []
     found += find_unpaired(given)
@@ -124,20 +124,20 @@ def find_faults(given: Conversation) -> list[Finding]:
     return sorted(found, key=lambda finding: finding.index)
 
 
-def _mend(given: Conversation) -> Conversation:
+def _mend(given: Outgoing) -> Outgoing:
     """Single messages first, then calls with their answers, then what stands where."""
     clean = given.provider.clean(given)
     fmt, messages = clean.format, clean.messages or ()
 
-    def stub(call: Call, message: Message) -> list[Piece]:
+    def stub(call: Call, message: Message) -> list[Unit]:
         made = fmt.answer(call, message, NO_RESULT)
         return [] if made is None else fmt.split(-1, made, fmt.read(made))
 
-    pieces = [p for i, message in enumerate(messages) for p in fmt.split(i, message, clean.views[i])]
-    return _arrange(clean.having(fmt.join(rejoin(pieces, clean, stub), messages)))
+    units = [unit for i, message in enumerate(messages) for unit in fmt.split(i, message, clean.views[i])]
+    return _arrange(clean.having(fmt.join(rejoin(units, clean, stub), messages)))
 
 
-def _arrange(given: Conversation) -> Conversation:
+def _arrange(given: Outgoing) -> Outgoing:
     given = given.provider.arrange(given)
     if not given.strict:
         return given
@@ -145,8 +145,8 @@ def _arrange(given: Conversation) -> Conversation:
     return insert(given, {index: turns[role] for index, role in find_gaps(given.views)})
 
 
-def _follow_ups(given: Conversation, kept: Sequence[Message], known: set[int], rule: ThinkingRule) -> Iterator[Finding]:
-    """What changed besides what was refused, so that nothing changes unsaid."""
+def _follow_ups(given: Outgoing, kept: Sequence[Message], known: set[int], rule: ThinkingRule) -> Iterator[Finding]:
+    """A finding for each change besides those of the faults, so that nothing changes unsaid."""
     same = {id(message) for message in kept}
     for index, message in enumerate(given.messages or ()):
         if id(message) in same or index in known:

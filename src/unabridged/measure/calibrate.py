@@ -64,7 +64,7 @@ def usage_of(report: Any) -> Usage | None:
     found = [shape for shape in _SHAPES if _number(report, shape.input) is not None]
     if not found:
         return None
-    shape = next((shape for shape in found if _present(report, shape.cache_read)), found[-1])
+    shape = next((shape for shape in found if _has_field(report, shape.cache_read)), found[-1])
     read, write = _number(report, shape.cache_read) or 0, _number(report, shape.cache_write) or 0
     total = (_number(report, shape.input) or 0) + (read + write if shape.beside else 0)
     return Usage(total, read, write, _number(report, shape.output) or 0) if total > 0 else None
@@ -76,7 +76,7 @@ def _walk(report: Any, path: str) -> Any:
     return report
 
 
-def _present(report: Any, path: str) -> bool:
+def _has_field(report: Any, path: str) -> bool:
     """Whether the report has such a field at all, even if it says None (Anthropic's cache fields may)."""
     outer, _, _ = path.partition(".")
     return outer in report if isinstance(report, Mapping) else hasattr(report, outer)
@@ -110,7 +110,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, stored: Any, key: str) -> Calibration:
-        """What `to_json` made, read again; a new one when it was learned of other counts, or is nothing it made."""
+        """The calibration that `to_json` made; a new one when it was learned of other counts, or is nothing it made."""
         calibration = cls()
         if isinstance(stored, Mapping) and stored.get("key") == key and isinstance(stored.get("ratios"), list):
             told = [ratio for ratio in stored["ratios"] if type(ratio) in (int, float) and 0 < ratio < _MOST]

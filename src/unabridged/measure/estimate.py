@@ -29,7 +29,7 @@ Tests hold it for the tokenizers of each family, in more than a hundred language
 
 
 class _Prices(NamedTuple):
-    """What each kind of piece costs, in tokens."""
+    """The price of each kind of piece, in tokens."""
 
     word: float
     """A piece in ASCII letters."""
@@ -91,7 +91,7 @@ _SHORT = 48
 
 
 class _Costs(dict[str, float]):
-    """What each piece costs, worked out once: most pieces of a text have been seen before, and then it is a look-up."""
+    """The price of each piece, worked out once: most pieces of a text have been seen before."""
 
     def __init__(self, work_out: Callable[[str], float]) -> None:
         super().__init__()
@@ -109,18 +109,18 @@ class _Costs(dict[str, float]):
 def estimate(text: str, family: Family = "unknown") -> int:
     """About how many tokens `text` is for this family; high rather than low, 0 only for the empty text."""
     if len(text) > _SHORT:
-        return _estimated(text, family)
-    return _short(text, family) if text else 0
+        return _estimate_new(text, family)
+    return _estimate_short(text, family) if text else 0
 
 
-def _estimated(text: str, family: Family) -> int:
+def _estimate_new(text: str, family: Family) -> int:
     pieces, words = _costs(family)
     if "  " in text:
         return ceil(sum(map(pieces.__getitem__, _cut(text))))
     return ceil(sum(map(words.__getitem__, text.split(" "))))
 
 
-_short = lru_cache(maxsize=_REMEMBERED // 2)(_estimated)
+_estimate_short = lru_cache(maxsize=_REMEMBERED // 2)(_estimate_new)
 
 
 def _cut(text: str) -> list[str]:
@@ -193,7 +193,7 @@ def _table() -> dict[str, Any]:
 
 
 def _cost(piece: str, prices: _Prices, known: _Known) -> float:
-    """What one match of the regular expression costs."""
+    """The price of one match of the regular expression."""
     if "0" <= piece[0] <= "9":
         return prices.number + prices.digit * len(piece)
     narrow, wide, size, strange = known.cut(piece)

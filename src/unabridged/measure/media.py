@@ -42,12 +42,12 @@ _HEADER_BYTES = 96 * 1024
 
 
 def media_tokens(media: Media, model: str, family: Family) -> int:
-    """What the provider of this model charges; where the size can't be read, the most that it may charge."""
+    """The tokens that the provider of this model charges; where the size can't be read, the most that it may charge."""
     if media.kind == "image":
         return _image(media, model, family)
     if media.kind == "document":
         return _document(media, model, family)
-    seconds = _seconds(media)
+    seconds = _count_seconds(media)
     if media.kind == "audio":
         return ceil(seconds * FAMILIES[family].second) + 1
     return ceil(seconds * 300) + 1
@@ -135,22 +135,22 @@ def _google(media: Media, model: str) -> int:
 
 
 def _document(media: Media, model: str, family: Family) -> int:
-    if _TEXT.match(media.mime) or (not media.mime and _written(media.source)):
+    if _TEXT.match(media.mime) or (not media.mime and _is_text(media.source)):
         return _text_document(media, family)
     google = re.search(r"gemini(-[12]\b)?", model)
-    return _pages(media.source) * ((258 if google[1] else 560) if google else _PAGE)
+    return _count_pages(media.source) * ((258 if google[1] else 560) if google else _PAGE)
 
 
 def _text_document(media: Media, family: Family) -> int:
     """A document that is plain text: as it stands, or in base64."""
-    if not _encoded(media.source):
+    if not _is_base64(media.source):
         return estimate(media.source, family)
     return estimate(_head(media.source, len(media.source)).decode("utf-8", "replace"), family)
 
 
-def _pages(source: str) -> int:
+def _count_pages(source: str) -> int:
     """How many pages a PDF in base64 has: as it says itself, else by its bytes."""
-    if not _encoded(source):
+    if not _is_base64(source):
         return _PAGES
     data = _head(source, len(source))
     pages = len(re.findall(rb"/Type\s*/Page(?![a-zA-Z])", data))
@@ -159,9 +159,9 @@ def _pages(source: str) -> int:
     return max(1, min(pages, _PAGES_MOST))
 
 
-def _seconds(media: Media) -> float:
+def _count_seconds(media: Media) -> float:
     """How long a recording lasts, rather too long: from a WAV's header, else from its bytes at a low bit rate."""
-    if not _encoded(media.source):
+    if not _is_base64(media.source):
         return _SECONDS
     size = len(media.source) * 3 // 4
     head = _head(media.source, 64)
@@ -173,16 +173,16 @@ def _seconds(media: Media) -> float:
 # -- reading base64 --------------------------------------------------------------------------------------------------
 
 
-def _encoded(source: str) -> bool:
+def _is_base64(source: str) -> bool:
     """Whether the source is the content itself, in base64, and not where it can be found."""
     if source.startswith("data:"):
         return True
     return len(source) > 64 and re.fullmatch(r"[A-Za-z0-9+/_\-\r\n]+={0,2}", source[:4096]) is not None
 
 
-def _written(source: str) -> bool:
+def _is_text(source: str) -> bool:
     """Whether the source is the content itself as plain text, and not an address, an id or base64."""
-    return not _encoded(source) and any(sign.isspace() for sign in source)
+    return not _is_base64(source) and any(sign.isspace() for sign in source)
 
 
 def _head(source: str, size: int) -> bytes:

@@ -52,7 +52,7 @@ class Meter:
 
     @property
     def key(self) -> str:
-        """What reports on its counts depend on, so that what they taught is kept apart: how it counts, which model."""
+        """The way it counts and the model: what reports taught about one key says nothing about another."""
         how = "counter" if self._counter is not None else "exact" if self._exact is not None else f"estimate-{VERSION}"
         return f"{how}/{self.family}/{self.model}"
 
@@ -88,11 +88,11 @@ class Meter:
 
     def overhead(self, system: Any, tools: Any) -> int:
         """The system prompt (a text, or blocks of it) and the tool schemas (anything that JSON can show)."""
-        listed = _listed(tools)
+        listed = _as_list(tools)
         if self._counter is not None:
             prompt = [{"role": "system", "content": system}] if system else []
             return _ask(self._counter, prompt, tools) if prompt or listed else 0
-        tokens = sum(_MESSAGE + self._count(_prompt_text(block)) for block in _listed(system))
+        tokens = sum(_MESSAGE + self._count(_prompt_text(block)) for block in _as_list(system))
         if listed:
             tokens += FAMILIES[self.family].tools + sum(_TOOL + self._count(_schema_text(tool)) for tool in listed)
         return tokens
@@ -103,7 +103,7 @@ class Meter:
         return self._exact(text) if text else 0
 
     def _thinking(self, reasoning: Reasoning) -> int:
-        """What is shown may be only a summary of what is sealed: the larger counts."""
+        """The tokens of a thought: the text may be only a summary of what is sealed, so the larger counts."""
         return max(self._count(reasoning.text), len(reasoning.signature) // _SEALED)
 
 
@@ -149,7 +149,7 @@ def _exact_tokenizer(model: str | None, family: Family) -> Callable[[str], int]:
     return count
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     """Several, one or none, as a list."""
     if value is None or value == "":
         return []

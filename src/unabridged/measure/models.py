@@ -42,12 +42,12 @@ _DEAREST = Patches(28, 4_784, longest=2_576)
 
 
 class FamilyInfo(NamedTuple):
-    """What the models of one family have in common, besides how they cut text."""
+    """The traits of one family of models, besides how they cut text."""
 
     tools: int
     """Tokens that the provider puts into the prompt itself as soon as there are tools. Anthropic states 159 to 530."""
     image: Patches | None = _DEAREST
-    """What an image costs; None where that depends on the model."""
+    """The rule for images; None where that depends on the model."""
     second: int = 32
     """Tokens of a second of sound."""
     vocabulary: str = ""
@@ -81,12 +81,12 @@ class ModelInfo:
 
     @property
     def read_share(self) -> float:
-        """What a token read from the cache costs, relative to an uncached one; 1 when there is no cache."""
+        """The price of a token read from the cache, relative to an uncached one; 1 when there is no cache."""
         return self.cache_read / self.input if self.cache_read and self.input else 1.0
 
     @property
     def write_share(self) -> float:
-        """What a token written to the cache costs, relative to an uncached one."""
+        """The price of a token written to the cache, relative to an uncached one."""
         return self.cache_write / self.input if self.cache_write and self.input else 1.0
 
     @property
@@ -99,12 +99,12 @@ class ModelInfo:
 
 
 def model_info(name: str | None) -> ModelInfo | None:
-    """What the table knows about a model, however it is spelled; None when it is not there.
+    """The table's entry for a model, however it is spelled; None when it is not there.
 
     Takes `openai:gpt-5-mini`, `anthropic/claude-sonnet-4.5`, `us.anthropic.claude-opus-4-6-v1:0`, dated names,
     `models/gemini-3.8-flash`, fine-tunes, and names with a suffix that the table does not list.
     """
-    known = _known(name or "")
+    known = _find_name(name or "")
     if known is None:
         return None
     provider, window, *prices = _table()[known]
@@ -140,7 +140,7 @@ def family_of(model: str | None, unnamed: Family = "unknown") -> Family:
             return "gpt-4"
         if _OTHERS.match(spelling):
             return "other"
-    return "other" if _known(model or "") else unnamed
+    return "other" if _find_name(model or "") else unnamed
 
 
 # o200k: GPT-4o, GPT-4.1, GPT-4.5, GPT-5 and later, o1 and later, gpt-oss. GPT-4 and GPT-3.5 cut text more finely.
@@ -161,7 +161,7 @@ _VERSION = re.compile(
 _CLAUDE_TURNED = re.compile(r"^claude-([4-9]|\d\d)(?:-(\d{1,2}))?-([a-z]+)$")
 
 
-def _known(name: str) -> str | None:
+def _find_name(name: str) -> str | None:
     """The table's name for a model: one of its spellings, else the longest known name that it begins with.
 
     Else the one that the table has only as a preview or with a date: `grok-4` is `grok-4-0709` there.
@@ -194,7 +194,7 @@ def _spellings(name: str) -> Iterator[str]:
 
 
 def _claude_spellings(plain: str) -> Iterator[str]:
-    """What else a Claude is called: `claude-4-5-opus`, `claude-sonnet-4` for 4.0; Mythos has the numbers of Fable."""
+    """Other spellings of a Claude: `claude-4-5-opus`, `claude-sonnet-4` for 4.0; Mythos has the numbers of Fable."""
     if turned := _CLAUDE_TURNED.match(plain):
         plain = "-".join(filter(None, ("claude", turned[3], turned[1], turned[2])))
         yield plain

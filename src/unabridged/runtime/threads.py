@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unabridged import text_cache as remember
 from unabridged.archive.protocol import Scope
 from unabridged.formats import FORMATS, detect
-from unabridged.formats.base import Format, Message, Texts, in_a_list, read_at, texts_of
+from unabridged.formats.base import Format, Message, Texts, read_at, require_list, texts_of
 from unabridged.formats.fields import get
 from unabridged.marks import marked_ids
 from unabridged.messages import View
@@ -77,12 +77,12 @@ class Thread:
         """The format of the conversation; only what is new is looked at, until one message gives it away."""
         if self.format is None or not self.messages:
             return detect(messages)
-        new = in_a_list(messages)[len(self.messages) :]
+        new = require_list(messages)[len(self.messages) :]
         return next((known for message in new for known in FORMATS.values() if known.claims(message)), self.format)
 
     def working(self, messages: list[Message], format_: Format) -> list[Message]:
         """The list to go on from: this one, or what became of it when it was given before."""
-        if self.sent is None or in_a_list(messages)[: len(self.messages)] == self.messages:
+        if self.sent is None or require_list(messages)[: len(self.messages)] == self.messages:
             return messages
         found = self.sent.follow(messages, format_)
         if found is None:
@@ -144,7 +144,7 @@ class Thread:
         """Take in what is new or was replaced since the last call; the tokens of all messages together."""
         if self.format is not format_:
             self.reset(format_)
-        if not self._same(in_a_list(messages)):
+        if not self._same(require_list(messages)):
             first = self._first_change(messages, contents_of(messages))
             self.resent = self.resent or (self.cleared and first < len(self.messages))
             self.cleared = False

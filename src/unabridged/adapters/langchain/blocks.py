@@ -53,7 +53,7 @@ def media_of(block: dict[str, Any]) -> Media | None:
 
 
 def read_block_once(block: Any) -> str | Media:  # noqa: PLR0911 - one return for each shape reads best
-    """What earlier versions took a block for: only for the keys of their records."""
+    """The text or media that earlier versions saw in a block: only for the keys of their records."""
     if isinstance(block, str):
         return block
     kind = block.get("type")

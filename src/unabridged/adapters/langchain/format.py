@@ -66,14 +66,14 @@ class LangChain(Format):
     merges_turns = True
 
     def read(self, message: Message) -> View:
-        """What the message says."""
+        """The view of the message."""
         if not isinstance(message, BaseMessage):
             raise Unreadable("", message, "a message of LangChain's")
-        found = _Blocks(model=isinstance(message, AIMessage))
+        found = _LangChainBlocks(model=isinstance(message, AIMessage))
         found.add_all(message.content)
         if isinstance(message, ToolMessage | FunctionMessage):
             failed = isinstance(message, ToolMessage) and message.status == "error"
-            answer = Answer(_answered(message), found.every_text, failed)
+            answer = Answer(_answered_call(message), found.every_text, failed)
             view = View("tool", "tool", answers=(answer,), **found.beside())
         else:
             role, origin = _role(message)
@@ -129,7 +129,7 @@ class LangChain(Format):
         new_texts: dict[str, str] = {}
         editor = Editor(edit, spoken=SPOKEN)
         if isinstance(message, ToolMessage | FunctionMessage):
-            slot = Slot("answer", _answered(message))
+            slot = Slot("answer", _answered_call(message))
             editor = editor._replace(text=slot, attached=slot)
         elif isinstance(message, AIMessage):
             editor = editor._replace(spoken=_WRITTEN)
@@ -195,7 +195,7 @@ def _role(message: BaseMessage) -> tuple[Role, Origin]:
     return "user", "host" if message.additional_kwargs.get(SOURCE) == SUMMARIZATION else "person"
 
 
-class _Blocks(Content):
+class _LangChainBlocks(Content):
     """Collects what the blocks hold, and the calls among them; thoughts are read elsewhere."""
 
     def __init__(self, *, model: bool) -> None:
@@ -219,13 +219,13 @@ class _Blocks(Content):
         return media_of(part)
 
 
-def _answered(message: ToolMessage | FunctionMessage) -> str:
+def _answered_call(message: ToolMessage | FunctionMessage) -> str:
     """Which call it is the result of; an old function's is known by its name only."""
     return message.tool_call_id if isinstance(message, ToolMessage) else f"{LEGACY}{message.name}"
 
 
 def _without_calls(message: AIMessage) -> dict[str, Any]:
-    """What stands beside the content, without the provider's own copy of the calls: some would send that instead."""
+    """The fields beside the content, without the provider's own copy of the calls: some would send that instead."""
     return {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from unabridged.formats.base import Conversation, Finding, Message, Provider, Rule, ThinkingRule
+from unabridged.formats.base import Finding, Message, Outgoing, Provider, Rule, ThinkingRule
 from unabridged.formats.fields import get, plain, same_objects
 from unabridged.formats.rules import CONTINUE, begin_with_user, first_user, leave_out, refuse_each, says_nothing
 
@@ -114,7 +114,7 @@ def _ends_in_server_tool(message: Message) -> bool:
     return any(kind == "server_tool_use" or kind.endswith("_tool_result") for kind in kinds)
 
 
-def _is_server_tool(given: Conversation, index: int) -> bool:
+def _is_server_tool(given: Outgoing, index: int) -> bool:
     """Whether the provider's own tool is at work at the end of this message."""
     known = given.format.name == Claude.name and given.messages
     return bool(known and _ends_in_server_tool(known[index]))
@@ -128,14 +128,14 @@ def _refuse_block(name: str, is_wrong: Callable[[Any], bool], fault: str) -> Rul
     return refuse_each(name, lambda message: any(map(is_wrong, _all_blocks(message))), fault)
 
 
-def _empty_messages(given: Conversation) -> Iterator[Finding]:
+def _empty_messages(given: Outgoing) -> Iterator[Finding]:
     """Every message has content, except perhaps the assistant's at the very end."""
     for index, view in enumerate(given.views):
         if _is_empty(given, index):
             yield Finding("empty-message", index, f"message {index} ({view.role}) has no content: leave it out")
 
 
-def _is_empty(given: Conversation, index: int) -> bool:
+def _is_empty(given: Outgoing, index: int) -> bool:
     view = given.views[index]
     if view.role == "assistant" and given.is_last(index):
         return False
@@ -145,7 +145,7 @@ def _is_empty(given: Conversation, index: int) -> bool:
     return not blocks(message) and not (view.role == "system" and get(message, "output_config"))
 
 
-def _late_thinking(given: Conversation) -> Iterator[Finding]:
+def _late_thinking(given: Outgoing) -> Iterator[Finding]:
     """A model that thinks on demand (before 4.6) has its thinking at the beginning of a message, if in it at all."""
     if _is_before(given.model, _FIRST_ADAPTIVE):
         fault = "has thinking behind other blocks: put it first, unchanged"
@@ -158,7 +158,7 @@ def _is_before(model: str | None, version: tuple[int, int]) -> bool:
     return found is not None and found < version
 
 
-def _cache_marks(given: Conversation) -> Iterator[Finding]:
+def _cache_marks(given: Outgoing) -> Iterator[Finding]:
     """At most four blocks are marked for the cache; system prompt and tools count too, and are not seen here."""
     marked = [i for i, message in given.wire() for block in _all_blocks(message) if get(block, "cache_control")]
     for index in sorted(set(marked[:-_CACHE_MARKS])):
@@ -169,7 +169,7 @@ def _cache_marks(given: Conversation) -> Iterator[Finding]:
         )
 
 
-def _system_places(given: Conversation) -> Iterator[Finding]:
+def _system_places(given: Outgoing) -> Iterator[Finding]:
     """A system message follows the user (or a server tool) and stands at the end or before the assistant, alone."""
     if not given.own:
         return  # a client that translates puts them where they belong
@@ -187,14 +187,14 @@ def _system_places(given: Conversation) -> Iterator[Finding]:
         yield Finding(rule, index, f"message {index} is a system message where none is taken: {remedy}")
 
 
-def _is_misplaced(given: Conversation, index: int) -> bool:
+def _is_misplaced(given: Outgoing, index: int) -> bool:
     """Whether a system message, not the first, stands where it is refused."""
     before = given.views[index - 1].role == "user" or _is_server_tool(given, index - 1)
     after = given.is_last(index) or given.views[index + 1].role == "assistant"
     return not (before and after)
 
 
-def _prefill(given: Conversation) -> Iterator[Finding]:
+def _prefill(given: Outgoing) -> Iterator[Finding]:
     """From 4.6 on the assistant's words can't be begun for it: the conversation ends with the user's."""
     last = len(given.views) - 1
     if claude_version(given.model) is None or _is_before(given.model, _FIRST_ADAPTIVE) or last < 0 or given.pending:
@@ -237,7 +237,7 @@ class Claude(Provider):
             return None
         return "signed" if _is_before(model, _FIRST_BOUND) else "bound"
 
-    def clean(self, given: Conversation) -> Conversation:
+    def clean(self, given: Outgoing) -> Outgoing:
         """Without empty messages and without blocks that are refused for themselves."""
         if not given.own:
             return leave_out(given, lambda index, view: view.role != "system" and _is_empty(given, index))
@@ -245,7 +245,7 @@ class Claude(Provider):
         cleaned = [_clean_blocks(message, given.model) for message in whole]
         return given.having([message for message in cleaned if message is not None])
 
-    def arrange(self, given: Conversation) -> Conversation:
+    def arrange(self, given: Outgoing) -> Outgoing:
         """With a user's turn first and, where the model wants it, last; system messages and cache marks in place."""
         given = begin_with_user(given)
         go_on = given.format.text("user", CONTINUE)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from unabridged.formats.anthropic.rules import THINKING, Claude, with_blocks
-from unabridged.formats.base import Edit, Format, Message, Piece, Slot, Texts
+from unabridged.formats.base import Edit, Format, Message, Slot, Texts, Unit
 from unabridged.formats.fields import (
     as_json,
     get,
@@ -44,13 +44,13 @@ class Anthropic(Format):
     family = "claude"
 
     def read(self, message: Message) -> View:
-        """What the message says."""
+        """The view of the message."""
         kind_of(message)
         role = _ROLES.get(text_at(message, "role"), "user")
         content = get(message, "content")
         if content is None or isinstance(content, str):
             return View(role, _ORIGINS[role], content or "")
-        found = _Blocks().add_all(content)
+        found = _ClaudeBlocks().add_all(content)
         text = found.text
         view = View(
             role,
@@ -128,33 +128,33 @@ class Anthropic(Format):
         """A tool as a request offers it to the model."""
         return {"name": name, "description": description, "input_schema": parameters}
 
-    def split(self, index: int, message: Message, view: View) -> list[Piece]:
-        """One piece, unless it carries results: then each of these, and what stands between them."""
+    def split(self, index: int, message: Message, view: View) -> list[Unit]:
+        """One unit, unless it carries results: then each of these, and what stands between them."""
         if not view.answers:
-            return [Piece(message, view.role, view.calls, None, index)]
-        pieces: list[Piece] = []
+            return [Unit(message, view.role, view.calls, None, index)]
+        units: list[Unit] = []
         answers = iter(view.answers)
         for block in get(message, "content"):
             if get(block, "type") == "tool_result":
-                pieces.append(Piece([block], "tool", (), next(answers), index, part=True))
-            elif pieces and pieces[-1].answer is None:
-                pieces[-1].raw.append(block)
+                units.append(Unit([block], "tool", (), next(answers), index, part=True))
+            elif units and units[-1].answer is None:
+                units[-1].raw.append(block)
             else:
-                pieces.append(Piece([block], view.role, (), None, index, part=True))
-        return pieces
+                units.append(Unit([block], view.role, (), None, index, part=True))
+        return units
 
-    def join(self, pieces: Sequence[Piece], messages: Sequence[Message]) -> list[Message]:
+    def join(self, units: Sequence[Unit], messages: Sequence[Message]) -> list[Message]:
         """Results in a row stand in one message; the rest of the messages they came from follows them there."""
         joined: list[Message] = []
-        group: list[Piece] = []
-        for piece in pieces:
-            if group and not _belongs(piece, group):
+        group: list[Unit] = []
+        for unit in units:
+            if group and not _belongs(unit, group):
                 joined.append(_join_parts(group, messages))
                 group = []
-            if piece.part:
-                group.append(piece)
+            if unit.part:
+                group.append(unit)
             else:
-                joined.append(piece.raw)
+                joined.append(unit.raw)
         return [*joined, _join_parts(group, messages)] if group else joined
 
     def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
@@ -173,16 +173,16 @@ class Anthropic(Format):
         return [with_field(block, "tool_use_id", id_) for block in raw]
 
 
-def _belongs(piece: Piece, group: Sequence[Piece]) -> bool:
+def _belongs(unit: Unit, group: Sequence[Unit]) -> bool:
     """Whether the part goes into one message with these: a result behind results, or the rest of their messages."""
-    if not piece.part or piece.answer is None:
-        return piece.part and piece.source in {one.source for one in group}
+    if not unit.part or unit.answer is None:
+        return unit.part and unit.source in {one.source for one in group}
     return group[-1].answer is not None
 
 
-def _join_parts(group: Sequence[Piece], messages: Sequence[Message]) -> Message:
-    blocks = [block for piece in group for block in piece.raw]
-    first = next((piece.source for piece in group if piece.source >= 0), None)
+def _join_parts(group: Sequence[Unit], messages: Sequence[Message]) -> Message:
+    blocks = [block for unit in group for block in unit.raw]
+    first = next((unit.source for unit in group if unit.source >= 0), None)
     if first is None:
         return {"role": "user", "content": blocks}
     same = same_objects(blocks, get(messages[first], "content"))
@@ -194,7 +194,7 @@ def resets(block: Any) -> bool:
     return word(block, "type") == "compaction" and bool(word(block, "content"))
 
 
-class _Blocks(Content):
+class _ClaudeBlocks(Content):
     """Collects what the blocks of one message say."""
 
     def __init__(self) -> None:
@@ -244,7 +244,7 @@ def _edit_block(block: Any, edit: Edit) -> Any:
     return block if kind in THINKING or kind in _OPAQUE else Editor(edit, spoken=_SPOKEN).part(block)
 
 
-class _BlocksOnce(_Blocks):
+class _ClaudeBlocksOnce(_ClaudeBlocks):
     """Collects the blocks as earlier versions did: those that nobody says were their author's text, as JSON."""
 
     def add(self, part: Any) -> None:
@@ -264,6 +264,6 @@ class _BlocksOnce(_Blocks):
 
 def _read_once(view: View, content: Any) -> View:
     """The message as earlier versions read it (see `older`)."""
-    found = _BlocksOnce().add_all(content)
+    found = _ClaudeBlocksOnce().add_all(content)
     opaque = any(word(block, "type") in _ONCE_OPAQUE for block in content)
     return View(view.role, view.origin, found.text, view.calls, tuple(found.answers), tuple(found.media), opaque=opaque)
