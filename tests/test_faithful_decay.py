@@ -16,7 +16,7 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
 from unabridged.history import rederive
 from unabridged.ledger.entries import Ledger, Note, from_json
-from unabridged.ledger.rank import bounded, decisions, notes_by_rank
+from unabridged.ledger.rank import decisions, notes_by_rank, within_bounds
 
 ROUNDS = 20
 RULES = (
@@ -121,7 +121,7 @@ def test_what_only_the_prose_holds_stays_however_forgetful_the_model(monkeypatch
 def test_what_was_decided_early_keeps_its_place_among_the_notes() -> None:
     early = [Note(turn, f"We decided on plan {turn} because it is simple.", 2.0, decided=True) for turn in (3, 5)]
     late = [Note(turn, f"The file number {turn} was missing.", 3.0) for turn in range(400, 460)]
-    ledger = bounded(Ledger(first=0, end=460, notes=(*early, *late)))
+    ledger = within_bounds(Ledger(first=0, end=460, notes=(*early, *late)))
     assert decisions(ledger) == early
     assert notes_by_rank(ledger)[:3] == [late[-1], early[0], early[1]]
     assert sorted(notes_by_rank(ledger), key=lambda note: note.turn) == list(ledger.notes)

@@ -18,16 +18,16 @@ from unabridged.ledger.entries import File, Ledger, Name, Note
 from unabridged.ledger.gather import gather
 from unabridged.ledger.merge import merge
 from unabridged.ledger.names import Piece
-from unabridged.ledger.notes import distinct, notes_in, sayings_in
+from unabridged.ledger.notes import drop_repeats, notes_in, sayings_in
 from unabridged.ledger.rank import (
     MAX_DECISIONS,
     MAX_NOTES,
-    bounded,
     decisions,
     decisions_within,
     files_by_rank,
     names_by_rank,
     notes_by_rank,
+    within_bounds,
 )
 
 DECISIONS = (
@@ -81,14 +81,14 @@ def test_a_finding_or_a_question_is_no_decision(text: str) -> None:
 def test_two_decisions_that_differ_in_a_number_are_two() -> None:
     decided = [note for i in range(9) for note in noted(i, f"We decided on port 90{i} for service {i}.")]
     found = [note for i in range(9) for note in noted(i, f"All {i + 2} tests of the parser passed.")]
-    assert len(distinct(decided)) == 9
-    assert len(distinct(found)) == 1
+    assert len(drop_repeats(decided)) == 9
+    assert len(drop_repeats(found)) == 1
 
 
 def test_however_many_findings_there_are_they_take_no_decisions_place() -> None:
     decided = [Note(turn, f"We decided on plan {turn}.", 1.0, decided=True) for turn in range(MAX_DECISIONS)]
     found = [Note(turn, f"File number {turn} was missing.", 9.0) for turn in range(500, 900)]
-    ledger = bounded(Ledger(end=900, notes=(*decided, *found)))
+    ledger = within_bounds(Ledger(end=900, notes=(*decided, *found)))
     assert [note for note in ledger.notes if note.decided] == decided
     assert len(ledger.notes) == MAX_DECISIONS + MAX_NOTES
 

@@ -75,7 +75,7 @@ def blank_fences(text: str) -> str:
     return _FENCED.sub(lambda found: "\n" * len(found[0]), text)
 
 
-def fenced_blocks(text: str) -> list[tuple[int, int]]:
+def find_fences(text: str) -> list[tuple[int, int]]:
     """Where the fenced blocks of a text stand."""
     return [found.span() for found in _FENCED.finditer(text)] if "```" in text or "~~~" in text else []
 

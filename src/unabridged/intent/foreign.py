@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from unabridged.languages import folded, phrases, vocabulary
 from unabridged.text_cache import remembered
-from unabridged.texts import fenced_blocks
+from unabridged.texts import find_fences
 
 
 def _words(listed: str) -> frozenset[str]:
@@ -133,7 +133,7 @@ def _tagged(text: str) -> Iterator[Part]:
     """
     if "<" not in text:
         return
-    tags, fences, stop = _Tags(text), deque(fenced_blocks(text)), 0
+    tags, fences, stop = _Tags(text), deque(find_fences(text)), 0
     first, last = len(text) - len(text.lstrip()), len(text.rstrip())
     for opening in _TAG.finditer(text):
         name, start, body = opening[1].lower(), opening.start(), opening.end()

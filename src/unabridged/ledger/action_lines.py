@@ -116,7 +116,7 @@ class ActionLines:
         span = self.span(run[0].turn, run[-1].turn)
         return f"- {span} {self._words[_deed(run[0])]}{often} {', '.join(targets[:_LISTED])}{more}"
 
-    def counted(self, lines: Sequence[Line]) -> str:
+    def count_actions(self, lines: Sequence[Line]) -> str:
         """What these lines would tell in numbers: how much was read, changed and run, and how much of it failed."""
         actions = [action for line in lines for action in self._runs[line.order]]
         lost = dict(self._ledger.dropped).get("actions", 0)

@@ -19,16 +19,16 @@ _FILE_NAME = re.compile(r"(?<![\w./@~+-])[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,6}(
 
 
 @remembered
-def mentioned(text: str, *, by_name: bool) -> frozenset[str]:
+def find_paths(text: str, *, by_name: bool) -> frozenset[str]:
     """The paths in a text; with `by_name` also file names without a folder."""
-    paths = {clean(path) for path in set(_PATH.findall(text))}
+    paths = {clean_path(path) for path in set(_PATH.findall(text))}
     found = {path for path in paths if path and "//" not in path and has_extension(path) and path.count("/") < 20}
     if by_name:
         found |= {name for name in set(_FILE_NAME.findall(text)) if has_extension(name)}
     return frozenset(found)
 
 
-def clean(path: str) -> str:
+def clean_path(path: str) -> str:
     """A path without the marks of the sentence around it."""
     path = path.strip("'\"`,;:()[]<> ").rstrip(".")
     while path.startswith(("./", "../")):
@@ -36,7 +36,7 @@ def clean(path: str) -> str:
     return path if len(path) <= 260 else ""
 
 
-def united(files: Iterable[File]) -> tuple[File, ...]:
+def unite_files(files: Iterable[File]) -> tuple[File, ...]:
     """One entry a file: `theme.ts` and `/home/me/src/theme.ts` are the same when nothing speaks against it."""
     by_base: dict[str, list[File]] = {}
     files = list(files)

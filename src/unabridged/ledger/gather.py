@@ -8,12 +8,12 @@ from unabridged.intent import find_requests, find_rules, open_requests
 from unabridged.languages import detect
 from unabridged.ledger.actions import Step, efforts, steps, written_action
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.files import clean
+from unabridged.ledger.files import clean_path
 from unabridged.ledger.merge import merge
 from unabridged.ledger.names import Piece, collect_files, collect_names
-from unabridged.ledger.notes import distinct, notes_in, sayings_in
-from unabridged.ledger.outcomes import unresolved
-from unabridged.ledger.rank import bounded
+from unabridged.ledger.notes import drop_repeats, notes_in, sayings_in
+from unabridged.ledger.outcomes import find_unresolved
+from unabridged.ledger.rank import within_bounds
 from unabridged.messages import View
 from unabridged.texts import head_and_tail
 
@@ -46,7 +46,7 @@ def gather(
     last = spoken[-1] if spoken else Piece(-1, "model", "")
     touched = [(step.action.turn, path, deed) for step in done for path, deed in step.touched]
     touched += [(turns[i], media.name, "attach") for i, view in enumerate(views) for media in view.media if media.name]
-    ledger = bounded(
+    ledger = within_bounds(
         Ledger(
             first=turns[0] if turns else first_turn,
             end=turns[-1] + 1 if turns else first_turn,
@@ -56,8 +56,8 @@ def gather(
             rules=rules,
             lifts=lifts,
             actions=tuple(step.action for step in done),
-            faults=unresolved((), [step.action for step in done]),
-            notes=distinct(note for piece in spoken for note in notes_in(piece, closing=piece.turn in closing)),
+            faults=find_unresolved((), [step.action for step in done]),
+            notes=drop_repeats(note for piece in spoken for note in notes_in(piece, closing=piece.turn in closing)),
             sayings=() if done else sayings_in(views, turns),
             files=collect_files(pieces, touched),
             names=collect_names(pieces),
@@ -87,7 +87,7 @@ def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -
         here = by_place.get(i, [])
         yield _spoken(view, turns[i], home, acts=bool(here))
         for step in here:
-            home = clean(step.touched[0][0]) if step.touched else step.action.tool if apart else ""
+            home = clean_path(step.touched[0][0]) if step.touched else step.action.tool if apart else ""
             homes[step.call_id] = home
             yield Piece(turns[i], "call", step.wrote, home)
             if step.action.failed:

@@ -153,7 +153,7 @@ class Lines:
     def more_actions(self) -> Line | None:
         """What was done besides what is told, by its numbers."""
         section = self.page.sections["done"]
-        text = self.actions.counted(section.left()) if section.lines else ""
+        text = self.actions.count_actions(section.left()) if section.lines else ""
         return Line(-0.5, text) if text else None
 
     def failures(self) -> Iterator[Line]:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from unabridged.intent import Lead, join_requests, merge_rules
 from unabridged.languages import detect
 from unabridged.ledger.entries import Ledger, Name, Saying
-from unabridged.ledger.files import united
-from unabridged.ledger.notes import distinct
-from unabridged.ledger.outcomes import unresolved
-from unabridged.ledger.rank import bounded, faded
+from unabridged.ledger.files import unite_files
+from unabridged.ledger.notes import drop_repeats
+from unabridged.ledger.outcomes import find_unresolved
+from unabridged.ledger.rank import fade, within_bounds
 
 
 def merge(older: Ledger, newer: Ledger) -> Ledger:
@@ -26,7 +26,7 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
     requests = join_requests(older.requests, newer.lead, newer.requests, tools=bool(older.actions or newer.actions))
     rules, lifts = merge_rules((*older.rules, *newer.rules), (*older.lifts, *newer.lifts), requests)
     dropped = Counter(dict(older.dropped)) + Counter(dict(newer.dropped))
-    return bounded(
+    return within_bounds(
         Ledger(
             first=min(older.first, newer.first),
             end=max(older.end, newer.end),
@@ -36,10 +36,10 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
             rules=rules,
             lifts=lifts,
             actions=(*older.actions, *newer.actions),
-            faults=unresolved(older.faults, [*newer.actions, *newer.faults]),
-            notes=distinct((*older.notes, *newer.notes)),
+            faults=find_unresolved(older.faults, [*newer.actions, *newer.faults]),
+            notes=drop_repeats((*older.notes, *newer.notes)),
             sayings=_sayings(older, newer),
-            files=united((*older.files, *newer.files)),
+            files=unite_files((*older.files, *newer.files)),
             names=_names(older, newer),
             said=newer.said or older.said,
             said_turn=newer.said_turn if newer.said else older.said_turn,
@@ -72,7 +72,7 @@ def _names(older: Ledger, newer: Ledger) -> tuple[Name, ...]:
     for name in newer.names:
         known = found.setdefault(name.text, name)
         if known is not name:
-            weight, uses = name.weight + faded(known.weight, name.turn - known.turn), name.uses + known.uses
+            weight, uses = name.weight + fade(known.weight, name.turn - known.turn), name.uses + known.uses
             home, asked, told = name.home or known.home, name.asked or known.asked, max(name.told, known.told)
             found[name.text] = Name(name.text, max(name.turn, known.turn), weight, uses, home, asked, told)
     return tuple(sorted(found.values(), key=lambda name: (name.turn, name.text)))

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from unabridged.ledger.entries import HALF_LIFE, Deed, File, Name
-from unabridged.ledger.files import clean, mentioned, united
+from unabridged.ledger.files import clean_path, find_paths, unite_files
 from unabridged.marks import without_ids
 from unabridged.text_cache import remembered
 
@@ -175,14 +175,16 @@ def collect_files(pieces: Iterable[Piece], touched: Iterable[tuple[int, str, Dee
     """Every file that was touched or named, with what happened to it; one entry however its path was written."""
     found: dict[str, _Seen] = {}
     for piece in pieces:
-        paths = mentioned(piece.text, by_name=piece.voice != "tool")
+        paths = find_paths(piece.text, by_name=piece.voice != "tool")
         for path in paths:
             seen = found.setdefault(path, _Seen())
             seen.add(_weight(piece.voice, 10 * len(paths)), piece.turn)
             if piece.voice == "person":
                 seen.deeds["mention"] = seen.deeds.pop("mention", 0) + 1
     for turn, path, deed in touched:
-        seen = found.setdefault(clean(path), _Seen())
+        seen = found.setdefault(clean_path(path), _Seen())
         seen.add(0.5, turn)
         seen.deeds[deed] = seen.deeds.pop(deed, 0) + 1  # the last one stands last
-    return united(File(path, seen.turn, seen.weight, tuple(seen.deeds.items())) for path, seen in found.items() if path)
+    return unite_files(
+        File(path, seen.turn, seen.weight, tuple(seen.deeds.items())) for path, seen in found.items() if path
+    )

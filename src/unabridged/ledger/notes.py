@@ -67,7 +67,7 @@ def _telling(text: str) -> tuple[tuple[str, float, bool], ...]:
     return tuple((one_line(one, LIMIT), *weighed) for one in said if (weighed := _weight(one))[0] > 0)
 
 
-def distinct(notes: Iterable[Note]) -> tuple[Note, ...]:
+def drop_repeats(notes: Iterable[Note]) -> tuple[Note, ...]:
     """The notes in order, the later one where two say the same."""
     last = {_key(note): note for note in notes}
     return tuple(sorted(last.values(), key=lambda note: (note.turn, note.text)))

@@ -121,7 +121,7 @@ def _shown(body: str, *, looks: bool) -> str:
     return one_line(last if body.count("\n") > 2 and len(last) < LIMIT else body, LIMIT)
 
 
-def unresolved(faults: Sequence[Action], actions: Sequence[Action]) -> tuple[Action, ...]:
+def find_unresolved(faults: Sequence[Action], actions: Sequence[Action]) -> tuple[Action, ...]:
     """What failed and was not seen to work since. Looking for what is not there is no fault."""
     left: dict[str, Action] = {_key(fault): fault for fault in faults}
     for action in actions:

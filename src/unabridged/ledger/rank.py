@@ -27,12 +27,12 @@ _LIKELY, _LIKELY_FILES = 80, 16
 """Names and files that the next steps need most, about what a thousand tokens hold: before those that merely last."""
 
 
-def faded(weight: float, messages: int) -> float:
+def fade(weight: float, messages: int) -> float:
     """What a weight is worth after so many more messages."""
     return weight * math.pow(2.0, -max(messages, 0) / HALF_LIFE)
 
 
-def bounded(ledger: Ledger) -> Ledger:
+def within_bounds(ledger: Ledger) -> Ledger:
     """The ledger with each list within its bound; what matters least goes first, and is counted."""
     dropped = dict(ledger.dropped)
     kept = {
@@ -56,7 +56,7 @@ def bounded(ledger: Ledger) -> Ledger:
 
 def name_rank(name: Name, end: int) -> float:
     """How likely the next steps need this name: lately used first; what a person named or was used a lot lasts."""
-    return faded(name.weight, end - name.turn) + 0.02 * math.sqrt(name.uses) + 0.05 * max(2 * name.asked, name.told)
+    return fade(name.weight, end - name.turn) + 0.02 * math.sqrt(name.uses) + 0.05 * max(2 * name.asked, name.told)
 
 
 def names_by_rank(ledger: Ledger) -> list[Name]:
@@ -146,7 +146,7 @@ _LASTING: frozenset[Deed] = frozenset({"mention", "create", "change", "delete", 
 def file_rank(file: File, end: int) -> float:
     """How likely the next steps need this file: what was changed stays longer than what was only seen."""
     lasting = max((_DEED_RANK.get(deed, 0.0) for deed, _ in file.deeds), default=0.0)
-    return faded(file.weight, end - file.turn) + lasting
+    return fade(file.weight, end - file.turn) + lasting
 
 
 def files_by_rank(files: Sequence[File], end: int) -> list[File]:

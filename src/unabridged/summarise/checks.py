@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from unabridged.intent import own_sentences
-from unabridged.ledger.files import mentioned
+from unabridged.ledger.files import find_paths
 from unabridged.ledger.names import Piece, collect_names
 from unabridged.messages import View
 from unabridged.summarise.brief import DECISIONS, Brief
@@ -209,7 +209,7 @@ def _some(found: Sequence[str]) -> str:
 def _names(text: str) -> list[str]:
     """What in a text has to be spelled exactly, the longest first."""
     code = " ".join(re.findall(r"`([^`\n]+)`", text))
-    spelled = {*mentioned(text, by_name=True), *(entry.text for entry in collect_names([Piece(0, "model", text)]))}
+    spelled = {*find_paths(text, by_name=True), *(entry.text for entry in collect_names([Piece(0, "model", text)]))}
     found = {name for name in spelled if not _SIMPLE.fullmatch(name) or name in code or f"{name}(" in text}
     found |= {number for number in _NUMBER.findall(text) if len(number) >= 3}
     return sorted(found, key=lambda name: (-len(name), name))

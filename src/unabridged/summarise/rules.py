@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from unabridged.intent import Rule, add_rules, possible_rules
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.rank import bounded
+from unabridged.ledger.rank import within_bounds
 from unabridged.messages import View
 from unabridged.summarise.checks import People
 from unabridged.summarise.headings import under_each
@@ -74,4 +74,4 @@ def ledger_with(ledger: Ledger, rules: Sequence[Rule]) -> Ledger:
     ]
     if not new:
         return ledger
-    return bounded(replace(ledger, rules=add_rules(ledger.rules, new, ledger.lifts)))
+    return within_bounds(replace(ledger, rules=add_rules(ledger.rules, new, ledger.lifts)))
