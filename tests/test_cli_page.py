@@ -17,7 +17,7 @@ from conversations import assistant, long_chat, user
 from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
-from unabridged.cli.sawtooth import points, teeth
+from unabridged.cli.page import points, teeth
 
 CHROMIUM = Path("/usr/bin/chromium")
 PLANTED = "the heron wears a green hat"

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unabridged.cli import options
-from unabridged.cli.screen import console, fail, number_of, plain, print_json, working
+from unabridged.cli.screen import console, fail, number_of, plain, print_json, say, working
 from unabridged.errors import IllegalConversation
 from unabridged.legal import PROVIDERS, Finding, repair
 from unabridged.legal import check as findings_of
@@ -63,7 +63,7 @@ def check(
     else:
         _show(loaded, found, mended[1] if mended else None)
         if out is not None:
-            console().print(plain(f"Written to {out}."), markup=False)
+            say(f"Written to {out}.")
     if any(found.values()) and not mend:
         raise typer.Exit(1)
 
@@ -92,17 +92,16 @@ def _report(
 
 
 def _show(loaded: Loaded, found: dict[str, list[Finding]], mended: list[Finding] | None) -> None:
-    screen = console()
     for name, findings in found.items():
         shown = mended if mended is not None else findings
         if not shown:
-            screen.print(f"{number_of(len(loaded.messages), 'message')}: {name} takes them as they are.", markup=False)
+            say(f"{number_of(len(loaded.messages), 'message')}: {name} takes them as they are.")
             continue
-        did = "mended" if mended is not None else "would be refused"
-        table = Table(title=f"{name}: {len(shown):,} {did}", title_justify="left", title_style="bold")
+        table = Table(title_justify="left", title_style="bold")
+        table.title = f"{name}: {len(shown):,} {'mended' if mended is not None else 'would be refused'}"
         table.add_column("message", justify="right", no_wrap=True)
         table.add_column("rule", no_wrap=True)
         table.add_column("what is wrong", overflow="fold")
         for finding in shown:
             table.add_row(f"{finding.index:,}", finding.rule, Text(plain(finding.message)))
-        screen.print(table)
+        console().print(table)

@@ -13,11 +13,23 @@ import typer
 from rich.panel import Panel
 from rich.text import Text
 
-from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.protocol import Archive
 from unabridged.cli import options
 from unabridged.cli.bites import BITE, fit_in_bites
-from unabridged.cli.picture import Fate, Piece, before_and_after, facts
-from unabridged.cli.screen import console, counting, fail, plain, print_json, reading, spans, tell, working
+from unabridged.cli.picture import Fate, Piece, before_and_after
+from unabridged.cli.screen import (
+    console,
+    counting,
+    facts,
+    fail,
+    plain,
+    print_json,
+    reading,
+    say,
+    spans,
+    tell,
+    working,
+)
 from unabridged.compactor import Compaction, Compactor
 from unabridged.formats import Message, format_named
 from unabridged.legal import check
@@ -84,7 +96,8 @@ def compact(
     """
     if out is not None:
         options.writable(out, file)
-    chosen = _settings(trigger, keep)
+    given: dict[str, Any] = {"trigger": options.trigger_of(trigger)} if trigger else {}
+    chosen = Settings(**given, **({"keep": options.keep_of(keep)} if keep else {}))
     tokens = options.number(window, "a window") if window else None
     if tokens is not None:
         limits(chosen, tokens)  # what contradicts itself is said before a large file is read
@@ -111,26 +124,15 @@ def compact(
         return
     _show(loaded, done, legal, budget, wanted.agent)
     if out is not None:
-        console().print(plain(f"Written to {out}." if not dry_run else "Nothing was written: --dry-run."), markup=False)
+        say(f"Written to {out}." if not dry_run else "Nothing was written: --dry-run.")
     elif look and done.changed and not dry_run:
         tell("this was only a look: name -o OUT to keep the result")
-
-
-def _settings(trigger: list[str] | None, keep: list[str] | None) -> Settings:
-    chosen = Settings()
-    if trigger:
-        chosen = replace(chosen, trigger=options.trigger_of(trigger))
-    if keep:
-        chosen = replace(chosen, keep=options.keep_of(keep))
-    return chosen
 
 
 def _compacted(loaded: Loaded, wanted: _Wanted, file: Path) -> tuple[Compaction, int]:
     """The outcome, and the budget it had to meet."""
     with _archive(wanted, loaded) as archive:
-        scope = options.thread_of(archive, wanted.namespace, loaded, file)
-        if wanted.thread is not None and scope.thread != wanted.thread:
-            scope = Scope(wanted.namespace or options.NAMESPACE, wanted.thread)
+        scope = options.thread_of(archive, wanted.namespace, loaded, file, wanted.thread)
         compactor = Compactor(
             wanted.summariser,
             agent=wanted.agent,

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from unabridged.cli.options import number
-from unabridged.cli.screen import console, one_line, plain, print_json, tell
+from unabridged.cli.screen import console, one_line, plain, print_json, progress_bar, table_of, tell
 from unabridged.errors import SettingsError
 from unabridged.sessions import write_whole
 
@@ -104,19 +104,11 @@ def _writable(*files: Path | None) -> None:
 
 @contextmanager
 def _measuring(total: int) -> Iterator[Callable[[str], None]]:
-    """A progress bar over conversations; told the name of the one that is next. Silent in a pipe."""
-    err = Console(stderr=True)
+    """A progress bar over conversations; told the name of the one that is next."""
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task("", total=total)
-        done = -1
-
-        def step(name: str) -> None:
-            nonlocal done
-            done += 1
-            progress.update(task, completed=done, description=one_line(name, 60))
-
-        yield step
+    with progress_bar("", *columns) as update:
+        done = count()
+        yield lambda name: update(completed=next(done), total=total, description=one_line(name, 60))
 
 
 def _show(report: Any) -> None:
@@ -132,10 +124,7 @@ def _show(report: Any) -> None:
 def _needs(rows: Any) -> Table:
     first = rows[0]
     title = f"needed next and still in the context ({first.conversations} conversations, {first.cuts} cuts)"
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("arm", no_wrap=True)
-    for name in ("budget", "tokens", "files", "names", "people verbatim"):
-        table.add_column(name, justify="right")
+    table = table_of(title, ["arm"], ("budget", "tokens", "files", "names", "people verbatim"))
     last = first.budget
     for row in rows:
         if row.budget != last:
@@ -149,10 +138,8 @@ def _needs(rows: Any) -> Table:
 def _questions(rows: Any) -> Table:
     first = rows[0]
     title = f"questions with all their evidence ({first.questions}, a window of {first.window:,})"
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("arm", no_wrap=True)
-    for name in ("tokens", "in context after a cut", "in context at the end", "or by one search"):
-        table.add_column(name, justify="right")
+    columns = ("tokens", "in context after a cut", "in context at the end", "or by one search")
+    table = table_of(title, ["arm"], columns)
     for row in rows:
         reached = "" if row.or_search is None else f"{row.or_search:.1%}"
         table.add_row(row.arm, f"{row.tokens:,}", f"{row.after_cuts:.1%}", f"{row.in_context:.1%}", reached)

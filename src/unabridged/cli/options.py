@@ -190,8 +190,8 @@ def opened(url: str | None, *, new: bool = False) -> Iterator[Archive]:
         archive.close()
 
 
-def thread_of(archive: Archive, namespace: str | None, loaded: Loaded, file: Path) -> Scope:
-    """The thread a conversation belongs to: that of a compaction that stands in it, else the file's own.
+def thread_of(archive: Archive, namespace: str | None, loaded: Loaded, file: Path, named: str | None) -> Scope:
+    """The thread a conversation belongs to: the named one, that of a compaction that stands in it, or the file's own.
 
     Files in different folders may have the same name: the place is part of it; of standard input, what it says.
     """
@@ -200,7 +200,9 @@ def thread_of(archive: Archive, namespace: str | None, loaded: Loaded, file: Pat
     for space in spaces(archive, namespace) if marked else ():
         for record_id in marked:
             if (scope := archive.locate(space, record_id)) is not None:
-                return scope
+                return scope if named in (None, scope.thread) else Scope(namespace or NAMESPACE, named or "")
+    if named is not None:
+        return Scope(namespace or NAMESPACE, named)
     place = loaded.path.read_bytes() if is_stdin(file) else str(file.resolve()).encode("utf-8", "surrogateescape")
     name = "stdin" if is_stdin(file) else file.stem
     return Scope(namespace or NAMESPACE, f"{name}-{hashlib.sha256(place).hexdigest()[:6]}")
@@ -211,6 +213,12 @@ def spaces(archive: Archive, namespace: str | None) -> Sequence[str]:
     if namespace is not None:
         return [namespace]
     return [NAMESPACE, *(other for other in archive.namespaces() if other != NAMESPACE)]
+
+
+def scopes(archive: Archive, namespace: str | None) -> list[Scope]:
+    """Every thread of the namespace that was named, else of all."""
+    listed = [namespace] if namespace is not None else archive.namespaces()
+    return [Scope(space, name) for space in listed for name in archive.threads(space)]
 
 
 def found(archive: Archive, namespace: str | None, thread: str) -> Scope | None:

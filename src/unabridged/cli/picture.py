@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 Fate = Literal["stayed", "went", "changed", "new"]
@@ -79,13 +78,3 @@ def legend(origins: Iterable[str]) -> Text:
 def fates() -> Text:
     """Which glyph means what."""
     return Text(" " * 9 + "   ".join(f"{GLYPHS[fate]} {meaning}" for fate, meaning in _MEANING.items()), style="dim")
-
-
-def facts(title: str, rows: Iterable[tuple[str, str]]) -> Table:
-    """A table of names and values."""
-    table = Table(title=title, show_header=False, title_justify="left", title_style="bold")
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in rows:
-        table.add_row(name, Text(value))
-    return table

@@ -15,7 +15,7 @@ from rich.text import Text
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.archive.references import FORMS
 from unabridged.cli import options, page
-from unabridged.cli.screen import console, fail, number_of, one_line, plain, print_json, spans, working
+from unabridged.cli.screen import console, fail, number_of, one_line, plain, print_json, say, spans, working
 from unabridged.events import receipt_from
 from unabridged.recall import lookup
 from unabridged.sessions import write_whole
@@ -29,9 +29,7 @@ def threads(
 ) -> None:
     """The conversations that have something in the archive: of all namespaces, or of the one that is named."""
     with options.opened(archive) as store:
-        spaces = [namespace] if namespace is not None else store.namespaces()
-        scopes = [Scope(space, name) for space in spaces for name in store.threads(space)]
-        found = [(scope, store.records(scope)) for scope in scopes]
+        found = [(scope, store.records(scope)) for scope in options.scopes(store, namespace)]
         where = store.url
     if as_json:
         listed = [{"namespace": scope.namespace, **_thread(scope.thread, records)} for scope, records in found]
@@ -40,7 +38,7 @@ def threads(
     screen = console()
     if not found:
         which = f" of namespace {namespace}" if namespace is not None else ""
-        screen.print(plain(f"{where} holds no threads{which}."), markup=False)
+        say(f"{where} holds no threads{which}.")
         return
     table = Table(title=Text(plain(where)), title_justify="left", title_style="bold")
     for name in ("namespace", "thread"):
@@ -87,7 +85,7 @@ def show(
         also = f", shortened {spans(receipt.edited)}" if receipt.edited else ""
         screen.print(Text(f"  turns {spans(receipt.turns)}{also}", style="dim"))
     if html is not None:
-        screen.print(plain(f"Written to {html}."), markup=False)
+        say(f"Written to {html}.")
 
 
 def search(
@@ -101,11 +99,7 @@ def search(
 ) -> None:
     """What left the context and matches best, in one thread or in all of them."""
     with options.opened(archive) as store:
-        if thread is not None:
-            scopes = [known(store, namespace, thread)]
-        else:
-            spaces = [namespace] if namespace is not None else store.namespaces()
-            scopes = [Scope(space, name) for space in spaces for name in store.threads(space)]
+        scopes = options.scopes(store, namespace) if thread is None else [known(store, namespace, thread)]
         found = {scope: lookup.search(store, scope, query, limit).results for scope in scopes}
     if as_json:
         hits = [{**scope._asdict(), **asdict(result)} for scope, results in found.items() for result in results]
@@ -113,7 +107,7 @@ def search(
         return
     screen = console()
     if not any(found.values()):
-        screen.print("Nothing that left the context matches. Search is literal: try one telling word.", markup=False)
+        say("Nothing that left the context matches. Search is literal: try one telling word.")
     for scope, results in found.items():
         for result in results:
             head = Text(f"[{result.turn}] {plain(scope.thread)}", style="bold")
@@ -163,13 +157,9 @@ def verify(
     else:
         what = f"thread {thread} in {where}" if thread is not None else where
         for problem in problems:
-            console().print(plain(problem), markup=False, soft_wrap=True)
-        said = (
-            f"{number_of(len(problems), 'problem')} in {what}."
-            if problems
-            else f"{what}: everything is there and intact."
-        )
-        console().print(plain(said), markup=False, soft_wrap=True)
+            say(problem)
+        count = number_of(len(problems), "problem")
+        say(f"{count} in {what}." if problems else f"{what}: everything is there and intact.")
     if problems:
         raise typer.Exit(1)
 

@@ -15,12 +15,13 @@ from unabridged.archive import codec, rules
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.cli import options
 from unabridged.cli.records import known
-from unabridged.cli.screen import ask, console, fail, number_of, plain, print_json, working
+from unabridged.cli.screen import ask, fail, number_of, plain, print_json, say, working
 from unabridged.compactor import Compactor
 from unabridged.errors import ArchiveError
 from unabridged.formats import Message
 from unabridged.sessions import Loaded, save, write_whole
 
+_RECORD_FIELDS = ("id", "key", "length", "start", "kind", "prior", "model", "created", "before", "after", "data")
 Needed = Annotated[
     Path, typer.Option("--out", "-o", help="Where the result goes; never the file that was read.", readable=False)
 ]
@@ -85,7 +86,7 @@ def export(
     if as_json:
         print_json({"thread": thread, "messages": len(parts), "compactions": len(records), "out": str(out)})
     else:
-        console().print(plain(f"{number_of(len(parts), 'message')} written to {out}."), markup=False, soft_wrap=True)
+        say(f"{number_of(len(parts), 'message')} written to {out}.")
 
 
 def forget(
@@ -121,9 +122,9 @@ def forget(
     if as_json:
         print_json({"forgotten": [scope._asdict() for scope in gone]})
     elif thread is not None:
-        console().print(plain(f"Thread {thread} is forgotten."), markup=False, soft_wrap=True)
+        say(f"Thread {thread} is forgotten.")
     elif gone:
-        console().print(f"{number_of(len(gone), 'thread')} forgotten.", markup=False, soft_wrap=True)
+        say(f"{number_of(len(gone), 'thread')} forgotten.")
 
 
 def prune(
@@ -142,7 +143,7 @@ def prune(
     before = time.time() - options.age(older_than)
     with options.opened(archive) as store:
         would = _old(store, namespace, before)
-        count = sum(len(store.threads(space)) for space in _spaces(store, namespace))
+        count = len(options.scopes(store, namespace))
         if dry_run:
             gone = list[Scope]()
             if not as_json:
@@ -160,7 +161,7 @@ def _removed(
     """Say what would go, ask, and remove it: namespace by namespace, each in one go."""
     would = _old(store, namespace, before)
     if not quiet:
-        _say_old(would, sum(len(store.threads(space)) for space in _spaces(store, namespace)), older_than)
+        _say_old(would, len(options.scopes(store, namespace)), older_than)
     if not would and older_than is not None:
         return []
     whole = f"namespace {plain(str(namespace))!r}, " if older_than is None else ""
@@ -171,19 +172,15 @@ def _removed(
 
 def _say_old(would: Sequence[Scope], count: int, older_than: str | None) -> None:
     for scope in would:
-        console().print(plain(f"  {scope.thread} (namespace {scope.namespace})"), markup=False, soft_wrap=True)
+        say(f"  {scope.thread} (namespace {scope.namespace})")
     since = f" have not been compacted for {older_than}" if older_than is not None else " would go"
-    console().print(plain(f"{len(would):,} of {number_of(count, 'thread')}{since}."), markup=False, soft_wrap=True)
+    say(f"{len(would):,} of {number_of(count, 'thread')}{since}.")
 
 
 def _old(store: Archive, namespace: str | None, before: float | None) -> list[Scope]:
     """The threads whose newest compaction, undone or not, is older; all of them without an age."""
-    scopes = [Scope(space, name) for space in _spaces(store, namespace) for name in store.threads(space)]
+    scopes = options.scopes(store, namespace)
     return [scope for scope in scopes if rules.is_older(store.newest_time(scope), before)]
-
-
-def _spaces(store: Archive, namespace: str | None) -> Sequence[str]:
-    return [namespace] if namespace is not None else store.namespaces()
 
 
 def _said(context: typer.Context, parameter: str) -> bool:
@@ -198,9 +195,7 @@ def _compactor(
 ) -> Iterator[tuple[Compactor, str]]:
     """A compactor on the archive, and the thread that the conversation belongs to."""
     with options.opened(url) as archive:
-        scope = options.thread_of(archive, namespace, loaded, file)
-        if thread is not None and thread != scope.thread:
-            scope = Scope(namespace or options.NAMESPACE, thread)
+        scope = options.thread_of(archive, namespace, loaded, file, thread)
         if scope.thread not in archive.threads(scope.namespace):
             scope = known(archive, namespace, scope.thread)
         origin = loaded.origin_of()
@@ -217,8 +212,7 @@ def _write(loaded: Loaded, messages: list[Message], out: Path, *, as_json: bool,
         counts = {"messages_before": len(loaded.messages), "messages_after": len(messages)}
         print_json({"thread": thread, **counts, "out": str(out)})
     else:
-        said = f"{number_of(len(loaded.messages), 'message')} became {len(messages):,}, written to {out}."
-        console().print(plain(said), markup=False, soft_wrap=True)
+        say(f"{number_of(len(loaded.messages), 'message')} became {len(messages):,}, written to {out}.")
 
 
 def _lines(parts: Sequence[Part], records: Sequence[Record]) -> Iterator[bytes]:
@@ -238,16 +232,7 @@ def _transcript(parts: Sequence[Part], records: Sequence[Record]) -> Iterator[by
 def _all(parts: Sequence[Part], records: Sequence[Record]) -> Iterator[bytes]:
     """One document: every record, and every original with its hash and its place."""
     whole: dict[str, Any] = {
-        "records": [
-            {
-                **{name: getattr(record, name) for name in ("id", "key", "length", "start", "kind", "prior", "model")},
-                "created": record.created,
-                "before": record.before,
-                "after": record.after,
-                "data": record.data,
-            }
-            for record in records
-        ],
+        "records": [{name: getattr(record, name) for name in _RECORD_FIELDS} for record in records],
         "messages": [
             {"turn": part.turn, "hash": part.hash, "role": part.role, "origin": part.origin, "message": _decoded(part)}
             for part in parts

@@ -7,12 +7,23 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
 from rich.text import Text
 
 # Escape sequences, and marks that turn text around or hide it: a terminal obeys them, whoever wrote them.
@@ -74,30 +85,58 @@ def ask(question: str, *, yes: bool) -> None:
         fail("nothing was done", 2)
 
 
+def say(text: str) -> None:
+    """A line on standard output, whatever stands in it."""
+    console().print(plain(text), markup=False, soft_wrap=True)
+
+
+def table_of(title: str, names: Iterable[str], numbers: Iterable[str] = ()) -> Table:
+    """A table without rows: columns of names, which stay on one line, and then of numbers."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    for name in numbers:
+        table.add_column(name, justify="right")
+    return table
+
+
+def facts(title: str, rows: Iterable[tuple[str, str]]) -> Table:
+    """A table of names and values."""
+    table = Table(title=title, show_header=False, title_justify="left", title_style="bold")
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, Text(value))
+    return table
+
+
+@contextmanager
+def progress_bar(what: str, *columns: ProgressColumn, shown: bool = True) -> Iterator[Callable[..., None]]:
+    """A progress bar on standard error; gets `completed`, `total` and `description`. Silent in a pipe."""
+    err = Console(stderr=True)
+    with Progress(*columns, console=err, transient=True, disable=not (shown and err.is_terminal)) as progress:
+        task = progress.add_task(what, total=None)
+        yield partial(progress.update, task)
+
+
 @contextmanager
 def reading(file: Path, doing: str = "reading", unit: str = "bytes") -> Iterator[Callable[[int, int], None]]:
-    """A progress bar for a file that takes a while; gets what is done so far and in all. Silent in a pipe."""
-    err = Console(stderr=True)
+    """A progress bar for a file that takes a while; gets what is done so far and in all."""
     amount = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task(f"{doing} {plain(file.name)}", total=None)
-        yield lambda done, size: progress.update(task, completed=done, total=size)
+    with progress_bar(f"{doing} {plain(file.name)}", *columns) as update:
+        yield lambda done, size: update(completed=done, total=size)
 
 
 @contextmanager
 def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar for work on many things; called once for each. Silent in a pipe."""
-    err = Console(stderr=True)
-    with Progress(console=err, transient=True, disable=not err.is_terminal or total < 2_000) as progress:
-        task = progress.add_task(what, total=total)
-        done = 0
+    """A progress bar for work on many things; called once for each."""
+    with progress_bar(what, *Progress.get_default_columns(), shown=total >= 2_000) as update:
+        done = count(1)
 
         def step() -> None:
-            nonlocal done
-            done += 1
-            if done % 256 == 0:  # drawing is not the work
-                progress.update(task, completed=done)
+            if (number := next(done)) % 256 == 0:  # drawing is not the work
+                update(completed=number, total=total)
 
         yield step
 

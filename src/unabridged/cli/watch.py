@@ -13,8 +13,8 @@ from rich.live import Live
 from rich.text import Text
 
 from unabridged.cli import options
+from unabridged.cli.measure import Weight, weigh
 from unabridged.cli.screen import console, fail, number_of, plain, print_json
-from unabridged.cli.weigh import Weight, weigh
 from unabridged.measure.models import FALLBACK_WINDOW, model_info
 from unabridged.sessions import Loaded, SessionFileError, load
 
