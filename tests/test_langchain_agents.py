@@ -40,7 +40,7 @@ from langchain_support import (
 )
 from unabridged import Settings, SettingsError, WontFit
 from unabridged.adapters.langchain import create_deep_agent, replay
-from unabridged.adapters.langchain.factories import placed
+from unabridged.adapters.langchain.factories import place_in_stack
 
 
 @pytest.mark.parametrize("mode", ["messages", "updates", "values", "custom"])
@@ -275,10 +275,10 @@ def test_a_conversation_with_images_and_a_pdf_compacts_and_the_bytes_come_back()
 def test_the_place_in_the_stack() -> None:  # R43
     todo, own = TodoListMiddleware(), ours()
     asking = HumanInTheLoopMiddleware(interrupt_on={"work": True})
-    assert placed(own, [todo, asking]) == [todo, own, asking]
-    assert placed(own, [todo]) == [todo, own]
+    assert place_in_stack(own, [todo, asking]) == [todo, own, asking]
+    assert place_in_stack(own, [todo]) == [todo, own]
     other = ours()
-    assert placed(own, [other, todo]) == [other, todo]
+    assert place_in_stack(own, [other, todo]) == [other, todo]
 
 
 # -- deep agents -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from conversations import anthropic_round, assistant, chat_round, user
 from unabridged import Compactor, Settings, WontFit, check
 from unabridged.asking.overflow import Overflow
-from unabridged.asking.refused import Refusals, lowered
+from unabridged.asking.refused import Refusals, lower_limits
 from unabridged.events import Compacted, Event
 from unabridged.settings import limits
 from upstream import Upstream, chat, claude, serving
@@ -375,7 +375,7 @@ def test_the_lowered_budget_is_below_what_was_refused_and_never_above_what_was_t
     window: int, sent: int, limit: int | None, requested: int | None, output: int | None
 ) -> None:
     now = limits(Settings(), window)
-    found = lowered(Overflow(limit, requested, output), sent, Settings(), now)
+    found = lower_limits(Overflow(limit, requested, output), sent, Settings(), now)
     if found is None:
         return
     assert found.budget < sent

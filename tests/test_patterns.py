@@ -152,7 +152,7 @@ BUILDERS = {
     "unabridged.intent.lifting._bounds": "a number, with a digit neither before nor behind: no repeat",
     "unabridged.measure.models._find_name": "the name of a model of our own table: no conversation",
     "unabridged.recall.excerpts._pattern": "below, for a query of every kind",
-    "unabridged.sessions.rewrite.relinked": "below, for a name",
+    "unabridged.sessions.rewrite.relink": "below, for a name",
 }
 """Functions that make a pattern from something else, and where what they make is looked at."""
 

@@ -79,7 +79,7 @@ def test_facts_of_another_thread_and_another_namespace_stay_out_of_reach() -> No
         foreign = {ref for fact in facts() for ref in refs(stranger.call("search_history", {"query": fact.subject}))}
         assert len(foreign) >= 50
         for ref in foreign:
-            assert agent.tell("read_history", {"ref": ref}).error
+            assert agent.answer("read_history", {"ref": ref}).error
             assert "no such reference in this thread" in agent.call("read_history", {"ref": ref})
         for fact in facts("B" if other is THERE else "C"):
             for query in (f'"{fact.value}"', fact.value, f"{fact.subject} {fact.value}"):
@@ -95,7 +95,7 @@ def test_guessed_references_and_hashes_lead_nowhere() -> None:
     guesses = [f"0-{i:010x}" for i in range(200)] + [theirs.hash, theirs.hash[7:17], f"0-{theirs.hash[7:17]}"]
     guesses += [recall.reference(THERE, 0, theirs.hash), recall.reference(HERE, 0, theirs.hash), "other", "../other/0"]
     for guess in guesses:
-        told = agent.tell("read_history", {"ref": guess})
+        told = agent.answer("read_history", {"ref": guess})
         assert told.error
         assert told.text.startswith("[recall] no such reference in this thread")
         assert "secret" not in told.text
@@ -310,7 +310,7 @@ AGENT = tools(archived(user("one"), assistant("two 12 a b c")), HERE)
     ],
 )
 def test_a_wrong_call_is_told_what_would_be_right(name: str, arguments: Any, line: str) -> None:
-    told = AGENT.tell(name, arguments)
+    told = AGENT.answer(name, arguments)
     assert told.error
     assert line in told.text
 
@@ -326,7 +326,7 @@ def test_arguments_as_models_write_them_are_taken() -> None:
 def test_an_archive_that_fails_is_an_answer_and_not_an_exception() -> None:
     archive = archived(user("one"))
     archive.close()
-    assert tools(archive, HERE).tell("search_history", {"query": "one"}).error
+    assert tools(archive, HERE).answer("search_history", {"query": "one"}).error
 
 
 # --- the budget and the schemas ---------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def cost_of(calls: int, usage: Usage | None) -> dict[str, float]:
     return cost
 
 
-def added(first: Usage | None, second: Usage | None) -> Usage | None:
+def add_usage(first: Usage | None, second: Usage | None) -> Usage | None:
     """What two calls used together; None only when neither said."""
     if first is None or second is None:
         return first or second

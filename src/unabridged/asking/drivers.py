@@ -88,7 +88,7 @@ def as_error(error: BaseException, name: str) -> Exception:
     return wrapped
 
 
-async def guarded(waiting: Awaitable[T], name: str) -> T:
+async def guard(waiting: Awaitable[T], name: str) -> T:
     """What is awaited; whatever it raises comes out as `as_error` has it. The one who waits may still be cancelled.
 
     On the main thread an interrupt is the person's own, and goes through.

@@ -66,18 +66,18 @@ class Refusals:
         found: Limits | None = self._named
         for refusal in self._known.values():
             if found is not None:
-                found = lowered(refusal.overflow, refusal.sent_now(factor), self._settings, found)
+                found = lower_limits(refusal.overflow, refusal.sent_now(factor), self._settings, found)
         return found
 
 
-def tried(overflow: Overflow, sent: int, settings: Settings, learned: Limits) -> list[Limits]:
+def limits_to_try(overflow: Overflow, sent: int, settings: Settings, learned: Limits) -> list[Limits]:
     """The limits for the one request that takes the refused one's place, tightest first; the learned ones last.
 
     Where the provider told how far it was off, those are all. Where it did not, half of what was sent should do.
     """
     if overflow.requested is not None or (overflow.limit is not None and overflow.limit < sent):
         return [learned]
-    halves = [lowered(overflow, sent, settings, learned, share) for share in HALVES]
+    halves = [lower_limits(overflow, sent, settings, learned, share) for share in HALVES]
     return [*(limits for limits in halves if limits is not None), learned]
 
 
@@ -90,7 +90,7 @@ def in_words(overflow: Overflow, sent: int, now: Limits) -> str:
     )
 
 
-def lowered(
+def lower_limits(
     overflow: Overflow, sent: int, settings: Settings, now: Limits, share: float | None = None
 ) -> Limits | None:
     """The limits for a provider that refused `sent` tokens; None when it takes next to nothing.

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.drivers import as_error, guarded
+from unabridged.asking.drivers import as_error, guard
 from unabridged.asking.replies import read_reply
 from unabridged.errors import SettingsError
 from unabridged.measure.estimate import estimate
@@ -108,7 +108,7 @@ async def _call(speaker: Speaker, ask: Ask) -> Reply:
     async def call() -> Any:
         return await speaker.call(_argument(speaker, ask))
 
-    return read_reply(await guarded(call(), speaker.name), speaker.name)
+    return read_reply(await guard(call(), speaker.name), speaker.name)
 
 
 def _in_thread(speaker: Speaker, ask: Ask) -> Future[Reply]:
@@ -119,7 +119,7 @@ def _in_thread(speaker: Speaker, ask: Ask) -> Future[Reply]:
         try:
             result = speaker.call(_argument(speaker, ask))
             if inspect.isawaitable(result):
-                result = at_home(guarded(result, speaker.name)).result()
+                result = at_home(guard(result, speaker.name)).result()
             work.set_result(read_reply(result, speaker.name))
         except BaseException as error:  # noqa: BLE001 - it is handed to the one who waits
             work.set_exception(as_error(error, speaker.name))

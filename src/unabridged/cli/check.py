@@ -45,7 +45,7 @@ def check(
         fail("--repair needs -o OUT: the file that was read is never changed", 2)
     if out is not None and not mend:
         fail("-o is for the mended copy: say --repair, too", 2)
-    loaded = options.loaded_from(file, format_, which, max_size)
+    loaded = options.load_file(file, format_, which, max_size)
     agent = model or loaded.model
     chosen = provider or [loaded.format]
     if mend and len(chosen) > 1:
@@ -55,7 +55,7 @@ def check(
             name: findings_of(loaded.messages, name, model=agent, format=loaded.format, pending=pending)
             for name in chosen
         }
-    mended = _mended(loaded, chosen[0], agent, pending=pending) if mend else None
+    mended = _mend(loaded, chosen[0], agent, pending=pending) if mend else None
     if out is not None and mended is not None:
         save(loaded, mended[0], out)
     if as_json:
@@ -68,7 +68,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _mended(loaded: Loaded, provider: str, agent: str | None, *, pending: bool) -> tuple[list[Any], list[Finding]]:
+def _mend(loaded: Loaded, provider: str, agent: str | None, *, pending: bool) -> tuple[list[Any], list[Finding]]:
     """The mended messages and all that was done to them; they are checked once more."""
     done = repair(loaded.messages, provider, model=agent, format=loaded.format, pending=pending)
     left = findings_of(done.messages, provider, model=agent, format=loaded.format, pending=pending)

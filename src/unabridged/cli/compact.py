@@ -101,7 +101,7 @@ def compact(
     tokens = options.number(window, "a window") if window else None
     if tokens is not None:
         limits(chosen, tokens)  # what contradicts itself is said before a large file is read
-    loaded = options.loaded_from(file, format_, which, max_size)
+    loaded = options.load_file(file, format_, which, max_size)
     look = dry_run or (out is None and archive is None)
     wanted = _Wanted(
         chosen,
@@ -113,7 +113,7 @@ def compact(
         thread,
         now,
     )
-    done, budget = _compacted(loaded, wanted, file)
+    done, budget = _compact(loaded, wanted, file)
     if look and done.receipt is not None:
         done = replace(done, receipt=replace(done.receipt, archive=_MEMORY))
     legal = _legal(loaded, done, wanted.agent, file)
@@ -129,7 +129,7 @@ def compact(
         tell("this was only a look: name -o OUT to keep the result")
 
 
-def _compacted(loaded: Loaded, wanted: _Wanted, file: Path) -> tuple[Compaction, int]:
+def _compact(loaded: Loaded, wanted: _Wanted, file: Path) -> tuple[Compaction, int]:
     """The outcome, and the budget it had to meet."""
     with _archive(wanted, loaded) as archive:
         scope = options.thread_of(archive, wanted.namespace, loaded, file, wanted.thread)
@@ -145,24 +145,24 @@ def _compacted(loaded: Loaded, wanted: _Wanted, file: Path) -> tuple[Compaction,
         )
         asked: dict[str, Any] = {"thread": scope.thread, "system": loaded.system, "tools": loaded.tools}
         with compactor:
-            return _fitted(compactor, loaded, asked, now=wanted.now), compactor.limits.budget
+            return _fit(compactor, loaded, asked, now=wanted.now), compactor.limits.budget
 
 
 @contextmanager
 def _archive(wanted: _Wanted, loaded: Loaded) -> Iterator[Archive]:
     """The archive that was named; for a look at a very large file, one on disk that is gone afterwards."""
     if wanted.archive != _MEMORY or loaded.path.stat().st_size <= _LARGE:
-        with options.opened(wanted.archive, new=True) as archive:
+        with options.open_store(wanted.archive, new=True) as archive:
             yield archive
         return
     with (
         TemporaryDirectory(prefix="unabridged-") as folder,
-        options.opened(f"sqlite:///{folder}/look.db", new=True) as archive,
+        options.open_store(f"sqlite:///{folder}/look.db", new=True) as archive,
     ):
         yield archive
 
 
-def _fitted(compactor: Compactor, loaded: Loaded, asked: dict[str, Any], *, now: bool) -> Compaction:
+def _fit(compactor: Compactor, loaded: Loaded, asked: dict[str, Any], *, now: bool) -> Compaction:
     """As asked for, else only where it does not fit; a very large file bite by bite."""
     if loaded.path.stat().st_size > _LARGE:
         with reading(loaded.path, "compacting", "messages") as progress:

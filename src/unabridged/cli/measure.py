@@ -39,7 +39,7 @@ def measure(
     Counts what the client would send now: the conversation since its last compaction. Tokens are estimates that err on
     the high side; costs are at list prices.
     """
-    loaded = options.loaded_from(file, format_, which, max_size)
+    loaded = options.load_file(file, format_, which, max_size)
     agent = model or loaded.model
     with counting("measuring", len(loaded.messages)) as step:
         weight = weigh(loaded, agent, step)

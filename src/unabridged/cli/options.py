@@ -128,7 +128,7 @@ def condition(option: str, text: str) -> tuple[str, float]:
     return measure or "tokens", number(value, f"a {option}")
 
 
-def loaded_from(file: Path, format_: str | None, which: str | None, max_size: str) -> Loaded:
+def load_file(file: Path, format_: str | None, which: str | None, max_size: str) -> Loaded:
     """The conversation in the file, read with a progress bar; what is odd about it is said."""
     chosen = int(which) if which is not None and which.isdecimal() else which
     most = number(max_size, "a size")
@@ -175,7 +175,7 @@ def writable(out: Path, file: Path) -> None:
 
 
 @contextmanager
-def opened(url: str | None, *, new: bool = False) -> Iterator[Archive]:
+def open_store(url: str | None, *, new: bool = False) -> Iterator[Archive]:
     """The archive at the URL, closed in the end. Only `new` makes one: a typing error leaves no empty archive."""
     where = url if url is not None else default_url()
     scheme, slashes, path = where.partition(":///")
@@ -221,7 +221,7 @@ def scopes(archive: Archive, namespace: str | None) -> list[Scope]:
     return [Scope(space, name) for space in listed for name in archive.threads(space)]
 
 
-def found(archive: Archive, namespace: str | None, thread: str) -> Scope | None:
+def find_thread(archive: Archive, namespace: str | None, thread: str) -> Scope | None:
     """The thread of this name: in the namespace that was named, else in the default one, else in the only other."""
     having = [space for space in spaces(archive, namespace) if thread in archive.threads(space)]
     if len(having) > 1 and having[0] != NAMESPACE:

@@ -28,7 +28,7 @@ def threads(
     as_json: options.AsJson = False,
 ) -> None:
     """The conversations that have something in the archive: of all namespaces, or of the one that is named."""
-    with options.opened(archive) as store:
+    with options.open_store(archive) as store:
         found = [(scope, store.records(scope)) for scope in options.scopes(store, namespace)]
         where = store.url
     if as_json:
@@ -65,8 +65,8 @@ def show(
     as_json: options.AsJson = False,
 ) -> None:
     """The compactions of a thread, oldest first: why, what went, tokens before and after."""
-    with options.opened(archive) as store:
-        scope = known(store, namespace, thread)
+    with options.open_store(archive) as store:
+        scope = require_thread(store, namespace, thread)
         records = store.records(scope)
         if html is not None:
             with working("making the page"):
@@ -98,8 +98,8 @@ def search(
     as_json: options.AsJson = False,
 ) -> None:
     """What left the context and matches best, in one thread or in all of them."""
-    with options.opened(archive) as store:
-        scopes = options.scopes(store, namespace) if thread is None else [known(store, namespace, thread)]
+    with options.open_store(archive) as store:
+        scopes = options.scopes(store, namespace) if thread is None else [require_thread(store, namespace, thread)]
         found = {scope: lookup.search(store, scope, query, limit).results for scope in scopes}
     if as_json:
         hits = [{**scope._asdict(), **asdict(result)} for scope, results in found.items() for result in results]
@@ -124,8 +124,8 @@ def read(
     as_json: options.AsJson = False,
 ) -> None:
     """One archived message in full; with --json, exactly as it was."""
-    with options.opened(archive) as store:
-        scope = known(store, namespace, thread)
+    with options.open_store(archive) as store:
+        scope = require_thread(store, namespace, thread)
         reading = lookup.read(store, scope, ref, page=1 << 40)
         message = lookup.original(store, scope, ref) if as_json else None
     if as_json:
@@ -147,8 +147,8 @@ def verify(
     as_json: options.AsJson = False,
 ) -> None:
     """Check every reference, hash and part. Ends with 1 when something is wrong."""
-    with options.opened(archive) as store:
-        scope = known(store, namespace, thread) if thread is not None else None
+    with options.open_store(archive) as store:
+        scope = require_thread(store, namespace, thread) if thread is not None else None
         with working("verifying"):
             problems = list(store.verify(scope))
         where = store.url
@@ -164,15 +164,15 @@ def verify(
         raise typer.Exit(1)
 
 
-def known(store: Archive, namespace: str | None, thread: str) -> Scope:
+def require_thread(store: Archive, namespace: str | None, thread: str) -> Scope:
     """The thread of this name; one that is not there is said, with those that are."""
-    scope = options.found(store, namespace, thread)
+    scope = options.find_thread(store, namespace, thread)
     if scope is None:
-        fail(f"{missing(store, namespace, thread)}. Name another with --archive, --namespace or --thread", 2)
+        fail(f"{describe_missing(store, namespace, thread)}. Name another with --archive, --namespace or --thread", 2)
     return scope
 
 
-def missing(store: Archive, namespace: str | None, thread: str) -> str:
+def describe_missing(store: Archive, namespace: str | None, thread: str) -> str:
     """That there is no such thread, and which there are."""
     spaces = options.spaces(store, namespace)
     names = [name for space in spaces for name in store.threads(space)]

@@ -14,7 +14,7 @@ import typer
 from unabridged.archive import codec, rules
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.cli import options
-from unabridged.cli.records import known
+from unabridged.cli.records import require_thread
 from unabridged.cli.screen import ask, fail, number_of, plain, print_json, say, working
 from unabridged.compactor import Compactor
 from unabridged.errors import ArchiveError
@@ -40,7 +40,7 @@ def replay(
     max_size: options.MaxSize = options.MAX_SIZE,
 ) -> None:
     """The whole conversation again, exactly: every compaction that stands in the file is taken back."""
-    loaded = options.loaded_from(file, format_, which, max_size)
+    loaded = options.load_file(file, format_, which, max_size)
     with _compactor(loaded, file, archive, namespace, thread) as (compactor, name), working("replaying"):
         whole = compactor.replay(loaded.messages, thread=name)
         _write(loaded, whole, out, as_json=as_json, thread=name)
@@ -59,7 +59,7 @@ def undo(
     max_size: options.MaxSize = options.MAX_SIZE,
 ) -> None:
     """The conversation as it was before its newest compaction, and what came since; the compaction is retired."""
-    loaded = options.loaded_from(file, format_, which, max_size)
+    loaded = options.load_file(file, format_, which, max_size)
     with _compactor(loaded, file, archive, namespace, thread) as (compactor, name), working("undoing"):
         _write(loaded, compactor.undo(loaded.messages, thread=name), out, as_json=as_json, thread=name)
 
@@ -77,8 +77,8 @@ def export(
     as_json: options.AsJson = False,
 ) -> None:
     """What a thread has in the archive, as a file: what left its context, in order."""
-    with options.opened(archive) as store:
-        scope = known(store, namespace, thread)
+    with options.open_store(archive) as store:
+        scope = require_thread(store, namespace, thread)
         records = store.records(scope)
         parts = store.parts(scope)
         pieces = {"messages": _lines, "text": _transcript, "all": _all}[layout](parts, records)
@@ -109,16 +109,16 @@ def forget(
     """
     if (thread is None) == (older_than is None) and (thread is not None or not _said(context, "namespace")):
         fail("name a thread, or --namespace for a whole namespace, or --older-than 30d for what is old", 2)
-    with options.opened(archive) as store:
+    with options.open_store(archive) as store:
         if thread is not None:
-            scope = known(store, namespace, thread)
+            scope = require_thread(store, namespace, thread)
             count = number_of(len(store.records(scope)), "compaction")
             ask(f"Remove thread {plain(thread)!r} with {count} from {store.url}, for good?", yes=yes)
             store.forget(scope)
             gone = [scope]
         else:
             before = time.time() - options.age(older_than) if older_than is not None else None
-            gone = _removed(store, namespace, before, older_than, yes=yes, quiet=as_json)
+            gone = _remove(store, namespace, before, older_than, yes=yes, quiet=as_json)
     if as_json:
         print_json({"forgotten": [scope._asdict() for scope in gone]})
     elif thread is not None:
@@ -141,25 +141,25 @@ def prune(
     Says what goes, and asks: `forget --older-than` with a look beforehand.
     """
     before = time.time() - options.age(older_than)
-    with options.opened(archive) as store:
-        would = _old(store, namespace, before)
+    with options.open_store(archive) as store:
+        would = _old_threads(store, namespace, before)
         count = len(options.scopes(store, namespace))
         if dry_run:
             gone = list[Scope]()
             if not as_json:
                 _say_old(would, count, older_than)
         else:
-            gone = _removed(store, namespace, before, older_than, yes=yes, quiet=as_json)
+            gone = _remove(store, namespace, before, older_than, yes=yes, quiet=as_json)
     if as_json:
         facts = {"forgotten": [scope._asdict() for scope in gone], "would_go": [scope._asdict() for scope in would]}
         print_json({**facts, "threads": count})
 
 
-def _removed(
+def _remove(
     store: Archive, namespace: str | None, before: float | None, older_than: str | None, *, yes: bool, quiet: bool
 ) -> list[Scope]:
     """Say what would go, ask, and remove it: namespace by namespace, each in one go."""
-    would = _old(store, namespace, before)
+    would = _old_threads(store, namespace, before)
     if not quiet:
         _say_old(would, len(options.scopes(store, namespace)), older_than)
     if not would and older_than is not None:
@@ -177,7 +177,7 @@ def _say_old(would: Sequence[Scope], count: int, older_than: str | None) -> None
     say(f"{len(would):,} of {number_of(count, 'thread')}{since}.")
 
 
-def _old(store: Archive, namespace: str | None, before: float | None) -> list[Scope]:
+def _old_threads(store: Archive, namespace: str | None, before: float | None) -> list[Scope]:
     """The threads whose newest compaction, undone or not, is older; all of them without an age."""
     scopes = options.scopes(store, namespace)
     return [scope for scope in scopes if rules.is_older(store.newest_time(scope), before)]
@@ -194,10 +194,10 @@ def _compactor(
     loaded: Loaded, file: Path, url: str | None, namespace: str | None, thread: str | None
 ) -> Iterator[tuple[Compactor, str]]:
     """A compactor on the archive, and the thread that the conversation belongs to."""
-    with options.opened(url) as archive:
+    with options.open_store(url) as archive:
         scope = options.thread_of(archive, namespace, loaded, file, thread)
         if scope.thread not in archive.threads(scope.namespace):
-            scope = known(archive, namespace, scope.thread)
+            scope = require_thread(archive, namespace, scope.thread)
         origin = loaded.origin_of()
         compactor = Compactor(archive=archive, namespace=scope.namespace, format=loaded.format, origin=origin)
         with compactor:
@@ -219,7 +219,7 @@ def _lines(parts: Sequence[Part], records: Sequence[Record]) -> Iterator[bytes]:
     """The originals as they were, a line each."""
     del records
     for part in parts:
-        yield json.dumps(_decoded(part), ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
+        yield json.dumps(_decode(part), ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
 
 
 def _transcript(parts: Sequence[Part], records: Sequence[Record]) -> Iterator[bytes]:
@@ -234,14 +234,14 @@ def _all(parts: Sequence[Part], records: Sequence[Record]) -> Iterator[bytes]:
     whole: dict[str, Any] = {
         "records": [{name: getattr(record, name) for name in _RECORD_FIELDS} for record in records],
         "messages": [
-            {"turn": part.turn, "hash": part.hash, "role": part.role, "origin": part.origin, "message": _decoded(part)}
+            {"turn": part.turn, "hash": part.hash, "role": part.role, "origin": part.origin, "message": _decode(part)}
             for part in parts
         ],
     }
     yield json.dumps(whole, ensure_ascii=True, default=str, indent=1).encode() + b"\n"
 
 
-def _decoded(part: Part) -> Any:
+def _decode(part: Part) -> Any:
     """The message; an SDK's object whose package is not here as what is readable in it."""
     try:
         return codec.decode(part.body)

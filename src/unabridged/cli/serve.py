@@ -8,7 +8,7 @@ import typer
 
 from unabridged.archive.protocol import Scope
 from unabridged.cli import options
-from unabridged.cli.records import missing
+from unabridged.cli.records import describe_missing
 from unabridged.cli.screen import tell
 from unabridged.recall import mcp_server
 
@@ -32,10 +32,10 @@ def mcp(
     Over stdio, for a host that starts it as a child process; with --http over streamable HTTP, on this machine alone
     unless a token says who may ask. This command prints no JSON of its own: stdio is the protocol's.
     """
-    with options.opened(archive, new=True) as store:
-        scope = options.found(store, namespace, thread)
+    with options.open_store(archive, new=True) as store:
+        scope = options.find_thread(store, namespace, thread)
         if scope is None:
-            tell(f"{missing(store, namespace, thread)}. Until it is compacted, a search finds nothing")
+            tell(f"{describe_missing(store, namespace, thread)}. Until it is compacted, a search finds nothing")
             scope = Scope(namespace or options.NAMESPACE, thread)
         if http is None:
             mcp_server.serve(store, *scope)

@@ -128,7 +128,7 @@ def _tell(seen: _Seen, live: Live | None, *, as_json: bool) -> None:
         facts = {"messages": len(loaded.messages), "tokens": weight.total, "window": seen.window, "shares": shares}
         print_json({**facts, "full": weight.total / seen.window, "problem": seen.problem or None})
     elif live:
-        live.update(_drawn(seen, loaded, weight, live.console.width), refresh=True)
+        live.update(_draw(seen, loaded, weight, live.console.width), refresh=True)
     else:
         console().print(Text(_line(seen, loaded, weight)), soft_wrap=True)
 
@@ -139,7 +139,7 @@ def _line(seen: _Seen, loaded: Loaded, weight: Weight) -> str:
     return plain(f"{number_of(len(loaded.messages), 'message')}, {full}{'; ' + seen.problem if seen.problem else ''}")
 
 
-def _drawn(seen: _Seen, loaded: Loaded, weight: Weight, width: int) -> RenderableType:
+def _draw(seen: _Seen, loaded: Loaded, weight: Weight, width: int) -> RenderableType:
     cells = max(10, width - 2)
     bar, total, drawn = Text("│"), 0, 0
     known = dict(_KINDS)

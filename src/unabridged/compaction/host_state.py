@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from unabridged.asking.drivers import LOOP, as_error, guarded
+from unabridged.asking.drivers import LOOP, as_error, guard
 from unabridged.texts import cut_middle, fenced, neutral
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _called(provider: Provider, thread: str, seconds: float) -> Any:
     loop, done = _free_loop(), Future[Any]()
 
     async def bounded(waiting: Awaitable[Any]) -> Any:
-        return await asyncio.wait_for(guarded(waiting, "state"), seconds)
+        return await asyncio.wait_for(guard(waiting, "state"), seconds)
 
     def work() -> None:
         try:

@@ -92,7 +92,7 @@ def with_model(model: Any) -> Begin:
     return begin
 
 
-def chosen(names: list[str], model: Any = None) -> dict[str, Begin]:
+def choose_arms(names: list[str], model: Any = None) -> dict[str, Begin]:
     """The arms with these names; by default all that can run here."""
     known: dict[str, Begin] = {"unabridged": unabridged}
     if model is not None:

@@ -68,7 +68,7 @@ class Peer:
 
     def add(self, index: int) -> None:
         """The next message of the conversation."""
-        self._messages += _converted(index, self._views[index])
+        self._messages += _convert(index, self._views[index])
 
     def shorten(self) -> bool:
         """Let the middleware look at the conversation, as before a model call; whether it summarised."""
@@ -96,7 +96,7 @@ class Peer:
         return self._views[int(place)] if place.isdecimal() else View("user", "person", _text(message))
 
 
-def _converted(index: int, view: View) -> list[Any]:
+def _convert(index: int, view: View) -> list[Any]:
     from langchain_core.messages import (  # noqa: PLC0415 - an extra
         AIMessage,
         HumanMessage,

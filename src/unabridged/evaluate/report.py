@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unabridged.evaluate import peers, questions
-from unabridged.evaluate.arms import chosen
+from unabridged.evaluate.arms import choose_arms
 from unabridged.evaluate.data import Conversation
 from unabridged.evaluate.moments import Begin, Count, Moment, counter, moments
 from unabridged.evaluate.questions import Answered
@@ -105,7 +105,7 @@ def evaluate(
 ) -> Report:
     """Measure every arm on these conversations, cut where a window of this size would be full."""
     count, counted = counter()
-    begins = chosen(list(arms), model)
+    begins = choose_arms(list(arms), model)
     scores: dict[tuple[int, str], _Scores] = {(budget, name): _Scores() for budget in budgets for name in begins}
     answered: dict[str, list[Answered]] = {}
     for conversation in conversations:

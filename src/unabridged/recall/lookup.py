@@ -15,8 +15,8 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.archive.references import find, reference
 from unabridged.formats import Format, Message
 from unabridged.recall.excerpts import Piece, pieces_of
-from unabridged.recall.passages import Look, gathered
-from unabridged.recall.ranking import ranked
+from unabridged.recall.passages import Look, gather_passages
+from unabridged.recall.ranking import rank
 from unabridged.recall.results import MARK, Found, Neighbour, Reading, Result
 
 __all__ = [
@@ -61,7 +61,7 @@ def search(
         hits = archive.search(scope, query.replace('"', " "), _CANDIDATES)
     room = min(room, max(limit, 2) * _EACH)
     look = Look(archive, scope, query, min(max(room // 6, 120), 500), min(max(room // 20, 60), 500), format)
-    found = gathered(look, ranked(hits, query), limit, room)
+    found = gather_passages(look, rank(hits, query), limit, room)
     return replace(found, loosely=True) if loosely and found.results else found
 
 

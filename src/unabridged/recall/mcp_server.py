@@ -85,8 +85,8 @@ def server(recall: Tools) -> Server[Any]:
 
     async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         # Stores block; another client's call must not wait for this one's.
-        told = await anyio.to_thread.run_sync(recall.tell, params.name, params.arguments or {})
-        return types.CallToolResult(content=[types.TextContent(text=told.text)], is_error=told.error)
+        answer = await anyio.to_thread.run_sync(recall.answer, params.name, params.arguments or {})
+        return types.CallToolResult(content=[types.TextContent(text=answer.text)], is_error=answer.error)
 
     return Server(
         "unabridged",

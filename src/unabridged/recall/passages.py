@@ -48,7 +48,7 @@ class _Passage:
         )  # fmt: skip
 
 
-def gathered(look: Look, hits: Sequence[Hit], limit: int, room: int) -> Found:
+def gather_passages(look: Look, hits: Sequence[Hit], limit: int, room: int) -> Found:
     """The best `limit` matches as passages, then others in a line each, in about `room` characters of text."""
     shelf = _Shelf(look, room - _weight(Found(look.query).head()) - 60)
     best = hits[:limit]

@@ -25,7 +25,7 @@ _LOOKED_AT: Final = 40
 _ECHO: Final = re.compile(r"\s*(?:\[recall\]|[\w.-]{0,80}(?:search|read)_history\b)")
 
 
-def ranked(hits: Sequence[Hit], query: str) -> list[Hit]:
+def rank(hits: Sequence[Hit], query: str) -> list[Hit]:
     """The hits worth showing, best first; echoes of earlier look-ups last."""
     originals = [hit for hit in hits if _ECHO.match(hit.text) is None]
     echoes = [hit for hit in hits if _ECHO.match(hit.text) is not None]

@@ -63,7 +63,7 @@ _PARAMETERS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-class Told(NamedTuple):
+class ToolAnswer(NamedTuple):
     """What a tool answers, and whether that is an error the agent can mend."""
 
     text: str
@@ -92,23 +92,25 @@ class Tools:
 
     def call(self, name: str, arguments: Mapping[str, Any] | str | None) -> str:
         """The tool's answer as text. Never raises: what is wrong with the call, or with the archive, is the answer."""
-        return self.tell(name, arguments).text
+        return self.answer(name, arguments).text
 
-    def tell(self, name: str, arguments: Mapping[str, Any] | str | None) -> Told:
+    def answer(self, name: str, arguments: Mapping[str, Any] | str | None) -> ToolAnswer:
         """`call`, and whether the answer is an error: for hosts that mark it."""
         answers = {SEARCH: self._search, READ: self._read}
         if name not in answers:
-            return Told(f"{lookup.MARK} there is no tool {quote(str(name), 60)}: call {SEARCH} or {READ}.", error=True)
+            return ToolAnswer(
+                f"{lookup.MARK} there is no tool {quote(str(name), 60)}: call {SEARCH} or {READ}.", error=True
+            )
         try:
-            return Told(answers[name](_given(arguments, _PARAMETERS[name])))
+            return ToolAnswer(answers[name](_parse_arguments(arguments, _PARAMETERS[name])))
         except (_Wrong, UnabridgedError) as error:
-            return Told(f"{lookup.MARK} {error}", error=True)
+            return ToolAnswer(f"{lookup.MARK} {error}", error=True)
 
     def _search(self, given: Mapping[str, Any]) -> str:
         query = given.get("query")
         if not isinstance(query, str) or not query.strip():
             raise _Wrong(f'{SEARCH} needs `query`, the words to look for: {{"query": "invoice 4711"}}.')
-        limit = _whole(given, "limit", lookup.USUAL, (1, lookup.MOST))
+        limit = _whole_number(given, "limit", lookup.USUAL, (1, lookup.MOST))
         return lookup.search(self.archive, self.scope, query, limit, room=self.room, format=self.format).text()
 
     def _read(self, given: Mapping[str, Any]) -> str:
@@ -117,7 +119,7 @@ class Tools:
             ref = str(ref) if abs(ref) < 10**9 else "too large"
         if not isinstance(ref, str) or not ref.strip():
             raise _Wrong(f'{READ} needs `ref`, one that {SEARCH} gave, or a turn\'s number: {{"ref": "12"}}.')
-        offset = _whole(given, "offset", 0, (0, 10**12))
+        offset = _whole_number(given, "offset", 0, (0, 10**12))
         return lookup.read(self.archive, self.scope, ref, offset, format=self.format).text()
 
 
@@ -142,7 +144,7 @@ def _schema(name: str, dialect: str) -> dict[str, Any]:
     return FORMATS[dialect].tool_schema(name, description, parameters)
 
 
-def _given(arguments: Mapping[str, Any] | str | None, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _parse_arguments(arguments: Mapping[str, Any] | str | None, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """The arguments as an object with nothing unknown in it."""
     known = ", ".join(schema["properties"])
     if isinstance(arguments, str):
@@ -158,7 +160,7 @@ def _given(arguments: Mapping[str, Any] | str | None, schema: Mapping[str, Any])
     return arguments
 
 
-def _whole(given: Mapping[str, Any], name: str, default: int, bounds: tuple[int, int]) -> int:
+def _whole_number(given: Mapping[str, Any], name: str, default: int, bounds: tuple[int, int]) -> int:
     """A whole number within bounds; as text, which models like to write, too."""
     value = given.get(name)
     if value is None:

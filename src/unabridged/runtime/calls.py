@@ -260,7 +260,7 @@ class Calls:
 
     def refused(self, fitted: Compaction, error: object, scope: Scope) -> Generator[Any, Any, Compaction]:
         """Lower the limits to what the provider takes, and compact for them."""
-        from unabridged.asking.refused import Refusals, in_words, overflow_in, tried  # noqa: PLC0415 - seldom needed
+        from unabridged.asking.refused import Refusals, in_words, limits_to_try, overflow_in  # noqa: PLC0415 - seldom needed
 
         overflow, calibration = overflow_in(error), self.learned.calibration
         setup = self.setup_for(self.format or detect(fitted.messages))
@@ -279,7 +279,7 @@ class Calls:
             self.run, fitted.messages, scope, *fitted.fixed, why=f"the provider refused {sent:,} tokens as too long",
             force=not limits.trigger,
         )  # fmt: skip
-        *tighter, last = tried(overflow, sent, self.settings, limits)
+        *tighter, last = limits_to_try(overflow, sent, self.settings, limits)
         for within in tighter:
             try:
                 return replace((yield from run(within=within)), refused=True)

@@ -135,13 +135,13 @@ def write_document(loaded: Loaded, document: Document, new: Sequence[Message]) -
         text = raw.decode("utf-8-sig")
         yield raw[: len(raw) - len(text.encode())]  # a byte-order mark, if there was one
         inside, spans = _elements(text, document.key)
-        for piece in _spliced(text, inside, spans, match(loaded, new), 1 if document.key is None else 2):
+        for piece in _splice(text, inside, spans, match(loaded, new), 1 if document.key is None else 2):
             yield encode(piece)
         while chunk := stream.read(1 << 20):
             yield chunk
 
 
-def _spliced(text: str, inside: _Span, spans: Sequence[_Span], matches: Sequence[Match], depth: int) -> Iterator[str]:
+def _splice(text: str, inside: _Span, spans: Sequence[_Span], matches: Sequence[Match], depth: int) -> Iterator[str]:
     lead = text[inside.start : spans[0].start] if spans else ""
     between = text[spans[0].stop : spans[1].start] if spans[1:] else "," + (lead or " ")
     margin = lead.rpartition("\n")[2] if "\n" in lead else ""

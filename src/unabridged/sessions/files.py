@@ -15,7 +15,7 @@ from unabridged.sessions.document import conversation, is_message, load_conversa
 from unabridged.sessions.jsonl import load_jsonl
 from unabridged.sessions.loaded import KINDS, Document, Kind, Lines, Loaded, SessionFileError, Stamp
 from unabridged.sessions.rewrite import LineWriter, match, rewrite_lines
-from unabridged.sessions.text import Progress, check, parse, read_lines, reason, unchanged
+from unabridged.sessions.text import Progress, check, check_unchanged, parse, read_lines, reason
 
 
 class Client(NamedTuple):
@@ -79,7 +79,7 @@ def save(loaded: Loaded, new: Sequence[Message], out: str | Path, *, tokens_befo
     source = loaded.source
     if source is None:
         raise SessionFileError(f"{loaded.path} was not read from a file: there is no layout to write in")
-    unchanged(loaded.path, source.stamp)
+    check_unchanged(loaded.path, source.stamp)
     if path.exists() and path.samefile(loaded.path):
         raise SessionFileError(f"{path} is the file that was read, which is never changed: name another one to write")
     write_whole(path, _pieces(loaded, source, new, tokens_before), mode=loaded.path.stat().st_mode & 0o777)

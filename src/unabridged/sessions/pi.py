@@ -63,7 +63,7 @@ def read(path: Path, stamp: Stamp, progress: Progress | None) -> Loaded:
     compaction = next((n for n in reversed(branch) if n in known.compactions), None)
     messages = Assembly(model=known.model)
     with path.open("rb") as stream:
-        for number in _sent(known, branch, compaction):
+        for number in _entries_sent(known, branch, compaction):
             _add_entry(messages, number, line_value(stream, lines, number))
     _own(lines, known, messages, compaction)
     return messages.loaded(path, "pi", lines, warnings)
@@ -101,7 +101,7 @@ def _branch(lines: Lines, known: _PiMap) -> list[int]:
     return branch[::-1]
 
 
-def _sent(known: _PiMap, branch: list[int], compaction: int | None) -> list[int]:
+def _entries_sent(known: _PiMap, branch: list[int], compaction: int | None) -> list[int]:
     """The entries that the client turns into messages, in its order: summary, what was kept, what came after."""
     if compaction is None:
         return [number for number in branch if number in known.spoken]

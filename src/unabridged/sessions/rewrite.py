@@ -150,7 +150,7 @@ class _Out:
             parent = self.lines.parents[number]
             lost = parent not in self.linked and number not in self.lines.roots
             if lost or (first and self.cut):
-                raw = raw if parent == self.newest else relinked(raw, self.names[1], self.newest)
+                raw = raw if parent == self.newest else relink(raw, self.names[1], self.newest)
             if first and self.cut:
                 self.cut = False
                 self.linked.clear()
@@ -201,7 +201,7 @@ def rewrite_lines(loaded: Loaded, lines: Lines, matches: Sequence[Match], writer
             elif step.matches[0].index is None:
                 yield from out.add(writer.new_lines(step.matches[0].message, out.newest))
             else:
-                yield from _copied(loaded, step, writer, out)
+                yield from _copy_lines(loaded, step, writer, out)
         yield from out.flush(len(lines))
 
 
@@ -234,7 +234,7 @@ def _side_by_side(lines: Lines, matches: Sequence[Match], at: int) -> bool:
     return here.index == before.index + 1 and here.index not in lines.seams
 
 
-def _copied(loaded: Loaded, step: _Step, writer: LineWriter, out: _Out) -> Iterator[bytes]:
+def _copy_lines(loaded: Loaded, step: _Step, writer: LineWriter, out: _Out) -> Iterator[bytes]:
     """The lines of messages that stay, and those of an edited one as they read now."""
     indices = [found.index for found in step.matches if found.index is not None]
     changed = _changes(loaded, step.matches[0], writer, out.stream)
@@ -259,7 +259,7 @@ def _changes(loaded: Loaded, found: Match, writer: LineWriter, stream: BinaryIO)
     return {number: new for number, old, new in edited if new is not old}
 
 
-def relinked(raw: bytes, name: str, parent: str | None) -> bytes:
+def relink(raw: bytes, name: str, parent: str | None) -> bytes:
     """The line with another parent and every other byte as it was."""
     entry = json.loads(raw)
     wanted = {**entry, name: parent}

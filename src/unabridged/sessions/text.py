@@ -148,7 +148,7 @@ def time_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def unchanged(path: Path, stamp: Stamp) -> None:
+def check_unchanged(path: Path, stamp: Stamp) -> None:
     """Refuse to go on when the file is no longer the one that was read."""
     try:
         info = path.stat()

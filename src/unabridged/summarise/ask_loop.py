@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 
-from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, added, cost_of
+from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, add_usage, cost_of
 from unabridged.errors import SummaryFailed
 from unabridged.languages import language_name
 from unabridged.measure.calibrate import Usage
@@ -89,7 +89,7 @@ class _Tally:
         text, rules = split_rules(visible_text(reply.text))
         self.rules.update(dict.fromkeys(rules))
         self.calls += 1
-        self.usage = added(self.usage, reply.usage)
+        self.usage = add_usage(self.usage, reply.usage)
         self.impossible.update(dict.fromkeys(impossible_checks(reply)))
         self.models.update(dict.fromkeys([reply.model] if reply.model else []))
         self.notes.update(dict.fromkeys(reply.notes))

@@ -56,7 +56,7 @@ class Chosen(NamedTuple):
     given: bool = False
     """Whether they are the caller's own `Settings`, which are taken as they are."""
 
-    def made_for(self, window: int | None, *, recall: bool, say: bool = True) -> tuple[Settings, int]:
+    def settings_for(self, window: int | None, *, recall: bool, say: bool = True) -> tuple[Settings, int]:
         """The settings for a model with this window, and the window to work with.
 
         A `keep` at or above the trigger is lowered, with a warning. Below the trigger, old results are cleared only for
@@ -70,7 +70,7 @@ class Chosen(NamedTuple):
             return settings, size
         if not recall:
             settings = replace(settings, clear=Clear(payback=False))
-        return workable(settings, size, say=say), size
+        return make_workable(settings, size, say=say), size
 
 
 def settings_of(
@@ -81,7 +81,8 @@ def settings_of(
     `window` is what is known now, `judged` whether a model was given that could have told it, `old` what came under
     names that LangChain and Deep Agents have given up.
     """
-    trigger, keep = _renamed(deepcopy(given["trigger"]), given["keep"], old)  # the caller's own list may change later
+    own = deepcopy(given["trigger"])  # the caller's list may change later
+    trigger, keep = _take_old_names(own, given["keep"], old)
     if given["state"] not in {"replaced", "kept"}:
         raise SettingsError(f'state must be "replaced" or "kept"; got {given["state"]!r}')
     if settings is not None:
@@ -112,7 +113,7 @@ def settings_of(
     return Chosen(chosen, trigger, keep)
 
 
-def workable(settings: Settings, window: int, *, say: bool = True) -> Settings:
+def make_workable(settings: Settings, window: int, *, say: bool = True) -> Settings:
     """The settings with a `keep` that leaves room below the trigger; lowered, with a warning, where it does not."""
     try:
         limits(settings, window)
@@ -149,7 +150,7 @@ def is_default_prompt(prompt: str | None) -> bool:
     return prompt is None or (prompt.startswith(own) and prompt.endswith("{messages}\n</messages>"))
 
 
-def _renamed(trigger: Any, keep: Any, deprecated: Mapping[str, Any]) -> tuple[Any, Any]:
+def _take_old_names(trigger: Any, keep: Any, deprecated: Mapping[str, Any]) -> tuple[Any, Any]:
     """Trigger and keep with LangChain's former names taken in, each with a warning."""
     old = dict(deprecated)
     if "max_tokens_before_summary" in old:

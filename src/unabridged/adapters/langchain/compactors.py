@@ -76,7 +76,7 @@ class Compactors(CompactorPool[Asked]):
         options: dict[str, Any],
     ) -> None:
         self.chosen, self.window, self._judged = chosen, window, judged
-        chosen.made_for(judged, recall=False)  # what contradicts itself is told now, not at the first call
+        chosen.settings_for(judged, recall=False)  # what contradicts itself is told now, not at the first call
         self._shared: dict[str, Any] = {"format": FORMAT, "on_event": on_event, **options}
         if summariser is not None:
             self._shared = {"model": summariser, "model_window": summariser_window, **self._shared}
@@ -102,7 +102,7 @@ class Compactors(CompactorPool[Asked]):
 
     def make(self, key: Asked) -> Compactor:
         """A compactor for this model and window."""
-        settings, window = self.chosen.made_for(key.window, recall=key.recall, say=key.window != self._judged)
+        settings, window = self.chosen.settings_for(key.window, recall=key.recall, say=key.window != self._judged)
         shared = {"archive": self.archive, "namespace": self.namespace, **self._shared}
         return Compactor(agent=key.agent, window=window, settings=settings, **shared)
 

@@ -46,7 +46,7 @@ class Clipping(NamedTuple):
     max_length: int = 2_000
     text: str = "...(argument truncated)"
 
-    def clipped(self, messages: list[BaseMessage], tokens: int, window: int) -> list[BaseMessage]:
+    def clip(self, messages: list[BaseMessage], tokens: int, window: int) -> list[BaseMessage]:
         """The messages as they are sent; the very list when nothing is clipped."""
         measure, value = self.trigger
         have, bound = (len(messages), value) if measure == "messages" else (tokens, _tokens(self.trigger, window))
@@ -145,7 +145,7 @@ class Offload(NamedTuple):
             log.warning("history was not written to %s (%s); the archive has it", path, problem)
 
 
-def evicted(
+def find_evicted(
     given: Sequence[BaseMessage], before: Sequence[BaseMessage], after: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
     """The messages of the state that the model was shown as they are until now, and no longer is."""

@@ -30,7 +30,7 @@ def create_agent(
     The agent gets `search_history` and `read_history` with it, so old results are cleared below the trigger too.
     """
     own = _middleware(model, summarization)
-    stack = list(middleware) if own is None else placed(own, middleware)
+    stack = list(middleware) if own is None else place_in_stack(own, middleware)
     return langchains_create_agent(model, tools, middleware=_with_recall(stack), **options)
 
 
@@ -101,7 +101,7 @@ class NoSummarization(AgentMiddleware[Any, Any, Any]):
         return await handler(request)
 
 
-def placed(own: SummarizationMiddleware, middleware: Sequence[Any]) -> list[Any]:
+def place_in_stack(own: SummarizationMiddleware, middleware: Sequence[Any]) -> list[Any]:
     """The stack with ours in front of the first that must stand behind it; as it is when one of ours is there."""
     stack = list(middleware)
     if any(_compacts(one) for one in stack):

@@ -79,7 +79,7 @@ async def areplay(agent: Any, thread: Thread, *, using: Any = None) -> list[Base
 
 
 def _compact(agent: Any, thread: Thread, using: Any) -> Steps[Compaction | None]:
-    stored = yield from _stored(agent, thread, using)
+    stored = yield from _read_stored(agent, thread, using)
     if not stored.messages:
         return None
     call = Call(stored.compactor, stored.messages, stored.thread, force=True, values=stored.values)
@@ -91,7 +91,7 @@ def _compact(agent: Any, thread: Thread, using: Any) -> Steps[Compaction | None]
 
 
 def _undo(agent: Any, thread: Thread, using: Any) -> Steps[list[BaseMessage] | None]:
-    stored = yield from _stored(agent, thread, using)
+    stored = yield from _read_stored(agent, thread, using)
     if not stored.messages:
         return None
     before: list[BaseMessage] = yield method(stored.compactor, "undo", stored.messages, thread=stored.thread)
@@ -102,7 +102,7 @@ def _undo(agent: Any, thread: Thread, using: Any) -> Steps[list[BaseMessage] | N
 
 
 def _replay(agent: Any, thread: Thread, using: Any) -> Steps[list[BaseMessage]]:
-    stored = yield from _stored(agent, thread, using, idle=False)
+    stored = yield from _read_stored(agent, thread, using, idle=False)
     if not stored.messages:
         return []
     whole: list[BaseMessage] = yield method(stored.compactor, "replay", stored.messages, thread=stored.thread)
@@ -119,7 +119,7 @@ def middleware_of(agent: Any) -> SummarizationMiddleware | None:
     return None
 
 
-def _stored(agent: Any, thread: Thread, using: Any, *, idle: bool = True) -> Steps[Stored]:
+def _read_stored(agent: Any, thread: Thread, using: Any, *, idle: bool = True) -> Steps[Stored]:
     config: Any = {"configurable": {"thread_id": thread}} if isinstance(thread, str) else dict(thread)
     snapshot = yield method(agent, "get_state", config)
     if idle and (snapshot.interrupts or snapshot.next):

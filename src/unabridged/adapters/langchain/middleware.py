@@ -27,7 +27,7 @@ from langgraph.types import Command
 
 from unabridged.adapters.langchain.arguments import DEFAULT, settings_of
 from unabridged.adapters.langchain.compactors import Asked, Call, Compactors, EventListener, Fixed
-from unabridged.adapters.langchain.deep import Offload, Partner, clipping_of, event_in, evicted
+from unabridged.adapters.langchain.deep import Offload, Partner, clipping_of, event_in, find_evicted
 from unabridged.adapters.langchain.model import model_name, summariser_of, window_of, window_of_summariser
 from unabridged.adapters.langchain.state import (
     EVENT,
@@ -154,7 +154,7 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
             namespace=namespace,
             counter=token_counter,
             on_event=EventListener(on_event, stream=stream_events),
-            options={**({"state": self._tells} if host_state or backend is not None else {}), **(options or {})},
+            options={**({"state": self._host_text} if host_state or backend is not None else {}), **(options or {})},
         )
 
     @property
@@ -194,16 +194,16 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
         asked = event_in(request.state, request.messages)
         forced = (yield from replace(ask, force=True).fit()) if asked else None
         fitted = forced if forced and forced.changed else (yield from ask.fit())
-        sent = self._sent(request, ask, fitted)
+        sent = self._prepare(request, ask, fitted)
         yield from self.offload.write(sent.fitted.thread, sent.gone)
         try:
             response = yield hosts(handler, sent.request)
         except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
             shorter = yield from ask.fit_shorter(sent.fitted, error)
-            sent = self._sent(request, ask, shorter)
+            sent = self._prepare(request, ask, shorter)
             yield from self.offload.write(sent.fitted.thread, sent.gone)
             response = yield hosts(handler, sent.request)
-        return self._answered(sent, response, asked=asked)
+        return self._finish(sent, response, asked=asked)
 
     def after_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002 - the protocol's
         """Let the state follow what the model was sent."""
@@ -228,18 +228,18 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
         self.compactors.teach(call)
         return call
 
-    def _sent(self, request: ModelRequest[Any], ask: Call, fitted: Compaction) -> Sent:
+    def _prepare(self, request: ModelRequest[Any], ask: Call, fitted: Compaction) -> Sent:
         given = cast("list[BaseMessage]", request.messages)
         after = with_ids(given, fitted.messages, ask.thread) if fitted.changed else ask.messages
         can_follow = fitted.changed and _known_to(request.state, given)
         pending = change_between(given, after) if can_follow else None
-        gone = evicted(given, ask.messages, after) if self.backend is not None and fitted.changed else []
+        gone = find_evicted(given, ask.messages, after) if self.backend is not None and fitted.changed else []
         if self.clipping is not None:
-            after = self.clipping.clipped(after, fitted.tokens_after, ask.compactor.limits.window)
+            after = self.clipping.clip(after, fitted.tokens_after, ask.compactor.limits.window)
         sent = request if after is given else request.override(messages=cast("list[Any]", after))
         return Sent(sent, fitted, ask.compactor, pending, gone)
 
-    def _answered(
+    def _finish(
         self, sent: Sent, response: ModelResponse[Any], *, asked: bool
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         used = next((m.usage_metadata for m in reversed(response.result) if isinstance(m, AIMessage)), None)
@@ -251,7 +251,7 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
             return response
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
-    def _tells(self, thread: str) -> Any:
+    def _host_text(self, thread: str) -> Any:
         """What a summary turn shows of the host: what the graph's state tells, and where the history is."""
         values = current_values()
         told = self.host_state(values) if self.host_state is not None and values is not None else None

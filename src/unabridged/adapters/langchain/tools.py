@@ -12,7 +12,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 
 from unabridged.adapters.langchain.compactors import Call
-from unabridged.adapters.langchain.deep import evicted
+from unabridged.adapters.langchain.deep import find_evicted
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.adapters.langchain.state import PENDING, SummarizationState, thread_of, with_ids
@@ -145,7 +145,7 @@ def _compact(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> St
     call = Call(compactor, messages, thread_of(messages), force=True, values=runtime.state)
     with collected_events() as events:
         done = yield from call.fit()
-    yield from summarization.offload.write(done.thread, evicted(stored, messages, done.messages))
+    yield from summarization.offload.write(done.thread, find_evicted(stored, messages, done.messages))
     update: dict[str, Any] = {}
     if done.changed:
         text = f"Compacted: {done.tokens_before:,} tokens of conversation became {done.tokens_after:,}."
