@@ -13,7 +13,7 @@ from cli_case import SESSION, SESSION_FILES, run
 from conversations import assistant, chat_round, user
 from unabridged.errors import SettingsError
 from unabridged.evaluate import questions
-from unabridged.evaluate.arms import chosen, plain_tail, unabridged
+from unabridged.evaluate.arms import choose_arms, plain_tail, unabridged
 from unabridged.evaluate.data import Conversation, conversations, made
 from unabridged.evaluate.moments import moments
 from unabridged.evaluate.plot import plot
@@ -140,7 +140,7 @@ def test_what_stays_anyway_is_the_system_prompt_and_the_open_request() -> None:
 
 def test_every_arm_gets_a_row_at_every_budget() -> None:
     report = evaluate(Path("x"), [one(coding())], window=4_000, budgets=(300, 900))
-    arms = list(chosen([]))
+    arms = list(choose_arms([]))
     assert [(row.budget, row.arm) for row in report.needs] == [(size, arm) for size in (300, 900) for arm in arms]
     ours = {row.budget: row for row in report.needs if row.arm == "unabridged"}
     assert ours[300].tokens <= 300
@@ -166,9 +166,9 @@ def test_a_models_summaries_are_measured_like_ours() -> None:
 
 def test_an_arm_that_can_not_run_here_is_refused_with_the_remedy() -> None:
     with pytest.raises(SettingsError, match="needs --model"):
-        chosen(["model"])
+        choose_arms(["model"])
     with pytest.raises(SettingsError, match="choose from unabridged"):
-        chosen(["magic"])
+        choose_arms(["magic"])
 
 
 # -- questions ---------------------------------------------------------------------------------------------------------
