@@ -200,6 +200,14 @@ def test_a_conversation_too_long_to_be_read_again_is_carried_on(monkeypatch: pyt
     assert [count for count, _ in ledgers(archive)] == [0, 1, 2, 3, 4, 5]
 
 
+def test_too_much_text_is_known_beforehand_and_never_read_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rederive, "MOST_TEXT", 5_000)
+    monkeypatch.setattr(rederive, "take_back", lambda *_args, **_options: pytest.fail("all of it was read again"))
+    archive = MemoryArchive()
+    compacted(archive, 6)
+    assert [count for count, _ in ledgers(archive)] == [0, 1, 2, 3, 4, 5]
+
+
 def test_the_earlier_proses_that_fit_are_the_first_the_last_and_some_between() -> None:
     found = [rederive.Prose(10 * i + 1, f"prose{i}") for i in range(9)]
     shown = rederive.spaced(found, 5 * 20, lambda text: len(text.split()) + 7)

@@ -74,8 +74,8 @@ def test_another_model_namespace_or_counter_starts_from_nothing(other: dict[str,
     first = made(archive)
     taught(first)
     first.close()
-    assert made(archive)._calibration.factor > 1.3  # noqa: SLF001 - see above
-    assert made(archive, **other)._calibration.factor == 1.0  # noqa: SLF001 - see above
+    assert made(archive)._learned.calibration.factor > 1.3  # noqa: SLF001 - see above
+    assert made(archive, **other)._learned.calibration.factor == 1.0  # noqa: SLF001 - see above
 
 
 def test_without_a_models_name_nothing_is_kept() -> None:
@@ -83,7 +83,7 @@ def test_without_a_models_name_nothing_is_kept() -> None:
     engine = compactor(100_000, archive=archive, namespace="n")
     taught(engine)
     engine.close()
-    assert archive._notes == {}  # noqa: SLF001 - nothing at all
+    assert archive._values == {}  # noqa: SLF001 - nothing at all
 
 
 def test_an_archive_that_fails_costs_only_what_was_learned(tmp_path: Path) -> None:
@@ -100,4 +100,4 @@ def test_nonsense_in_its_place_is_no_calibration() -> None:
     key = made(archive)._learned._key  # noqa: SLF001 - the place to put nonsense
     for nonsense in ({}, {"key": key}, {"key": key, "ratios": "x"}, {"key": key, "ratios": [None, "1", -1, 0]}):
         archive.remember("n", f"calibration {key}", nonsense)
-        assert made(archive)._calibration.factor == 1.0  # noqa: SLF001 - see above
+        assert made(archive)._learned.calibration.factor == 1.0  # noqa: SLF001 - see above

@@ -11,7 +11,6 @@ from unabridged import Compactor, check
 from unabridged.adapters.langchain.format import FORMAT as LANGCHAIN
 from unabridged.formats import FORMATS
 from unabridged.measure.meter import Meter
-from unabridged.measure.models import family_of
 
 WORDS = "The migration of the billing service goes on, file by file. " * 6
 
@@ -71,7 +70,7 @@ def test_what_we_say_stands_behind_the_last_compaction_of_the_provider(before: i
 
 def test_what_stands_before_it_counts_as_nothing() -> None:
     messages = conversation(200, 3)
-    meter = Meter(family=family_of(None, "anthropic"))
+    meter = Meter(family=FORMATS["anthropic"].family)
     read = FORMATS["anthropic"].read
     with Compactor(window=8_000, archive="memory:", format="anthropic") as engine:
         fitted = engine.fit(messages, thread="t")

@@ -56,6 +56,8 @@ class RecordData(TypedDict, total=False):
     """What the model wrote."""
     rounds: int
     """How often the ledger was carried on since it was derived from the originals."""
+    characters: int
+    """Characters of the original messages that have left the list, this time and before."""
     marks: list[str]
     """The meaning of each message that was put in."""
     ours: list[int]

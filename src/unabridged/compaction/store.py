@@ -65,6 +65,7 @@ def store(setup: Setup, state: State, made: Rewrite, reason: str, *, early: bool
 def _data(made: Rewrite, receipt: Receipt, prior: Record | None, *, early: bool) -> RecordData:
     """What the record remembers besides the messages."""
     data: RecordData = {"receipt": asdict(receipt), "depth": depth_of(prior) + 1, "early": early}
+    data["characters"] = prior.data.get("characters", 0) if prior else 0
     if made.learned:
         data["habits"] = dict(made.learned)
     if made.settles is not None:

@@ -157,7 +157,7 @@ def _room_for_words(setup: Setup) -> int:
 
 def _originals(setup: Setup, state: State, earlier: Earlier, shown: Sequence[int]) -> rederive.Whole | None:
     """The original conversation that the summary will stand for, every few rounds; else None."""
-    if earlier.ledger is None or not rederive.due(earlier.rounds, depth_of(earlier.record)):
+    if earlier.record is None or not rederive.due(earlier.rounds, depth_of(earlier.record)):
         return None
     return rederive.originals(
         setup.archive,
@@ -167,6 +167,7 @@ def _originals(setup: Setup, state: State, earlier: Earlier, shown: Sequence[int
         read=lambda messages: setup.read(messages, state.format),
         stay=state.base_turns,
         shown=shown,
+        characters=earlier.record.data.get("characters", 0),
     )
 
 

@@ -233,6 +233,8 @@ def write(
     passed = [turn for turn in old_turns[:stop_old] if turn >= 0]
     data: RecordData = {
         **record.data,
+        "characters": record.data.get("characters", 0)
+        + sum(len(item.text) for item in went.values() if item.turn >= 0),
         "marks": [views[j].meaning for j in diff.came],
         "turns": _turns_after(diff, old_turns, our_turns),
         "result": chain((view.meaning for view in views), "")[-1],

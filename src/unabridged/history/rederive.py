@@ -57,9 +57,14 @@ def originals(
     read: Callable[[Sequence[Message]], list[View]],
     stay: Collection[int],
     shown: Sequence[int],
+    characters: int,
 ) -> Whole | None:
-    """The original conversation up to the last turn of `shown`, without the turns that `stay`; None without archive."""
-    if not shown or max(shown) >= MOST_MESSAGES:
+    """The original conversation up to the last turn of `shown`, without the turns that `stay`.
+
+    None where that is too much to read (the newest record tells how many `characters` went so far), and where the
+    archive has it no more.
+    """
+    if not shown or max(shown) >= MOST_MESSAGES or characters > MOST_TEXT:
         return None
     try:
         whole, records = take_back(archive, scope, messages, format_, every=True)
