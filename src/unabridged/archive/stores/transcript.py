@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -35,9 +36,9 @@ def bring_up_to_date(path: Path, scope: Scope, files: int, parts: Sequence[Part]
     end = _end_of(path)
     if end is not None and end.files == files and end.messages == len(parts):
         return
-    new = sorted(parts[end.messages :], key=_turn) if end is not None else []
+    new = sorted(parts[end.messages :], key=attrgetter("turn")) if end is not None else []
     if end is None or end.messages > len(parts) or (new and new[0].turn < end.turn):
-        write_whole(path, _whole(scope, files, parts), _ignore)
+        write_whole(path, _whole(scope, files, parts))
         return
     rendered = _render(new)
     last = new[-1].turn if new else end.turn
@@ -48,7 +49,7 @@ def bring_up_to_date(path: Path, scope: Scope, files: int, parts: Sequence[Part]
 
 
 def _whole(scope: Scope, files: int, parts: Sequence[Part]) -> bytes:
-    ordered = sorted(parts, key=_turn)
+    ordered = sorted(parts, key=attrgetter("turn"))
     rendered = f"# {scope.thread}\n\n".encode("utf-8", "backslashreplace") + _render(ordered)
     return rendered + _line(_End(files, len(parts), ordered[-1].turn if ordered else -1, len(rendered)))
 
@@ -76,10 +77,3 @@ def _end_of(path: Path) -> _End | None:
         return None
     end = _End(*map(int, found.groups())) if found else None
     return end if end is not None and found is not None and end.at == size - len(found[0]) else None
-
-
-def _turn(part: Part) -> int:
-    return part.turn
-
-
-_ignore: Callable[[str], None] = lambda _step: None  # noqa: E731 - no crash is being tried
