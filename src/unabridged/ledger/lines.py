@@ -7,13 +7,13 @@ between quotation marks or as a list.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from functools import partial
 
 from unabridged.intent import RULE_LIMIT, Request, Rule, concerns
 from unabridged.languages import labels
 from unabridged.ledger.action_lines import TIMES, ActionLines
-from unabridged.ledger.entries import Action, File, Ledger, Name, Note
+from unabridged.ledger.entries import Action, File, Ledger, Note
 from unabridged.ledger.files import common_root, shared_folders, shown_path, unite_shown
 from unabridged.ledger.notes import is_talk
 from unabridged.ledger.page import Item, Line, Page
@@ -47,6 +47,7 @@ class Lines:
         self.kept, self.spoken = frozenset(kept), frozenset(spoken)
         self.words = labels(ledger.language)
         self.root = common_root(file.path for file in ledger.files)
+        self._files = unite_shown(ledger.files, self.root)
         self.actions = ActionLines(ledger, self.words, self.root)
         self.talk = is_talk(ledger.actions, len(ledger.requests))
         self._decisions: list[Note] = []
@@ -205,7 +206,7 @@ class Lines:
 
     def files(self) -> Iterator[Line | Item]:
         """Those of one folder under it; of those only seen just the name."""
-        files = files_by_rank(unite_shown(self.ledger.files, self.root), self.ledger.end)
+        files = files_by_rank(self._files, self.ledger.end)
         paths = [shown_path(file.path, self.root) for file in files]
         folders = shared_folders(paths[: max(8, self.page.budget // 20)])
         for file, path in zip(files, paths, strict=True):
@@ -236,17 +237,26 @@ class Lines:
         What stood once in a long list is not worth its place, however much room there is.
         """
         noise = _NOISE * (1_000 / max(self.page.budget, 1_000)) ** 1.5
-        homes: dict[str, list[str]] = {}
-        for file in unite_shown(self.ledger.files, self.root):
-            homes.setdefault(file.path.rstrip("/").rpartition("/")[2], []).append(file.path)
-        tools = self._tools()
+        tools, alone, beside = self._tools(), Line(0.0, "-", "\x00names"), self._homes()
+        heads = {tool: Line(i - len(tools), f"- {neutral(tool)}:", tool) for i, tool in enumerate(tools)}
         for name in names_by_rank(self.ledger):
-            rank = name_rank(name, self.ledger.end)
-            head = Line(0.0, "-", "\x00names")
-            if name.home in tools:
-                head = Line(tools.index(name.home) - len(tools), f"- {neutral(name.home)}:", name.home)
-            known = homes.get(name.home.rstrip("/").rpartition("/")[2], ()) if name.home else ()
-            yield Item(f" {neutral(name.text)}", head, rank if rank >= noise else -1.0, name.text, _home(name, known))
+            rank, head = name_rank(name, self.ledger.end), heads.get(name.home, alone)
+            if rank < noise:
+                yield Item("", head, -1.0)
+            else:
+                yield Item(f" {neutral(name.text)}", head, rank, name.text, beside.get(name.home, ""))
+
+    def _homes(self) -> dict[str, str]:
+        """The path of the file that each home of a name is; a folder has no names beside it."""
+        by_base: dict[str, list[str]] = {}
+        for file in self._files:
+            by_base.setdefault(file.path.rstrip("/").rpartition("/")[2], []).append(file.path)
+        found = {}
+        for home in {name.home for name in self.ledger.names if name.home}:
+            known = by_base.get(home.rstrip("/").rpartition("/")[2], ())
+            path = next((path for path in known if f"/{path}".endswith(f"/{home}") or home.endswith(f"/{path}")), "")
+            found[home] = "" if path.endswith("/") else path
+        return found
 
     def _tools(self) -> list[str]:
         """The tools that several names came from, where names come from tools; the last one used last."""
@@ -258,13 +268,6 @@ class Lines:
 def _asks_little(request: Request) -> tuple[bool, int]:
     """Ranks a short reply behind what was asked, and newer before older."""
     return bool(request.context) and len(request.text) < _REPLY, -request.turn
-
-
-def _home(name: Name, known: Sequence[str]) -> str:
-    """The path, of these with the same last part, that is the name's file; a folder has no names beside it."""
-    ends = (path for path in known if f"/{path}".endswith(f"/{name.home}") or name.home.endswith(f"/{path}"))
-    path = next(ends, "")
-    return "" if path.endswith("/") else path
 
 
 def _always(text: str, _: int) -> str:
