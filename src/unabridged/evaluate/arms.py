@@ -11,7 +11,7 @@ from typing import Any
 from unabridged.compactor import Compactor
 from unabridged.errors import SettingsError
 from unabridged.evaluate import peers
-from unabridged.evaluate.moments import Arm, Begin, Count, Moment
+from unabridged.evaluate.moments import Arm, Begin, Count, Moment, last_texts
 from unabridged.events import Event, Failed
 from unabridged.formats import format_named
 from unabridged.ledger.entries import Ledger
@@ -45,19 +45,7 @@ def with_last_messages(budget: int, count: Count) -> Arm:
 
 def plain_tail(budget: int, count: Count) -> Arm:
     """The last messages, as many as fit."""
-
-    def arm(moment: Moment) -> str:
-        kept: list[str] = []
-        left = budget
-        for view in reversed(moment.before):
-            text = view.whole_text()
-            left -= count(text) + 1
-            if left < 0:
-                break
-            kept.insert(0, text)
-        return "\n".join(kept)
-
-    return arm
+    return lambda moment: last_texts(moment.before, budget, count)
 
 
 def with_model(model: Any) -> Begin:

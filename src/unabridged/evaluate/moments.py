@@ -47,6 +47,18 @@ Begin = Callable[[int, Count], Arm]
 """An arm for one conversation, with its budget and how tokens are counted."""
 
 
+def last_texts(views: Sequence[View], tokens: int, count: Count) -> str:
+    """The last messages, as many as fit into so many tokens."""
+    kept: list[str] = []
+    for view in reversed(views):
+        text = view.whole_text()
+        tokens -= count(text) + 1
+        if tokens < 0:
+            break
+        kept.insert(0, text)
+    return "\n".join(kept)
+
+
 def moments(conversation: Conversation, every: int) -> Iterator[Moment]:
     """Every cut, one each `every` tokens (characters of JSON / 4), after which the agent needs something."""
     for place in cuts(conversation.plain, every):

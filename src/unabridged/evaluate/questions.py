@@ -16,7 +16,7 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.compactor import Compactor
 from unabridged.evaluate import peers
 from unabridged.evaluate.data import Conversation, Question
-from unabridged.evaluate.moments import AGENT, Count, exact
+from unabridged.evaluate.moments import AGENT, Count, exact, last_texts
 from unabridged.formats import format_named
 from unabridged.recall.tools import SEARCH, tools
 from unabridged.settings import Settings, limits
@@ -90,13 +90,7 @@ def langchain(conversation: Conversation, window: int, count: Count, trim: int |
 
 def plain_tail(conversation: Conversation, tokens: int, count: Count) -> Answered:
     """The last messages, as many as fit into so many tokens."""
-    kept: list[str] = []
-    for view in reversed(conversation.views):
-        tokens -= count(view.whole_text()) + 1
-        if tokens < 0:
-            break
-        kept.insert(0, view.whole_text())
-    return _answered(conversation, "\n".join(kept), [], count)
+    return _answered(conversation, last_texts(conversation.views, tokens, count), [], count)
 
 
 def _answered(

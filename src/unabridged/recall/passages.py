@@ -7,7 +7,7 @@ stands directly beside it joins it. So a long exchange about one thing is read a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from unabridged.archive.protocol import Archive, Hit, Part, Scope
@@ -39,13 +39,9 @@ class _Passage:
     """What is shown beside the result, by turn."""
 
     def whole(self) -> Result:
-        result, near = self.result, self.near
-        beside = {result.turn - 1, result.turn + 1}
-        return Result(
-            result.ref, result.turn, result.role, result.origin, result.whose, result.excerpt, result.offset,
-            result.length, result.score, near.get(result.turn - 1), near.get(result.turn + 1),
-            tuple(near[turn] for turn in sorted(near) if turn not in beside),
-        )  # fmt: skip
+        before, after = self.result.turn - 1, self.result.turn + 1
+        more = tuple(self.near[turn] for turn in sorted(self.near) if turn not in {before, after})
+        return replace(self.result, before=self.near.get(before), after=self.near.get(after), more=more)
 
 
 def gather_passages(look: Look, hits: Sequence[Hit], limit: int, room: int) -> Found:
