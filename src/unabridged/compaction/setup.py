@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from unabridged.archive.protocol import Archive, Scope
-from unabridged.compaction.clear import Prices
 from unabridged.compaction.hooks import Hooks
 from unabridged.compaction.host_state import Provider
 from unabridged.compaction.trigger import trigger_reason
@@ -21,7 +20,7 @@ from unabridged.legal.reasoning import reasoning_rule
 from unabridged.measure.calibrate import Calibration
 from unabridged.measure.meter import Meter
 from unabridged.messages import Origin, View
-from unabridged.settings import Limits, Settings
+from unabridged.settings import Limits, Prices, Settings
 from unabridged.summarise.writing import Writers, render_pins
 
 

@@ -100,11 +100,14 @@ def make_thread(tx: Transaction, scope: Scope) -> tuple[int, int]:
 
 
 def known_parts(tx: Transaction, scope: Scope, parts: Sequence[Part]) -> set[tuple[int, str]]:
-    """Turn and hash of those of the parts that the thread holds already."""
+    """Turn and hash of those of the parts that the thread holds already.
+
+    `+p.thread`: by the body they are found at once, by the thread only after all of its parts.
+    """
     rows = execute_in(
         tx,
         f"SELECT p.turn, b.hash FROM {NAMED} JOIN bodies b ON b.namespace = n.id "
-        "JOIN parts p ON p.body = b.id AND p.thread = t.id WHERE n.name = ? AND t.name = ? AND b.hash IN (…)",
+        "JOIN parts p ON p.body = b.id AND +p.thread = t.id WHERE n.name = ? AND t.name = ? AND b.hash IN (…)",
         names(scope),
         hash_bytes(part.hash for part in parts),
     )
