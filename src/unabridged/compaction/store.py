@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from typing import Any
@@ -78,9 +78,10 @@ def _data(made: Rewrite, receipt: Receipt, prior: Record | None, *, early: bool)
 
 def _as_json(value: Any) -> Any:
     """The same with lists for tuples: what is plain JSON is written and read several times as fast."""
-    if isinstance(value, Mapping):
+    kind = type(value)
+    if kind is dict:
         return {key: _as_json(item) for key, item in value.items()}
-    return [_as_json(item) for item in value] if isinstance(value, list | tuple) else value
+    return [_as_json(item) for item in value] if kind is tuple or kind is list else value
 
 
 def _common(setup: Setup, scope: Scope, prior: Record | None) -> Sequence[Part]:
