@@ -22,7 +22,7 @@ from unabridged.formats import detect
 from unabridged.intent import with_origins
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather, open_indices
-from unabridged.ledger.render import render
+from unabridged.ledger.summary_turn import render
 from unabridged.messages import View
 
 Count = Callable[[str], int]

@@ -17,7 +17,7 @@ from unabridged.formats import detect
 from unabridged.languages import labels, tables
 from unabridged.ledger.entries import Ledger, from_json
 from unabridged.ledger.gather import gather
-from unabridged.ledger.render import render
+from unabridged.ledger.summary_turn import render
 from unabridged.messages import Answer, Call, View
 
 LISTS = Path(__file__).parent / "lists"

@@ -10,7 +10,7 @@ import pytest
 from cli_case import SESSION
 from conversations import chat_round, responses_round, user
 from unabridged import Compactor, check
-from unabridged.cli.bites import bites, fit_in_bites
+from unabridged.cli.large_files import bites, fit_in_bites
 from unabridged.sessions import load
 
 

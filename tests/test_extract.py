@@ -12,7 +12,7 @@ from ledger_case import answers, calls, compacted, count, extract, observation, 
 from unabridged.ledger.gather import gather
 from unabridged.ledger.merge import merge
 from unabridged.messages import Answer, Call, Media, View
-from unabridged.texts import neutral, quote
+from unabridged.text_tools import neutral, quote
 
 ANY_TEXT = st.text(max_size=400)
 CALLS = st.builds(Call, st.sampled_from("abc"), st.sampled_from(["bash", "edit", "名前", ""]), ANY_TEXT)

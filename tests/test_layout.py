@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "unabridged"
 
 LAYERS = (
-    {"errors", "messages", "text_cache"}, {"languages"}, {"texts"}, {"marks"}, {"formats"}, {"legal"}, {"measure"},
+    {"errors", "messages", "text_cache"}, {"languages"}, {"text_tools"}, {"marks"}, {"formats"}, {"legal"}, {"measure"},
     {"archive"}, {"intent"}, {"ledger"}, {"settings", "events"}, {"asking"}, {"history"}, {"summarise"},
     {"compaction"}, {"arguments", "outcome"}, {"runtime"}, {"access"}, {"compactor"},
     {"clear", "recall", "sessions", "telemetry"}, {"unabridged"},

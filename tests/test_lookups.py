@@ -16,7 +16,7 @@ from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.compaction.stubs import media_stub, shorten_arguments, stub
 from unabridged.formats import format_named
 from unabridged.history.lookup import read_cleared
-from unabridged.history.standing import Records, take_back
+from unabridged.history.replay import Records, take_back
 from unabridged.messages import Call, Media
 
 

@@ -12,7 +12,7 @@ from ledger_case import person, says
 from unabridged import Compactor, Settings
 from unabridged.formats import FORMATS
 from unabridged.intent import with_origins
-from unabridged.intent.foreign import blank_foreign, is_hosts, own_words
+from unabridged.intent.host_words import blank_foreign, is_hosts, own_words
 from unabridged.intent.spoken import own_text
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather

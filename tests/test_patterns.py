@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import unabridged
 from patterns import Use, cost
-from unabridged import languages, texts
+from unabridged import languages, text_tools
 from unabridged.archive.search import words
-from unabridged.intent import foreign
+from unabridged.intent import host_words
 from unabridged.languages import matching
 from unabridged.recall import excerpts
 from unabridged.summarise.headings import under_each
@@ -133,16 +133,16 @@ def of_tables() -> Iterator[Found]:
     for query in ("parser.py", '"a  phrase"', "src/a/b.py:12 x@y.z", "\u65e5\u672c\u8a9e"):
         if (pattern := excerpts._pattern(query)) is not None:
             yield Found(f"excerpts._pattern({query!r})", pattern, "search")
-    yield Found("foreign._to_the_end", foreign._to_the_end(), "search")
-    yield Found("texts._sentence_end", texts._sentence_end(), "search")
+    yield Found("foreign._to_the_end", host_words._to_the_end(), "search")
+    yield Found("texts._sentence_end", text_tools._sentence_end(), "search")
     yield Found("rewrite.relinked", re.compile(rb'"parent"\s*:\s*(null|"[^"\\]*")'), "search")
     nods = ("go", "yes", "thanks", "praise", "filler")
     yield Found(f"eastern_words{nods}", languages.eastern_words(*nods), "fullmatch")
 
 
 BUILDERS = {
-    "unabridged.texts._sentence_end": "below, by its own name",
-    "unabridged.intent.foreign._to_the_end": "below, by its own name",
+    "unabridged.text_tools._sentence_end": "below, by its own name",
+    "unabridged.intent.host_words._to_the_end": "below, by its own name",
     "unabridged.archive.secrets._form": "stands in `_FORMS`",
     "unabridged.archive.search.words._name": "below, by its own name",
     "unabridged.archive.search.words._word": "below, by its own name",

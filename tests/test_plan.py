@@ -11,7 +11,7 @@ from unabridged.compaction.shorten import level
 from unabridged.errors import WontFit
 from unabridged.messages import View
 from unabridged.settings import Settings, limits
-from unabridged.texts import cut_middle
+from unabridged.text_tools import cut_middle
 
 
 def person(text: str = "do it") -> View:

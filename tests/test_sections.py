@@ -13,8 +13,8 @@ from engine_case import compactor, texts
 from unabridged import Settings
 from unabridged.errors import SettingsError
 from unabridged.languages import labels
-from unabridged.ledger.render import LAYOUT, SERVED
-from unabridged.ledger.render import OPTIONAL as SECTIONS
+from unabridged.ledger.summary_turn import LAYOUT, SERVED
+from unabridged.ledger.summary_turn import OPTIONAL as SECTIONS
 
 HEADINGS = {name: labels("en")[{"failures": "faults"}.get(name, name)].partition(" (")[0] for name in SECTIONS}
 CONVERSATIONS = {

@@ -18,7 +18,7 @@ from unabridged.ledger.outcomes import outcome
 from unabridged.ledger.shell import read_command
 from unabridged.marks import is_ours, marked_ids, separators, summary_text
 from unabridged.messages import View
-from unabridged.texts import head_and_tail, sentences
+from unabridged.text_tools import head_and_tail, sentences
 
 FAILURE = "E   AssertionError: assert 1 == 2\n1 failed in 0.2s"
 

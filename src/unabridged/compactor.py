@@ -312,7 +312,7 @@ class Compactor(Access):
     def _take_back(
         self, messages: list[Message], name: str | None, namespace: str | None, *, every: bool, unknown: Unknown
     ) -> tuple[list[Message], list[Record]]:
-        from unabridged.history.standing import take_back  # noqa: PLC0415 - importing the package stays cheap
+        from unabridged.history.replay import take_back  # noqa: PLC0415 - importing the package stays cheap
 
         if unknown not in {"raise", "keep"}:
             raise SettingsError(f'unknown must be "raise" or "keep"; got {unknown!r}')

@@ -344,7 +344,7 @@ def _check_sections(without: Any) -> None:
         raise SettingsError(f'without must be a tuple of sections such as ("files", "names"); got {without!r}')
     if not without:
         return
-    from unabridged.ledger.render import OPTIONAL  # noqa: PLC0415 - only who leaves something out pays for it
+    from unabridged.ledger.summary_turn import OPTIONAL  # noqa: PLC0415 - only who leaves something out pays for it
 
     for name in without:
         if name in _ALWAYS:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from unabridged.archive import codec, rules
+from unabridged.archive import codec, laws
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
 from unabridged.archive.stores.log import ThreadLog
@@ -55,7 +55,7 @@ class EncryptedArchive:
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""
-        rules.check_parts(parts)
+        laws.check_parts(parts)
         sealed = [self._seal_part(record.scope, part) for part in parts]
         return self._open_record(self._archive.store(self._seal_record(record), sealed))
 
@@ -105,7 +105,7 @@ class EncryptedArchive:
             found = self._archive.search(scope, query, limit)
             opened = (self._open_view(scope, hit.hash, hit.turn, hit.role) for hit in found)
             return [
-                rules.make_hit(scope, Part(digest, b"", hit.turn, role, origin, hit.text), hit.score)
+                laws.make_hit(scope, Part(digest, b"", hit.turn, role, origin, hit.text), hit.score)
                 for hit, (digest, role, origin, _) in zip(found, opened, strict=True)
             ]
         return ThreadLog(searched=list(self.parts(scope))).search(scope, query, limit)
@@ -143,7 +143,7 @@ class EncryptedArchive:
         if found is None:
             return None
         sealed = base64.b64decode(str(found.get("sealed", "")))
-        return rules.read_note(self._unseal(sealed, "note", namespace, name))
+        return laws.read_note(self._unseal(sealed, "note", namespace, name))
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
@@ -164,7 +164,7 @@ class EncryptedArchive:
                 self.records(scope)
                 self.parts(scope)
             except ArchiveError as error:
-                found.append(f"{rules.describe(scope)}: {error}")
+                found.append(f"{laws.describe(scope)}: {error}")
         return found
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ class EncryptedArchive:
         self._archive.close()
 
     def _name(self, scope: Scope, digest: str) -> str:
-        return rules.KEYED + hmac.digest(self._naming, _join(scope.namespace, digest), "sha256").hex()
+        return laws.KEYED + hmac.digest(self._naming, _join(scope.namespace, digest), "sha256").hex()
 
     def _seal(self, data: bytes, *place: str) -> bytes:
         return self._cipher.encrypt(data, [_join(*place)])
@@ -210,10 +210,10 @@ class EncryptedArchive:
         return digest, role, origin, text
 
     def _open_body(self, scope: Scope, name: str, digest: str, sealed: bytes) -> bytes:
-        return rules.check_body(pack.unpack(self._unseal(sealed[32:], "body", scope.namespace, name)), digest)
+        return laws.check_body(pack.unpack(self._unseal(sealed[32:], "body", scope.namespace, name)), digest)
 
     def _seal_record(self, record: Record) -> Record:
-        inside = pack.pack(codec.encode(rules.record_fields(record)))
+        inside = pack.pack(codec.encode(laws.record_fields(record)))
         sealed = base64.b64encode(self._seal(inside, "record", *record.scope, record.id)).decode("ascii")
         return replace(
             record,
@@ -226,7 +226,7 @@ class EncryptedArchive:
 
     def _open_record(self, record: Record) -> Record:
         inside = self._unseal(base64.b64decode(record.data.get("sealed", "")), "record", *record.scope, record.id)
-        return rules.record_of(record.scope, codec.decode(pack.unpack(inside)))
+        return laws.record_of(record.scope, codec.decode(pack.unpack(inside)))
 
 
 def _join(*names: str) -> bytes:

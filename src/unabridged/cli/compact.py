@@ -15,7 +15,7 @@ from rich.text import Text
 
 from unabridged.archive.protocol import Archive
 from unabridged.cli import options
-from unabridged.cli.bites import BITE, fit_in_bites
+from unabridged.cli.large_files import BITE, fit_in_bites
 from unabridged.cli.picture import Fate, Piece, before_and_after
 from unabridged.cli.screen import (
     console,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from unabridged.archive import codec, rules
+from unabridged.archive import codec, laws
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.cli import options
 from unabridged.cli.records import require_thread
@@ -180,7 +180,7 @@ def _say_old(would: Sequence[Scope], count: int, older_than: str | None) -> None
 def _old_threads(store: Archive, namespace: str | None, before: float | None) -> list[Scope]:
     """The threads whose newest compaction, undone or not, is older; all of them without an age."""
     scopes = options.scopes(store, namespace)
-    return [scope for scope in scopes if rules.is_older(store.newest_time(scope), before)]
+    return [scope for scope in scopes if laws.is_older(store.newest_time(scope), before)]
 
 
 def _said(context: typer.Context, parameter: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from unabridged.asking.drivers import LOOP, as_error, guard
-from unabridged.texts import cut_middle, fenced, neutral
+from unabridged.text_tools import cut_middle, fenced, neutral
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

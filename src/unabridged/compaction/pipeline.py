@@ -35,7 +35,7 @@ from unabridged.errors import ArchiveError, SummaryFailed
 from unabridged.events import Compacting, Failed
 from unabridged.formats import Message
 from unabridged.history.namespace import has_records
-from unabridged.history.standing import UNNAMED
+from unabridged.history.replay import UNNAMED
 from unabridged.languages import detect, labels
 from unabridged.legal import repair
 from unabridged.marks import shortening_note, summary_text

@@ -12,7 +12,7 @@ from unabridged.events import receipt_from
 from unabridged.history import lookup
 from unabridged.history.lookup import Place
 from unabridged.history.namespace import find_scope, older_namespaces
-from unabridged.history.standing import UNNAMED, Records, Standing, find_standing, meanings_put_in
+from unabridged.history.replay import UNNAMED, Records, Standing, find_standing, meanings_put_in
 from unabridged.intent import NOTHING, facts_in
 from unabridged.legal.reasoning import strip_from
 from unabridged.marks import is_ours

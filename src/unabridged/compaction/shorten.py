@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from unabridged.formats.base import Format, Message, Slot
 from unabridged.messages import View
-from unabridged.texts import Count, cut_middle, map_strings
+from unabridged.text_tools import Count, cut_middle, map_strings
 
 
 def shorten(

@@ -12,7 +12,7 @@ from unabridged.compaction.setup import Setup
 from unabridged.events import Receipt
 from unabridged.formats import Format, Message
 from unabridged.history.lookup import turns_of
-from unabridged.history.standing import Records, Standing
+from unabridged.history.replay import Records, Standing
 from unabridged.intent import Facts
 from unabridged.messages import View
 

@@ -21,7 +21,7 @@ from typing import Any
 from unabridged.marks import CLEARED, stub_line
 from unabridged.messages import Call, Media
 from unabridged.text_cache import remembered
-from unabridged.texts import map_strings
+from unabridged.text_tools import map_strings
 
 TARGET, OUTCOME = 60, 120
 """Characters kept of what a tool was pointed at, and of the line that tells how it went."""

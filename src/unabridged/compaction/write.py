@@ -17,7 +17,7 @@ from unabridged.errors import SummaryFailed
 from unabridged.events import Failed
 from unabridged.history import rederive
 from unabridged.history.lookup import depth_of, read_cleared
-from unabridged.history.standing import Records
+from unabridged.history.replay import Records
 from unabridged.intent import kind_of_turn
 from unabridged.ledger.entries import Ledger, from_json
 from unabridged.ledger.gather import open_indices

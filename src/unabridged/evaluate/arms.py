@@ -16,7 +16,7 @@ from unabridged.events import Event, Failed
 from unabridged.formats import format_named
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
-from unabridged.ledger.render import render
+from unabridged.ledger.summary_turn import render
 from unabridged.settings import Settings
 
 SUMMARY = "[unabridged summary "

@@ -12,7 +12,7 @@ from typing import Any
 
 from unabridged.evaluate.moments import Arm, Begin, Count, Moment
 from unabridged.ledger.gather import gather
-from unabridged.ledger.render import render
+from unabridged.ledger.summary_turn import render
 from unabridged.messages import View
 
 DEFAULT_TRIM = 4_000

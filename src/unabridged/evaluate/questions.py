@@ -20,7 +20,7 @@ from unabridged.evaluate.moments import AGENT, Count, exact, last_texts
 from unabridged.formats import format_named
 from unabridged.recall.tools import SEARCH, tools
 from unabridged.settings import Settings, limits
-from unabridged.texts import neutral, one_line
+from unabridged.text_tools import neutral, one_line
 
 ROOM = 4_000
 """Tokens of a search's answer that count."""

@@ -13,7 +13,7 @@ from typing import Any
 from unabridged.formats.base import Finding, Message, Outgoing, Provider, ThinkingRule
 from unabridged.formats.fields import get, plain
 from unabridged.formats.openai_chat import OpenAIChat
-from unabridged.formats.rules import CONTINUE, begin_with_user, first_user, insert, leave_out, says_nothing
+from unabridged.formats.rule_blocks import CONTINUE, begin_with_user, first_user, insert, leave_out, says_nothing
 from unabridged.messages import View
 
 _VERSION = re.compile(r"gemini-(\d{1,2})(?!\d)")

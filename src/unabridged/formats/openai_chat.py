@@ -22,7 +22,7 @@ from unabridged.formats.fields import (
 )
 from unabridged.formats.older import read_once
 from unabridged.formats.parts import Content, Editor, plain_text, spoken_by
-from unabridged.formats.rules import refuse_each
+from unabridged.formats.rule_blocks import refuse_each
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {

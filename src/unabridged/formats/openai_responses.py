@@ -20,7 +20,7 @@ from unabridged.formats.base import (
 from unabridged.formats.fields import as_json, get, id_at, kind_of, plain, text_at, word
 from unabridged.formats.older import OnceRead, read_once
 from unabridged.formats.parts import Content, Editor, content_of, edit_leaves, plain_text, spoken_by
-from unabridged.formats.rules import leave_out
+from unabridged.formats.rule_blocks import leave_out
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats import Format, Message
-from unabridged.history.standing import find_record, take_back
+from unabridged.history.replay import find_record, take_back
 from unabridged.messages import View
 
 EVERY = 4

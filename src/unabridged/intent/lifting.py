@@ -13,11 +13,11 @@ from dataclasses import replace
 from functools import cache
 
 from unabridged.intent.entries import Lift, Rule
+from unabridged.intent.rule_sentences import is_order
 from unabridged.intent.spoken import split_sentences
-from unabridged.intent.stated import is_order
 from unabridged.languages import eastern_words, folded, phrases, vocabulary
 from unabridged.text_cache import remembered
-from unabridged.texts import sentences
+from unabridged.text_tools import sentences
 
 _KINDS = ("lift_all", "revoke", "unneeded", "allowed", "lift")
 _WORD = re.compile(r"\d+|(?:(?![\u2e80-\uffff])[^\W\d_])+|[\u30a1-\u30ff]+|[\u3005\u3400-\u9fff\uf900-\ufaff]+")

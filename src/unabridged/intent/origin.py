@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unabridged.intent.acting import acts, addresses, manner
-from unabridged.intent.foreign import is_hosts
+from unabridged.intent.host_words import is_hosts
+from unabridged.intent.text_actions import acts, addresses, manner
 from unabridged.intent.text_protocol import NOTHING, Facts, Host, calls_tools, is_observation, turn_before
 from unabridged.marks import is_cleared
 from unabridged.messages import Origin, View

@@ -24,10 +24,10 @@ from typing import Literal
 
 from unabridged.intent import speech_acts as says
 from unabridged.intent.entries import Lead, Request, State
-from unabridged.intent.foreign import own_words
+from unabridged.intent.host_words import own_words
 from unabridged.intent.lifting import alike, content_words, countermands
 from unabridged.messages import View
-from unabridged.texts import head_and_tail, sentences
+from unabridged.text_tools import head_and_tail, sentences
 
 ANSWER_LIMIT = 400
 """Characters of an answer that a ledger carries."""

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from unabridged.intent.entries import Lift, Request, Rule
-from unabridged.intent.foreign import blank_foreign
+from unabridged.intent.host_words import blank_foreign
 from unabridged.intent.lifting import lift, lifts, replaces, restricts
+from unabridged.intent.rule_sentences import RULE_LIMIT, imparts, states, strength
 from unabridged.intent.spoken import Sentence, end_of_block, heads_list, own_sentences, own_text, read, split_sentences
-from unabridged.intent.stated import RULE_LIMIT, imparts, states, strength
 from unabridged.languages import folded, phrases, sure_language, tables
 from unabridged.messages import View
 from unabridged.text_cache import remembered

@@ -11,7 +11,7 @@ import re
 from unabridged.intent.entries import Asks
 from unabridged.languages import detect, eastern_words, folded, phrases, tables, vocabulary
 from unabridged.text_cache import remembered
-from unabridged.texts import blank_fences, sentences
+from unabridged.text_tools import blank_fences, sentences
 
 _LONG = 1_200
 """Characters from which on an answer says so much that a question at its end is an offer."""

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from unabridged.intent.foreign import blank_foreign
+from unabridged.intent.host_words import blank_foreign
 from unabridged.languages import folded, labels, phrases, tables
-from unabridged.texts import bare, blank_fences, sentences
+from unabridged.text_tools import bare, blank_fences, sentences
 
 READ = 60_000
 """Characters of a message that are looked through, at its beginning and its end: what is longer was pasted."""

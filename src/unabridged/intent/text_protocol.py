@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from unabridged.archive.protocol import RecordData
-from unabridged.intent.acting import CODE, acts, addresses, intends, manner
+from unabridged.intent.text_actions import CODE, acts, addresses, intends, manner
 from unabridged.marks import is_cleared, is_ours
 from unabridged.messages import View
 from unabridged.text_cache import remembered
-from unabridged.texts import bare
+from unabridged.text_tools import bare
 
 Facts = Mapping[str, int]
 """How often each thing was seen; see `_facts_shown_by` for what is counted."""

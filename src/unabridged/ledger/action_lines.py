@@ -10,7 +10,7 @@ from functools import partial
 from unabridged.ledger.entries import Action, Deed, Ledger
 from unabridged.ledger.outcomes import NOTHING
 from unabridged.ledger.page import Line
-from unabridged.texts import neutral, one_line, quote, with_line_ends
+from unabridged.text_tools import neutral, one_line, quote, with_line_ends
 
 TIMES = "\u00d7"
 DETAILED = 10

@@ -16,7 +16,7 @@ from unabridged.ledger.outcomes import outcome
 from unabridged.ledger.shell import Effect, is_program, looks_like_path, read_command
 from unabridged.messages import Answer, Call, View
 from unabridged.text_cache import remembered
-from unabridged.texts import one_line
+from unabridged.text_tools import one_line
 
 TARGET, GIST = 300, 200
 """Characters of a command or target, and of what was written, that an action carries."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from unabridged.ledger.entries import HALF_LIFE, Deed, File
 from unabridged.ledger.shell import has_extension
 from unabridged.text_cache import remembered
-from unabridged.texts import neutral
+from unabridged.text_tools import neutral
 
 _SYSTEM = frozenset({"/tmp", "/var", "/usr", "/home", "/root", "/opt", "/etc", "/Users", "/private"})  # noqa: S108 - names only
 _FOREIGN = ("/usr/", "/opt/", "/var/", "/tmp/", "/etc/")  # noqa: S108 - names only

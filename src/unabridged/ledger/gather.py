@@ -15,7 +15,7 @@ from unabridged.ledger.notes import drop_repeats, notes_in, sayings_in
 from unabridged.ledger.outcomes import find_unresolved
 from unabridged.ledger.rank import within_bounds
 from unabridged.messages import View
-from unabridged.texts import head_and_tail
+from unabridged.text_tools import head_and_tail
 
 SAID_LIMIT = 1_200
 """Characters of the assistant's last words that a ledger carries."""

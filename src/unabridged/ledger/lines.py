@@ -18,7 +18,7 @@ from unabridged.ledger.files import common_root, shared_folders, shown_path, uni
 from unabridged.ledger.notes import is_talk
 from unabridged.ledger.page import Item, Line, Page
 from unabridged.ledger.rank import decisions_within, file_rank, files_by_rank, name_rank, names_by_rank, notes_by_rank
-from unabridged.texts import fenced, head_and_tail, neutral, one_line, quote
+from unabridged.text_tools import fenced, head_and_tail, neutral, one_line, quote
 
 LESSER = 0.01
 """The rank of rules that were lifted: shown when all else had its share."""

@@ -19,7 +19,7 @@ from unabridged.ledger.entries import Note, Saying
 from unabridged.ledger.names import Piece
 from unabridged.messages import View
 from unabridged.text_cache import remembered
-from unabridged.texts import bare, blank_fences, one_line, sentences
+from unabridged.text_tools import bare, blank_fences, one_line, sentences
 
 LIMIT = 320
 """Characters of a note."""

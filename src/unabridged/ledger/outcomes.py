@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from unabridged.ledger.entries import Action, Deed
 from unabridged.ledger.shell import looks_like_path
 from unabridged.text_cache import remembered
-from unabridged.texts import one_line
+from unabridged.text_tools import one_line
 
 LIMIT = 200
 """Characters of an outcome that an action carries."""

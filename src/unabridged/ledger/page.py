@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any, Literal, NamedTuple
 
-from unabridged.texts import Count
+from unabridged.text_tools import Count
 
 _WORD = re.compile(r"\w{3,}")
 _A_LINE = 60

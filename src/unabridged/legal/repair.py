@@ -9,7 +9,7 @@ from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.formats import DEFAULT, FORMATS, Format, Message, detect, format_named
 from unabridged.formats import PROVIDERS as KNOWN
 from unabridged.formats.base import Finding, Outgoing, Reader, ThinkingRule, Unit
-from unabridged.formats.rules import CONTINUE, insert
+from unabridged.formats.rule_blocks import CONTINUE, insert
 from unabridged.legal.pairing import find_gaps, find_unpaired, strict_alternation
 from unabridged.legal.reasoning import reasoning_rule, strip_from
 from unabridged.legal.rejoin import NO_RESULT, rejoin

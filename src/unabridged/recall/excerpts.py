@@ -21,7 +21,7 @@ from unabridged.archive.search import words
 from unabridged.errors import ArchiveError
 from unabridged.formats import Format, detect
 from unabridged.messages import Media, View
-from unabridged.texts import neutral, one_line
+from unabridged.text_tools import neutral, one_line
 
 TOOL_OUTPUT: Final = "tool output"
 ATTACHED: Final = "attached material, nobody's words"

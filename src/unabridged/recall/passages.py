@@ -15,7 +15,7 @@ from unabridged.archive.references import reference
 from unabridged.formats import Format
 from unabridged.recall.excerpts import find_place, pieces_of
 from unabridged.recall.results import Found, Neighbour, Result
-from unabridged.texts import quote
+from unabridged.text_tools import quote
 
 _Key = tuple[int, str]
 """Turn and hash: a turn may have several versions, in branches."""

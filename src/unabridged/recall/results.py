@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from unabridged.recall.excerpts import Piece
-from unabridged.texts import quote
+from unabridged.text_tools import quote
 
 MARK: Final = "[recall]"
 """How every text for an agent begins; a message that begins so is an echo of an earlier look-up."""

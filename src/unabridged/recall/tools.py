@@ -17,7 +17,7 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.formats import FORMATS, Format
 from unabridged.recall import lookup
-from unabridged.texts import quote
+from unabridged.text_tools import quote
 
 MCP: Final = "mcp"
 SEARCH: Final = "search_history"

@@ -23,7 +23,7 @@ from unabridged.messages import View
 from unabridged.summarise.brief import DECISIONS, Brief
 from unabridged.summarise.headings import harmless, lay_out, lines_below, without_bare_headings
 from unabridged.text_cache import remembered
-from unabridged.texts import bare
+from unabridged.text_tools import bare
 
 MOST_LISTED = 40
 """Lines that were left out and are listed one by one."""

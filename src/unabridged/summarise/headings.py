@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 
 from unabridged.languages import folded, labels, tables
-from unabridged.texts import neutral
+from unabridged.text_tools import neutral
 
 HIGHEST = 3
 """The level of the prose's own headings at most: the summary turn's are of level 2."""

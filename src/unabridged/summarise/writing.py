@@ -14,11 +14,11 @@ from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.ledger.notes import is_talk
 from unabridged.ledger.rank import decisions
-from unabridged.ledger.render import Rendered, between, render
+from unabridged.ledger.summary_turn import Rendered, between, render
 from unabridged.measure.models import model_info
 from unabridged.messages import View
 from unabridged.summarise.brief import DECISIONS, Brief, Live, Summariser, Written
-from unabridged.texts import cut_middle, fenced, quote
+from unabridged.text_tools import cut_middle, fenced, quote
 
 if TYPE_CHECKING:
     from unabridged.asking.ask import Ask, Reply
@@ -126,7 +126,7 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
     """The body with a model's prose in it; `SummaryFailed` when no reply was good enough."""
     from unabridged.asking.ask import cost_of  # noqa: PLC0415 - only callers with a model pay for it
     from unabridged.summarise.ask_loop import summarise  # noqa: PLC0415 - likewise
-    from unabridged.summarise.rules import find_said_rules, ledger_with  # noqa: PLC0415 - likewise
+    from unabridged.summarise.listed_rules import find_said_rules, ledger_with  # noqa: PLC0415 - likewise
 
     ledger = _ledger(brief)
     said = _own_words(brief, ledger)

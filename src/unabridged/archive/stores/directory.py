@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from unabridged.archive import rules
+from unabridged.archive import laws
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import files, forks, jsonl, transcript
 from unabridged.archive.stores.files import to_folder
@@ -294,7 +294,7 @@ def _problems(folder: Path, scope: Scope | None) -> Iterator[str]:
         yield f"{folder}: its first file can't be read, so nobody knows whose it is. Restore it from a backup."
         return
     if (to_folder(scope.namespace), to_folder(scope.thread)) != (folder.parent.name, folder.name):
-        yield f"{folder} has what belongs to {rules.describe(scope)}. Put it back where it was."
+        yield f"{folder} has what belongs to {laws.describe(scope)}. Put it back where it was."
     for name in names:
         try:
             _apply(thread, folder / name, scope)

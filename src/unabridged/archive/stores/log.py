@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from unabridged.archive import codec, rules
+from unabridged.archive import codec, laws
 from unabridged.archive.protocol import Hit, Part, Record, Scope
 from unabridged.archive.search import index
 
@@ -49,7 +49,7 @@ class ThreadLog:
     def apply(self, entry: Entry) -> None:
         """Take the entry in."""
         if (record := entry.record) is not None:
-            for part in rules.new_parts(entry.parts, self._known):
+            for part in laws.new_parts(entry.parts, self._known):
                 self._known.add((part.turn, part.hash))
                 self.held.setdefault(part.hash, part.body)
                 if part.turn >= 0:
@@ -62,12 +62,12 @@ class ThreadLog:
 
     def entry(self, record: Record, parts: Sequence[Part]) -> Entry | Record:
         """The entry that stores the record, or the record that keeps its key; what must not be stored is refused."""
-        rules.check_same_id(record, self.records.get(record.id))
+        laws.check_same_id(record, self.records.get(record.id))
         holder = self.records[self.live[record.key]] if record.key in self.live else None
-        if holder is not None and not rules.wins(record, holder):
+        if holder is not None and not laws.wins(record, holder):
             return holder
-        rules.check_references(record, parts, lambda _: self.held)
-        return Entry(record, rules.new_parts(parts, self._known))
+        laws.check_references(record, parts, lambda _: self.held)
+        return Entry(record, laws.new_parts(parts, self._known))
 
     def is_live(self, record_id: str) -> bool:
         """Whether the record is there and holds its key."""
@@ -84,15 +84,15 @@ class ThreadLog:
             self._segments.append((self._indexed, index.build([(part.turn, part.text) for part in new])))
             self._indexed += len(new)
         found = index.search(query, limit, self._segments, lambda at: {n: self.searched[n].text for n in at})
-        return [rules.make_hit(scope, self.searched[match.number], match.score) for match in found]
+        return [laws.make_hit(scope, self.searched[match.number], match.score) for match in found]
 
     def problems(self, scope: Scope) -> Iterator[str]:
         """A sentence for every body that is not what its hash says, and every reference to nothing."""
         for digest, body in self.held.items():
-            if not rules.is_named(body, digest):
-                name = rules.describe(scope)
+            if not laws.is_named(body, digest):
+                name = laws.describe(scope)
                 yield f"{name}: the stored message {digest[:20]}… was damaged. Restore it from a backup."
-        yield from rules.find_dangling(scope, self.records.values(), self.held)
+        yield from laws.find_dangling(scope, self.records.values(), self.held)
 
 
 class LogArchive(ABC):
@@ -102,7 +102,7 @@ class LogArchive(ABC):
     """By which leases run out."""
 
     def __init__(self) -> None:
-        self._tokens = rules.Tokens()
+        self._tokens = laws.Tokens()
 
     @abstractmethod
     def reading(self, scope: Scope) -> AbstractContextManager[ThreadLog]:
@@ -146,7 +146,7 @@ class LogArchive(ABC):
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""
-        rules.check_parts(parts)
+        laws.check_parts(parts)
         with self.locked(record.scope), self.reading(record.scope) as thread:
             entry = thread.entry(record, parts)
             if isinstance(entry, Record):
@@ -195,14 +195,14 @@ class LogArchive(ABC):
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The stored messages with these hashes, those that the thread holds; others are absent."""
         with self.reading(scope) as thread:
-            return {digest: rules.check_body(thread.held[digest], digest) for digest in hashes if digest in thread.held}
+            return {digest: laws.check_body(thread.held[digest], digest) for digest in hashes if digest in thread.held}
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
         """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
         with self.reading(scope) as thread:
             chosen = [part for part in thread.searched if first <= part.turn and (last is None or part.turn < last)]
         for part in chosen:
-            rules.check_body(part.body, part.hash)
+            laws.check_body(part.body, part.hash)
         return sorted(chosen, key=lambda part: part.turn)
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
@@ -232,7 +232,7 @@ class LogArchive(ABC):
         """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
         with self.locked(None):
             found = list(self.scopes(namespace))
-            old = [scope for scope in found if before is None or rules.is_older(self.newest_time(scope), before)]
+            old = [scope for scope in found if before is None or laws.is_older(self.newest_time(scope), before)]
             if before is None:
                 self.clear(namespace)
             for scope in old:
@@ -246,11 +246,11 @@ class LogArchive(ABC):
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """What was kept under this key last; None when nothing was."""
-        return rules.read_note(self.get(("notes", namespace), key))
+        return laws.read_note(self.get(("notes", namespace), key))
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
-        rules.check_lease(seconds)
+        laws.check_lease(seconds)
         token = self._tokens.new()
         with self.locked(scope):
             if self._lease(scope, key)[1] > self.clock():

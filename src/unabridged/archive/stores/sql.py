@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
-from unabridged.archive import codec, rules
+from unabridged.archive import codec, laws
 from unabridged.archive.protocol import Hit, Part, Record, Scope
 from unabridged.archive.search import index
 from unabridged.archive.stores import sql_rows
@@ -54,7 +54,7 @@ class SqlArchive:
     def __init__(self, database: Database, step: Callable[[str], None] | None = None) -> None:
         self._database = database
         self._step = step or (lambda _: None)
-        self._tokens = rules.Tokens()
+        self._tokens = laws.Tokens()
 
     @property
     def url(self) -> str:
@@ -71,16 +71,16 @@ class SqlArchive:
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""
-        rules.check_parts(parts)
+        laws.check_parts(parts)
         scope = record.scope
-        prepared = sql_rows.prepare(rules.new_parts(parts, ()))  # beforehand, so that others wait less
+        prepared = sql_rows.prepare(laws.new_parts(parts, ()))  # beforehand, so that others wait less
         with self._database.write(*scope) as write:
             self._step("begun")
             holder = self._holder(write, record)
-            if holder is not None and not rules.wins(record, holder):
+            if holder is not None and not laws.wins(record, holder):
                 return holder
-            rules.check_references(record, parts, lambda hashes: sql_rows.held_hashes(write, scope, hashes))
-            fresh = rules.new_parts(parts, sql_rows.known_parts(write, scope, parts))
+            laws.check_references(record, parts, lambda hashes: sql_rows.held_hashes(write, scope, hashes))
+            fresh = laws.new_parts(parts, sql_rows.known_parts(write, scope, parts))
             if fresh != prepared.parts:  # the thread has some already
                 prepared = sql_rows.prepare(fresh)
             self._write(write, record, prepared)
@@ -90,7 +90,7 @@ class SqlArchive:
     def _holder(self, write: Transaction, record: Record) -> Record | None:
         """The record that holds the key now; another one with the same id is refused."""
         found = sql_rows.records(write, record.scope, "AND id = ?", to_bytes(record.id))
-        rules.check_same_id(record, found[0] if found else None)
+        laws.check_same_id(record, found[0] if found else None)
         live = sql_rows.records(write, record.scope, "AND key = ? AND live = 1", to_bytes(record.key))
         return live[0] if live else None
 
@@ -218,7 +218,7 @@ class SqlArchive:
 
             found = index.search(query, limit, ((first, data) for first, data in segments), texts)
             texts([match.number for match in found])
-        return [rules.make_hit(scope, parts[match.number], match.score) for match in found]
+        return [laws.make_hit(scope, parts[match.number], match.score) for match in found]
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces that have a thread, sorted."""
@@ -248,7 +248,7 @@ class SqlArchive:
                 for table in ("leases", "notes"):
                     write.execute(f"DELETE FROM {table} WHERE namespace = ?", [to_bytes(namespace)])
             else:
-                scopes = [scope for scope in scopes if rules.is_older(sql_rows.newest_time(write, scope), before)]
+                scopes = [scope for scope in scopes if laws.is_older(sql_rows.newest_time(write, scope), before)]
             for scope in scopes:
                 _remove(write, scope)
         if scopes or before is None:
@@ -267,12 +267,13 @@ class SqlArchive:
         """What was kept under this key last; None when nothing was."""
         statement = "SELECT data FROM notes WHERE namespace = ? AND key = ?"
         return next(
-            (rules.read_note(data) for (data,) in self._select(statement, to_bytes(namespace), to_bytes(key))), None
+            (laws.read_note(data) for (data,) in self._select(statement, to_bytes(namespace), to_bytes(key))),
+            None,
         )
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
-        rules.check_lease(seconds)
+        laws.check_lease(seconds)
         token = self._tokens.new()
         now = self._database.now
         with self._database.write(*scope) as write:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
-from unabridged.archive import codec, rules
+from unabridged.archive import codec, laws
 from unabridged.archive.address import scrub_data
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Part, Record, Scope
@@ -146,17 +146,17 @@ def to_part(row: Row) -> Part:
 
 def to_body(digest: str, packed: bytes) -> bytes:
     """The body, and only if it is still what its hash says."""
-    return rules.check_body(pack.unpack(packed), digest)
+    return laws.check_body(pack.unpack(packed), digest)
 
 
 def pack_record(record: Record) -> bytes:
     """Everything of the record but its scope, which is where it stands."""
-    return pack.pack(codec.encode(rules.record_fields(record)))
+    return pack.pack(codec.encode(laws.record_fields(record)))
 
 
 def unpack_record(scope: Scope, packed: bytes) -> Record:
     """The record that was packed."""
-    return rules.record_of(scope, codec.decode(pack.unpack(packed)))
+    return laws.record_of(scope, codec.decode(pack.unpack(packed)))
 
 
 def scrub_records(tx: Transaction) -> None:

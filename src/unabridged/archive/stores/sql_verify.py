@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unabridged.archive import rules
+from unabridged.archive import laws
 from unabridged.archive.protocol import Record, Scope
 from unabridged.archive.search import index
 from unabridged.archive.stores import sql_rows
@@ -48,9 +48,9 @@ def _of_thread(tx: Transaction, scope: Scope) -> Iterator[str]:
             try:
                 sql_rows.to_part(row)
             except ArchiveError as error:
-                yield f"{rules.describe(scope)}: the message at turn {row[1]}: {error}"
+                yield f"{laws.describe(scope)}: the message at turn {row[1]}: {error}"
     if list(turns) != list(range(len(turns))):
-        yield f"{rules.describe(scope)}: of {max(turns) + 1:,} parts only {len(turns):,} are there"
+        yield f"{laws.describe(scope)}: of {max(turns) + 1:,} parts only {len(turns):,} are there"
     yield from _of_index(tx, scope, {number: turn for number, turn in turns.items() if turn >= 0})
     yield from _of_records(tx, scope, held)
 
@@ -62,10 +62,10 @@ def _of_index(tx: Transaction, scope: Scope, turns: dict[int, int]) -> Iterator[
         try:
             indexed |= {number: turn for number, (turn, _) in index.check(first, segment).items()}
         except ArchiveError as error:
-            yield f"{rules.describe(scope)}: {error}"
+            yield f"{laws.describe(scope)}: {error}"
     if indexed != turns:
         wrong = len(indexed.items() ^ turns.items())
-        yield f"{rules.describe(scope)}: the search index and the {len(turns):,} messages differ in {wrong:,} places"
+        yield f"{laws.describe(scope)}: the search index and the {len(turns):,} messages differ in {wrong:,} places"
 
 
 def _of_records(tx: Transaction, scope: Scope, held: set[str]) -> Iterator[str]:
@@ -75,9 +75,9 @@ def _of_records(tx: Transaction, scope: Scope, held: set[str]) -> Iterator[str]:
         try:
             record = sql_rows.unpack_record(scope, data)
         except ArchiveError as error:
-            yield f"{rules.describe(scope)}: record {to_text(stored_id)!r}: {error}"
+            yield f"{laws.describe(scope)}: record {to_text(stored_id)!r}: {error}"
             continue
         if (record.id, record.key) != (to_text(stored_id), to_text(stored_key)):
-            yield f"{rules.describe(scope)}: record {to_text(stored_id)!r} is filed under another id or key than it has"
+            yield f"{laws.describe(scope)}: record {to_text(stored_id)!r} is filed under another id or key than it has"
         records.append(record)
-    yield from rules.find_dangling(scope, records, held)
+    yield from laws.find_dangling(scope, records, held)

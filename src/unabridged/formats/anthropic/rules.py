@@ -11,7 +11,7 @@ from typing import Any
 
 from unabridged.formats.base import Finding, Message, Outgoing, Provider, Rule, ThinkingRule
 from unabridged.formats.fields import get, plain, same_objects
-from unabridged.formats.rules import CONTINUE, begin_with_user, first_user, leave_out, refuse_each, says_nothing
+from unabridged.formats.rule_blocks import CONTINUE, begin_with_user, first_user, leave_out, refuse_each, says_nothing
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 _CACHE_MARKS = 4

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from unabridged.languages import folded, phrases, vocabulary
 from unabridged.text_cache import remembered
-from unabridged.texts import find_fences
+from unabridged.text_tools import find_fences
 
 
 def _words(listed: str) -> frozenset[str]:

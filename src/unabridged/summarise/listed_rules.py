@@ -12,7 +12,7 @@ from unabridged.ledger.rank import within_bounds
 from unabridged.messages import View
 from unabridged.summarise.checks import People
 from unabridged.summarise.headings import under_each
-from unabridged.texts import bare, sentences
+from unabridged.text_tools import bare, sentences
 
 MOST = 24
 """Rules that one summary may add."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
-from unabridged.archive import codec, rules
+from unabridged.archive import codec, laws
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats import FORMATS
@@ -155,7 +155,7 @@ def _originals(archive: Archive, standing: Standing, lines: Sequence[Line]) -> d
 
 
 def _refuse_leftovers(archive: Archive, scope: Scope, search: _Search, lines: Sequence[Line]) -> None:
-    where = f"in {rules.describe(scope) if scope.thread else f'namespace {scope.namespace!r}'} of archive {archive.url}"
+    where = f"in {laws.describe(scope) if scope.thread else f'namespace {scope.namespace!r}'} of archive {archive.url}"
     if (stranded := search.stranded(lines)) is not None:
         raise ArchiveError(
             f"record {stranded.id} {where} stands in the list only in part: messages it put in were changed or taken "

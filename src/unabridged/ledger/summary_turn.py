@@ -13,7 +13,7 @@ from typing import NamedTuple
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.lines import LESSER, Lines
 from unabridged.ledger.page import Item, Line, Page, Section, Shorten
-from unabridged.texts import Count
+from unabridged.text_tools import Count
 
 
 class Row(NamedTuple):
