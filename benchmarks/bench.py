@@ -20,7 +20,7 @@ from benchmarks import data
 from benchmarks.driver import ROOT, Peer, Process, every_arm, peers
 from benchmarks.fakes import budget_for
 from benchmarks.replay import replay
-from unabridged.compaction.clear import Prices
+from unabridged.settings import Prices
 
 RESULTS = ROOT / ".bench" / "results"
 WINDOW = 16_000

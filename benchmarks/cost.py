@@ -21,8 +21,8 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.policies import Conversation, Extra, Line, Mask, Ours, Payback, Policy, Raw, Summary, load
-from unabridged.compaction.clear import Prices
 from unabridged.evaluate.score import Needs, held, needs_of_views
+from unabridged.settings import Prices
 
 LONG_RUNS = ("coding_tools", "coding_text", "coding_sessions_anthropic")
 GAP = 20.0

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from unabridged import Compaction, Compactor, Settings
-from unabridged.compaction.clear import Prices, edits, expected_turns, plan_clearing
+from unabridged.compaction.clear import edits, expected_turns, plan_clearing
 from unabridged.formats import Slot, format_named
 from unabridged.intent import with_origins
 from unabridged.measure.calibrate import Usage
 from unabridged.messages import View
-from unabridged.settings import Clear
+from unabridged.settings import Clear, Prices
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,9 +19,9 @@ from benchmarks.driver import PeerEndedError, Process
 from benchmarks.fakes import MARK
 from benchmarks.harness import MADE
 from benchmarks.policies import Line, tokens_of
-from unabridged.compaction.clear import Prices
 from unabridged.evaluate.score import Held, held
 from unabridged.formats import format_named
+from unabridged.settings import Prices
 from unabridged.testing import refusals
 
 ROUNDS = (1, 2, 4, 8)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unabridged import Compactor, Settings
-from unabridged.compaction.clear import Prices
-from unabridged.settings import Clear
+from unabridged.settings import Clear, Prices
 
 FOLDER = Path(__file__).parent / "fixtures" / "first_archives"
 PROGRAM = "/srv/app/agent.py"

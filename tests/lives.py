@@ -17,9 +17,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from test_history import Store
 from unabridged import ArchiveError, Compactor, Settings, check
 from unabridged.adapters.langchain.format import LangChain
-from unabridged.compaction.clear import Prices
 from unabridged.formats import FORMATS, Format
-from unabridged.settings import Clear
+from unabridged.settings import Clear, Prices
 
 Messages = list[Any]
 

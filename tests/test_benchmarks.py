@@ -20,7 +20,7 @@ from benchmarks.replay import Track, replay, tail
 from benchmarks.replay import _said as said_without_time
 
 from conversations import assistant, chat_round, system, user
-from unabridged.compaction.clear import Prices
+from unabridged.settings import Prices
 from unabridged.testing import refusals
 
 OURS = Peer("ours", ())

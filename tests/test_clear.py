@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
-from unabridged.compaction.clear import STUB_TOKENS, Clearing, Prices, edits, expected_turns, plan_clearing
+from unabridged.compaction.clear import STUB_TOKENS, Clearing, edits, expected_turns, plan_clearing
 from unabridged.compaction.stubs import media_stub, shorten_arguments, stub
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS, Slot
 from unabridged.intent import with_origins
 from unabridged.marks import is_shortened, is_stub
 from unabridged.messages import Answer, Call, Media, View
+from unabridged.settings import Prices
 from unabridged.testing import conversations, refusals
 
 ASK = (View("user", "person", "please fix it"), 100)

@@ -8,8 +8,7 @@ import pytest
 
 from conversations import anthropic_round, assistant, chat_round, user
 from unabridged import Compactor, Settings, check
-from unabridged.compaction.clear import Prices
-from unabridged.settings import Clear
+from unabridged.settings import Clear, Prices
 
 
 def rounds(count: int, words: int = 200) -> list[Any]:

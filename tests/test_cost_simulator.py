@@ -27,8 +27,8 @@ from benchmarks.policies import (
 )
 
 from conversations import assistant, chat_round, system, user
-from unabridged.compaction.clear import Prices
 from unabridged.messages import View
+from unabridged.settings import Prices
 
 PRICES = Prices(read=0.1, write=1.25, fresh=1.0, output=5.0, lifetime=300.0)
 

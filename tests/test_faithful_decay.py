@@ -146,7 +146,7 @@ def test_decisions_stand_beside_a_models_prose_whatever_it_forgets() -> None:
 
 def ledgers(archive: MemoryArchive) -> list[tuple[int, Ledger]]:
     records = archive.records(Scope("n", "t"))
-    return [(int(str(r.data["rounds"])), from_json(r.data["ledger"])) for r in records]  # type: ignore[arg-type]
+    return [(int(str(r.data["rounds"])), from_json(r.data["ledger"])) for r in records]
 
 
 def compacted(archive: Any, number: int) -> list[Any]:

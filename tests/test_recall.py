@@ -357,7 +357,7 @@ def test_schemas_are_what_each_provider_takes() -> None:
     chat[0]["function"]["parameters"]["properties"].clear()
     assert [t["input_schema"] for t in AGENT.schemas("anthropic")] == kept
     with pytest.raises(SettingsError, match="openai-chat"):
-        AGENT.schemas("gemini")  # type: ignore[arg-type]
+        AGENT.schemas("gemini")
 
 
 def test_schemas_are_accepted_by_the_official_sdks_types() -> None:

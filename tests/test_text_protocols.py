@@ -6,7 +6,7 @@ import copy
 import os
 from dataclasses import dataclass
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -134,7 +134,7 @@ def compacted(protocol: Protocol, archive: MemoryArchive, rounds: int = 60, most
 
 def ledgers(archive: MemoryArchive) -> list[Ledger]:
     found = [record.data.get("ledger") for record in archive.newest(Scope("n", "t"))]
-    return [from_json(cast("dict[str, Any]", data)) for data in found if data]
+    return [from_json(data) for data in found if data]
 
 
 def keeps_tools_out_of_peoples_voice(protocol: Protocol) -> int:

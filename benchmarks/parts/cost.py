@@ -9,7 +9,7 @@ from benchmarks.figures import NONE, figure, ratio, table
 from benchmarks.parts import Section
 from benchmarks.parts.needs import jobs
 from benchmarks.plot import bars, scatter
-from unabridged.compaction.clear import Prices
+from unabridged.settings import Prices
 
 UNCACHED = Prices(read=1.0, write=1.0)
 

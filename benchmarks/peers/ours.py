@@ -9,8 +9,7 @@ from typing import Any
 from benchmarks.harness import Arm, Fit, Given, Message, serve
 from unabridged import Compactor, Settings
 from unabridged.asking.ask import Ask, Reply
-from unabridged.compaction.clear import Prices
-from unabridged.settings import Clear
+from unabridged.settings import Clear, Prices
 
 AGENT = "gpt-5"
 """A model with the tokenizer that everything is counted in."""
