@@ -49,12 +49,12 @@ def folded(blocks: list[list[View]]) -> Ledger:
 @settings(max_examples=100, deadline=None)
 def test_json_there_and_back_is_the_same_ledger(block: list[View]) -> None:
     ledger = gather(block, answered=True)
-    assert from_json(json.loads(json.dumps(to_json(ledger)))) == ledger
+    assert from_json(to_json(ledger)) == from_json(json.loads(to_json(ledger))) == ledger
 
 
 def test_keys_of_another_version_are_ignored_and_absent_ones_get_their_default() -> None:
     ledger = gather([person("Never push."), says("OK.")], answered=True)
-    data: dict[str, Any] = {**to_json(ledger), "colour": "blue"}
+    data: dict[str, Any] = {**json.loads(to_json(ledger)), "colour": "blue"}
     data["rules"] = [{**data["rules"][0], "shade": 3}]
     assert from_json(data) == ledger
     assert from_json({}) == Ledger()
@@ -118,7 +118,7 @@ def test_a_thousand_rounds_stay_within_the_bounds() -> None:
     }  # fmt: skip
     assert all(len(getattr(ledger, part)) <= bound for part, bound in bounds.items())
     assert dict(ledger.dropped)["names"] > 0
-    assert len(json.dumps(to_json(ledger))) < 300_000
+    assert len(to_json(ledger)) < 300_000
 
 
 def test_the_size_stays_and_early_facts_stay_over_twenty_compactions() -> None:
@@ -139,7 +139,7 @@ def test_the_size_stays_and_early_facts_stay_over_twenty_compactions() -> None:
         ]
         blocks.append([person(f"task number {i}"), *rounds, says(f"Task {i} works now.")])
         made = compacted(blocks, budget=1_000)
-        sizes.append(len(json.dumps(to_json(made.ledger))))
+        sizes.append(len(to_json(made.ledger)))
         assert [fact for fact in facts if fact not in made.text] == []
         assert count(made.text) <= 1_000
     assert max(sizes) < 120_000

@@ -51,7 +51,7 @@ def origins(messages: list[dict[str, Any]]) -> list[Origin]:
 
 def ledgers(archive: MemoryArchive) -> list[Ledger]:
     found = [record.data.get("ledger") for record in archive.newest(Scope("n", "t"))]
-    return [from_json(data) for data in found if isinstance(data, dict)]
+    return [from_json(data) for data in found if data]
 
 
 def says_nothing_evil(archive: MemoryArchive, fitted: list[Any]) -> int:

@@ -128,7 +128,7 @@ class _Run:
             number = next(self.numbers)
             new = history(3)[1:]
             new[0]["tool_calls"][0]["id"] = new[1]["tool_call_id"] = f"c{number}"
-            new[1]["content"] += f" step {number}"
+            new[1]["content"] += f" It made item_{number:06}."  # a name, from the first step on
             self.said += new
             given = self._sent_again(anew=anew) if self.resent else [*self.kept, *new]
             begin = time.process_time()

@@ -51,7 +51,8 @@ class RecordData(TypedDict, total=False):
     """The id of the early record whose swap it settles."""
     habits: dict[str, int]
     """How the host answers, as far as the messages showed that went."""
-    ledger: dict[str, Any]
+    ledger: str | dict[str, Any]
+    """As `ledger.entries` writes it; earlier versions stored it as JSON, not as its text."""
     prose: str
     """What the model wrote."""
     rounds: int

@@ -72,7 +72,7 @@ def _data(made: Rewrite, receipt: Receipt, prior: Record | None, *, early: bool)
     if made.settles is not None:
         data["settles"] = made.settles
     if (written := made.written) is not None:
-        data |= {"ledger": _as_json(to_json(written.ledger)), "prose": written.prose, "rounds": written.rounds}
+        data |= {"ledger": to_json(written.ledger), "prose": written.prose, "rounds": written.rounds}
     return data
 
 

@@ -15,6 +15,7 @@ from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats import Format, Message
 from unabridged.history.replay import find_record, take_back
+from unabridged.ledger.entries import from_json
 from unabridged.messages import View
 
 EVERY = 4
@@ -92,7 +93,7 @@ def read_proses(archive: Archive, record: Record | None) -> list[Prose]:
             break
         text = record.data.get("prose")
         if text:
-            found.append(Prose(record.data.get("ledger", {}).get("end", 0), text))
+            found.append(Prose(from_json(record.data.get("ledger", {})).end, text))
         record = find_record(archive, record.scope, record.prior) if record.prior else None
     return found[::-1]
 

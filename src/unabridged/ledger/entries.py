@@ -16,6 +16,7 @@ lists are bounded (`rank`), so a ledger stays the same size however often it is 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -134,14 +135,18 @@ _PARTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def to_json(ledger: Ledger) -> dict[str, Any]:
-    """The ledger as plain JSON."""
+def to_json(ledger: Ledger) -> str:
+    """The ledger as JSON text: a record is read more often than its ledger, which is parsed when it is needed."""
     parts = {key: tuple(map(_plain, getattr(ledger, key))) for key in _PARTS}
-    return {**_plain(ledger), **parts, "lead": _plain(ledger.lead)}
+    return json.dumps({**_plain(ledger), **parts, "lead": _plain(ledger.lead)}, separators=(",", ":"))
 
 
-def from_json(data: Mapping[str, Any]) -> Ledger:
-    """The ledger that `to_json` wrote; keys this version does not know are ignored, absent ones get their default."""
+def from_json(written: str | Mapping[str, Any]) -> Ledger:
+    """The ledger that `to_json` wrote; keys this version does not know are ignored, absent ones get their default.
+
+    Earlier versions stored the mapping itself.
+    """
+    data: Mapping[str, Any] = json.loads(written) if isinstance(written, str) else written
     parts = {key: tuple(_entry(kind, entry) for entry in data.get(key) or ()) for key, kind in _PARTS.items()}
     ledger: Ledger = _entry(Ledger, {**data, **parts, "lead": _entry(Lead, data.get("lead") or {})})
     return ledger
@@ -152,8 +157,9 @@ def _plain(entry: Any) -> dict[str, Any]:
 
 
 def _entry(kind: Any, data: Mapping[str, Any]) -> Any:
-    return kind(**{key: _frozen(data[key]) for key in kind.__slots__ if key in data})
+    known = kind.__slots__
+    return kind(**{k: _frozen(item) if type(item) is list else item for k, item in data.items() if k in known})
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def _frozen(items: list[Any]) -> tuple[Any, ...]:
+    return tuple(_frozen(item) if type(item) is list else item for item in items)

@@ -18,7 +18,7 @@ from unabridged.ledger.entries import HALF_LIFE, Action, Deed, File, Ledger, Nam
 
 T = TypeVar("T")
 
-MAX_REQUESTS, MAX_RULES, MAX_ACTIONS, MAX_FAULTS, MAX_NOTES, MAX_FILES, MAX_NAMES = 80, 80, 60, 8, 40, 160, 600
+MAX_REQUESTS, MAX_RULES, MAX_ACTIONS, MAX_FAULTS, MAX_NOTES, MAX_FILES, MAX_NAMES = 80, 80, 60, 8, 40, 160, 300
 MAX_SAYINGS = 240
 MAX_DECISIONS = 40
 """Notes that tell a decision; `MAX_NOTES` bounds the others."""
