@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -131,6 +131,28 @@ def test_two_branches_of_one_thread_never_mix(kind: str, tmp_path: Path) -> None
         assert engine.replay(branch, thread="t") == original
     assert "port " not in str(lines[1][0])
     assert "starboard" not in str(lines[0][0])
+
+
+@pytest.mark.parametrize("form", ["user", "pair"])
+def test_system_messages_behind_what_went_are_those_of_the_request(form: Literal["user", "pair"]) -> None:
+    talk = [
+        message
+        for i in range(24)
+        for message in (
+            {"role": "user", "content": f"Question {i}? " + "word " * 40},
+            {"role": "assistant", "content": f"Answer {i}. " + "word " * 40},
+        )
+    ]
+    archive = MemoryArchive()
+    chosen = Settings(keep=("messages", 1), form=form)
+    for policy in ("Be brief.", "Be polite."):
+        said = [*talk, {"role": "system", "content": policy}, {"role": "user", "content": "Go on."}]
+        with Compactor(window=2_500, archive=archive, settings=chosen) as compactor:
+            fitted = compactor.fit(said)
+            assert {"role": "system", "content": policy} in fitted.messages
+            assert compactor.replay(fitted.messages) == said
+    (thread,) = archive.threads("default")
+    assert len(archive.records(Scope("default", thread))) == 1
 
 
 def test_a_crash_between_the_archive_and_the_callers_own_store_leaves_nothing_wrong(tmp_path: Path) -> None:

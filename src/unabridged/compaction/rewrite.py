@@ -60,16 +60,13 @@ class Rewrite:
 
 
 def identify(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
-    """The rewrite with the key and the id of its record, which cover all that is changed.
+    """The rewrite with the key and the id of its record, which cover all that is changed as far as is known by now.
 
     Where thinking is bound to what stood before it, everything behind the first change that thinks is changed too.
-    What keeps the roles in order may stand behind the system messages that follow.
     """
     reach = max([*draft.gone[-1:], *draft.edited, -1]) + 1
     if setup.thinking(state.format) == "bound":
         reach = max([reach, *(i + 1 for i in range(draft.first, len(state.views)) if state.views[i].reasoning)])
-    while reach < len(state.views) and state.views[reach].role == "system":
-        reach += 1
     if state.messages is not state.base:
         reach = len(state.base)
     key = _key(setup, state, reach)
@@ -100,7 +97,8 @@ def build(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
         sizes = measure_list(setup, state, new, views)
         if findings := setup.check(views, state.format, pending=state.pending):
             raise IllegalConversation(f"compacting would make it illegal: {findings[0].message}")
-    reach = max(draft.reach, changed_until(state.base, new))  # a host's own last touch may go further
+    # What keeps the roles in order may stand behind system messages that follow, and a host's last touch anywhere.
+    reach = max(draft.reach, changed_until(state.base, new))
     key = _key(setup, state, reach)
     return replace(draft, key=key, reach=reach, messages=new, views=views, sizes=sizes, learned=facts)
 
