@@ -182,7 +182,8 @@ One long run on SQLite, a step being one tool round: the mean of all steps, comp
 {shown}
 
 A step with {last["compactions"]:,} compactions behind it takes {ratios["carried"]:.2f} times one with
-{least["compactions"]:,} where the list is carried, {ratios["resent"]:.2f} times where it is sent again."""
+{least["compactions"]:,} where the list is carried, {ratios["resent"]:.2f} times where it is sent again: that list is
+as long as all that was ever said, and reading it grows with it, as any check of it does."""
     series = {name: [(row["messages"], row[name] * 1_000) for row in sizes] for name in names}
     plot = lines("What a call costs", "processor time of one call; both axes are logarithmic", "messages", series)
     return Section("Carried and resent callers", text, {"callers.svg": plot}, recorded=False)
