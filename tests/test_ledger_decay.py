@@ -131,13 +131,14 @@ def test_a_name_is_told_when_it_stands_among_few() -> None:
     crowd = " ".join(f"value_{i}" for i in range(60))
     views = [person("It is INV-48213."), says("I see job_77."), person(f"Here is the log: {crowd}")]
     told = {name.text: name.told for name in gather(views, answered=True).names}
-    assert told["INV-48213"] == told["job_77"] == 2
-    assert told["value_7"] == 0
+    assert told["INV-48213"]
+    assert told["job_77"]
+    assert not told["value_7"]
 
 
 def test_an_id_told_long_ago_comes_before_the_last_of_the_likely_names() -> None:
-    old = [Name(f"ID-{i:03}", i, 1.0, 1.0, told=2) for i in range(10)]
-    asked = Name("TICKET-1", 40, 1.0, 1.0, asked=True, told=2)
+    old = [Name(f"ID-{i:03}", i, 1.0, 1.0, told=True) for i in range(10)]
+    asked = Name("TICKET-1", 40, 1.0, 1.0, asked=True, told=True)
     new = [Name(f"likely_{i}", 900, 5.0, 5.0) for i in range(300)]
     ranked = [name.text for name in names_by_rank(Ledger(end=900, names=(*old, asked, *new)))]
     assert all(name.startswith("likely") for name in ranked[:80])
@@ -149,7 +150,7 @@ def test_a_file_that_a_person_named_long_ago_comes_before_the_last_of_those_only
     named = File("data/ledger.parquet", 3, 1.0, (("mention", 1),))
     changed = File("src/first.py", 1, 1.0, (("change", 1),))
     new = [File(f"src/part_{i:02}.py", 900, 5.0, (("read", 1),)) for i in range(60)]
-    ranked = [file.path for file in files_by_rank([changed, named, *new], 900)]
+    ranked = [file.path for file in files_by_rank(Ledger(end=900, files=(changed, named, *new)))]
     assert ranked.index("data/ledger.parquet") < ranked.index("src/first.py") < 24
 
 

@@ -25,15 +25,6 @@ _MANY = 10_000
 _SHELL = frozenset({"shell", "bash", "sh", "terminal", "run_command", "run_shell_command", "execute_bash", "exec"})
 _BARE = frozenset({"search", "grep", "glob", "find", "list", "ls", "read", "write", "edit"})
 _SEVERAL = re.compile(r"; | && ")
-_FED = re.compile(r"(?:(?<!\s)\s++)?<<-?\s*+['\"]?\w+['\"]?\s*")
-# Commands that say no more than their deed and their file: `cat x`, `cat > x`, `ls x`, an editor's own commands.
-_PLAIN: Mapping[str, re.Pattern[str]] = {
-    "read": re.compile(r"(?:cat|open|view|less)\s+(?P<file>[^\s|;&<>-][^\s|;&<>]*)\Z"),
-    "list": re.compile(r"ls\s+(?P<file>[^\s|;&<>-][^\s|;&<>]*)\Z"),
-    "create": re.compile(r"(?:(?:cat|tee)(?:\s*+>)?|create|touch)\s*+(?P<file>[^\s|;&<>-][^\s|;&<>]*)\Z"),
-    "change": re.compile(r"(?:cat|tee)\s*(?:>>|-a)\s*(?P<file>[^\s|;&<>-][^\s|;&<>]*)\Z"),
-}
-_EDITOR = re.compile(r"(?:edit|insert|append|goto|scroll_down|scroll_up)\b\s*")
 
 
 class ActionLines:
@@ -44,33 +35,29 @@ class ActionLines:
         # What a tool says every time ("File updated. Please review …") tells nothing.
         repeated = Counter(action.outcome for action in ledger.actions if not action.failed)
         self._usual = {outcome for outcome, number in repeated.items() if number > 2 and len(outcome) > 30}
-        self._runs: dict[float, Sequence[Action]] = {}
-        """The actions of each line by its order, which a line keeps when it is shortened."""
+        self._runs = self._together()
 
     def done(self, width: int) -> Iterator[Line]:
         """Newest first: the newest actions one by one, the older ones in runs of the same deed."""
         newest = self._ledger.actions[-DETAILED:]
-        for place, run in reversed([*enumerate(self._together())]):
+        for place, run in reversed([*enumerate(self._runs)]):
             order = run[0].turn + place / _MANY
-            self._runs[order] = run
             if len(run) == 1 and run[0] in newest:
                 text = self.action(run[0], width, gist=True)
                 yield Line(order, text, shorter=partial(self._action_within, run[0]))
             else:
                 yield Line(order, self._run(run))
 
-    def behind(self, line: Line) -> Sequence[Action]:
-        """The actions that a line of `done` tells."""
-        return self._runs.get(line.order, ())
-
     def _together(self) -> list[list[Action]]:
-        """The actions in order, those together that one line can tell.
+        """The actions in order, those together that one line can tell; older failures that are not over stand apart.
 
         Older ones with the same deed that went well; of the newest only those that merely looked.
         """
         runs: list[list[Action]] = []
         newest = len(self._ledger.actions) - DETAILED
         for place, action in enumerate(self._ledger.actions):
+            if place < newest and action in self._ledger.faults:
+                continue
             last = runs[-1][-1] if runs else None
             alike = last is not None and _deed(last) == _deed(action) and last.answered and action.answered
             if last is not None and alike and self._goes_with(last, action, newest=place >= newest):
@@ -116,9 +103,9 @@ class ActionLines:
         span = self.span(run[0].turn, run[-1].turn)
         return f"- {span} {self._words[_deed(run[0])]}{often} {', '.join(targets[:_LISTED])}{more}"
 
-    def count_actions(self, lines: Sequence[Line]) -> str:
-        """What these lines would tell in numbers: how much was read, changed and run, and how much of it failed."""
-        actions = [action for line in lines for action in self._runs[line.order]]
+    def count_actions(self, lines: int) -> str:
+        """What the oldest so many lines would tell, in numbers: how much was read, changed and run, and failed."""
+        actions = [action for run in self._runs[:lines] for action in run]
         lost = dict(self._ledger.dropped).get("actions", 0)
         if not actions and not lost:
             return ""
@@ -143,14 +130,10 @@ class ActionLines:
         return [self._target(action, _BRIEF)]
 
     def _target(self, action: Action, width: int) -> str:
-        target, about = _FED.sub(" ", action.target).strip() if action.gist else action.target, ""
-        plain = _PLAIN[action.deed].match(target) if action.deed in _PLAIN else None
-        if plain is not None:
-            target = plain["file"]
-        elif action.paths and action.paths[0].rpartition("/")[2] not in target:
-            path, editor = self._short(action.paths[0]), _EDITOR.match(target)
-            target, about = (f"{path} {target[editor.end() :]}".rstrip(), "") if editor else (target, f" ({path})")
-        return neutral(one_line(with_line_ends(self._short(f"{_tool(action)}{target}{about}")), width))
+        told = f"{_tool(action)}{action.target}"
+        if action.paths and action.paths[0].rpartition("/")[2] not in told:
+            told += f" ({action.paths[0]})"
+        return neutral(one_line(with_line_ends(self._short(told)), width))
 
     def _short(self, text: str) -> str:
         return text.replace(self._root + "/", "") if self._root else text

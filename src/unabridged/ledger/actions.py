@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from unabridged.ledger.entries import Action, Deed
 from unabridged.ledger.outcomes import outcome
-from unabridged.ledger.shell import Effect, is_program, looks_like_path, read_command
+from unabridged.ledger.shell import EDITOR, Effect, is_program, looks_like_path, read_command
 from unabridged.messages import Answer, Call, View
 from unabridged.text_cache import remembered
 from unabridged.text_tools import one_line
@@ -80,8 +80,9 @@ def steps(views: Sequence[View], turns: Sequence[int]) -> Iterator[Step]:
                 answer = Answer("", views[i + 1].text)
                 shown = _OPEN_FILE.search(answer.text)
                 current = (shown[1] or shown[2]) if shown else current
-            if not view.calls and not read.touched and current and read.deed in {"read", "change"}:
-                read = read._replace(touched=((current, read.deed),))
+            command, _, rest = read.target.partition(" ")
+            if not view.calls and not read.touched and current and command in EDITOR:
+                read = read._replace(touched=((current, read.deed),), target=f"{current} {rest}".rstrip())
             yield _step(i, turns[i], call, read, answer)
 
 

@@ -27,6 +27,8 @@ Deed = Literal[
     "read", "search", "list", "create", "change", "delete", "move", "run", "fetch", "call", "mention", "attach"
 ]
 
+CHANGES: frozenset[Deed] = frozenset({"create", "change", "delete", "move"})
+"""The deeds after which something is not as it was."""
 HALF_LIFE = 60
 """Messages after which an occurrence counts half. Tuned on recorded coding sessions; 40 to 100 do equally well."""
 
@@ -78,6 +80,16 @@ class File:
     weight: float
     deeds: tuple[tuple[Deed, int], ...] = ()
 
+    @property
+    def named(self) -> bool:
+        """Whether a person named it."""
+        return any(deed == "mention" for deed, _ in self.deeds)
+
+    @property
+    def changed(self) -> bool:
+        """Whether it was changed, made, moved or deleted."""
+        return any(deed in CHANGES for deed, _ in self.deeds)
+
 
 @dataclass(frozen=True, slots=True)
 class Name:
@@ -91,8 +103,8 @@ class Name:
     """The file it was last used with."""
     asked: bool = False
     """Whether a person named it: that does not fade."""
-    told: int = 0
-    """2: told on its own, not in a crowd, by a person, or by anybody where it is an id or a number; 1: another name."""
+    told: bool = False
+    """Whether it was told on its own, not in a crowd: by a person, or by anybody where it is an id or a number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
+from itertools import accumulate, chain
 
 from unabridged.ledger.entries import HALF_LIFE, Deed, File
 from unabridged.ledger.shell import has_extension
@@ -13,7 +14,6 @@ from unabridged.text_cache import remembered
 from unabridged.text_tools import neutral
 
 _SYSTEM = frozenset({"/tmp", "/var", "/usr", "/home", "/root", "/opt", "/etc", "/Users", "/private"})  # noqa: S108 - names only
-_FOREIGN = ("/usr/", "/opt/", "/var/", "/tmp/", "/etc/")  # noqa: S108 - names only
 _PATH = re.compile(r"(?<![\w./~+-])[\w.~+-]{0,80}+/[\w./@+-]{2,240}+")
 _FILE_NAME = re.compile(r"(?<![\w./@~+-])[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,6}(?![\w/(])")
 
@@ -38,29 +38,21 @@ def clean_path(path: str) -> str:
 
 def unite_files(files: Iterable[File]) -> tuple[File, ...]:
     """One entry a file: `theme.ts` and `/home/me/src/theme.ts` are the same when nothing speaks against it."""
-    by_base: dict[str, list[File]] = {}
     files = list(files)
     known = {file.path for file in files}
-    for file in files:
+    by_base: dict[str, list[File]] = {}
+    for file in sorted(files, key=lambda file: (-len(file.path), file.path)):
         if file.path[:2] in {"a/", "b/"} and file.path[2:] in known:  # the two sides of a diff
             file = replace(file, path=file.path[2:])  # noqa: PLW2901 - the same file by its own name
-        by_base.setdefault(file.path.rstrip("/").rpartition("/")[2], []).append(file)
-    kept: list[File] = []
-    for group in by_base.values():
-        longest_first = sorted(group, key=lambda file: (-len(file.path), file.path))
-        heads: list[File] = []
-        for file in longest_first:
-            owners = [
-                i for i, head in enumerate(heads) if head.path == file.path or head.path.endswith("/" + file.path)
-            ]
-            owners.sort(key=lambda i: (-heads[i].weight, heads[i].path))
-            # With several candidates, one that is far more in use than the others is meant.
-            if owners and (len(owners) == 1 or heads[owners[0]].weight > 3 * heads[owners[1]].weight):
-                heads[owners[0]] = _together(heads[owners[0]], file)
-            else:
-                heads.append(file)
-        kept += heads
-    return tuple(sorted(kept, key=lambda file: (file.turn, file.path)))
+        alike = by_base.setdefault(file.path.rstrip("/").rpartition("/")[2], [])
+        owners = [i for i, other in enumerate(alike) if f"/{other.path}".endswith(f"/{file.path}")]
+        owners.sort(key=lambda i: -alike[i].weight)
+        # With several candidates, one that is far more in use than the others is meant.
+        if owners and (len(owners) == 1 or alike[owners[0]].weight > 3 * alike[owners[1]].weight):
+            alike[owners[0]] = _together(alike[owners[0]], file)
+        else:
+            alike.append(file)
+    return tuple(sorted(chain(*by_base.values()), key=lambda file: (file.turn, file.path)))
 
 
 def _together(one: File, other: File) -> File:
@@ -74,24 +66,6 @@ def _together(one: File, other: File) -> File:
     return File(one.path, turn, weight, tuple(deeds.items()))
 
 
-def unite_shown(files: Iterable[File], root: str) -> list[File]:
-    """One entry for what is shown alike: a path with its root and without; the later one's path."""
-    found: dict[str, File] = {}
-    for file in sorted(files, key=lambda file: (file.turn, file.path)):
-        shown = shown_path(file.path, root)
-        known = found.get(shown)
-        found[shown] = replace(_together(file, known), weight=file.weight + known.weight) if known else file
-    return list(found.values())
-
-
-def shared_folders(paths: Sequence[str]) -> dict[str, int]:
-    """Folders that hold two or more of these files, in the order of their best one: worth a line of their own."""
-    folders = [path.rpartition("/")[0] for path in paths]
-    numbers = Counter(folder for folder in folders if folder)
-    shared = dict.fromkeys(folder for folder in folders if numbers[folder] > 1)
-    return {folder: place for place, folder in enumerate(shared)}
-
-
 def shown_path(path: str, root: str) -> str:
     """A path as it is shown: below the common root without it."""
     return neutral(path.removeprefix(root + "/") if root else path)
@@ -103,37 +77,20 @@ def common_root(paths: Iterable[str]) -> str:
     Where the same folders are named both with and without it, it is what stands before them; else the deepest folder
     that nearly all absolute paths are in.
     """
-    paths = list(paths)
-    absolute = [path.split("/") for path in paths if path.startswith("/")]
-    tops = {path.partition("/")[0] for path in paths if not path.startswith(("/", "~")) and "/" in path}
-    folders = {path.rpartition("/")[0] for path in paths if not path.startswith(("/", "~")) and "/" in path}
-    roots = Counter(
-        "/".join(parts[: _split(parts, tops, folders)]) for parts in absolute if tops.intersection(parts[2:-1])
-    )
-    known = {root: number for root, number in roots.items() if root and root not in _SYSTEM}
-    if known:
-        inside = {root: sum(path.startswith(root + "/") for path in paths) for root in known}
-        root = max(known, key=lambda root: (inside[root], known[root], root))
-        if inside[root] > 1 or (len(known) == 1 and not root.startswith(_FOREIGN)):
-            return root
-    return _deepest([parts[:-1] for parts in absolute])
+    folders = [path.rpartition("/")[0] for path in paths]
+    known = {folder for folder in folders if folder and folder[0] not in "/~"}
+    absolute = [folder for folder in folders if folder.startswith("/")]
+    tops = {folder.partition("/")[0] for folder in known}
+    before = Counter(root for folder in absolute if (root := _before(folder, known, tops)))
+    above = Counter(root for folder in absolute for root in accumulate(folder.split("/"), "{}/{}".format))
+    nearly_all = [root for root, number in above.items() if number > 2 and number * 5 >= len(absolute) * 4]
+    root = max(before, key=lambda root: (before[root], root), default=max(nearly_all, key=len, default=""))
+    return root if root not in _SYSTEM else ""
 
 
-def _split(parts: Sequence[str], tops: Collection[str], folders: Collection[str]) -> int:
-    """Where an absolute path goes on as one that is known without its root: in a known folder, else in any."""
-    places = [i for i, part in enumerate(parts[:-1]) if i > 1 and part in tops]
-    return next((i for i in places if "/".join(parts[i:-1]) in folders), places[0])
-
-
-def _deepest(folders: list[list[str]]) -> str:
-    root: list[str] = []
-    inside = folders
-    while len(inside) >= 3:
-        steps = Counter(folder[len(root)] for folder in inside if len(folder) > len(root))
-        step, number = max(steps.items(), key=lambda item: (item[1], item[0]), default=("", 0))
-        if number * 5 < len(folders) * 4:
-            break
-        root.append(step)
-        inside = [folder for folder in inside if len(folder) >= len(root) and folder[len(root) - 1] == step]
-    found = "/".join(root)
-    return found if len(root) > 1 and found not in _SYSTEM else ""
+def _before(folder: str, known: Collection[str], tops: Collection[str]) -> str:
+    """What stands before a folder that is known without it, else before one that a known path begins with; or ""."""
+    parts = folder.split("/")
+    places = [i for i in range(2, len(parts)) if parts[i] in tops]
+    whole = [i for i in places if "/".join(parts[i:]) in known]
+    return "/".join(parts[: (whole or places)[0]]) if places else ""

@@ -7,34 +7,40 @@ between quotation marks or as a list.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
+from math import inf
 
 from unabridged.intent import RULE_LIMIT, Request, Rule, concerns
 from unabridged.languages import labels
-from unabridged.ledger.action_lines import TIMES, ActionLines
-from unabridged.ledger.entries import Action, File, Ledger, Note
-from unabridged.ledger.files import common_root, shared_folders, shown_path, unite_shown
+from unabridged.ledger.action_lines import DETAILED, TIMES, ActionLines
+from unabridged.ledger.entries import CHANGES, File, Ledger, Note
+from unabridged.ledger.files import common_root, shown_path
 from unabridged.ledger.notes import is_talk
-from unabridged.ledger.page import Item, Line, Page
-from unabridged.ledger.rank import decisions_within, file_rank, files_by_rank, name_rank, names_by_rank, notes_by_rank
-from unabridged.text_tools import fenced, head_and_tail, neutral, one_line, quote
+from unabridged.ledger.page import Item, Line
+from unabridged.ledger.rank import (
+    decisions_within,
+    file_rank,
+    files_by_rank,
+    name_rank,
+    names_by_rank,
+    notes_by_rank,
+    sayings_by_rank,
+)
+from unabridged.text_tools import Count, fenced, head_and_tail, neutral, one_line, quote
 
-LESSER = 0.01
-"""The rank of rules that were lifted: shown when all else had its share."""
+DECIDED = 0.15
+"""The share of the budget for what the assistant decided, before anything else that it said."""
 _REPLY = 200
 """Characters below which an answer to the assistant hardly asks for something by itself."""
 _BEGINNING = 120
 """Characters up to which a finished request is told by its beginning alone."""
 _FORGOTTEN = 200
 """Messages after which a failure that nobody came back to no longer counts as unresolved."""
-_NOISE = 0.02
-"""The rank, on a page of a thousand tokens, of a name not worth its place: it stood once in a list of a thousand."""
-_FEW_FILES, _SHARE_WITHOUT_FILES = 2, 0.40
+_LIKELY, _NOISE = 0.05, 0.005
+"""The rank from which on a name or a file is likely to be needed; and below which a name is not worth its place."""
 _SEVERAL = 3
 """Names that a tool has a line of its own for."""
-_MANY, _LAST = 1e7, 1e14
-_CHANGES = ("delete", "move", "create", "change")
 _TOLD = ("create", "change", "move", "run", "read", "attach")
 """What is said of a file, in this order; that it turned up in a search or a listing is not worth the words."""
 
@@ -42,20 +48,17 @@ _TOLD = ("create", "change", "move", "run", "read", "attach")
 class Lines:
     """The candidates of each section. `kept` turns stand in the context anyway, `spoken` ones elsewhere in the turn."""
 
-    def __init__(self, ledger: Ledger, page: Page, kept: Collection[int], spoken: Collection[int]) -> None:
-        self.ledger, self.page = ledger, page
+    def __init__(
+        self, ledger: Ledger, budget: int, count: Count, *, kept: Collection[int], spoken: Collection[int], story: bool
+    ) -> None:
+        self.ledger, self.budget, self.count, self.story = ledger, budget, count, story
         self.kept, self.spoken = frozenset(kept), frozenset(spoken)
         self.words = labels(ledger.language)
         self.root = common_root(file.path for file in ledger.files)
-        self._files = unite_shown(ledger.files, self.root)
         self.actions = ActionLines(ledger, self.words, self.root)
         self.talk = is_talk(ledger.actions, len(ledger.requests))
-        self._decisions: list[Note] = []
         # A person's earlier message is given in full where there is room, and by its beginning where there is not.
-        self._width = min(max(page.budget // 14, 60), 1_500)
-        for request in ledger.requests:
-            if request.turn in self.kept | self.spoken:
-                page.know(request.text)
+        self._width = min(max(budget // 14, 60), 1_500)
 
     def heading(self, label: str) -> str:
         """The heading with this label; that of the files names the folder that all of them are in."""
@@ -99,10 +102,10 @@ class Lines:
     def _finished_within(self, request: Request, chars: int) -> str:
         return self._finished(request, max(chars - 30, 40))
 
-    def more_requests(self) -> Line | None:
+    def more_requests(self, left: Sequence[Line]) -> Line | None:
         """Where the finished requests stand that found no place: what is not told can still be fetched."""
         lost = dict(self.ledger.dropped).get("requests", 0)
-        turns = sorted(int(line.order) for line in self.page.sections["finished"].left())
+        turns = sorted(int(line.order) for line in left)
         if self.talk or not (turns or lost):
             return None
         first, last = self.ledger.first if lost else turns[0], turns[-1] if turns else self.ledger.first
@@ -120,8 +123,8 @@ class Lines:
         yield from self._rules(rule for rule in standing if rule.strength > (2 if rule.turn in asked else 1))
         for sentence in reversed(self.ledger.lifts):
             if not sentence.used and sentence.turn not in self.kept and concerns(sentence, standing):
-                yield Line(sentence.turn, f"- [{sentence.turn}] {sentence.text}", rank=LESSER)
-        yield from self._rules((rule for rule in self.ledger.rules if rule.lifted >= 0), LESSER)
+                yield Line(sentence.turn, f"- [{sentence.turn}] {sentence.text}", lesser=True)
+        yield from self._rules(rule for rule in self.ledger.rules if rule.lifted >= 0)
 
     def passing(self) -> Iterator[Line]:
         """What sounds like a rule, but may have been meant only for the moment.
@@ -134,65 +137,48 @@ class Lines:
         weak = [rule for rule in self.ledger.rules if rule.lifted < 0 and rule.strength == 1 and not self.talk]
         return self._rules(r for r in weak if r.turn not in over and r.text not in begun.get(r.turn, ""))
 
-    def _rules(self, rules: Iterator[Rule], rank: float = 1.0) -> Iterator[Line]:
+    def _rules(self, rules: Iterator[Rule]) -> Iterator[Line]:
         # One with a long block must not take the room of several short ones.
         for rule in sorted(rules, key=lambda rule: (-rule.strength, len(rule.text) > RULE_LIMIT, -rule.turn)):
             if rule.turn not in self.kept:
                 note = f" ({self.words['lifted'].format(turn=rule.lifted)})" if rule.lifted >= 0 else ""
                 line = f"- [{rule.turn}] {rule.text}{note}"
                 alone, block, _ = line.partition("\n")
-                yield Line(rule.turn, line, shorter=partial(_always, f"{alone} …") if block else None, rank=rank)
+                shorter = partial(_always, f"{alone} …") if block else None
+                yield Line(rule.turn, line, shorter=shorter, lesser=rule.lifted >= 0)
 
     def done(self) -> Iterator[Line]:
         """The newest actions one by one, the older ones in runs of the same deed."""
-        return self.actions.done(min(max(self.page.budget // 14, 70), 200))
+        return self.actions.done(min(max(self.budget // 14, 70), 200))
 
-    def share_of_actions(self, share: float) -> float:
-        """More where there are no files: ids tell little without what was done with them."""
-        return share if len(self.ledger.files) > _FEW_FILES else _SHARE_WITHOUT_FILES
-
-    def more_actions(self) -> Line | None:
+    def more_actions(self, left: Sequence[Line]) -> Line | None:
         """What was done besides what is told, by its numbers."""
-        section = self.page.sections["done"]
-        text = self.actions.count_actions(section.left()) if section.lines else ""
+        text = self.actions.count_actions(len(left))
         return Line(-0.5, text) if text else None
 
     def failures(self) -> Iterator[Line]:
-        """Newest first; what is told as done is not repeated, and what nobody came back to is left."""
+        """Newest first; the newest actions tell of theirs, and what nobody came back to is left."""
+        newest = self.ledger.actions[-DETAILED:]
         for action in reversed(self.ledger.faults):
-            if action not in self._told() and self.ledger.end - action.turn < _FORGOTTEN:
+            if action not in newest and self.ledger.end - action.turn < _FORGOTTEN:
                 yield Line(action.turn, self.actions.action(action, 160))
 
-    def drop_failures_told_twice(self) -> None:
-        """Take those off the page that have since been told among what was done."""
-        told, failures = {action.turn for action in self._told() if action.failed}, self.page.sections["failures"]
-        self.page.drop(failures, [line for line in failures.lines if line.order in told])
-
-    def _told(self) -> list[Action]:
-        return [action for line in self.page.sections["done"].lines for action in self.actions.behind(line)]
-
-    def share_of_decisions(self, share: float) -> float:
-        """What the decisions take that this share has to hold: they are the first of the notes."""
-        budget, count = self.page.budget, self.page.count
-        room = int(budget * share)
-        self._decisions = decisions_within(self.ledger, room, lambda note: count(self._note(note).text))
-        return sum(count(self._note(note).text + "\n") for note in self._decisions) / max(budget, 1)
-
     def notes(self) -> Iterator[Line]:
-        """What was decided first; then the most telling, newer before older, some of them old."""
-        if not self.talk:
-            yield from map(self._note, dict.fromkeys([*self._decisions, *notes_by_rank(self.ledger)]))
-
-    def _note(self, note: Note) -> Line:
-        head = f"- [{note.turn}] "
-        return Line(note.turn, head + quote(note.text), shorter=partial(_quotation, head, note.text))
+        """What was decided; then, where the story is told, the most telling, newer before older."""
+        if self.talk:
+            return
+        room = int(self.budget * DECIDED)
+        decided = decisions_within(self.ledger, room, lambda note: self.count(_note(note).text + "\n"))
+        yield from map(_note, decided)
+        for note in notes_by_rank(self.ledger) if self.story else ():
+            if note not in decided:
+                yield _note(note)._replace(lesser=True)
 
     def sayings(self) -> Iterator[Line]:
         """In mere talk, what tells most first; what stands among the rules, or in the context, is not repeated."""
         known = {rule.text for rule in self.ledger.rules if rule.strength > 1}  # in mere talk no weaker one is shown
         waiting = {*self.kept, *(request.turn for request in self.ledger.open)}
-        ranked = sorted(self.ledger.sayings, key=lambda saying: (-saying.weight, -saying.turn)) if self.talk else []
-        for saying in ranked:
+        for saying in sayings_by_rank(self.ledger) if self.talk else ():
             if saying.turn not in waiting and saying.text not in known:
                 known.add(saying.text)
                 whose = self.words["user" if saying.by_person else "assistant"]
@@ -205,27 +191,19 @@ class Lines:
             yield Line(0.0, head + quote(said), shorter=partial(_last_words, head, said))
 
     def files(self) -> Iterator[Line | Item]:
-        """Those of one folder under it; of those only seen just the name."""
-        files = files_by_rank(self._files, self.ledger.end)
-        paths = [shown_path(file.path, self.root) for file in files]
-        folders = shared_folders(paths[: max(8, self.page.budget // 20)])
-        for file, path in zip(files, paths, strict=True):
-            rank, told = file_rank(file, self.ledger.end), self._deeds(file)
-            folder, _, base = path.rpartition("/")
-            place = folders.get(folder, -1)
-            head = Line(place * _MANY, f"- {folder}/", key=f"{folder}/")
-            if place < 0 and told:
-                yield Line(-file.turn, f"- {path} {told}", file.path, rank=rank)
-            elif place < 0:
-                yield Item(f" {path}", Line(_LAST, f"- {self.words['mention']}:", "\x00seen"), rank)
-            elif told and base:
-                yield Line(head.order + 1 - file.turn / _MANY, f"  - {base} {told}", file.path, rank=rank, head=head)
-            else:  # the folder itself has its line
-                yield Item(f" {base}" if base else "", head, rank)
+        """Each with what happened to it; of those only seen just the path."""
+        seen = Line(inf, f"- {self.words['mention']}", "\x00seen")
+        for file in files_by_rank(self.ledger):
+            path, told = shown_path(file.path, self.root), self._deeds(file)
+            lesser = file_rank(file, self.ledger.end) < _LIKELY
+            if told:
+                yield Line(-file.turn, f"- {path} {told}", file.path, lesser=lesser)
+            else:
+                yield Item(path, seen, lesser=lesser)
 
     def _deeds(self, file: File) -> str:
         """The two deeds that tell most: the last that changed it before the others. One made anew is not deleted."""
-        changed = [entry for entry in file.deeds if entry[0] in _CHANGES]
+        changed = [entry for entry in file.deeds if entry[0] in CHANGES]
         others = [entry for entry in file.deeds if entry[0] in _TOLD and entry not in changed[-1:]]
         main = [*changed[-1:], *sorted(others, key=lambda entry: _TOLD.index(entry[0]))][:2]
         told = [self.words[deed] + (f" {TIMES}{number}" if number > 1 else "") for deed, number in main]
@@ -236,33 +214,31 @@ class Lines:
 
         What stood once in a long list is not worth its place, however much room there is.
         """
-        noise = _NOISE * (1_000 / max(self.page.budget, 1_000)) ** 1.5
-        tools, alone, beside = self._tools(), Line(0.0, "-", "\x00names"), self._homes()
-        heads = {tool: Line(i - len(tools), f"- {neutral(tool)}:", tool) for i, tool in enumerate(tools)}
+        tools, alone, beside = self._tools(), Line(inf, "-", "\x00names"), self._homes()
         for name in names_by_rank(self.ledger):
-            rank, head = name_rank(name, self.ledger.end), heads.get(name.home, alone)
-            if rank < noise:
-                yield Item("", head, -1.0)
-            else:
-                yield Item(f" {neutral(name.text)}", head, rank, name.text, beside.get(name.home, ""))
+            if (rank := name_rank(name, self.ledger.end)) >= _NOISE:
+                head = tools.get(name.home, alone)
+                yield Item(neutral(name.text), head, beside.get(name.home, ""), lesser=rank < _LIKELY)
 
     def _homes(self) -> dict[str, str]:
-        """The path of the file that each home of a name is; a folder has no names beside it."""
-        by_base: dict[str, list[str]] = {}
-        for file in self._files:
-            by_base.setdefault(file.path.rstrip("/").rpartition("/")[2], []).append(file.path)
+        """The path of the file that each home of a name is, however it was written there."""
         found = {}
-        for home in {name.home for name in self.ledger.names if name.home}:
-            known = by_base.get(home.rstrip("/").rpartition("/")[2], ())
-            path = next((path for path in known if f"/{path}".endswith(f"/{home}") or home.endswith(f"/{path}")), "")
-            found[home] = "" if path.endswith("/") else path
+        for home in {name.home for name in self.ledger.names}:
+            ends = f"/{home}"
+            alike = [f.path for f in self.ledger.files if f"/{f.path}".endswith(ends) or ends.endswith(f"/{f.path}")]
+            found[home] = max(alike, key=len, default="")
         return found
 
-    def _tools(self) -> list[str]:
-        """The tools that several names came from, where names come from tools; the last one used last."""
-        numbers = Counter(name.home for name in self.ledger.names if name.home)
-        used = dict.fromkeys(action.tool for action in reversed(self.ledger.actions))
-        return [tool for tool in reversed(used) if numbers[tool] >= _SEVERAL]
+    def _tools(self) -> dict[str, Line]:
+        """A line for each tool that several names came from."""
+        numbers = Counter(name.home for name in self.ledger.names)
+        used = dict.fromkeys(action.tool for action in self.ledger.actions)
+        return {tool: Line(i, f"- {neutral(tool)}", tool) for i, tool in enumerate(used) if numbers[tool] >= _SEVERAL}
+
+
+def _note(note: Note) -> Line:
+    head = f"- [{note.turn}] "
+    return Line(note.turn, head + quote(note.text), shorter=partial(_quotation, head, note.text))
 
 
 def _asks_little(request: Request) -> tuple[bool, int]:

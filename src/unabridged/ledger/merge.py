@@ -73,6 +73,6 @@ def _names(older: Ledger, newer: Ledger) -> tuple[Name, ...]:
         known = found.setdefault(name.text, name)
         if known is not name:
             weight, uses = name.weight + fade(known.weight, name.turn - known.turn), name.uses + known.uses
-            home, asked, told = name.home or known.home, name.asked or known.asked, max(name.told, known.told)
+            home, asked, told = name.home or known.home, name.asked or known.asked, name.told or known.told
             found[name.text] = Name(name.text, max(name.turn, known.turn), weight, uses, home, asked, told)
     return tuple(sorted(found.values(), key=lambda name: (name.turn, name.text)))

@@ -105,7 +105,7 @@ def collect_names(pieces: Iterable[Piece]) -> tuple[Name, ...]:
                 found[word] = seen = _Seen()
             seen.add(weight, piece.turn, piece.home)
             seen.asked |= piece.voice == "person"
-            seen.told = max(seen.told, _told(piece.voice, word) if few else 0)
+            seen.told |= few and (piece.voice == "person" or any(map(str.isdigit, word)))
     names = [
         Name(word, seen.turn, seen.weight, seen.uses, seen.home, seen.asked, seen.told) for word, seen in found.items()
     ]
@@ -134,13 +134,6 @@ def _weight(voice: Voice, number: int) -> float:
     return WEIGHTS[voice] * min(1.0, _CROWD / number) if voice == "tool" and number else WEIGHTS[voice]
 
 
-def _told(voice: Voice, word: str) -> int:
-    """How much it says that a name was told on its own, as `Name.told` counts: code can be read again, ids can't."""
-    if voice == "person" or any(map(str.isdigit, word)):
-        return 2
-    return 1 if voice in {"model", "call"} else 0
-
-
 def _specials(text: str) -> set[str]:
     """Everything that is spelled with more than letters, digits and underscores. Looked for in each word once."""
     words = " ".join(word for word in set(text.split()) if len(word) <= 400 and _TRIGGER.search(word))
@@ -150,25 +143,21 @@ def _specials(text: str) -> set[str]:
 class _Seen:
     """How a name or a file was met so far: a weight that fades with every message, a sum that does not."""
 
-    __slots__ = ("asked", "deeds", "home", "home_weight", "told", "turn", "uses", "weight")
+    __slots__ = ("asked", "deeds", "home", "told", "turn", "uses", "weight")
 
     def __init__(self) -> None:
-        self.weight = self.uses = self.home_weight = 0.0
-        self.turn = 0
-        self.home = ""
-        self.asked, self.told = False, 0
+        self.weight = self.uses = 0.0
+        self.turn, self.home = 0, ""
+        self.asked = self.told = False
         self.deeds: dict[Deed, int] = {}
 
     def add(self, weight: float, turn: int, home: str = "") -> None:
         if turn > self.turn:
-            fade = 0.5 ** ((turn - self.turn) / HALF_LIFE) if self.weight else 1.0
-            self.weight *= fade
-            self.home_weight *= fade
+            self.weight *= 0.5 ** ((turn - self.turn) / HALF_LIFE)
             self.turn = turn
         self.weight += weight
         self.uses += weight
-        if home and weight >= self.home_weight:
-            self.home, self.home_weight = home, weight
+        self.home = home or self.home
 
 
 def collect_files(pieces: Iterable[Piece], touched: Iterable[tuple[int, str, Deed]]) -> tuple[File, ...]:

@@ -1,4 +1,4 @@
-"""Which entries of a ledger come first, and which go when there are too many.
+"""Which entries of a ledger come first; when there are too many, the last of them go.
 
 What was met lately is what the next steps need, and it fades. What holds until somebody says otherwise does not: what
 was decided, what people named, ids that were told on their own. So each order has places for both; of what lasts the
@@ -13,8 +13,8 @@ from dataclasses import replace
 from itertools import cycle
 from typing import Any, TypeVar
 
-from unabridged.intent import Request
-from unabridged.ledger.entries import HALF_LIFE, Action, Deed, File, Ledger, Name, Note
+from unabridged.intent import Request, Rule
+from unabridged.ledger.entries import CHANGES, HALF_LIFE, Action, File, Ledger, Name, Note, Saying
 
 T = TypeVar("T")
 
@@ -25,6 +25,8 @@ MAX_DECISIONS = 40
 
 _LIKELY, _LIKELY_FILES = 80, 16
 """Names and files that the next steps need most, about what a thousand tokens hold: before those that merely last."""
+_LASTING = 75
+"""Of those that merely last, the most that come before all others."""
 
 
 def fade(weight: float, messages: int) -> float:
@@ -35,55 +37,67 @@ def fade(weight: float, messages: int) -> float:
 def within_bounds(ledger: Ledger) -> Ledger:
     """The ledger with each list within its bound; what matters least goes first, and is counted."""
     dropped = dict(ledger.dropped)
-    kept = {
+    kept: dict[str, tuple[Any, ...]] = {
         "requests": _bounded_requests(ledger.requests),
-        "rules": _best(ledger.rules, MAX_RULES, lambda rule: (rule.lifted < 0, rule.strength, rule.turn)),
+        "rules": _first(sorted(ledger.rules, key=_strength), MAX_RULES, ledger.rules),
         "lifts": ledger.lifts[-MAX_RULES:],
         "actions": _bounded_actions(ledger.actions),
         "faults": ledger.faults[-MAX_FAULTS:],
         "notes": _bounded_notes(ledger),
-        "sayings": _best(ledger.sayings, MAX_SAYINGS, lambda saying: (saying.weight, saying.turn)),
-        "files": _best(ledger.files, MAX_FILES, lambda file: (file_rank(file, ledger.end), file.path)),
-        "names": _bounded_names(ledger),
+        "sayings": _first(sayings_by_rank(ledger), MAX_SAYINGS, ledger.sayings),
+        "files": _first(files_by_rank(ledger), MAX_FILES, ledger.files),
+        "names": _first(names_by_rank(ledger), MAX_NAMES, ledger.names),
     }
     for key, entries in kept.items():
         lost = len(getattr(ledger, key)) - len(entries)
         if lost and key not in {"lifts", "sayings"}:
             dropped[key] = dropped.get(key, 0) + lost
-    changes: dict[str, Any] = {**kept, "dropped": tuple(sorted(dropped.items()))}
-    return replace(ledger, **changes)
+    return replace(ledger, **kept, dropped=tuple(sorted(dropped.items())))  # type: ignore[arg-type]
+
+
+# -- names and files --------------------------------------------------------------------------------------------------
 
 
 def name_rank(name: Name, end: int) -> float:
-    """How likely the next steps need this name: lately used first; what a person named or was used a lot lasts."""
-    return fade(name.weight, end - name.turn) + 0.02 * math.sqrt(name.uses) + 0.05 * max(2 * name.asked, name.told)
+    """How likely the next steps need this name: lately used first; what was told on its own or used a lot lasts."""
+    return fade(name.weight, end - name.turn) + 0.02 * math.sqrt(name.uses) + 0.1 * (name.asked or name.told)
 
 
 def names_by_rank(ledger: Ledger) -> list[Name]:
-    """The names, those first that the next steps will need; then by turns those told on their own, however long ago.
+    """The names, those first that the next steps will need; then those told on their own, however long ago.
 
-    Code can be read again, but nobody can guess an id. Those of people come first, then the oldest: so none of them is
-    lost from one round to the next while its share of the room holds them.
+    Code can be read again, but nobody can guess an id. People's come first.
     """
     ranked = sorted(ledger.names, key=lambda name: (-name_rank(name, ledger.end), name.text))
-    likely, rest = ranked[:_LIKELY], ranked[_LIKELY:]
-    return likely + _in_turn([rest, _told(rest)], (1, 0, 1))
+    told = (name for name in ranked[_LIKELY:] if name.told)
+    return _likely_first(ranked, _LIKELY, sorted(told, key=lambda name: (not name.asked, name.turn, name.text)))
 
 
-def _told(names: Sequence[Name]) -> list[Name]:
-    """Those that were told on their own: people's before the others', ids before names, the oldest first."""
-    told = (name for name in names if name.told)
-    return sorted(told, key=lambda name: (not name.asked, -name.told, name.turn, name.text))
+def file_rank(file: File, end: int) -> float:
+    """How likely the next steps need this file: what was named or changed stays longer than what was only seen."""
+    return fade(file.weight, end - file.turn) + 0.6 * (file.named or file.changed)
+
+
+def files_by_rank(ledger: Ledger) -> list[File]:
+    """The files, those first that the next steps will need; then what people named, and what was changed."""
+    ranked = sorted(ledger.files, key=lambda file: (-file_rank(file, ledger.end), file.path))
+    lasting = (file for file in ranked[_LIKELY_FILES:] if file.named or file.changed)
+    in_order = sorted(lasting, key=lambda file: (not file.named, file.turn, file.path))
+    return _likely_first(ranked, _LIKELY_FILES, in_order)
+
+
+def _likely_first(ranked: Sequence[T], likely: int, lasting: Sequence[T]) -> list[T]:
+    return list(dict.fromkeys([*ranked[:likely], *lasting[:_LASTING], *ranked]))
+
+
+# -- what was said ----------------------------------------------------------------------------------------------------
 
 
 def notes_by_rank(ledger: Ledger) -> list[Note]:
-    """The notes, what the next steps need most first: telling and new; but what was decided long ago still holds.
-
-    So most places go to decisions, while there are any, and some to what else told most in each part of it.
-    """
+    """The notes, what the next steps need most first: by turns what is new, what was decided, and what told most."""
     fresh = sorted(ledger.notes, key=lambda note: (note.weight - (ledger.end - note.turn) / 100, note.turn))
-    lasting = _in_turn(_quarters(ledger), (0, 1, 2, 3))
-    return _in_turn([fresh[::-1], decisions(ledger), lasting], (0, 1, 1, 2, 1))
+    telling = sorted(ledger.notes, key=lambda note: (-note.weight, note.turn))
+    return _in_turn([fresh[::-1], decisions(ledger), telling], (0, 1, 1, 2, 1))
 
 
 def decisions(ledger: Ledger) -> list[Note]:
@@ -115,15 +129,6 @@ def _bounded_notes(ledger: Ledger) -> tuple[Note, ...]:
     return tuple(sorted(kept, key=lambda note: (note.turn, note.text)))
 
 
-def _quarters(ledger: Ledger) -> list[list[Note]]:
-    """The notes of each quarter of the conversation, the best first."""
-    stretch = max(1, ledger.end - ledger.first)
-    quarters: list[list[Note]] = [[], [], [], []]
-    for note in sorted(ledger.notes, key=lambda note: (note.weight, -note.turn))[::-1]:
-        quarters[min(3, max(0, note.turn - ledger.first) * 4 // stretch)].append(note)
-    return quarters
-
-
 def _in_turn(lists: Sequence[Sequence[T]], order: Sequence[int]) -> list[T]:
     """The next of each list, taken in this order over and over until all are empty; each entry once."""
     ranked: dict[T, None] = {}
@@ -137,50 +142,28 @@ def _in_turn(lists: Sequence[Sequence[T]], order: Sequence[int]) -> list[T]:
     return list(ranked)
 
 
-_DEED_RANK = {
-    "create": 0.6, "change": 0.6, "mention": 0.6, "delete": 0.3, "move": 0.3, "attach": 0.3, "run": 0.2, "read": 0.1,
-}  # fmt: skip
-_LASTING: frozenset[Deed] = frozenset({"mention", "create", "change", "delete", "move"})
+def sayings_by_rank(ledger: Ledger) -> list[Saying]:
+    """What was said in mere talk, what tells most first, newer before older."""
+    return sorted(ledger.sayings, key=lambda saying: (-saying.weight, -saying.turn))
 
 
-def file_rank(file: File, end: int) -> float:
-    """How likely the next steps need this file: what was changed stays longer than what was only seen."""
-    lasting = max((_DEED_RANK.get(deed, 0.0) for deed, _ in file.deeds), default=0.0)
-    return fade(file.weight, end - file.turn) + lasting
+# -- bounds -----------------------------------------------------------------------------------------------------------
 
 
-def files_by_rank(files: Sequence[File], end: int) -> list[File]:
-    """The files, those first that the next steps will need; then by turns what people named and what was changed.
-
-    Of those the oldest come first, for the same reason as with names.
-    """
-    ranked = sorted(files, key=lambda file: (-file_rank(file, end), file.path))
-    likely, rest = ranked[:_LIKELY_FILES], ranked[_LIKELY_FILES:]
-    lasting = [(file, deeds) for file in rest if (deeds := {deed for deed, _ in file.deeds} & _LASTING)]
-    lasting.sort(key=lambda entry: ("mention" not in entry[1], entry[0].turn, entry[0].path))
-    return likely + _in_turn([rest, [file for file, _ in lasting]], (0, 1))
+def _first(ranked: Sequence[T], most: int, entries: tuple[T, ...]) -> tuple[T, ...]:
+    """The first of the ranked entries, in the order they stood."""
+    kept = frozenset(ranked[:most])
+    return tuple(entry for entry in entries if entry in kept)
 
 
-def _best(entries: tuple[Any, ...], most: int, key: Any) -> tuple[Any, ...]:
-    """The highest ranked entries, in the order they stood."""
-    if len(entries) <= most:
-        return entries
-    places = sorted(range(len(entries)), key=lambda i: key(entries[i]), reverse=True)[:most]
-    return tuple(entries[i] for i in sorted(places))
-
-
-def _bounded_names(ledger: Ledger) -> tuple[Name, ...]:
-    """A quarter of the places is for what was told on its own: a single large file has more names than there are."""
-    lasting = {name.text for name in _told(ledger.names)[: MAX_NAMES // 4]} if len(ledger.names) > MAX_NAMES else set()
-    return _best(ledger.names, MAX_NAMES, lambda name: (name.text in lasting, name_rank(name, ledger.end), name.text))
+def _strength(rule: Rule) -> tuple[bool, int, int]:
+    return rule.lifted >= 0, -rule.strength, -rule.turn
 
 
 def _bounded_requests(requests: tuple[Request, ...]) -> tuple[Request, ...]:
     """Open ones always stay; of the finished ones the first (it set the scene) and the newest."""
-    over = len(requests) - MAX_REQUESTS
-    if over <= 0:
-        return requests
     finished = [i for i, request in enumerate(requests) if request.state in {"finished", "withdrawn"}]
+    over = max(len(requests) - MAX_REQUESTS, 0)
     go = set(finished[1 : 1 + over])
     return tuple(request for i, request in enumerate(requests) if i not in go)
 
@@ -191,5 +174,5 @@ def _bounded_actions(actions: tuple[Action, ...]) -> tuple[Action, ...]:
         return actions
     newest = actions[-MAX_ACTIONS * 2 // 3 :]
     older = actions[: -len(newest)]
-    lasting = [action for action in older if action.deed in {"create", "change", "delete", "move"} or action.failed]
+    lasting = [action for action in older if action.deed in CHANGES or action.failed]
     return (*lasting[-(MAX_ACTIONS - len(newest)) :], *newest)

@@ -57,6 +57,10 @@ _WRAPPERS = _words("sudo time timeout nice nohup env exec command xargs stdbuf w
 _QUIET = _words("cd pushd popd echo printf export set source . true sleep pwd exit : for done fi unset alias")
 _PATTERNS = frozenset({"sed", "perl", "awk", "grep", "egrep", "rg", "ag", "ack", "find", "search_file", "search_dir"})
 """Programs whose quoted words are patterns, not files."""
+_PLAIN = _words("cat head tail less more bat nl view open sed ls touch mkdir tee create rm rmdir unlink")
+"""Programs that say no more than their deed and their file."""
+EDITOR = _words("edit insert append goto scroll_down scroll_up")
+"""Commands of an editor, for the file that is open."""
 _STRENGTH: dict[Deed, int] = {
     "delete": 9, "create": 8, "change": 7, "move": 6, "run": 5, "fetch": 4, "search": 3, "read": 2, "list": 1,
 }  # fmt: skip
@@ -78,7 +82,7 @@ class Effect(NamedTuple):
 def read_command(text: str) -> Effect:
     """The deeds of a command line, the files they went to, and the line a reader wants to see."""
     body = text[:LIMIT].strip()
-    line = _EDITED.sub(r"\1", _HEREDOC.sub(lambda found: f"<<{found[2]}{found['rest']}", body))
+    line = _EDITED.sub(r"\1", _HEREDOC.sub(lambda found: found["rest"], body))
     masked = _QUOTED.sub(lambda found: "\x00" * len(found[0]), line)
     touched: dict[str, Deed] = {}
     deeds: list[Deed | None] = []
@@ -95,7 +99,10 @@ def read_command(text: str) -> Effect:
         touched[found[2] or found[3]] = "change"
         deeds.append("change")
     strongest: Deed = max(filter(None, deeds), key=lambda deed: _STRENGTH.get(deed, 0), default="run")
-    return Effect(strongest, " ".join(pieces).strip("&|; ") or line, tuple(touched.items()), text, _fed(body))
+    target = " ".join(pieces).strip("&|; ") or line
+    if len(touched) == len(pieces) == 1 and strongest != "change" and target.split()[0] in _PLAIN:
+        (target,) = touched
+    return Effect(strongest, target, tuple(touched.items()), text, _fed(body))
 
 
 def _fed(text: str) -> str:

@@ -7,12 +7,12 @@ a label, and a method of `Lines` that gives its candidates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.lines import LESSER, Lines
-from unabridged.ledger.page import Item, Line, Page, Section, Shorten
+from unabridged.ledger.lines import DECIDED, Lines
+from unabridged.ledger.page import Item, Line, Page, Section
 from unabridged.text_tools import Count
 
 
@@ -22,15 +22,13 @@ class Row(NamedTuple):
     name: str
     heading: str = ""
     """The label of its heading in the language files."""
-    candidates: Callable[[Lines], Iterator[Line] | Iterator[Item] | Iterator[Line | Item]] | None = None
+    candidates: Callable[[Lines], Iterable[Line | Item]] | None = None
     """Its lines, most important first; None where it comes as a whole."""
     counted: str = ""
     """What its entries are called when the receipt says how many found no place."""
     story: bool = False
     """Whether it tells what was done and said: with a model, its prose does."""
-    piecemeal: bool = False
-    """Whether its entries are so short that they are bought one by one."""
-    rest: Callable[[Lines], Line | None] | None = None
+    rest: Callable[[Lines, Sequence[Any]], Line | None] | None = None
     """A line on what found no place."""
     optional: bool = True
     """Whether the host can leave it out (`Settings.without`)."""
@@ -43,12 +41,11 @@ LAYOUT = (
     Row("passing", "passing", Lines.passing),
     Row("done", "done", Lines.done, "actions", story=True, rest=Lines.more_actions),
     Row("failures", "faults", Lines.failures, "failures", story=True),
-    Row("notes", "notes", Lines.notes, "notes", story=True),
+    Row("notes", "notes", Lines.notes, "notes"),
     Row("sayings", "sayings", Lines.sayings, "sayings"),
     Row("state", "state", Lines.state, story=True),
-    Row("files", "files", Lines.files, "files", piecemeal=True),
-    Row("names", "names", Lines.names, "names", piecemeal=True),
-    Row("decided", optional=False),
+    Row("files", "files", Lines.files, "files"),
+    Row("names", "names", Lines.names, "names"),
     Row("own_words"),
     Row("prose", optional=False),
     Row("host_state", optional=False),
@@ -57,48 +54,43 @@ OPTIONAL = tuple(row.name for row in LAYOUT if row.optional)
 
 
 class Serving(NamedTuple):
-    """Room for a section: a share of the budget, of a small and of a large one, for entries of at least this rank."""
+    """Room for a section: a share of the budget, at first without what is `lesser`."""
 
     section: str
-    small: float
-    large: float
-    least: float = 0.05
-    shorten: Shorten = "first"
-    adapt: Callable[[Lines, float], float] | None = None
-    """The share that it comes to for these lines."""
+    share: float
+    lesser: bool = False
+    shorten: bool = True
+    """Whether its first line may be shortened."""
 
 
-def _helping(share: float, least: float) -> Iterator[Serving]:
+def _helping(share: float, *, lesser: bool = False) -> Iterable[Serving]:
     """A little for each, so that no section starves the others."""
     for section in ("rules", "notes", "done", "finished", "failures", "files", "names"):
-        yield Serving(section, share, share, least, "first" if least else "all")
+        yield Serving(section, share, lesser)
 
 
 # What a reader must have comes first, then what the next steps will name. What is left goes in small helpings, what was
 # hardly met last. Tuned together on recorded coding sessions; small changes hardly matter.
 SERVED = (
-    Serving("open", 0.60, 0.60, shorten="none"),
-    Serving("rules", 0.35, 0.35),
-    Serving("open", 1.00, 1.00),
-    Serving("notes", 0.13, 0.15, adapt=Lines.share_of_decisions),
-    Serving("sayings", 1.00, 1.00),
-    Serving("state", 0.07, 0.07),
-    Serving("finished", 0.05, 0.08),
-    Serving("done", 0.14, 0.10, adapt=Lines.share_of_actions),
-    Serving("notes", 0.06, 0.06),
-    Serving("failures", 0.04, 0.04),
-    Serving("files", 0.26, 0.18),
-    Serving("names", 0.44, 0.50),
-    *_helping(0.04, 0.05),
-    *_helping(0.04, 0.04),
-    *_helping(0.06, 0.02),
-    Serving("passing", 0.10, 0.10),
-    *_helping(0.10, LESSER),
-    *_helping(0.10, 0.005),
-    *_helping(0.20, 0.001),
-    *_helping(1.00, 0.0),
+    Serving("open", 0.60, shorten=False),
+    Serving("rules", 0.35),
+    Serving("open", 1.00),
+    Serving("notes", DECIDED),
+    Serving("sayings", 1.00),
+    Serving("state", 0.07),
+    Serving("finished", 0.06),
+    Serving("done", 0.14),
+    Serving("notes", 0.06, lesser=True),
+    Serving("failures", 0.04),
+    Serving("files", 0.26),
+    Serving("names", 0.45),
+    *_helping(0.05),
+    *_helping(0.05),
+    Serving("passing", 0.10),
+    *_helping(0.10, lesser=True),
+    *_helping(0.20, lesser=True),
+    *_helping(1.00, lesser=True),
 )
-_SMALL, _LARGE = 1_000, 3_000
 _POINTERS = 48
 """Tokens put by for where the rest stands."""
 
@@ -132,30 +124,22 @@ def render(
     full elsewhere, `without` the sections that are not wanted.
     """
     page = Page(budget, count)
-    lines = Lines(ledger, page, kept, spoken)
+    lines = Lines(ledger, budget, count, kept=kept, spoken=spoken, story=story)
+    for request in ledger.requests:
+        if request.turn in lines.kept | lines.spoken:
+            page.know(request.text)
     for row in LAYOUT:
         if row.candidates is not None:
             wanted = row.name not in without and (story or not row.story)
-            candidates = row.candidates(lines) if wanted else ()
-            page.sections[row.name] = Section(lines.heading(row.heading), candidates, piecemeal=row.piecemeal)
+            page.sections[row.name] = Section(lines.heading(row.heading), row.candidates(lines) if wanted else ())
     page.left -= (spare := min(budget // 20, _POINTERS))
     for serving in SERVED:
-        share = between((serving.small, serving.large), budget)
-        share = share if serving.adapt is None else serving.adapt(lines, share)
-        if share:
-            page.fill(page.sections[serving.section], share, serving.least, serving.shorten)
+        page.fill(page.sections[serving.section], serving.share, lesser=serving.lesser, shorten=serving.shorten)
     page.left += spare
-    lines.drop_failures_told_twice()
     for row in LAYOUT:
-        if row.rest is not None and row.name not in without and (line := row.rest(lines)) is not None:
-            page.add(page.sections[row.name], line, page.left)
-    page.fill(page.sections["names"], 1.0)
-    sections = page.texts()
-    left = ((row.counted, len(page.sections[row.name].left())) for row in LAYOUT if row.counted)
-    return Rendered(sections, tuple(f"{number} {what}" for what, number in left if number))
-
-
-def between(shares: tuple[float, float], budget: int) -> float:
-    """The share for this budget: the first up to a small one, the second from a large one on, and between them."""
-    way = min(max((budget - _SMALL) / (_LARGE - _SMALL), 0.0), 1.0)
-    return shares[0] + (shares[1] - shares[0]) * way
+        section = page.sections.get(row.name)
+        if row.rest and section and (line := row.rest(lines, section.waiting)) and section.lines:
+            page.add(section, line, page.left)
+    page.fill(page.sections["names"], 1.0, lesser=True)
+    left = ((row.counted, len(page.sections[row.name].waiting)) for row in LAYOUT if row.counted)
+    return Rendered(page.texts(), tuple(f"{number} {what}" for what, number in left if number))

@@ -13,12 +13,11 @@ from unabridged.languages import labels
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.ledger.notes import is_talk
-from unabridged.ledger.rank import decisions
-from unabridged.ledger.summary_turn import Rendered, between, render
+from unabridged.ledger.summary_turn import Rendered, render
 from unabridged.measure.models import model_info
 from unabridged.messages import View
 from unabridged.summarise.brief import DECISIONS, Brief, Live, Summariser, Written
-from unabridged.text_tools import cut_middle, fenced, quote
+from unabridged.text_tools import cut_middle, fenced
 
 if TYPE_CHECKING:
     from unabridged.asking.ask import Ask, Reply
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 PROSE = 0.5
 """The share of a summary turn that a model's prose may take; the ledger gets what is left."""
-DECIDED = (0.05, 0.12)
-"""The share for what was decided, in the assistant's words, of a small and of a large turn: a model may forget it."""
 EARLIER, EARLIER_ANEW = 16, 4
 """The share of the summariser's window, one in so many, for the prose of earlier rounds; and when it begins anew."""
 PRESERVED = 0.25
@@ -130,15 +127,13 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
 
     ledger = _ledger(brief)
     said = _own_words(brief, ledger)
-    notes_room = 0 if "notes" in brief.without else int(brief.budget * between(DECIDED, brief.budget))
-    decided = _decided(ledger, notes_room, brief.count)
-    room = brief.budget - sum(brief.count(part) for part in (said.text, decided, brief.state))
+    room = brief.budget - brief.count(said.text) - brief.count(brief.state)
 
     def rest(ledger: Ledger, room: int) -> Rendered:
         return render(ledger, room, brief.count, kept=brief.kept, story=False, spoken=said.whole, without=brief.without)
 
     most = int(min(room, brief.prose) * PROSE)
-    carried = rest(ledger, room - most).text(decided=decided)
+    carried = rest(ledger, room - most).text()
     summary = yield from summarise(*_to_ask(replace(brief, budget=most, ledger=ledger, carried=carried), model))
     read = _read(brief)
     ledger = ledger_with(ledger, find_said_rules(summary.rules, read.views, read.turns))
@@ -147,7 +142,7 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
     rendered = rest(ledger, room - brief.count(prose))
     unchecked = (f"not checked, the model can't tell: {what}" for what in summary.checks_impossible)
     return Written(
-        rendered.text(decided=decided, own_words=said.text, prose=prose, host_state=brief.state),
+        rendered.text(own_words=said.text, prose=prose, host_state=brief.state),
         ledger,
         summary.text,
         ", ".join(summary.models) or model.name,
@@ -197,17 +192,6 @@ def _ledger(brief: Brief) -> Ledger:
 
 def _rounds(brief: Brief) -> int:
     return 0 if brief.whole is not None or brief.prior_ledger is None else brief.rounds + 1
-
-
-def _decided(ledger: Ledger, room: int, count: Callable[[str], int]) -> str:
-    """What the assistant said was decided, oldest first, as much as there is room for."""
-    lines: list[tuple[int, str]] = []
-    heading = f"## {labels(ledger.language)['notes']}"
-    for note in decisions(ledger):
-        line = f"- [{note.turn}] {quote(note.text)}"
-        if count("\n".join([heading, *(text for _, text in lines), line])) <= room:
-            lines.append((note.turn, line))
-    return "\n".join([heading, *(text for _, text in sorted(lines))]) if lines else ""
 
 
 def _left_out(rendered: Rendered) -> tuple[str, ...]:
