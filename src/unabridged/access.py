@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Hit, Scope
@@ -14,7 +15,23 @@ from unabridged.asking.drivers import in_thread
 from unabridged.errors import SettingsError
 from unabridged.formats import Message
 from unabridged.history.namespace import find_scope
-from unabridged.runtime.calls import Calls
+
+if TYPE_CHECKING:
+    from unabridged.runtime.calls import Calls
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def unblocked(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The method as one that does not block the event loop, with the same arguments."""
+
+    @wraps(method)
+    async def call(*arguments: P.args, **options: P.kwargs) -> T:
+        return await in_thread(method, *arguments, **options)
+
+    call.__name__, call.__doc__ = f"a{method.__name__}", f"`{method.__name__}` without blocking the event loop."
+    return call
 
 
 class Access:
@@ -28,17 +45,11 @@ class Access:
         """The archived messages of the thread that match best: literal words, no query syntax."""
         return self._archive.search(self._kept(thread, namespace), query, limit)
 
-    async def asearch(self, query: str, *, thread: str, namespace: str | None = None, limit: int = 10) -> Sequence[Hit]:
-        """`search` without blocking the event loop."""
-        return await in_thread(self.search, query, thread=thread, namespace=namespace, limit=limit)
-
     def read(self, ref: str | int, *, thread: str, namespace: str | None = None) -> Message:
         """The archived message exactly as it was: by a hit's `ref` (`12-9f3ac1d2ab`), its turn (12) or its hash."""
         return codec.decode(find(self._archive, self._kept(thread, namespace), ref).body)
 
-    async def aread(self, ref: str | int, *, thread: str, namespace: str | None = None) -> Message:
-        """`read` without blocking the event loop."""
-        return await in_thread(self.read, ref, thread=thread, namespace=namespace)
+    asearch, aread = unblocked(search), unblocked(read)
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces of the archive that hold anything, sorted: whose conversations it has."""

@@ -5,40 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from unabridged.compaction.hooks import Hooks
+from unabridged.compaction.hooks import Hooks, refuse_unusable
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS
 from unabridged.settings import Settings
 
 
-def _named(value: Any) -> bool:
+def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _has(*names: str) -> Callable[[Any], bool]:
-    return lambda value: all(callable(getattr(value, name, None)) for name in names)
+def _is_archive(value: Any) -> bool:
+    return all(callable(getattr(value, name, None)) for name in ("store", "record", "parts", "search"))
 
 
 _KINDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
-    "agent": (_named, 'the name of a model, such as "gpt-5"'),
+    "agent": (_is_text, 'the name of a model, such as "gpt-5"'),
     "archive": (
-        lambda value: _named(value) or _has("store", "record", "parts", "search")(value),
+        lambda value: _is_text(value) or _is_archive(value),
         'a URL such as "sqlite:///agent.db", or an archive',
     ),
     "settings": (
         lambda value: isinstance(value, Settings),
         'Settings(...), such as Settings(trigger=("fraction", 0.8))',
     ),
-    "namespace": (_named, "a text"),
+    "namespace": (_is_text, "a text"),
     "format": (
-        lambda value: _named(value) or _has("read")(value),
+        lambda value: _is_text(value) or callable(getattr(value, "read", None)),
         f"the name of a format ({', '.join(FORMATS)}), or one",
     ),
-    "counter": (callable, "a function of messages and tools that gives a number of tokens"),
-    "origin": (callable, "a function of a message that says whose words it is"),
-    "on_event": (callable, "a function of an event"),
     "hooks": (lambda value: isinstance(value, Hooks), "Hooks(...)"),
-    "redact": (callable, "a function of a text that gives a text"),
     "state": (callable, "a function of a thread's name that gives a text"),
 }
 
@@ -49,6 +45,8 @@ def check_arguments(given: Mapping[str, Any]) -> None:
         value = given[name]
         if value is not None and not fits(value):
             raise SettingsError(f"{name} must be {what}, or left out; got {_shown(value)}")
+    for name in ("counter", "on_event", "origin", "redact"):
+        refuse_unusable(name, given[name])
     if not isinstance(given["exact"], bool):
         raise SettingsError(f"exact must be True or False; got {_shown(given['exact'])}")
 
@@ -56,4 +54,5 @@ def check_arguments(given: Mapping[str, Any]) -> None:
 def _shown(value: Any) -> str:
     """The kind of a value, and the value where it is short and harmless."""
     kind = type(value).__name__
-    return f"{kind} {value!r}" if isinstance(value, int | float) or (_named(value) and len(value) < 40) else f"a {kind}"
+    short = isinstance(value, int | float) or (_is_text(value) and len(value) < 40)
+    return f"{kind} {value!r}" if short else f"a {kind}"

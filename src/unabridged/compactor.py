@@ -10,14 +10,13 @@ import logging
 from collections.abc import Callable, Generator
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
-from unabridged.access import Access
+from unabridged.access import Access, unblocked
 from unabridged.archive.opening import announce, archive_of
 from unabridged.archive.protocol import Archive, Record
 from unabridged.arguments import check_arguments
-from unabridged.asking.drivers import in_thread
-from unabridged.compaction.hooks import Hooks, check_origin, check_pin, check_redact, refuse_unusable
+from unabridged.compaction.hooks import Hooks, check_origin, check_pin, check_redact
 from unabridged.errors import SettingsError
 from unabridged.events import Event, Undone
 from unabridged.formats import Format, Message, detect, format_named
@@ -26,14 +25,11 @@ from unabridged.measure.meter import Meter
 from unabridged.measure.models import family_of, model_info, window_for
 from unabridged.messages import Origin
 from unabridged.outcome import Compaction, Outlook
-from unabridged.runtime.calls import Calls
 from unabridged.runtime.learned import Learned
 from unabridged.settings import Limits, Settings, limits
 
-if TYPE_CHECKING:  # what only a compaction needs is loaded at the first one: importing the package stays cheap
+if TYPE_CHECKING:  # what only a compactor needs is loaded with the first one: importing the package stays cheap
     from unabridged.asking.asker import Asker
-    from unabridged.compaction.setup import Setup
-    from unabridged.summarise.writing import Writers
 
 __all__ = ["Compaction", "Compactor", "Outlook"]
 
@@ -42,6 +38,17 @@ log = logging.getLogger("unabridged")
 Unknown = Literal["raise", "keep"]
 """What `replay` and `undo` do about a summary turn that the archive does not know."""
 ASKED = "asked for"
+
+
+class Options(TypedDict, total=False):
+    """What a call may say besides its messages."""
+
+    thread: str | None
+    """The name of the conversation; one without a name is known by what it says."""
+    namespace: str | None
+    """Whose conversation it is, if not the compactor's own."""
+    system: Any
+    tools: Any
 
 
 class Compactor(Access):
@@ -80,6 +87,11 @@ class Compactor(Access):
         state: Callable[[str], Any] | None = None,
     ) -> None:
         check_arguments(locals())
+        from unabridged.compaction.clear import prices_for  # noqa: PLC0415 - importing the package stays cheap
+        from unabridged.compaction.setup import Setup  # noqa: PLC0415 - likewise
+        from unabridged.runtime.calls import Calls  # noqa: PLC0415 - likewise
+        from unabridged.summarise.writing import writers_for  # noqa: PLC0415 - likewise
+
         self.settings = settings or Settings()
         bounds = limits(self.settings, window_for(agent, window))
         self._format = format_named(format) if format is not None else None
@@ -92,51 +104,27 @@ class Compactor(Access):
             from unabridged.asking.asker import asker_for  # noqa: PLC0415 - only callers with a model pay for it
 
             self._asker = asker_for(model, fallback, (model_window, fallback_window), self.settings)
-        from unabridged.compaction.clear import prices_for  # noqa: PLC0415 - importing the package stays cheap
-
-        prices = prices_for(self.settings.clear, model_info(agent))
-        refuse_unusable("counter", counter)
-        refuse_unusable("on_event", on_event)
         new_meter = partial(Meter, model=agent, counter=counter, exact=exact)
         meter = new_meter(family=family_of(agent))  # a tokenizer that is not installed is said now
         self._learned = Learned(self._archive, self._namespace, meter.key if agent else None)
-
-        def new_setup(limits: Limits, meter: Meter, writers: Writers) -> Setup:
-            from unabridged.compaction.setup import Setup  # noqa: PLC0415 - only a call pays for it
-
-            return Setup(
-                settings=checked,
-                limits=limits,
-                named_limits=bounds,
-                agent=agent,
-                meter=meter,
-                calibration=self._learned.calibration,
-                archive=self._archive,
-                archive_name=where,
-                origin=origin_of,
-                emit=self._emit,
-                hooks=hooks or Hooks(),
-                writers=writers,
-                prices=prices,
-                redact=redacted,
-                host_state=state,
-            )
-
-        checked, origin_of, redacted = check_pin(self.settings), check_origin(origin), check_redact(redact)
-        where = announce(self._archive, self._namespace)
-        self._calls = Calls(
-            self.settings,
-            bounds,
-            self._archive,
+        setup = Setup(
+            settings=check_pin(self.settings),
+            limits=bounds,
+            named_limits=bounds,
             agent=agent,
-            format_=self._format,
-            asker=self._asker,
-            meter=new_meter,
-            learned=self._learned,
-            clears_after=prices.lifetime if prices is not None else None,
+            meter=meter,
+            calibration=self._learned.calibration,
+            archive=self._archive,
+            archive_name=announce(self._archive, self._namespace),
+            origin=check_origin(origin),
             emit=self._emit,
-            setup=new_setup,
+            hooks=hooks or Hooks(),
+            writers=writers_for(self._asker, agent),
+            prices=prices_for(self.settings.clear, model_info(agent)),
+            redact=check_redact(redact),
+            host_state=state,
         )
+        self._calls = Calls(setup, self._learned, self._format, new_meter)
 
     @property
     def limits(self) -> Limits:
@@ -153,19 +141,11 @@ class Compactor(Access):
         tools: Any = None,
     ) -> Compaction:
         """The conversation as it should be sent now: the very same list, or a shorter one that is legal and fits."""
-        return self._calls.drive(self._run(messages, thread, namespace, system, tools))
+        return self._calls.drive(self._calls.run(messages, self._scope(thread, namespace), (system, tools)))
 
-    async def afit(
-        self,
-        messages: list[Message],
-        *,
-        thread: str | None = None,
-        namespace: str | None = None,
-        system: Any = None,
-        tools: Any = None,
-    ) -> Compaction:
+    async def afit(self, messages: list[Message], **options: Unpack[Options]) -> Compaction:
         """`fit` without blocking the event loop."""
-        return await self._calls.adrive(self._run(messages, thread, namespace, system, tools))
+        return await self._calls.adrive(self._run(messages, **options))
 
     def compact(
         self,
@@ -177,20 +157,13 @@ class Compactor(Access):
         tools: Any = None,
     ) -> Compaction | None:
         """Compact now, whatever the size; None when nothing is gained."""
-        done = self._calls.drive(self._run(messages, thread, namespace, system, tools, force=True))
+        scope = self._scope(thread, namespace)
+        done = self._calls.drive(self._calls.run(messages, scope, (system, tools), force=True, why=ASKED))
         return done if done.changed else None
 
-    async def acompact(
-        self,
-        messages: list[Message],
-        *,
-        thread: str | None = None,
-        namespace: str | None = None,
-        system: Any = None,
-        tools: Any = None,
-    ) -> Compaction | None:
+    async def acompact(self, messages: list[Message], **options: Unpack[Options]) -> Compaction | None:
         """`compact` without blocking the event loop."""
-        done = await self._calls.adrive(self._run(messages, thread, namespace, system, tools, force=True))
+        done = await self._calls.adrive(self._run(messages, **options, why=ASKED))
         return done if done.changed else None
 
     def overflowed(self, fitted: Compaction, error: object) -> Compaction:
@@ -198,13 +171,11 @@ class Compactor(Access):
 
         What says something else is raised as it is; a second refusal is `WontFit`, with the provider's as its cause.
         """
-        return self._calls.drive(self._calls.refused(fitted, error, self._scope(fitted.thread, fitted.namespace)))
+        return self._calls.drive(self._refused(fitted, error))
 
     async def aoverflowed(self, fitted: Compaction, error: object) -> Compaction:
         """`overflowed` without blocking the event loop."""
-        return await self._calls.adrive(
-            self._calls.refused(fitted, error, self._scope(fitted.thread, fitted.namespace))
-        )
+        return await self._calls.adrive(self._refused(fitted, error))
 
     def cancel(self) -> None:
         """Stop waiting for the summariser, in every thread, at once; late answers are ignored."""
@@ -221,7 +192,7 @@ class Compactor(Access):
         tools: Any = None,
     ) -> Outlook:
         """What `fit` would do with it. Nothing is done, stored or remembered."""
-        return self._calls.plan(messages, self._kept(thread, namespace), system, tools)
+        return self._calls.plan(messages, self._kept(thread, namespace), (system, tools))
 
     def observe(self, fitted: Compaction, usage: Any) -> None:
         """Learn from what the provider reported for this request: the SDK's usage object, or the whole response."""
@@ -240,17 +211,6 @@ class Compactor(Access):
         A summary turn that the archive does not know is an `ArchiveError`; with `unknown="keep"` it stays as it is.
         """
         return self._take_back(messages, thread, namespace, every=True, unknown=unknown)[0]
-
-    async def areplay(
-        self,
-        messages: list[Message],
-        *,
-        thread: str | None = None,
-        namespace: str | None = None,
-        unknown: Unknown = "raise",
-    ) -> list[Message]:
-        """`replay` without blocking the event loop."""
-        return await in_thread(self.replay, messages, thread=thread, namespace=namespace, unknown=unknown)
 
     def undo(
         self,
@@ -271,16 +231,7 @@ class Compactor(Access):
             self._emit(Undone(record.scope.thread, record.id, namespace=record.scope.namespace))
         return before
 
-    async def aundo(
-        self,
-        messages: list[Message],
-        *,
-        thread: str | None = None,
-        namespace: str | None = None,
-        unknown: Unknown = "raise",
-    ) -> list[Message]:
-        """`undo` without blocking the event loop."""
-        return await in_thread(self.undo, messages, thread=thread, namespace=namespace, unknown=unknown)
+    areplay, aundo = unblocked(replay), unblocked(undo)
 
     def close(self) -> None:
         """Let go of the summariser, and of the archive if this compactor opened it; what was learned is kept."""
@@ -299,15 +250,18 @@ class Compactor(Access):
     def _run(
         self,
         messages: list[Message],
-        thread: str | None,
-        namespace: str | None,
-        system: Any,
-        tools: Any,
         *,
-        force: bool = False,
+        thread: str | None = None,
+        namespace: str | None = None,
+        system: Any = None,
+        tools: Any = None,
+        why: str = "",
     ) -> Generator[Any, Any, Compaction]:
         scope = self._scope(thread, namespace)
-        return self._calls.run(messages, scope, system, tools, force=force, why=ASKED if force else "")
+        return self._calls.run(messages, scope, (system, tools), force=bool(why), why=why)
+
+    def _refused(self, fitted: Compaction, error: object) -> Generator[Any, Any, Compaction]:
+        return self._calls.refused(fitted, error, self._scope(fitted.thread, fitted.namespace))
 
     def _take_back(
         self, messages: list[Message], name: str | None, namespace: str | None, *, every: bool, unknown: Unknown

@@ -5,15 +5,20 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Generator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.protocol import Scope
 from unabridged.asking.drivers import adrive_in_threads, drive, in_thread, take_lock
+from unabridged.asking.refused import Refusals, in_words, limits_to_try, overflow_in
+from unabridged.compaction import pipeline
+from unabridged.compaction.plan import make_plan
+from unabridged.compaction.setup import Setup
+from unabridged.compaction.state import State
 from unabridged.compaction.trigger import Now, decide, starts_in_background, worth_a_look
 from unabridged.errors import FunctionFailed, SummaryFailed, WontFit
-from unabridged.events import Event, Failed, Unchanged
+from unabridged.events import Failed, Unchanged
 from unabridged.formats import Format, Message, detect
 from unabridged.measure.calibrate import usage_of
 from unabridged.measure.meter import Meter
@@ -22,13 +27,10 @@ from unabridged.outcome import Compaction, Outlook
 from unabridged.runtime.background import Background
 from unabridged.runtime.learned import Learned
 from unabridged.runtime.threads import Thread, Threads
-from unabridged.settings import Limits, Settings
+from unabridged.settings import Limits
 
-if TYPE_CHECKING:  # what only a compaction needs is loaded at the first one: importing the package stays cheap
-    from unabridged.asking.asker import Asker
-    from unabridged.asking.refused import Refusals
-    from unabridged.compaction.setup import Setup
-    from unabridged.compaction.state import State
+if TYPE_CHECKING:
+    from unabridged.asking.exchange import Exchange
 
 log = logging.getLogger("unabridged")
 
@@ -36,65 +38,110 @@ T = TypeVar("T")
 LEASE = "a summary made early"
 
 
-class Given(NamedTuple):
-    """What a call hands over."""
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call under way: what was given, the list to go on from, and what both take."""
 
+    setup: Setup
+    thread: Thread
     scope: Scope
-    messages: list[Message]
     format: Format
+    given: list[Message]
+    begun: list[Message]
+    """What was given, or what became of that when it was given before."""
     system: Any
     tools: Any
+    overhead: int
+    estimate: int
+    """What the request takes with the list to go on from, as the meter counts."""
+    before: int
+    """What it takes with the list that was given, in the provider's tokens."""
+    idle: float
+
+    @property
+    def place(self) -> Scope:
+        """What work for the conversation goes by."""
+        return self.thread.place or self.scope
+
+    @property
+    def fits(self) -> bool:
+        """Whether the request is within the budget as it is."""
+        return self.setup.fits(self.estimate)
+
+    def unchanged(self, why: str = "") -> Compaction:
+        """Nothing new is done: the very list is given back, or what became of it when it was given before."""
+        sent = self.thread.sent if self.begun is not self.given else None
+        where = sent.scope if sent is not None else self.scope
+        return Compaction(
+            self.begun, self.begun is not self.given, self.before, self.setup.tokens(self.estimate), where.thread,
+            sent.receipt if sent is not None else None, why, self.estimate, (self.system, self.tools),
+            namespace=where.namespace,
+        )  # fmt: skip
+
+    def state(self, *, pending: bool = False) -> State:
+        """A compaction that begins with the list to go on from, as it was read last."""
+        views = self.setup.read(self.begun, self.format, self.thread.read(self.format, self.setup.meter))
+        sent = self.thread.sent if self.begun is not self.given else None
+        receipt = sent.receipt if sent is not None else None
+        return State(
+            scope=self.scope,
+            format=self.format,
+            system=self.system,
+            tools=self.tools,
+            overhead=self.overhead,
+            given=self.given,
+            begun=self.begun,
+            messages=self.begun,
+            views=views,
+            sizes=list(self.thread.sizes),
+            named=bool(self.scope.thread),
+            idle=self.idle,
+            pending=pending,
+            begun_receipt=receipt,
+            receipt=receipt,
+        )
 
 
 class Calls:
     """What the calls of one compactor share: its threads, its work in the background, and a `Setup` for each format."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        limits: Limits,
-        archive: Archive,
-        *,
-        agent: str | None,
-        format_: Format | None,
-        asker: Asker | None,
-        meter: Callable[..., Meter],
-        learned: Learned,
-        clears_after: float | None,
-        emit: Callable[[Event], None],
-        setup: Callable[..., Setup],
-    ) -> None:
-        self.settings, self.limits, self.archive = settings, limits, archive
-        self.agent, self.format, self.asker, self.learned = agent, format_, asker, learned
+    def __init__(self, setup: Setup, learned: Learned, format_: Format | None, new_meter: Callable[..., Meter]) -> None:
+        self.settings, self.asker, self.format, self.learned = setup.settings, setup.writers.asker, format_, learned
         self.threads, self.background = Threads(), Background()
         self.clock: Callable[[], float] = time.monotonic
-        self._meter, self._emit, self._new_setup = meter, emit, setup
-        self._clears_after = clears_after
+        self._setup, self._new_meter = setup, new_meter
         self._setups: dict[str, Setup] = {}
-        self._refusals: Refusals | None = None
+        self._refusals = Refusals(self.settings, setup.limits)
+
+    @property
+    def limits(self) -> Limits:
+        """The settings in tokens, as far as the provider has not taught otherwise."""
+        return self._setup.limits
 
     # -- drivers ------------------------------------------------------------------------------------------------------
 
     def drive(self, steps: Generator[Any, Any, T]) -> T:
         """Run the steps to their end, asking the model where they want to."""
-        if self.asker is None:
-            return drive(steps, _nobody)
-        from unabridged.asking.exchange import Exchange  # noqa: PLC0415 - only callers with a model pay for it
-
-        return drive(steps, Exchange(self.asker).ask)
+        exchange = self._exchange()
+        return drive(steps, _nobody if exchange is None else exchange.ask)
 
     async def adrive(self, steps: Generator[Any, Any, T]) -> T:
         """`drive` without blocking the event loop: the work is done in a worker thread."""
-        if self.asker is None:
+        exchange = self._exchange()
+        if exchange is None:
             return await in_thread(drive, steps, _nobody)
-        from unabridged.asking.exchange import Exchange  # noqa: PLC0415 - only callers with a model pay for it
-
-        exchange = Exchange(self.asker)
         try:
             return await adrive_in_threads(steps, exchange.aask)
         except BaseException:  # a task that was cancelled, above all: nobody waits for the model any more
             exchange.cancel()
             raise
+
+    def _exchange(self) -> Exchange | None:
+        if self.asker is None:
+            return None
+        from unabridged.asking.exchange import Exchange  # noqa: PLC0415 - only callers with a model pay for it
+
+        return Exchange(self.asker)
 
     # -- a call -------------------------------------------------------------------------------------------------------
 
@@ -102,8 +149,7 @@ class Calls:
         self,
         messages: list[Message],
         scope: Scope,
-        system: Any,
-        tools: Any,
+        fixed: tuple[Any, Any],
         *,
         force: bool = False,
         why: str = "",
@@ -111,139 +157,129 @@ class Calls:
     ) -> Generator[Any, Any, Compaction]:
         """What is to be sent: below the trigger the list itself, else what a compaction made of it.
 
-        `why`: it was asked for, or refused; `force`: it is done whatever the size; `within`: other limits, this once.
+        `fixed`: system prompt and tools; `why`: it was asked for, or refused; `force`: it is done whatever the size;
+        `within`: other limits, this once.
         """
         if self.settings.off or not messages:
             return Compaction(messages, False, 0, 0, scope.thread, namespace=scope.namespace)
         thread = self.threads.get(scope) if scope.thread else self.threads.unnamed(scope.namespace, messages)
         yield from take_lock(thread.lock)
-        unchanged: Callable[..., Compaction] | None = None
-        estimate = 0
+        call: Call | None = None
         try:
-            format_ = self.format or thread.format_of(messages)
-            setup = self.setup_for(format_) if within is None else replace(self.setup_for(format_), limits=within)
-            begun = thread.working(messages, format_) if why or self.limits.trigger else messages
-            given = Given(scope, messages, format_, system, tools)
-            overhead = thread.overhead(setup.meter, system, tools)
-            estimate = overhead + thread.follow(begun, format_, setup.meter)
-            before = setup.tokens(estimate if begun is messages else overhead + thread.given_tokens())
-            sizes = (before, setup.tokens(estimate), estimate)
-            unchanged = partial(_unchanged, thread, given, begun, sizes)
-            idle, thread.called = self.clock() - thread.called, self.clock()
-            reason = why or setup.trigger_reason(estimate, len(begun))
-            early = (
-                reason is None and self.asker is not None and self._begin_early(thread, setup, given, begun, estimate)
-            )
-            fits, running = setup.fits(estimate), False
-            if reason is not None and not force:
-                running = self._wait_for_background(thread.place or scope, fits=fits)
-
-            def may_clear() -> bool:
-                return not early and self._may_clear(setup, thread, scope, estimate, idle)
-
-            decision = decide(
-                Now(
-                    self.limits, reason, bool(why), force, fits, estimate, thread.failed_at, thread.failed_why, running,
-                    thread.resent, may_clear,
-                )
-            )  # fmt: skip
-            if decision.do in {"nothing", "wait"}:
-                return unchanged(decision.why)
-            if reason is not None:
-                thread.reread(begun, format_, setup.meter)
-            start = partial(self._state, thread, given, begun, idle=idle, pending=force)
-            return (yield from self._compact(setup, thread, start, reason, before, force=force))
+            call = self._begin(thread, scope, messages, fixed, within, anew=not (why or self.limits.trigger))
+            return (yield from self._carry_out(call, why, force=force))
         except FunctionFailed as error:  # while it fits, the run goes on without a compaction
-            self._emit(Failed((thread.place or scope).thread, error.function, error))
-            if unchanged is None or not setup.fits(estimate):
+            self._setup.emit(Failed((thread.place or scope).thread, error.function, error))
+            if call is None or not call.fits:
                 raise
             log.warning("not compacted: %s failed; the Failed event has its error", error.function)
-            thread.failed_why, thread.failed_at = str(error), estimate
-            return unchanged(str(error))
+            thread.failed_why, thread.failed_at = str(error), call.estimate
+            return call.unchanged(str(error))
         finally:
             thread.lock.release()
 
-    def _compact(
+    def _begin(
         self,
-        setup: Setup,
         thread: Thread,
-        start: Callable[[], State],
-        reason: str | None,
-        before: int,
+        scope: Scope,
+        messages: list[Message],
+        fixed: tuple[Any, Any],
+        within: Limits | None = None,
         *,
-        force: bool,
-    ) -> Generator[Any, Any, Compaction]:
-        """Compact for this reason; without one, clear what pays for itself."""
-        from unabridged.compaction import pipeline  # noqa: PLC0415 - see the imports above
+        anew: bool = False,
+    ) -> Call:
+        """The call, with what is new in its list measured; `anew`: whatever became of the list before."""
+        format_ = self.format or thread.format_of(messages)
+        setup = self.setup_for(format_) if within is None else replace(self.setup_for(format_), limits=within)
+        begun = messages if anew else thread.working(messages, format_)
+        overhead = thread.overhead(setup.meter, *fixed)
+        estimate = overhead + thread.follow(begun, format_, setup.meter)
+        before = setup.tokens(estimate if begun is messages else overhead + thread.given_tokens())
+        idle, thread.called = self.clock() - thread.called, self.clock()
+        return Call(setup, thread, scope, format_, messages, begun, *fixed, overhead, estimate, before, idle)
 
-        state, why = start(), ""
+    def _carry_out(self, call: Call, why: str, *, force: bool) -> Generator[Any, Any, Compaction]:
+        """Decide, and do it."""
+        setup, thread = call.setup, call.thread
+        reason = why or setup.trigger_reason(call.estimate, len(call.begun))
+        early = reason is None and self._begin_early(call)
+        running = reason is not None and not force and self._wait_for_background(call)
+        decision = decide(
+            Now(
+                self.limits, reason, bool(why), force, call.fits, call.estimate, thread.failed_at, thread.failed_why,
+                running, thread.resent, lambda: not early and self._may_clear(call),
+            )
+        )  # fmt: skip
+        if decision.do in {"nothing", "wait"}:
+            return call.unchanged(decision.why)
+        if reason is not None:
+            thread.reread(call.begun, call.format, setup.meter)
+        state, why = call.state(pending=force), ""
         if reason is not None:
             why = yield from pipeline.compact(setup, state, reason, force=force)
         elif pipeline.may_clear(setup, state):
-            thread.reread(state.begun, state.format, setup.meter)
-            state = start()
-            pipeline.clear_below_trigger(setup, state, f"clearing pays for itself at {before:,} tokens")
+            thread.reread(call.begun, call.format, setup.meter)
+            state = call.state(pending=force)
+            pipeline.clear_below_trigger(setup, state, f"clearing pays for itself at {call.before:,} tokens")
         if why and thread.failed_why != why:
-            self._emit(Unchanged(state.scope.thread, why, before, namespace=state.scope.namespace))
+            setup.emit(Unchanged(state.scope.thread, why, call.before, namespace=state.scope.namespace))
         thread.finish(state, why)
         return Compaction(
-            state.messages, state.messages is not state.given, before, setup.tokens(state.estimate), state.scope.thread,
-            state.receipt, why, state.estimate, (state.system, state.tools), namespace=state.scope.namespace,
+            state.messages, state.messages is not state.given, call.before, setup.tokens(state.estimate),
+            state.scope.thread, state.receipt, why, state.estimate, (state.system, state.tools),
+            namespace=state.scope.namespace,
         )  # fmt: skip
 
-    def _may_clear(self, setup: Setup, thread: Thread, scope: Scope, estimate: int, idle: float) -> bool:
+    def _may_clear(self, call: Call) -> bool:
         """Whether a look below the trigger is due and can find anything."""
-        thread.looked_at = min(thread.looked_at, estimate)
-        if not worth_a_look(estimate, thread.looked_at, idle, self._clears_after):
+        thread, prices = call.thread, call.setup.prices
+        thread.looked_at = min(thread.looked_at, call.estimate)
+        lifetime = None if prices is None else prices.lifetime
+        if not worth_a_look(call.estimate, thread.looked_at, call.idle, lifetime):
             return False
-        thread.looked_at = estimate
-        from unabridged.compaction.pipeline import may_find_something  # noqa: PLC0415 - see the imports above
+        thread.looked_at = call.estimate
+        return pipeline.may_find_something(call.setup, call.scope, thread.sizes)
 
-        return may_find_something(setup, scope, thread.sizes)
+    # -- in the background --------------------------------------------------------------------------------------------
 
-    def _wait_for_background(self, place: Scope, *, fits: bool) -> bool:
+    def _wait_for_background(self, call: Call) -> bool:
         """Whether a summary is being made in the background; where the request does not fit, it is waited for."""
-        running = self.background.running(place)
-        if running and not fits:
-            self.background.wait(place, self.settings.deadline)
+        running = self.background.running(call.place)
+        if running and not call.fits:
+            self.background.wait(call.place, self.settings.deadline)
         return running
 
-    def _begin_early(self, thread: Thread, setup: Setup, given: Given, begun: list[Message], estimate: int) -> bool:
+    def _begin_early(self, call: Call) -> bool:
         """Near the trigger, have the summary made in the background, by one process at a time; whether it will be."""
-        near = starts_in_background(self.limits, setup.tokens(estimate), self.settings.background)
+        near = starts_in_background(self.limits, call.setup.tokens(call.estimate), self.settings.background)
         if self.asker is None or not self.limits.trigger or not near or self.asker.rest_left:
             return False
-        given, place = given._replace(messages=list(begun)), thread.place or given.scope
+        messages, archive, place = list(call.begun), self._setup.archive, call.place
 
         def work() -> str:
-            from unabridged.compaction.pipeline import compact_early  # noqa: PLC0415 - see the imports above
-
-            if not self.archive.lease(place, LEASE, self.settings.deadline):
+            if not archive.lease(place, LEASE, self.settings.deadline):
                 return "made elsewhere"
             try:
-                state = self._state(Thread(), given, given.messages)
-                return str(self.drive(compact_early(self.setup_for(given.format), state)))
+                own = self._begin(Thread(), call.scope, messages, (call.system, call.tools))
+                return self.drive(pipeline.compact_early(own.setup, own.state()))
             finally:
-                self.archive.release(place, LEASE)
+                archive.release(place, LEASE)
 
-        return self.background.begin(place, thread, estimate, work)
+        return self.background.begin(place, call.thread, call.estimate, work)
 
-    def plan(self, messages: list[Message], scope: Scope, system: Any, tools: Any) -> Outlook:
+    # -- what would be done -------------------------------------------------------------------------------------------
+
+    def plan(self, messages: list[Message], scope: Scope, fixed: tuple[Any, Any]) -> Outlook:
         """What `run` would do. Nothing is done, stored or remembered."""
-        from unabridged.compaction.pipeline import situation  # noqa: PLC0415 - see the imports above
-        from unabridged.compaction.plan import make_plan  # noqa: PLC0415 - likewise
-
-        format_ = self.format or detect(messages)
-        setup = self.setup_for(format_)
-        state = self._state(Thread(), Given(scope, messages, format_, system, tools), messages)
-        tokens, budget = setup.tokens(state.estimate), self.limits.budget
-        trigger = setup.trigger_reason(state.estimate, len(messages))
+        call = self._begin(Thread(), scope, messages, fixed)
+        tokens, budget = call.setup.tokens(call.estimate), self.limits.budget
+        trigger = call.setup.trigger_reason(call.estimate, len(messages))
         if trigger is None or self.settings.off:
             return Outlook(tokens, budget, None)
         try:
-            plan = make_plan(situation(setup, state))
+            plan = make_plan(pipeline.situation(call.setup, call.state()))
         except WontFit as error:
-            return Outlook(tokens, budget, trigger, why=str(error))
+            plan = str(error)
         if isinstance(plan, str):
             return Outlook(tokens, budget, trigger, why=plan)
         return Outlook(tokens, budget, trigger, plan)
@@ -255,30 +291,24 @@ class Calls:
         report = usage_of(usage)
         if report is not None and fitted.estimate > 0:
             self.learned.observe(fitted.estimate, report)
-            if self._refusals is not None:
-                self._adopt(self._refusals.limits(self.learned.calibration.factor))
+            self._adopt(self._refusals.limits(self.learned.calibration.factor))
 
     def refused(self, fitted: Compaction, error: object, scope: Scope) -> Generator[Any, Any, Compaction]:
         """Lower the limits to what the provider takes, and compact for them."""
-        from unabridged.asking.refused import Refusals, in_words, limits_to_try, overflow_in  # noqa: PLC0415 - seldom needed
-
         overflow, calibration = overflow_in(error), self.learned.calibration
         setup = self.setup_for(self.format or detect(fitted.messages))
         calibration.refused(fitted.estimate, overflow.requested or 0)
         sent, cause = setup.tokens(fitted.estimate), error if isinstance(error, BaseException) else None
         if self.settings.off and cause is not None:
             raise cause
-        self._refusals = self._refusals or Refusals(self.settings, self.limits)
         limits = self._refusals.add(overflow, fitted.estimate, calibration.factor)
         self._adopt(limits)
         if limits is None or fitted.refused:
             overhead, now = setup.tokens(setup.meter.overhead(*fitted.fixed)), self.limits
             raise WontFit(overhead=overhead, floor=sent, budget=now.budget, window=now.window) from cause
         log.warning(in_words(overflow, sent, limits))
-        run = partial(
-            self.run, fitted.messages, scope, *fitted.fixed, why=f"the provider refused {sent:,} tokens as too long",
-            force=not limits.trigger,
-        )  # fmt: skip
+        why = f"the provider refused {sent:,} tokens as too long"
+        run = partial(self.run, fitted.messages, scope, fitted.fixed, why=why, force=not limits.trigger)
         *tighter, last = limits_to_try(overflow, sent, self.settings, limits)
         for within in tighter:
             try:
@@ -290,65 +320,16 @@ class Calls:
     def _adopt(self, limits: Limits | None) -> None:
         """From now on, these are the limits."""
         if limits is not None and limits != self.limits:
-            self.limits = limits
+            self._setup = replace(self._setup, limits=limits)
             self._setups = {name: replace(setup, limits=limits) for name, setup in self._setups.items()}
-
-    # -- what a compaction begins with --------------------------------------------------------------------------------
 
     def setup_for(self, format_: Format) -> Setup:
         """What compactions in this format share; it tells the tokenizer family where no agent is named."""
         setup = self._setups.get(format_.name)
         if setup is None:
-            from unabridged.summarise.writing import writers_for  # noqa: PLC0415 - see the imports above
-
-            setup = self._setups[format_.name] = self._new_setup(
-                limits=self.limits,
-                meter=self._meter(family=family_of(self.agent, format_.family)),
-                writers=writers_for(self.asker, self.agent),
-            )
+            meter = self._new_meter(family=family_of(self._setup.agent, format_.family))
+            setup = self._setups[format_.name] = replace(self._setup, meter=meter)
         return setup
-
-    def _state(
-        self, thread: Thread, given: Given, begun: list[Message], *, idle: float = 0.0, pending: bool = False
-    ) -> State:
-        """A compaction that begins with this list, as it was read last: what was given, or what became of that."""
-        from unabridged.compaction.state import State  # noqa: PLC0415 - see the imports above
-
-        format_ = given.format
-        setup = self.setup_for(format_)
-        thread.follow(begun, format_, setup.meter)
-        views = setup.read(begun, format_, thread.read(format_, setup.meter))
-        receipt = thread.sent.receipt if thread.sent is not None and given.messages is not begun else None
-        return State(
-            scope=given.scope,
-            format=format_,
-            system=given.system,
-            tools=given.tools,
-            overhead=thread.overhead(setup.meter, given.system, given.tools),
-            given=given.messages,
-            begun=begun,
-            messages=begun,
-            views=views,
-            sizes=list(thread.sizes),
-            named=bool(given.scope.thread),
-            idle=idle,
-            pending=pending,
-            begun_receipt=receipt,
-            receipt=receipt,
-        )
-
-
-def _unchanged(
-    thread: Thread, given: Given, begun: list[Message], sizes: tuple[int, int, int], why: str = ""
-) -> Compaction:
-    """What is given back when nothing new is done: the very list, or what became of it when it was given before."""
-    sent = thread.sent if begun is not given.messages else None
-    before, after, estimate = sizes
-    where = sent.scope if sent is not None else given.scope
-    return Compaction(
-        begun, begun is not given.messages, before, after, where.thread, sent.receipt if sent is not None else None,
-        why, estimate, (given.system, given.tools), namespace=where.namespace,
-    )  # fmt: skip
 
 
 def _nobody(ask: Any) -> Any:
