@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from unabridged import Compaction, Compactor, Settings
-from unabridged.compaction.clear import edits, expected_turns, plan_clearing
+from unabridged.compaction.clear import Terms, edits, plan_clearing
 from unabridged.formats import Slot, format_named
 from unabridged.intent import with_origins
 from unabridged.measure.calibrate import Usage
@@ -162,26 +162,16 @@ class Payback:
     keep_rounds: int = 3
     minimum: int = 50
     patience: float = 0.5
-    turns: Callable[[int], float] = expected_turns
     then: Summary | None = None
 
     def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
         """The list with what pays to clear cleared."""
         views = [line.view for line in lines]
         sizes = [line.tokens for line in lines]
-        so_far = sum(view.role == "assistant" for view in views)
-        clearing = plan_clearing(
-            views,
-            sizes,
-            prices=self.prices,
-            remaining_turns=self.turns(so_far),
-            count=count,
-            keep_rounds=self.keep_rounds,
-            minimum=self.minimum,
-            patience=self.patience,
-            over=max(0, sum(sizes) - self.then.trigger + 1) if self.then else 0,
-            idle=idle,
-        )
+        over = max(0, sum(sizes) - self.then.trigger + 1) if self.then else 0
+        wanted = Clear(keep_rounds=self.keep_rounds, minimum=self.minimum)
+        terms = Terms(self.prices, over, idle, self.patience)
+        clearing = plan_clearing(views, sizes, wanted, terms, count=count)
         fitted = list(lines)
         if clearing is not None:
             for i, edit in edits(views, clearing).items():

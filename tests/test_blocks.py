@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 import sdk_blocks
 from sdk_blocks import Block, filled
 from unabridged.adapters.langchain.format import FORMAT as LANGCHAIN
-from unabridged.compaction.clear import edits, plan_clearing
+from unabridged.compaction.clear import Terms, edits, plan_clearing
 from unabridged.compaction.shorten import shorten
 from unabridged.formats import FORMATS
 from unabridged.intent import with_origins
@@ -21,6 +21,7 @@ from unabridged.measure.estimate import estimate
 from unabridged.measure.media import media_tokens
 from unabridged.measure.meter import Meter
 from unabridged.messages import Answer, Call, View
+from unabridged.settings import Clear
 
 OLDER = json.loads((Path(__file__).parent / "lists" / "older_meanings.json").read_text())
 """Messages whose reading changed, each with the meaning that the version before the change gave it."""
@@ -205,9 +206,7 @@ def test_what_a_tool_gave_can_be_cleared_and_shortened_whatever_its_kind() -> No
         views.append(View("assistant", "model", "So.", calls=(Call("z", "ls", "{}"),)))
         views.append(View("tool", "tool", answers=(Answer("z", "a.py"),)))
         sizes = [meter.message(one) for one in views]
-        plan = plan_clearing(
-            views, sizes, prices=None, remaining_turns=0, count=meter.text, keep_rounds=1, over=sizes[1] // 2
-        )
+        plan = plan_clearing(views, sizes, Clear(keep_rounds=1), Terms(None, sizes[1] // 2), count=meter.text)
         assert plan is not None, (format_, message)
         raw = made_of(format_, message)
         shortened = shorten(raw, view, sizes[1], 400, signed=False, format_=fmt, count=meter.text, note="[{tokens}]")

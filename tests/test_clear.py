@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
-from unabridged.compaction.clear import STUB_TOKENS, Clearing, edits, expected_turns, plan_clearing
+from unabridged.compaction.clear import PATIENCE, STUB_TOKENS, Clearing, Terms, edits, plan_clearing
 from unabridged.compaction.stubs import media_stub, shorten_arguments, stub
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS, Slot
 from unabridged.intent import with_origins
 from unabridged.marks import is_shortened, is_stub
 from unabridged.messages import Answer, Call, Media, View
-from unabridged.settings import Prices
+from unabridged.settings import Clear, Prices
 from unabridged.testing import conversations, refusals
 
 ASK = (View("user", "person", "please fix it"), 100)
@@ -43,10 +43,27 @@ def bulk_then(rounds: int) -> list[tuple[View, int]]:
     return [ASK, *tool_round(0, 1_060), *later]
 
 
-def plan(lines: Sequence[tuple[View, int]], **options: Any) -> Clearing | None:
+def plan(lines: Sequence[tuple[View, int]], *, patience: float = 1, **options: Any) -> Clearing | None:
     given_: dict[str, Any] = {"prices": CHEAP, "remaining_turns": 100, "count": stub_costs(), "keep_rounds": 1}
-    given_["patience"] = 1
-    return plan_clearing([view for view, _ in lines], [size for _, size in lines], **{**given_, **options})
+    views, sizes = zip(*lines, strict=True)
+    return clearing_of(views, sizes, patience=patience, **{**given_, **options})
+
+
+def clearing_of(
+    views: Sequence[View],
+    sizes: Sequence[int],
+    *,
+    prices: Prices | None,
+    count: Callable[[str], int] = len,
+    over: int = 0,
+    idle: float = 0.0,
+    patience: float = PATIENCE,
+    protect: Callable[[int], bool] = lambda _: False,
+    **wanted: Any,
+) -> Clearing | None:
+    """What is cleared on these terms; `wanted` are the settings of a clearing."""
+    terms = Terms(prices, over, idle, patience)
+    return plan_clearing(views, sizes, Clear(**wanted), terms, count=count, protect=protect)
 
 
 def characters(views: Sequence[View]) -> list[int]:
@@ -57,7 +74,7 @@ def characters(views: Sequence[View]) -> list[int]:
 def planned(format_name: str, messages: Sequence[Any]) -> Clearing | None:
     """What would be cleared for the window, all but the last round."""
     views = with_origins([FORMATS[format_name].read(message) for message in messages])
-    return plan_clearing(views, characters(views), prices=None, remaining_turns=0, count=len, keep_rounds=1, over=1)
+    return clearing_of(views, characters(views), prices=None, keep_rounds=1, over=1)
 
 
 def clear_all(format_name: str, messages: Sequence[Any]) -> list[Any]:
@@ -77,9 +94,7 @@ def clear_all(format_name: str, messages: Sequence[Any]) -> list[Any]:
 
 def test_clears_once_waiting_has_cost_what_the_rewrite_will() -> None:
     assert plan(bulk_then(3)) is None  # waiting has cost 200, rewriting costs 210
-    assert plan(bulk_then(4)) == Clearing(  # 300 and 260
-        slots=((2, Slot("answer", "call-0")),), names=((),), freed=1_000, rewritten=260, why="payback"
-    )
+    assert plan(bulk_then(4)) == Clearing({2: {Slot("answer", "call-0"): ()}}, freed=1_000)  # 300 and 260
 
 
 def test_leaves_all_as_it_is_when_too_few_turns_are_left_to_pay_it_back() -> None:
@@ -89,19 +104,17 @@ def test_leaves_all_as_it_is_when_too_few_turns_are_left_to_pay_it_back() -> Non
 
 def test_without_patience_the_payback_rule_decides_alone() -> None:
     assert plan(bulk_then(2), remaining_turns=1.6, patience=0) is None  # 160 against 160
-    found = plan(bulk_then(2), remaining_turns=1.61, patience=0)
-    assert found is not None
-    assert found.rewritten == 160
+    assert plan(bulk_then(2), remaining_turns=1.61, patience=0) is not None
 
 
 def test_by_default_waiting_must_have_cost_half_of_the_rewrite() -> None:
     views, sizes = zip(*bulk_then(2), strict=True)
     given_: dict[str, Any] = {"prices": CHEAP, "remaining_turns": 100, "count": stub_costs()}
-    assert plan_clearing(views, sizes, keep_rounds=1, **given_) is not None  # 100 of 160
+    assert clearing_of(views, sizes, keep_rounds=1, **given_) is not None  # 100 of 160
     views, sizes = zip(*bulk_then(5), strict=True)
-    assert plan_clearing(views, sizes, **given_) is not None  # three rounds kept: 200 of 310
+    assert clearing_of(views, sizes, **given_) is not None  # three rounds kept: 200 of 310
     views, sizes = zip(*bulk_then(4), strict=True)
-    assert plan_clearing(views, sizes, **given_) is None  # 100 of 260
+    assert clearing_of(views, sizes, **given_) is None  # 100 of 260
 
 
 def test_a_stub_that_costs_more_than_thought_is_found_out_before_anything_goes() -> None:
@@ -113,7 +126,7 @@ def test_a_piece_that_would_free_less_than_the_minimum_stays() -> None:
     for costs, cleared in ((120, [2, 4]), (121, [2])):  # 170 - 120 = 50 tokens
         found = plan(lines, prices=NO_CACHE, count=stub_costs(costs), minimum=50)
         assert found is not None
-        assert [index for index, _ in found.slots] == cleared
+        assert list(found.pieces) == cleared
 
 
 def test_an_expired_cache_makes_clearing_free() -> None:
@@ -138,15 +151,12 @@ def test_clears_from_where_it_pays_on_and_leaves_what_would_cost_more_than_it_sa
     lines = [ASK, *tool_round(8, 120), (story[0], 2_000), *bulk_then(4)[1:]]
     found = plan(lines, remaining_turns=20)
     assert found is not None
-    assert [index for index, _ in found.slots] == [5]  # the 120 tokens before the long answer stay
-    assert found.rewritten == 260
+    assert list(found.pieces) == [5]  # the 120 tokens before the long answer stay
 
 
 def test_unknown_prices_clear_for_the_window_only_and_only_when_that_is_enough() -> None:
     assert plan(bulk_then(4), prices=None) is None
-    found = plan(bulk_then(4), prices=None, over=1_000)
-    assert found is not None
-    assert found.why == "window"
+    assert plan(bulk_then(4), prices=None, over=1_000) is not None
     assert plan(bulk_then(4), prices=None, over=1_001) is None
 
 
@@ -154,7 +164,7 @@ def test_the_last_rounds_are_never_touched() -> None:
     lines = [ASK, *(line for number in range(4) for line in tool_round(number, 500))]
     for keep in range(1, 6):
         found = plan(lines, keep_rounds=keep, prices=NO_CACHE)
-        cleared = [index for index, _ in found.slots] if found else []
+        cleared = list(found.pieces) if found else []
         assert cleared == [2 * n + 2 for n in range(4 - keep)]
 
 
@@ -163,21 +173,21 @@ def test_a_model_turn_without_tools_is_no_round() -> None:
     lines = [ASK, *tool_round(0, 500), *tool_round(1, 500), *chat, *chat]
     found = plan(lines, keep_rounds=1, prices=NO_CACHE)
     assert found is not None
-    assert [index for index, _ in found.slots] == [2]
+    assert list(found.pieces) == [2]
 
 
 def test_only_tools_that_are_included_and_not_excluded_are_cleared() -> None:
     lines = [ASK, *tool_round(0, 500, name="bash"), *tool_round(1, 500, name="read"), *tool_round(2, 30)]
     for options, cleared in (
-        ({"exclude": {"bash"}}, [4]),
-        ({"include": {"bash"}}, [2]),
-        ({"include": {"bash", "read"}, "exclude": {"read"}}, [2]),
+        ({"exclude": ("bash",)}, [4]),
+        ({"include": ("bash",)}, [2]),
+        ({"include": ("bash", "read"), "exclude": ("read",)}, [2]),
         ({"protect": lambda index: index == 2}, [4]),
     ):
         found = plan(lines, prices=NO_CACHE, **options)
         assert found is not None
-        assert [index for index, _ in found.slots] == cleared
-    assert plan(lines, prices=NO_CACHE, include=set()) is None
+        assert list(found.pieces) == cleared
+    assert plan(lines, prices=NO_CACHE, include=()) is None
 
 
 def test_opaque_items_and_the_words_and_pictures_of_people_stay() -> None:
@@ -199,9 +209,9 @@ def test_a_tools_old_screenshot_becomes_a_line() -> None:
     messages[2]["content"][0]["content"] = [{"type": "image", "source": source}]
     views = [FORMATS["anthropic"].read(message) for message in messages]
     sizes = [10, 10, 1_600, 10, 10]
-    clearing = plan_clearing(views, sizes, prices=NO_CACHE, remaining_turns=9, count=len, keep_rounds=1)
+    clearing = clearing_of(views, sizes, prices=NO_CACHE, remaining_turns=9, keep_rounds=1)
     assert clearing is not None
-    assert clearing.slots == ((2, Slot("media")),)
+    assert clearing.pieces == {2: {Slot("media"): ()}}
     edited = FORMATS["anthropic"].edit(messages[2], edits(views, clearing)[2])
     assert edited["content"][0]["content"] == [{"type": "text", "text": "[Image cleared: image/png]"}]
 
@@ -376,27 +386,26 @@ def test_a_clearing_changes_only_what_it_names_and_stays_legal(
     format_ = FORMATS[format_name]
     views = with_origins([format_.read(message) for message in messages])
     options: dict[str, Any] = {"prices": NO_CACHE, "remaining_turns": 1, "count": len, "keep_rounds": keep}
-    clearing = plan_clearing(views, characters(views), **options)
-    assert clearing == plan_clearing(views, characters(views), **options)
+    clearing = clearing_of(views, characters(views), **options)
+    assert clearing == clearing_of(views, characters(views), **options)
     if clearing is None:
         return
     table = edits(views, clearing)
     cleared = [format_.edit(message, table[i]) if i in table else message for i, message in enumerate(messages)]
     after = with_origins([format_.read(message) for message in cleared])
     assert sorted(refusals(format_name, cleared)) == sorted(refusals(format_name, messages))
-    first = clearing.slots[0][0]
+    first = min(clearing.pieces)
     assert all(new is old for new, old in zip(cleared[:first], messages[:first], strict=True))
     assert sum(characters(views)) - sum(characters(after)) >= clearing.freed * 0.95
     for index, (old, new) in enumerate(zip(views, after, strict=True)):
-        slots = {slot for at, slot in clearing.slots if at == index}
-        assert bool(slots) or cleared[index] is messages[index]
+        assert index in clearing.pieces or cleared[index] is messages[index]
         assert replace(new, calls=(), answers=(), media=(), text="") == replace(
             old, calls=(), answers=(), media=(), text=""
         )
         assert [call.id for call in new.calls] == [call.id for call in old.calls]
         assert [answer.call_id for answer in new.answers] == [answer.call_id for answer in old.answers]
         assert new.text == old.text or old.origin == "tool"
-    assert plan_clearing(after, characters(after), **options) is None
+    assert clearing_of(after, characters(after), **options) is None
 
 
 @settings(max_examples=40, deadline=None)
@@ -408,8 +417,8 @@ def test_the_prefix_is_byte_stable_between_few_clearings(results: list[int], kee
     for number, size in enumerate(results):
         views = [format_.read(message) for message in current]
         sizes = [view_size // 4 + 4 for view_size in characters(views)]
-        options: dict[str, Any] = {"prices": Prices(), "remaining_turns": expected_turns(number), "keep_rounds": keep}
-        clearing = plan_clearing(views, sizes, count=lambda text: len(text) // 4, **options)
+        options: dict[str, Any] = {"prices": Prices(), "remaining_turns": number, "keep_rounds": keep}
+        clearing = clearing_of(views, sizes, count=lambda text: len(text) // 4, **options)
         if clearing is not None:
             clearings += 1
             table = edits(views, clearing)
@@ -421,11 +430,10 @@ def test_the_prefix_is_byte_stable_between_few_clearings(results: list[int], kee
     assert clearings <= len(results) / 4 + 1
 
 
-def test_expected_turns_are_as_many_as_so_far_unless_the_caller_knows_better() -> None:
-    assert expected_turns(30) == 30
-    assert expected_turns(30, expected=5) == 5
-    assert expected_turns(30, limit=40) == 10
-    assert expected_turns(30, limit=20) == 0
+def test_as_many_turns_are_expected_as_there_were_unless_the_caller_knows_better() -> None:
+    lines = bulk_then(4)  # five turns so far, and 2.6 would do
+    assert plan(lines, remaining_turns=None) is not None
+    assert plan(lines, remaining_turns=2) is None
 
 
 def test_wrong_prices_and_settings_are_refused() -> None:
@@ -433,5 +441,5 @@ def test_wrong_prices_and_settings_are_refused() -> None:
         Prices(read=-1)
     with pytest.raises(SettingsError, match=r"Prices\.lifetime is nan"):
         Prices(lifetime=float("nan"))
-    with pytest.raises(SettingsError, match="keep_rounds is 0"):
+    with pytest.raises(SettingsError, match="keep_rounds must be"):
         plan(bulk_then(1), keep_rounds=0)

@@ -181,7 +181,7 @@ def clear_bulk(setup: Setup, state: State, *, over: int) -> Rewrite | None:
     if found is None:
         return None
     turns, recall = state.turns(), setup.settings.recall
-    draft = identify(setup, state, Rewrite("clearing", edited=dict.fromkeys(i for i, _ in found.slots)))
+    draft = identify(setup, state, Rewrite("clearing", edited=dict.fromkeys(found.pieces)))
     changes = clear.edits(
         state.views, found, lambda i: f"[{turns[i]}]" if recall else None, lambda i: f"{draft.record_id}/{turns[i]}"
     )
@@ -192,16 +192,16 @@ def clear_bulk(setup: Setup, state: State, *, over: int) -> Rewrite | None:
 
 
 def _clearable(setup: Setup, state: State, *, over: int, rough: bool = False) -> clear.Clearing | None:
-    pin = setup.settings.pin
-    return clear.plan_by_settings(
-        setup.settings.clear,
+    wanted, pin = setup.settings.clear, setup.settings.pin
+    if wanted is None:
+        return None
+    return clear.plan_clearing(
         state.views,
         state.sizes,
-        prices=setup.prices,
-        over=over,
-        idle=state.idle,
+        wanted,
+        clear.Terms(setup.prices, over, state.idle),
         count=setup.meter.text,
-        protect=None if pin is None else lambda i: pin(state.messages[i]),
+        protect=lambda i: pin is not None and pin(state.messages[i]),
         rough=rough,
     )
 
