@@ -135,7 +135,6 @@ def of_tables() -> Iterator[Found]:
             yield Found(f"excerpts._pattern({query!r})", pattern, "search")
     yield Found("foreign._to_the_end", host_words._to_the_end(), "search")
     yield Found("texts._sentence_end", text_tools._sentence_end(), "search")
-    yield Found("rewrite.relinked", re.compile(rb'"parent"\s*:\s*(null|"[^"\\]*")'), "search")
     nods = ("go", "yes", "thanks", "praise", "filler")
     yield Found(f"eastern_words{nods}", languages.eastern_words(*nods), "fullmatch")
 
@@ -152,7 +151,6 @@ BUILDERS = {
     "unabridged.intent.lifting._bounds": "a number, with a digit neither before nor behind: no repeat",
     "unabridged.measure.models._find_name": "the name of a model of our own table: no conversation",
     "unabridged.recall.excerpts._pattern": "below, for a query of every kind",
-    "unabridged.sessions.rewrite.relink": "below, for a name",
 }
 """Functions that make a pattern from something else, and where what they make is looked at."""
 

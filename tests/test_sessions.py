@@ -120,7 +120,6 @@ def test_claude_code_blocks_are_joined_and_side_chains_left_out() -> None:
         "assistant The axis formats UTC",
     ]
     assert (loaded.kind, loaded.format, loaded.model) == ("claude-code", "anthropic", "claude-opus-4-5")
-    assert loaded.lines[2] == (4, 5, 6, 8)
     assert loaded.origin_of()(loaded.messages[0]) == "host"
     assert loaded.origin_of()(loaded.messages[1]) is None
 

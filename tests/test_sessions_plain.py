@@ -92,7 +92,7 @@ def test_lines_of_plain_messages_that_stay_keep_their_bytes(tmp_path: Path) -> N
     loaded = load(path)
     save(loaded, [{"role": "user", "content": "s"}, *loaded.messages[1:]], tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_text() == (
-        '\n{"role":"user","content":"s"}\n{"role":"assistant","content":"b"}\n{"role":"user","content":"c"}\n'
+        '{"role":"user","content":"s"}\n{"role":"assistant","content":"b"}\n{"role":"user","content":"c"}\n'
     )
 
 

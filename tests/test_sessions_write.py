@@ -38,6 +38,12 @@ def said(loaded: Loaded, messages: list[Any] | None = None) -> list[Any]:
     return [format_named(loaded.format).read(message) for message in messages or loaded.messages]
 
 
+def unnamed(entry: dict[str, Any]) -> dict[str, Any]:
+    """The line without its own name, its parent's and its reply's."""
+    bare = {key: value for key, value in entry.items() if key not in {"uuid", "parentUuid", "id", "parentId"}}
+    return bare | {"message": {**bare.get("message", {}), "id": ""}}
+
+
 def chain(path: Path, kind: str) -> list[dict[str, Any]]:
     """The lines a client finds from the newest one back, oldest first; fails where a parent is not in the file."""
     own, parent = LINKS[kind]
@@ -47,12 +53,6 @@ def chain(path: Path, kind: str) -> list[dict[str, Any]]:
     while found[-1][parent] is not None:
         found.append(known[found[-1][parent]])
     return found[::-1]
-
-
-def unlinked(path: Path, kind: str) -> list[str]:
-    """The file's lines without the one field that a cut may change."""
-    parent = LINKS.get(kind, ("", "none"))[1]
-    return [json.dumps({k: v for k, v in entry.items() if k != parent}) for entry in entries(path)]
 
 
 @pytest.mark.parametrize("name", SESSIONS)
@@ -77,26 +77,31 @@ def test_a_compacted_session_reads_as_summary_and_tail(name: str, tmp_path: Path
     )
     assert said(again) == said(loaded, wanted)
     assert (FILES / name).read_bytes() == before
-    assert len((tmp_path / "out.jsonl").read_bytes()) < len(before) + 1500
 
 
 @pytest.mark.parametrize("name", SESSIONS)
-def test_lines_that_stay_are_the_lines_that_were_read(name: str, tmp_path: Path) -> None:
+def test_every_line_that_was_read_is_there_and_what_is_new_stands_behind_them(name: str, tmp_path: Path) -> None:
     loaded = load(FILES / name)
     save(loaded, halved(loaded), tmp_path / "out.jsonl")
-    old = (FILES / name).read_bytes().splitlines()
-    new = set((tmp_path / "out.jsonl").read_bytes().splitlines())
-    start = len(loaded.messages) // 2
-    wanted = {n for where in loaded.lines[start:] for n in where}
-    if loaded.kind == "codex":
-        own = [where[0] for where in loaded.lines]
-        wanted = {n for n in wanted if own.count(n) == 1}  # a past compaction holds several in one line
-    changed = [n for n in wanted if old[n] not in new]
-    cuts = 2 if name in {"claude_code_preserved.jsonl", "claude_code_rewound.jsonl", "pi_compacted.jsonl"} else 1
-    assert len(changed) <= cuts, "only the first line after a cut, and after a joint that was open before"
-    assert {unlinked(FILES / name, loaded.kind)[n] for n in wanted} <= set(
-        unlinked(tmp_path / "out.jsonl", loaded.kind)
-    )
+    old, new = (FILES / name).read_bytes(), (tmp_path / "out.jsonl").read_bytes()
+    assert new.startswith(old)
+    assert len(new) > len(old)
+
+
+@pytest.mark.parametrize("name", [name for name in SESSIONS if not name.startswith("codex")])
+def test_a_message_that_stays_is_told_in_the_words_of_its_own_lines(name: str, tmp_path: Path) -> None:
+    loaded = load(FILES / name)
+    wanted = halved(loaded)
+    save(loaded, wanted, tmp_path / "out.jsonl")
+    again = load(tmp_path / "out.jsonl")
+    assert [loaded.origin_of()(message) for message in wanted[1:]] == [
+        again.origin_of()(message) for message in again.messages[1:]
+    ]
+    old, new = loaded.source, again.source
+    assert isinstance(old, Lines)
+    assert isinstance(new, Lines)
+    for was, now in zip(old.session.entries[-3:], new.session.entries[-3:], strict=True):
+        assert [unnamed(entry) for entry in was] == [unnamed(entry) for entry in now]
 
 
 @pytest.mark.parametrize("name", [name for name in SESSIONS if name.startswith("claude_code")])
@@ -113,12 +118,12 @@ def test_claude_code_can_resume_from_what_is_written(name: str, tmp_path: Path) 
         assert [line[key] for key in ("sessionId", "cwd", "version")] == [
             first[key] for key in ("sessionId", "cwd", "version")
         ]
-    turns = [entry for entry in rest if entry["type"] in {"user", "assistant"} and not entry.get("isApiErrorMessage")]
-    assert turns[-1]["uuid"] == entries(FILES / name)[-1]["uuid"]
-    places = [entry["uuid"] for entry in entries(tmp_path / "out.jsonl") if "uuid" in entry]
-    assert [places.index(entry["uuid"]) for entry in (boundary, summary, *rest)] == sorted(
-        places.index(entry["uuid"]) for entry in (boundary, summary, *rest)
-    )
+    whole = entries(tmp_path / "out.jsonl")
+    assert whole[-len(rest) - 2 :] == [boundary, summary, *rest], "each behind its parent"
+    names = [entry["uuid"] for entry in whole if "uuid" in entry]
+    assert len(set(names)) == len(names)
+    replies = [{e["message"]["id"] for e in part if e["type"] == "assistant"} for part in (whole[: -len(rest)], rest)]
+    assert not replies[0] & replies[1], "the client joins lines of one reply wherever they stand"
 
 
 @given(data=st.data(), name=st.sampled_from(SESSIONS), summary=st.booleans(), acknowledged=st.booleans())
@@ -136,14 +141,10 @@ def test_any_tail_with_any_earlier_requests_reads_back_in_order(
     out = tmp_path_factory.mktemp("out") / "out.jsonl"
     save(loaded, wanted, out)
     assert said(load(out)) == said(loaded, wanted)
-    if lead and loaded.kind in LINKS and "first_version" not in name:
-        own = LINKS[loaded.kind][0]
-        names = [entry[own] for entry in chain(out, loaded.kind)]
-        lines = entries(FILES / name)
-        source = loaded.source
-        assert isinstance(source, Lines)
-        stayed = [i for i in kept if i not in source.summaries]
-        assert [lines[loaded.lines[i][0]][own] in names for i in stayed] == [True for _ in stayed]
+    if loaded.kind in LINKS and wanted != loaded.messages:
+        own, parent = LINKS[loaded.kind]
+        fresh = entries(out)[len(entries(FILES / name)) :]
+        assert [entry[parent] for entry in fresh[1:]] == [entry[own] for entry in fresh[:-1]]
 
 
 @pytest.mark.parametrize("name", SESSIONS)
@@ -156,13 +157,11 @@ def test_three_compactions_in_a_row_each_leave_one_summary(name: str, tmp_path: 
         path = tmp_path / f"{turn}.jsonl"
         save(loaded, wanted, path)
         assert said(load(path)) == said(loaded, wanted)
-    text = path.read_text()
-    assert "Summary 2" in text
-    assert "Summary 1" not in text
+    assert [view.text for view in said(load(path))].count("Summary 2") == 1
 
 
 @pytest.mark.parametrize("name", SESSIONS)
-def test_a_cleared_result_is_written_in_its_own_line(name: str, tmp_path: Path) -> None:
+def test_a_cleared_result_is_read_back_cleared(name: str, tmp_path: Path) -> None:
     loaded = load(FILES / name)
     format_ = format_named(loaded.format)
     index = max(i for i, view in enumerate(said(loaded)) if view.answers or view.calls or i == 0)
@@ -181,10 +180,9 @@ def test_the_raw_result_that_claude_code_keeps_beside_a_block_goes_with_it(tmp_p
     format_ = format_named("anthropic")
     edited = format_.edit(loaded.messages[3], lambda slot, text: "[cleared]" if slot.id == "toolu_01A" else text)
     save(loaded, [*loaded.messages[:3], edited, *loaded.messages[4:]], tmp_path / "out.jsonl")
-    old, new = (FILES / "claude_code.jsonl").read_text().splitlines(), (tmp_path / "out.jsonl").read_text().splitlines()
-    differing = [n for n, pair in enumerate(zip(old, new, strict=True)) if pair[0] != pair[1]]
-    assert differing == [9], "the other result of the same turn keeps its line"
-    assert "toolUseResult" not in json.loads(new[9])
+    fresh = entries(tmp_path / "out.jsonl")[len(entries(FILES / "claude_code.jsonl")) :]
+    (cleared,) = [entry for entry in fresh if "[cleared]" in json.dumps(entry)]
+    assert "toolUseResult" not in cleared
 
 
 def test_thinking_that_had_to_go_is_gone_and_the_chain_holds(tmp_path: Path) -> None:
@@ -197,16 +195,13 @@ def test_thinking_that_had_to_go_is_gone_and_the_chain_holds(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", SESSIONS)
-def test_a_repaired_session_is_legal_and_nothing_else_changed(name: str, tmp_path: Path) -> None:
+def test_a_repaired_session_reads_back_legal(name: str, tmp_path: Path) -> None:
     loaded = load(FILES / name)
     mended = repair(loaded.messages, format=loaded.format).messages
     save(loaded, mended, tmp_path / "out.jsonl")
     again = load(tmp_path / "out.jsonl")
     assert said(again) == said(loaded, mended)
     assert check(again.messages, format=loaded.format) == []
-    old = set((FILES / name).read_text().splitlines())
-    fresh = [line for line in (tmp_path / "out.jsonl").read_text().splitlines() if line not in old]
-    assert len(fresh) <= 6 * max(1, len(check(loaded.messages, format=loaded.format)))
 
 
 @pytest.mark.parametrize("name", SESSIONS)
@@ -255,30 +250,13 @@ def test_a_message_that_is_wanted_twice_is_written_twice_under_two_names(tmp_pat
     assert len(set(names)) == len(names)
 
 
-def test_the_compaction_of_pi_names_the_first_entry_that_it_kept(tmp_path: Path) -> None:
+def test_the_compaction_of_pi_stands_before_all_that_it_kept(tmp_path: Path) -> None:
     loaded = load(FILES / "pi.jsonl")
     save(loaded, [{"role": "user", "content": SUMMARY}, *loaded.messages[8:]], tmp_path / "out.jsonl", tokens_before=7)
-    (made,) = [entry for entry in entries(tmp_path / "out.jsonl") if entry["type"] == "compaction"]
-    assert (made["summary"], made["firstKeptEntryId"], made["tokensBefore"]) == (SUMMARY, "00aa0017", 7)
-
-
-def test_lines_of_unknown_types_and_settings_stay(tmp_path: Path) -> None:
-    for name, marks in {
-        "claude_code.jsonl": ("newer-than-we-know", "file-history-snapshot", "queue-operation", '"summary"'),
-        "codex.jsonl": ("of_a_later_version", "session_meta", "gpt-5-codex", "gpt-5.1-codex"),
-        "pi.jsonl": ("model_change", "thinking_level_change", "before the edit", "todo"),
-    }.items():
-        loaded = load(FILES / name)
-        save(loaded, halved(loaded), tmp_path / name)
-        assert [mark for mark in marks if mark not in (tmp_path / name).read_text()] == []
-
-
-def test_side_chains_and_progress_of_what_went_are_gone(tmp_path: Path) -> None:
-    loaded = load(FILES / "claude_code.jsonl")
-    save(loaded, halved(loaded), tmp_path / "out.jsonl")
-    text = (tmp_path / "out.jsonl").read_text()
-    assert "fixed offset" not in text
-    assert '"progress"' not in text
+    whole = entries(tmp_path / "out.jsonl")
+    made = whole[len(entries(FILES / "pi.jsonl"))]
+    assert (made["type"], made["summary"], made["tokensBefore"]) == ("compaction", SUMMARY, 7)
+    assert made["firstKeptEntryId"] not in {entry["id"] for entry in whole}
 
 
 @pytest.mark.parametrize("name", SESSIONS)

@@ -37,7 +37,7 @@ from unabridged.marks import is_ours
 from unabridged.measure.meter import Meter
 from unabridged.measure.models import family_of
 from unabridged.sessions import Loaded, save
-from unabridged.sessions.rewrite import Match, match
+from unabridged.sessions.loaded import Match, match
 from unabridged.settings import Settings, limits
 
 _MEMORY = "memory:"

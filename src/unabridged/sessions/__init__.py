@@ -1,8 +1,8 @@
 """Conversations as files: plain JSON and JSON Lines, and the sessions of Claude Code, Codex CLI and pi.
 
-Reading order: `loaded` (what comes out), `files` (load and save, and which client's file it is), `document` and `jsonl`
-(plain files), `claude_code`, `codex` and `pi` (a client each: `owns_line`, `read`, a writer), `rewrite` (how lines that
-stay are copied and the rest is made), `text` (lines and bytes).
+Reading order: `loaded` (what comes out), `files` (load and save, and which client's file it is), `document` (plain
+files), `claude_code`, `codex` and `pi` (a client each: `owns_line`, `read` lines into a conversation, `append` lines
+behind them), `text` (lines and bytes).
 """
 
 from unabridged.sessions.files import MAX_SIZE, load, save, write_whole

@@ -1,6 +1,6 @@
-"""A conversation inside one JSON text: a bare list, or an object with `messages` (or a Responses `input`).
+"""Plain files: a message a line, or one JSON text: a list, or an object with `messages` (or a Responses `input`).
 
-Written by splicing: everything outside the list, and every message that stays, keeps its bytes.
+A JSON text is written by splicing: everything outside the list, and every message that stays, keeps its bytes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 from unabridged.formats import Message, detect, format_named
 from unabridged.formats.fields import plain
-from unabridged.sessions.loaded import Document, Loaded, SessionFileError, Stamp
-from unabridged.sessions.rewrite import Match, match
-from unabridged.sessions.text import Progress, encode, read_lines
+from unabridged.sessions.loaded import Document, Lines, Loaded, Match, SessionFileError, Stamp
+from unabridged.sessions.text import Progress, collect, dump, encode, read_lines
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
@@ -122,12 +121,50 @@ def _loaded(
     )
 
 
+def load_jsonl(path: Path, stamp: Stamp, format_name: str | None, progress: Progress | None) -> Loaded:
+    """A message a line. A line that is something else is an error here: nothing says that it may be left out."""
+    lines = Lines(stamp)
+    messages: list[Message] = []
+    for line in collect(path, progress, lines):
+        if not is_message(line.value):
+            found = ", ".join(sorted(line.value)[:5]) or "an empty object"
+            raise SessionFileError(
+                f"line {line.number + 1} of {path} is not a message: expected a role or a type, found {found}"
+            )
+        messages.append(line.value)
+        lines.spans.append((line.start, line.start + len(line.raw)))
+    if any("left alone" in warning for warning in lines.warnings):
+        raise SessionFileError(
+            f"{path}: {lines.warnings[0].replace(' and was left alone', '')}: mend or remove that line"
+        )
+    return Loaded(
+        path=path,
+        kind="jsonl",
+        format=wire_format(messages, format_name, {}),
+        messages=messages,
+        warnings=tuple(lines.warnings),
+        source=lines,
+    )
+
+
+def write_jsonl(loaded: Loaded, lines: Lines, matches: Sequence[Match]) -> Iterator[bytes]:
+    """A line for each message: the very one it was, where nothing changed."""
+    with loaded.path.open("rb") as stream:
+        for found in matches:
+            if found.index is None or not found.same:
+                yield dump(found.message)
+                continue
+            start, stop = lines.spans[found.index]
+            stream.seek(start)
+            yield stream.read(stop - start).rstrip(b"\r\n") + b"\n"
+
+
 class _Span(NamedTuple):
     start: int
     stop: int
 
 
-def write_document(loaded: Loaded, document: Document, new: Sequence[Message]) -> Iterator[bytes]:
+def write_document(loaded: Loaded, document: Document, matches: Sequence[Match]) -> Iterator[bytes]:
     """The file with the list replaced: what stays is copied, what is new is laid out like its neighbours."""
     with loaded.path.open("rb") as stream:
         yield stream.read(document.start)
@@ -135,7 +172,7 @@ def write_document(loaded: Loaded, document: Document, new: Sequence[Message]) -
         text = raw.decode("utf-8-sig")
         yield raw[: len(raw) - len(text.encode())]  # a byte-order mark, if there was one
         inside, spans = _elements(text, document.key)
-        for piece in _splice(text, inside, spans, match(loaded, new), 1 if document.key is None else 2):
+        for piece in _splice(text, inside, spans, matches, 1 if document.key is None else 2):
             yield encode(piece)
         while chunk := stream.read(1 << 20):
             yield chunk

@@ -9,27 +9,47 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unabridged.errors import SettingsError
-from unabridged.formats import FORMATS, Message
+from unabridged.formats import FORMATS, Anthropic, Message, OpenAIResponses
 from unabridged.sessions import claude_code, codex, pi
-from unabridged.sessions.document import conversation, is_message, load_conversation_line, load_document, write_document
-from unabridged.sessions.jsonl import load_jsonl
-from unabridged.sessions.loaded import KINDS, Document, Kind, Lines, Loaded, SessionFileError, Stamp
-from unabridged.sessions.rewrite import LineWriter, match, rewrite_lines
-from unabridged.sessions.text import Progress, check, check_unchanged, parse, read_lines, reason
+from unabridged.sessions.document import (
+    conversation,
+    is_message,
+    load_conversation_line,
+    load_document,
+    load_jsonl,
+    write_document,
+    write_jsonl,
+)
+from unabridged.sessions.loaded import (
+    KINDS,
+    Document,
+    Entry,
+    Kind,
+    Lines,
+    Loaded,
+    Match,
+    Reported,
+    Session,
+    SessionFileError,
+    Stamp,
+    match,
+)
+from unabridged.sessions.text import Progress, check, check_unchanged, collect, dump, parse, read_lines, reason
 
 
 class Client(NamedTuple):
-    """How the session files of one client are known, read and written."""
+    """How the sessions of one client are known, read, and written: by lines behind those that are there."""
 
-    owns_line: Callable[[dict[str, Any]], bool]
-    read: Callable[[Path, Stamp, Progress | None], Loaded]
-    writer: type[LineWriter]
+    format: str
+    owns_line: Callable[[Entry], bool]
+    read: Callable[[Iterable[Entry]], Session]
+    append: Callable[[Session, Sequence[Match], int], Iterable[Entry]]
 
 
 CLIENTS: dict[Kind, Client] = {
-    "codex": Client(codex.owns_line, codex.read, codex.CodexWriter),
-    "claude-code": Client(claude_code.owns_line, claude_code.read, claude_code.ClaudeCodeWriter),
-    "pi": Client(pi.owns_line, pi.read, pi.PiWriter),
+    "codex": Client(OpenAIResponses.name, codex.owns_line, codex.read, codex.append),
+    "claude-code": Client(Anthropic.name, claude_code.owns_line, claude_code.read, claude_code.append),
+    "pi": Client(Anthropic.name, pi.owns_line, pi.read, pi.append),
 }
 """In the order in which a line is looked at."""
 MAX_SIZE = 1_000_000_000
@@ -65,9 +85,26 @@ def load(
             return load_conversation_line(path, stamp, which, wire, progress)
         if kind == "jsonl":
             return load_jsonl(path, stamp, wire, progress)
-        return CLIENTS[kind].read(path, stamp, progress)
+        return _load_session(path, stamp, kind, progress)
     except OSError as error:
         raise SessionFileError(f"can't read {path}: {reason(error)}") from error
+
+
+def _load_session(path: Path, stamp: Stamp, kind: Kind, progress: Progress | None) -> Loaded:
+    lines, client = Lines(stamp), CLIENTS[kind]
+    lines.session = session = client.read(line.value for line in collect(path, progress, lines))
+    return Loaded(
+        path=path,
+        kind=kind,
+        format=client.format,
+        messages=session.messages,
+        system=session.system,
+        model=session.model,
+        usage=tuple(Reported(index, usage) for index, usage in sorted(session.usage.items())),
+        origins=session.origins,
+        warnings=tuple(lines.warnings),
+        source=lines,
+    )
 
 
 def save(loaded: Loaded, new: Sequence[Message], out: str | Path, *, tokens_before: int = 0) -> None:
@@ -88,14 +125,25 @@ def save(loaded: Loaded, new: Sequence[Message], out: str | Path, *, tokens_befo
 def _pieces(loaded: Loaded, source: Lines | Document, new: Sequence[Message], tokens_before: int) -> Iterator[bytes]:
     matches = match(loaded, new)
     if len(new) == len(loaded.messages) and all(found.same and found.index == i for i, found in enumerate(matches)):
-        with loaded.path.open("rb") as stream:
-            while chunk := stream.read(1 << 20):
-                yield chunk
+        yield from _copy(loaded.path, source.stamp.size)
     elif isinstance(source, Document):
-        yield from write_document(loaded, source, new)
+        yield from write_document(loaded, source, matches)
+    elif loaded.kind in CLIENTS:
+        piece = b"\n"
+        for piece in _copy(loaded.path, source.whole):
+            yield piece
+        yield b"" if piece.endswith(b"\n") else b"\n"
+        yield from map(dump, CLIENTS[loaded.kind].append(source.session, matches, tokens_before))
     else:
-        writer = CLIENTS[loaded.kind].writer if loaded.kind in CLIENTS else LineWriter
-        yield from rewrite_lines(loaded, source, matches, writer(loaded, source, tokens_before))
+        yield from write_jsonl(loaded, source, matches)
+
+
+def _copy(path: Path, size: int) -> Iterator[bytes]:
+    """The first bytes of the file, in pieces."""
+    with path.open("rb") as stream:
+        while chunk := stream.read(min(size, 1 << 20)):
+            size -= len(chunk)
+            yield chunk
 
 
 def write_whole(path: Path, pieces: Iterable[bytes], mode: int = 0o600) -> None:

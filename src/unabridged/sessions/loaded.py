@@ -1,21 +1,23 @@
-"""What a conversation file holds, and which of its lines each message was read from."""
+"""What a conversation file holds, and what of it is needed to write it back."""
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from unabridged.errors import UnabridgedError
-from unabridged.formats import Message
+from unabridged.formats import Format, Message, format_named
 from unabridged.messages import Origin
 
 Kind = Literal["json", "jsonl", "jsonl-conversations", "claude-code", "codex", "pi"]
 """How the file is laid out: one document, a message a line, a conversation a line, or a client's session."""
 
-KINDS: tuple[Kind, ...] = ("json", "jsonl", "jsonl-conversations", "claude-code", "codex", "pi")
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+Entry = dict[str, Any]
+"""What one line of a client's session says."""
 
 
 class SessionFileError(UnabridgedError):
@@ -30,14 +32,6 @@ class Reported:
     usage: Mapping[str, Any]
 
 
-FREE = -1
-"""Owner of a line that belongs to no message: it always stays."""
-PAST = -2
-"""Owner of a line from before an earlier compaction: it stays until the next one."""
-BROKEN = -3
-"""Owner of a line that was cut off: it goes with the first change, or a client would append to it."""
-
-
 class Stamp(NamedTuple):
     """How the file looked when it was read, to notice that it changed before it is written anew."""
 
@@ -46,32 +40,49 @@ class Stamp(NamedTuple):
 
 
 @dataclass(slots=True)
+class Session:
+    """A client's conversation, put together from its lines one after the other."""
+
+    messages: list[Message] = field(default_factory=list)
+    entries: list[list[Entry]] = field(default_factory=list)
+    """The lines that each message was read from, where it has lines of its own."""
+    origins: dict[int, Origin] = field(default_factory=dict)
+    usage: dict[int, Any] = field(default_factory=dict)
+    """What the provider reported, by the index of the message that answered."""
+    system: Any = None
+    model: str | None = None
+    facts: Entry = field(default_factory=dict)
+    """What the client writes on every line, or what the next line has to name."""
+
+    def add(self, entry: Entry, message: Message, *, host: bool = False) -> int:
+        """A message that begins with this line; its index."""
+        self.messages.append(message)
+        self.entries.append([entry])
+        if host:
+            self.origins[len(self.messages) - 1] = "host"
+        return len(self.messages) - 1
+
+    def extend(self, index: int, entry: Entry, blocks: Sequence[Any]) -> None:
+        """More blocks of a message, from one more line."""
+        self.messages[index]["content"] = [*self.messages[index]["content"], *blocks]
+        self.entries[index].append(entry)
+
+    def ends_in_results(self) -> bool:
+        """Whether the newest message holds nothing but results of tools."""
+        return bool(self.messages) and is_results(self.messages[-1])
+
+
+@dataclass(slots=True)
 class Lines:
-    """Where each line of a file starts, whose it is, and how the lines are linked. Never their text."""
+    """A file of lines: what of it is whole, and what was found there."""
 
     stamp: Stamp
-    starts: array[int] = field(default_factory=lambda: array("Q"))
-    """Byte offset of every line; the end of the file comes last."""
-    owners: array[int] = field(default_factory=lambda: array("q"))
-    """Index of the message that a line belongs to, or FREE, PAST, BROKEN."""
-    ids: list[str | None] = field(default_factory=list)
-    """The line's name in the client's chain; None where it has none."""
-    parents: list[str | None] = field(default_factory=list)
-    path: frozenset[int] = frozenset()
-    """Lines on the chain from the newest message back: what a client walks when it resumes."""
-    roots: frozenset[int] = frozenset()
-    """Lines that begin a chain and must not be linked to what stands before them."""
-    seams: frozenset[int] = frozenset()
-    """Messages whose line is not linked to that of the message before them."""
-    summaries: frozenset[int] = frozenset()
-    """Messages that are the summary of a past compaction and whose line says so."""
-    virtual: int = 0
-    """How many messages, counted from the beginning, have no line of their own: a past compaction holds them."""
-    facts: dict[str, Any] = field(default_factory=dict)
-    """Fields that a client writes on every line (session id, folder, version), for lines that we write."""
-
-    def __len__(self) -> int:
-        return max(0, len(self.starts) - 1)
+    whole: int = 0
+    """Where the last line ends that is not cut off: what is behind it is not written again."""
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """Where each message of a plain file starts and stops."""
+    warnings: list[str] = field(default_factory=list)
+    session: Session = field(default_factory=Session)
 
 
 @dataclass(slots=True)
@@ -88,7 +99,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A conversation as its client would send it now, and where each message came from."""
+    """A conversation as its client would send it now."""
 
     path: Path
     kind: Kind
@@ -99,8 +110,6 @@ class Loaded:
     tools: list[Any] | None = None
     model: str | None = None
     usage: tuple[Reported, ...] = ()
-    lines: tuple[tuple[int, ...], ...] = ()
-    """For each message the numbers, from 0, of the lines it was read from; empty for one document."""
     origins: Mapping[int, Origin] = field(default_factory=dict)
     """Whose words a message is, by its index, where the file says so."""
     warnings: tuple[str, ...] = ()
@@ -112,58 +121,55 @@ class Loaded:
         return lambda message: named.get(id(message))
 
 
-@dataclass(slots=True)
-class Assembly:
-    """Messages that are put together from lines, one after the other, each with the numbers of its lines."""
-
-    messages: list[Message] = field(default_factory=list)
-    numbers: list[list[int]] = field(default_factory=list)
-    origins: dict[int, Origin] = field(default_factory=dict)
-    usage: dict[int, Any] = field(default_factory=dict)
-    model: str | None = None
-
-    def add(self, number: int, message: Message, *, host: bool = False) -> int:
-        """A message that begins with this line; its index."""
-        self.messages.append(message)
-        self.numbers.append([number])
-        if host:
-            self.origins[len(self.messages) - 1] = "host"
-        return len(self.messages) - 1
-
-    def extend(self, index: int, number: int, blocks: Sequence[Any]) -> None:
-        """More blocks of a message, from one more line."""
-        self.messages[index]["content"] = [*self.messages[index]["content"], *blocks]
-        self.numbers[index].append(number)
-
-    def ends_in_results(self) -> bool:
-        """Whether the newest message holds nothing but results of tools."""
-        return bool(self.messages) and is_results(self.messages[-1])
-
-    def own_lines(self, lines: Lines) -> None:
-        """Say of each line of a message whose it is."""
-        for index, where in enumerate(self.numbers):
-            for number in where:
-                lines.owners[number] = index
-
-    def loaded(self, path: Path, kind: Kind, lines: Lines, warnings: Sequence[str]) -> Loaded:
-        """The conversation, in Anthropic's format."""
-        return Loaded(
-            path=path,
-            kind=kind,
-            format="anthropic",
-            messages=self.messages,
-            model=self.model,
-            usage=tuple(Reported(index, usage) for index, usage in sorted(self.usage.items())),
-            lines=tuple(map(tuple, self.numbers)),
-            origins=self.origins,
-            warnings=tuple(warnings),
-            source=lines,
-        )
-
-
 def is_results(message: Message) -> bool:
     """Whether an Anthropic message holds nothing but results of tools."""
     content = message["content"]
     if message["role"] != "user" or not isinstance(content, list) or not content:
         return False
     return all(isinstance(block, dict) and block.get("type") == "tool_result" for block in content)
+
+
+# -- which of the messages that were read stand in a new list --------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A message of the new list, and the index of the one it was: None for a new one."""
+
+    message: Message
+    index: int | None
+    same: bool
+    """Whether nothing about it changed."""
+
+
+def match(loaded: Loaded, new: Sequence[Message]) -> list[Match]:
+    """Find each message of the new list among those that were read.
+
+    First by identity, which is what the engine promises for a message that stays. What is left was edited (a cleared
+    result, dropped reasoning) or copied: its call ids, else its text, say which one it was.
+    """
+    left = {id(message): index for index, message in enumerate(loaded.messages)}
+    found = [left.pop(id(message), None) for message in new]
+    if None in found:
+        _find_edited(loaded, new, found, sorted(left.values()))
+    return [
+        Match(message, index, index is not None and bool(loaded.messages[index] == message))
+        for message, index in zip(new, found, strict=True)
+    ]
+
+
+def _find_edited(loaded: Loaded, new: Sequence[Message], found: list[int | None], left: Sequence[int]) -> None:
+    format_ = format_named(loaded.format)
+    alike: dict[Hashable, list[int]] = {}
+    for index in reversed(left):
+        alike.setdefault(_likeness(format_, loaded.messages[index]), []).append(index)
+    for place, message in enumerate(new):
+        if found[place] is None and (candidates := alike.get(_likeness(format_, message))):
+            found[place] = candidates.pop()
+
+
+def _likeness(format_: Format, message: Message) -> Hashable:
+    """What an edit leaves alone: who speaks, and the ids of calls and answers; for plain text the text itself."""
+    view = format_.read(message)
+    ids = tuple(call.id for call in view.calls), tuple(answer.call_id for answer in view.answers)
+    return (view.role, ids) if any(ids) else (view.role, view.text or id(message))

@@ -1,25 +1,22 @@
 """pi sessions: entries linked by `id` and `parentId` into a tree, read into Anthropic's format.
 
 pi has roles and blocks of its own (`toolResult`, `toolCall`, `bashExecution`). They are turned into Anthropic messages
-for the engine; on the way back, a message that stays is its own line again.
+for the engine; on the way back, a message that stays is what its own entries say.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from unabridged.formats import Message, format_named
-from unabridged.formats.fields import get, plain
+from unabridged.formats import FORMATS, Anthropic
+from unabridged.formats.fields import get
 from unabridged.messages import Origin
-from unabridged.sessions.loaded import FREE, PAST, Assembly, Lines, Loaded, Stamp
-from unabridged.sessions.rewrite import Entry, LineWriter, Match
-from unabridged.sessions.text import Progress, collect, line_value, time_now
+from unabridged.sessions.loaded import Entry, Match, Session
+from unabridged.sessions.text import chain, is_summary, time_now
 
+_FORMAT = FORMATS[Anthropic.name]
 _SPOKEN = frozenset({"message", "custom_message", "branch_summary", "compaction"})
 _USAGE = {
     "input": "input_tokens",
@@ -27,120 +24,73 @@ _USAGE = {
     "cacheRead": "cache_read_input_tokens",
     "cacheWrite": "cache_creation_input_tokens",
 }
-
-
 _NO_USAGE = {
     "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0,
     "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0},
 }  # fmt: skip
 
 
-def owns_line(line: dict[str, Any]) -> bool:
+def owns_line(line: Entry) -> bool:
     """Whether this is a line of pi's."""
     kind = line.get("type")
     return kind == "session" or (kind == "message" and isinstance(line.get("message"), dict))
 
 
-@dataclass(slots=True)
-class _PiMap:
-    """What pass one learns about the entries, without keeping what they say."""
-
-    entries: list[int] = field(default_factory=list)
-    spoken: set[int] = field(default_factory=set)
-    places: dict[str, int] = field(default_factory=dict)
-    compactions: dict[int, tuple[str | None, int | None]] = field(default_factory=dict)
-    """First kept entry of each compaction: by id, or by line in old files."""
-    model: str | None = None
-
-
-def read(path: Path, stamp: Stamp, progress: Progress | None) -> Loaded:
-    """Read the session in two passes: the tree, then the entries from its newest leaf back to the root."""
-    lines, warnings, known = Lines(stamp), list[str](), _PiMap()
-    for line in collect(path, stamp, progress, lines, warnings):
-        _note(line.number, line.value, lines, known)
-    branch = _branch(lines, known)
-    lines.path = frozenset(branch)
-    compaction = next((n for n in reversed(branch) if n in known.compactions), None)
-    messages = Assembly(model=known.model)
-    with path.open("rb") as stream:
-        for number in _entries_sent(known, branch, compaction):
-            _add_entry(messages, number, line_value(stream, lines, number))
-    _own(lines, known, messages, compaction)
-    return messages.loaded(path, "pi", lines, warnings)
+def read(entries: Iterable[Entry]) -> Session:
+    """The conversation: the entries from the root of the tree to its newest leaf, or what a compaction left of them."""
+    known, session = list[Entry](), Session()
+    for entry in entries:
+        kind = entry.get("type")
+        if kind == "session":
+            known.append({})  # old compactions name what they kept by its line
+            continue
+        known.append(entry if kind in _SPOKEN else {"id": entry.get("id"), "parentId": entry.get("parentId")})
+        if kind == "model_change":
+            session.model = entry.get("modelId") or session.model
+        elif kind == "message":
+            session.model = (entry.get("message") or {}).get("model") or session.model
+    branch = _branch(known)
+    session.facts = {"leaf": known[branch[-1]].get("id") if branch else None}
+    for number in _numbers_sent(known, branch):
+        _add_entry(session, known[number])
+    return session
 
 
-def _note(number: int, entry: dict[str, Any], lines: Lines, known: _PiMap) -> None:
-    kind, own, parent = entry.get("type"), entry.get("id"), entry.get("parentId")
-    if kind == "session":
-        return
-    lines.ids[number] = own if isinstance(own, str) else None
-    lines.parents[number] = parent if isinstance(parent, str) else None
-    known.entries.append(number)
-    if isinstance(own, str):
-        known.places[own] = number
-    if kind in _SPOKEN:
-        known.spoken.add(number)
-    if kind == "compaction":
-        known.compactions[number] = (entry.get("firstKeptEntryId"), entry.get("firstKeptEntryIndex"))
-    elif kind == "model_change":
-        known.model = entry.get("modelId") or known.model
-    elif kind == "message":
-        known.model = (entry.get("message") or {}).get("model") or known.model
-
-
-def _branch(lines: Lines, known: _PiMap) -> list[int]:
-    """Entries from the root to the newest leaf; in old files without ids, all of them."""
-    if not known.entries or lines.ids[known.entries[-1]] is None:
-        return known.entries
+def _branch(known: Sequence[Entry]) -> list[int]:
+    """Numbers of the entries from the root to the newest leaf; in old files without ids, of all."""
+    if not known or known[-1].get("id") is None:
+        return list(range(len(known)))
+    places = {entry["id"]: number for number, entry in enumerate(known) if isinstance(entry.get("id"), str)}
     branch: list[int] = []
-    at: int | None = known.entries[-1]
+    at: int | None = len(known) - 1
     while at is not None:
         branch.append(at)
-        found = known.places.get(lines.parents[at] or "")
+        found = places.get(known[at].get("parentId") or "")
         at = found if found is not None and found < at else None
     return branch[::-1]
 
 
-def _entries_sent(known: _PiMap, branch: list[int], compaction: int | None) -> list[int]:
+def _numbers_sent(known: Sequence[Entry], branch: Sequence[int]) -> list[int]:
     """The entries that the client turns into messages, in its order: summary, what was kept, what came after."""
+    kinds = [entry.get("type") for entry in known]
+    compaction = next((n for n in reversed(branch) if kinds[n] == "compaction"), None)
     if compaction is None:
-        return [number for number in branch if number in known.spoken]
-    name, line = known.compactions[compaction]
-    first = known.places.get(name) if name else line
-    kept = [n for n in branch if first is not None and first <= n < compaction]
-    after = [n for n in branch if n > compaction]
-    return [compaction, *(n for n in (*kept, *after) if n in known.spoken and n not in known.compactions)]
+        return [n for n in branch if kinds[n] in _SPOKEN]
+    name, line = known[compaction].get("firstKeptEntryId"), known[compaction].get("firstKeptEntryIndex")
+    first = next((n for n in branch if (known[n].get("id") == name if name else n == line)), compaction)
+    behind = [n for n in branch if n >= first and kinds[n] in _SPOKEN and kinds[n] != "compaction"]
+    return [compaction, *behind]
 
 
-def _add_entry(messages: Assembly, number: int, entry: dict[str, Any]) -> None:
+def _add_entry(session: Session, entry: Entry) -> None:
     for message, origin in to_anthropic(entry):
-        if origin == "tool" and messages.ends_in_results():
-            messages.extend(-1, number, message["content"])
+        if origin == "tool" and session.ends_in_results():
+            session.extend(-1, entry, message["content"])
             continue
-        index = messages.add(number, message, host=origin == "host")
+        index = session.add(entry, message, host=origin == "host")
         usage = (entry.get("message") or {}).get("usage") or {}
         if reported := {name: usage[key] for key, name in _USAGE.items() if key in usage}:
-            messages.usage[index] = reported
-
-
-def _own(lines: Lines, known: _PiMap, messages: Assembly, compaction: int | None) -> None:
-    """Say whose every line is: settings and labels stay, an entry that is not sent goes with the one in front."""
-    numbers = messages.numbers
-    messages.own_lines(lines)
-    sent = [number for where in numbers for number in where]
-    first, owner = min(sent, default=0), FREE
-    for number in sorted(known.spoken):
-        if lines.owners[number] >= 0:
-            owner = lines.owners[number] if number != compaction else owner
-        else:
-            past = compaction is not None and (number < first or number in known.compactions)
-            lines.owners[number] = PAST if past else owner
-    if compaction is not None:
-        lines.summaries = frozenset({0})
-    if compaction is not None and len(numbers) > 1:
-        after = [index for index, where in enumerate(numbers) if where[0] > compaction]
-        # In the file the summary stands behind what it kept; linked in the order of sending, both joints are new.
-        lines.seams = frozenset({1, *after[:1]})
+            session.usage[index] = reported
 
 
 def to_anthropic(entry: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Origin | None]]:
@@ -201,108 +151,63 @@ def _shell(message: dict[str, Any]) -> str:
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-class PiWriter(LineWriter):
-    """The compaction comes first and everything that stays after it, so that old and new versions read the same."""
-
-    names: tuple[str, str] | None = ("id", "parentId")
-
-    def __init__(self, loaded: Loaded, lines: Lines, tokens_before: int) -> None:
-        super().__init__(loaded, lines, tokens_before)
-        self._taken = {name for name in lines.ids if name}
-        if not self._taken:
-            self.names = None  # a file of the first version: entries in a row, no tree
-        self._first: str | None = None
-
-    def marked_range(self, matches: Sequence[Match], summary: int | None) -> tuple[int, int] | None:
-        """The summary turn alone. Remembers which entry follows it, which the compaction has to name."""
-        if summary is None:
-            return None
-        after = next((m.index for m in matches[summary + 1 :] if m.index is not None), None)
-        if after is not None:
-            self._first = self.lines.ids[self.loaded.lines[after][0]]
-        return summary, summary + 1
-
-    def mark(self, messages: Sequence[Message], dropped: int, parent: str | None) -> list[Entry]:
-        """The compaction."""
-        del dropped
-        summary = format_named("anthropic").read(messages[0]).text
-        entry = self._entry("compaction", parent) | {"summary": summary, "tokensBefore": self.tokens_before}
-        return [entry | {"firstKeptEntryId": self._first or entry.get("id", "")}]
-
-    def new_lines(self, message: Message, parent: str | None) -> list[Entry]:
-        """An entry for what is said, and one for each result of a tool."""
-        entries: list[Entry] = []
-        for body in self._bodies(message):
-            entries.append(self._entry("message", parent) | {"message": body})
-            parent = entries[-1].get("id")
-        return entries
-
-    def edited_lines(self, message: Message, entries: Sequence[Entry]) -> list[Entry | None]:
-        """Each entry with what is now said in its place; results find their entry by the call they answer."""
-        bodies = list(self._bodies(message))
-        by_call = {body.get("toolCallId"): body for body in bodies if body["role"] == "toolResult"}
-        if not by_call:
-            return [_with(entries[0], bodies[0]), *(None for _ in entries[1:])]
-        found = [by_call.get((entry.get("message") or {}).get("toolCallId")) for entry in entries]
-        return [_with(entry, body) if body else None for entry, body in zip(entries, found, strict=True)]
-
-    def _bodies(self, message: Message) -> Iterator[dict[str, Any]]:
-        content, role = get(message, "content"), str(get(message, "role"))
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else [_dict(b) for b in content or ()]
-        stamp = int(datetime.now(UTC).timestamp() * 1000)
-        for block in blocks:
-            if block.get("type") == "tool_result":
-                yield {
-                    "role": "toolResult",
-                    "toolCallId": block.get("tool_use_id"),
-                    "toolName": self._tool(str(block.get("tool_use_id"))),
-                    "content": _from_blocks(block.get("content")),
-                    "isError": bool(block.get("is_error")),
-                    "timestamp": stamp,
-                }
-        said = [block for block in blocks if block.get("type") != "tool_result"]
-        if said and role == "assistant":
-            calls = any(block.get("type") == "tool_use" for block in said)
-            yield self._assistant(_from_blocks(said), "toolUse" if calls else "stop", stamp)
-        elif said:
-            yield {"role": "user", "content": _from_blocks(said), "timestamp": stamp}
-
-    def _assistant(self, content: list[dict[str, Any]], stop: str, stamp: int) -> dict[str, Any]:
-        facts = {"api": "anthropic-messages", "provider": "anthropic", "model": self.loaded.model or "unknown"}
-        head: dict[str, Any] = {"role": "assistant", "content": content}
-        return head | facts | {"usage": _NO_USAGE, "stopReason": stop, "timestamp": stamp}
-
-    def _tool(self, call_id: str) -> str:
-        format_ = format_named("anthropic")
-        calls = (call for message in self.loaded.messages for call in format_.read(message).calls)
-        return next((call.name for call in calls if call.id == call_id), "unknown")
-
-    def _entry(self, kind: str, parent: str | None) -> Entry:
-        if self.names is None:
-            return {"type": kind, "timestamp": time_now()}
-        name = uuid.uuid4().hex[:8]
-        while name in self._taken:
-            name = uuid.uuid4().hex[:8]
-        self._taken.add(name)
-        return {"type": kind, "id": name, "parentId": parent, "timestamp": time_now()}
+def append(session: Session, matches: Sequence[Match], tokens_before: int) -> Iterator[Entry]:
+    """A compaction and behind it every message that stays; without a summary, a new branch from the root."""
+    first, entries = None, list[Entry]()
+    if matches and is_summary(matches[0], _FORMAT):
+        first, summary = session.facts["leaf"], _FORMAT.read(matches[0].message).text
+        # It names an entry that stands nowhere: nothing before it was kept.
+        compaction = _entry("compaction") | {"summary": summary, "tokensBefore": tokens_before, "firstKeptEntryId": ""}
+        entries, matches = [compaction], matches[1:]
+    for found in matches:
+        entries += _entries_of(session, found)
+    return chain(entries, "id", "parentId", first)
 
 
-def _with(entry: Entry, body: dict[str, Any]) -> Entry:
-    """The entry with new content, and everything else about the message as it was."""
-    old, _ = next(to_anthropic(entry), ({}, None))
-    new, _ = next(to_anthropic(entry | {"message": body}), ({}, None))
-    if old == new:
-        return entry
-    if entry.get("type") != "message" or not isinstance((entry.get("message") or {}).get("content"), list | str):
-        return {key: entry[key] for key in ("id", "parentId", "timestamp") if key in entry} | {
-            "type": "message",
-            "message": body,
-        }
-    return entry | {"message": entry["message"] | {"content": body["content"]}}
+def _entries_of(session: Session, found: Match) -> list[Entry]:
+    """The entries of a message: its own, as far as they may stand anywhere, or new ones."""
+    was = session.entries[found.index] if found.index is not None else []
+    if found.same and all(entry["type"] in {"message", "custom_message"} for entry in was):
+        return was
+    if found.index in session.origins:
+        told = {"customType": "unabridged", "content": get(found.message, "content"), "display": True}
+        return [_entry("custom_message") | told]
+    facts = was[0].get("message") if was else None
+    return [_entry("message") | {"message": body} for body in _bodies(session, found, facts or {})]
 
 
-def _dict(block: Any) -> dict[str, Any]:
-    return block if isinstance(block, dict) else plain(block)
+def _bodies(session: Session, found: Match, was: Entry) -> Iterator[Entry]:
+    """What is said, and each result of a tool, as a message of pi's; a reply keeps the facts of the one it `was`."""
+    content, role = get(found.message, "content"), str(get(found.message, "role"))
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+    stamp = int(datetime.now(UTC).timestamp() * 1000)
+    for block in blocks:
+        if get(block, "type") == "tool_result":
+            yield {
+                "role": "toolResult",
+                "toolCallId": get(block, "tool_use_id"),
+                "toolName": _tool_name(session, get(block, "tool_use_id")),
+                "content": _from_blocks(get(block, "content")),
+                "isError": bool(get(block, "is_error")),
+                "timestamp": stamp,
+            }
+    said = _from_blocks(block for block in blocks if get(block, "type") != "tool_result")
+    if said and role == "assistant":
+        stop = "toolUse" if any(block["type"] == "toolCall" for block in said) else "stop"
+        facts = {"api": "anthropic-messages", "provider": "anthropic", "model": session.model or "unknown"}
+        facts |= {"usage": _NO_USAGE, "stopReason": stop, "timestamp": stamp}
+        yield facts | was | {"role": "assistant", "content": said}
+    elif said:
+        yield {"role": "user", "content": said, "timestamp": stamp}
+
+
+def _tool_name(session: Session, call_id: str) -> str:
+    calls = (call for message in session.messages for call in _FORMAT.read(message).calls)
+    return next((call.name for call in calls if call.id == call_id), "unknown")
+
+
+def _entry(kind: str) -> Entry:
+    return {"type": kind, "timestamp": time_now()}
 
 
 def _from_blocks(content: Any) -> list[dict[str, Any]]:

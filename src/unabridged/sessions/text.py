@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import stat
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unabridged.sessions.loaded import BROKEN, FREE, Lines, SessionFileError, Stamp
+from unabridged.formats import Format
+from unabridged.formats.fields import plain
+from unabridged.sessions.loaded import Entry, Lines, Match, SessionFileError, Stamp
 
 Progress = Callable[[int, int], None]
 """Gets the bytes read so far and the size of the file."""
@@ -101,38 +104,26 @@ def _line(number: int, start: int, raw: bytes) -> Line:
         return Line(number, start, raw, None, f"{type(error).__name__}: {error}")
 
 
-def collect(path: Path, stamp: Stamp, progress: Progress | None, lines: Lines, warnings: list[str]) -> Iterator[Line]:
-    """The lines that are JSON objects, while `lines` learns where each one starts.
+def collect(path: Path, progress: Progress | None, lines: Lines) -> Iterator[Line]:
+    """The lines that are JSON objects, while `lines` learns how far the file is whole.
 
     A line that is cut off at the end of the file is tolerated with a warning, as clients die in the middle of a write;
     one in the middle is left alone with a warning, as clients do.
     """
-    end = 0
-    for line in read_lines(path, stamp, progress):
+    for line in read_lines(path, lines.stamp, progress):
         end = line.start + len(line.raw)
-        lines.starts.append(line.start)
-        last = end >= stamp.size
-        lines.owners.append(BROKEN if line.problem and last else FREE)
-        lines.ids.append(None)
-        lines.parents.append(None)
+        cut_off = bool(line.problem) and end >= lines.stamp.size
+        lines.whole = lines.whole if cut_off else end
         if line.problem:
-            what = "is cut off and was left out" if last else "is not JSON and was left alone"
-            warnings.append(f"line {line.number + 1} {what} ({line.problem})")
+            what = "is cut off and was left out" if cut_off else "is not JSON and was left alone"
+            lines.warnings.append(f"line {line.number + 1} {what} ({line.problem})")
         elif isinstance(line.value, dict):
             yield line
-    lines.starts.append(end)
-
-
-def raw_line(stream: Any, lines: Lines, number: int) -> bytes:
-    """The bytes of one line, with a line break at the end."""
-    stream.seek(lines.starts[number])
-    raw = bytes(stream.read(lines.starts[number + 1] - lines.starts[number]))
-    return raw if raw.endswith(b"\n") else raw + b"\n"
 
 
 def dump(value: Any) -> bytes:
-    """One compact JSON line; lone surrogates, which UTF-8 can't hold, are escaped."""
-    return encode(json.dumps(value, ensure_ascii=False, separators=(",", ":"))) + b"\n"
+    """One compact JSON line."""
+    return encode(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain)) + b"\n"
 
 
 def encode(text: str) -> bytes:
@@ -141,6 +132,20 @@ def encode(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+
+
+def is_summary(found: Match, format_: Format) -> bool:
+    """Whether this is a new turn that only speaks, in the user's place: the summary turn of a compaction."""
+    view = format_.read(found.message)
+    return found.index is None and view.role == "user" and not view.answers
+
+
+def chain(entries: Iterable[Entry], own: str, parent: str, first: str | None) -> Iterator[Entry]:
+    """The entries under names of their own, each linked to the one before it, the first one to `first`."""
+    for entry in entries:
+        name = str(uuid.uuid4())
+        yield entry | {own: name, parent: first}
+        first = name
 
 
 def time_now() -> str:
@@ -156,8 +161,3 @@ def check_unchanged(path: Path, stamp: Stamp) -> None:
         raise SessionFileError(f"can't read {path} again: {reason(error)}") from error
     if Stamp(info.st_size, info.st_mtime_ns) != stamp:
         raise SessionFileError(f"{path} changed while it was worked on: close the client that writes it, and try again")
-
-
-def line_value(stream: Any, lines: Lines, number: int) -> Any:
-    """What one line says, read again."""
-    return json.loads(raw_line(stream, lines, number).removeprefix(_BOM if number == 0 else b""))
