@@ -20,7 +20,7 @@ from unabridged.evaluate.score import Needs, cuts, needs
 from unabridged.formats import format_named
 from unabridged.intent import with_origins
 from unabridged.testing import Shape, make_conversation, refusals
-from unabridged.testing.script import Ending, Kind
+from unabridged.testing.wire import Ending, Kind
 
 Message = dict[str, Any]
 GENERATED = "generated"

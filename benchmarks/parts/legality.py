@@ -129,7 +129,7 @@ def section(result: dict[str, Any]) -> Section:
     )
     examples = "\n".join(f"- {row['arm']}: `{row['example']}`" for row in result["rows"] if row["example"])
     text = f"""*Refused*: the provider would answer 400, by the rules of Chat Completions in
-`unabridged.testing.rules`, which share no line with the engine. *Over*: more o200k tokens than the window.
+`unabridged.testing.refusals`, which share no line with the engine. *Over*: more o200k tokens than the window.
 *Ended*: the arm raised, which ends the run; the share is of conversations, the others are of requests. *Illegal as
 recorded*: what would be refused stands so in the recording, from before any policy touched it (a turn was aborted and
 its calls never got their results), and the arm sends it on; such requests are counted apart for every arm and are in no

@@ -194,7 +194,7 @@ def _bodies(session: Session, found: Match, was: Entry) -> Iterator[Entry]:
     said = _from_blocks(block for block in blocks if get(block, "type") != "tool_result")
     if said and role == "assistant":
         stop = "toolUse" if any(block["type"] == "toolCall" for block in said) else "stop"
-        facts = {"api": "anthropic-messages", "provider": "anthropic", "model": session.model or "unknown"}
+        facts: Entry = {"api": "anthropic-messages", "provider": "anthropic", "model": session.model or "unknown"}
         facts |= {"usage": _NO_USAGE, "stopReason": stop, "timestamp": stamp}
         yield facts | was | {"role": "assistant", "content": said}
     elif said:

@@ -1,19 +1,25 @@
 """Fakes and strategies for tests of your own: shipped, typed, and used by this project's own suite.
 
-Read in this order: `script` (what happens), `wire…` (as messages of one provider), `conversations` (the strategies),
-`rules` (what a provider refuses), `upstreams` and `models` (stand-ins for providers and summarisers). `ArchiveContract`
-is the suite that every archive runs.
+Read in this order: `script` (what happens), `wire…` (as messages of one provider, and what that one refuses; a new
+format is a file like these, listed in `conversations`), `conversations` (the strategies), `upstreams` and `models`
+(stand-ins for providers and summarisers). `ArchiveContract` is the suite that every archive runs.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from unabridged.testing.conversations import Conversation, conversations, damage, make_conversation, shapes
+from unabridged.testing.conversations import (
+    Conversation,
+    conversations,
+    damage,
+    make_conversation,
+    refusals,
+    shapes,
+)
 from unabridged.testing.models import ScriptedModel, Slow
-from unabridged.testing.rules import refusals
-from unabridged.testing.script import Shape
 from unabridged.testing.upstreams import Refused, SigningUpstream, StrictUpstream
+from unabridged.testing.wire import Shape
 
 if TYPE_CHECKING:
     from unabridged.archive.contract import ArchiveContract

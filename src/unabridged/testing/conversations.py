@@ -6,26 +6,21 @@ and a failing one is reproduced by its `Shape` alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from unabridged.formats import Anthropic, OpenAIChat, OpenAIResponses
-from unabridged.testing.script import EXTRAS, Shape, Step, write_script
-from unabridged.testing.wire import What, Wire
-from unabridged.testing.wire_anthropic import write_anthropic
-from unabridged.testing.wire_chat import write_chat
-from unabridged.testing.wire_responses import write_responses
+from unabridged.testing.script import Writer
+from unabridged.testing.wire import EXTRAS, Shape, What, Wire
+from unabridged.testing.wire_anthropic import AnthropicWire
+from unabridged.testing.wire_chat import ChatWire
+from unabridged.testing.wire_responses import ResponsesWire
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-FORMATS: dict[str, Callable[[Wire, list[Step]], None]] = {
-    OpenAIChat.name: write_chat,
-    OpenAIResponses.name: write_responses,
-    Anthropic.name: write_anthropic,
-}
+WIRES: dict[str, type[Wire]] = {wire.format: wire for wire in (ChatWire, ResponsesWire, AnthropicWire)}
 
 _SIZES = ((1, 2, 3, 5, 7), (1, 2, 3, 4), (1, 2, 3, 4), (30, 100, 200, 350, 500))
 """Turns, rounds a turn, calls a round, characters a result: smallest first, as shrinking wants them."""
@@ -69,11 +64,20 @@ def _waits(messages: list[Any], what: tuple[What, ...], stop: int) -> bool:
 
 def make_conversation(shape: Shape) -> Conversation:
     """The conversation with this shape; the same one every time."""
-    if shape.format not in FORMATS:
-        raise ValueError(f"unknown format {shape.format!r}: choose one of {', '.join(sorted(FORMATS))}")
-    wire = Wire(shape, Random(shape.seed + 1))  # noqa: S311 - repeatable on purpose, no secret
-    FORMATS[shape.format](wire, write_script(shape))
+    wire = _wire(shape.format)(shape)
+    Writer(shape, Random(shape.seed), wire).write()  # noqa: S311 - repeatable on purpose, no secret
     return Conversation(wire.messages, tuple(wire.what), tuple(wire.said))
+
+
+def refusals(format: str, messages: Sequence[Any]) -> list[str]:  # noqa: A002 - the word every part uses for it
+    """Why the provider would refuse the list; empty when it takes it. Each reason starts with the index."""
+    return _wire(format).refusals(messages) if messages else ["0: the list is empty"]
+
+
+def _wire(format_: str) -> type[Wire]:
+    if format_ not in WIRES:
+        raise ValueError(f"unknown format {format_!r}: choose one of {', '.join(sorted(WIRES))}")
+    return WIRES[format_]
 
 
 def shapes(format: str) -> SearchStrategy[Shape]:  # noqa: A002 - the word every part uses for it

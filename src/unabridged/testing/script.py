@@ -1,137 +1,47 @@
-"""What happens in a generated conversation, before any wire format: a list of steps."""
+"""What happens in a generated conversation, told to the writer of its wire format step by step."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
-from typing import Literal
 
 from unabridged.formats import format_named
 from unabridged.testing import words
-
-Ending = Literal["asked", "working", "answered"]
-Kind = Literal["chat", "agent", "marathon", "protocol"]
-EXTRAS = ("reasoning", "media", "system", "sdk", "twins", "opaque", "odd", "giant", "interrupted")
-"""What a conversation may hold besides words and tool rounds; see `Shape.extras`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """All that decides a generated conversation. Equal shapes give equal conversations; its repr is a reproduction.
-
-    `kind`: `chat` has no tools, `agent` has tool rounds, `marathon` is one request with many rounds, `protocol` has
-    actions and observations as plain text. `extras` are names from `EXTRAS`. `bulk` is the usual length, in
-    characters, of what a tool answers.
-    """
-
-    format: str
-    seed: int = 0
-    kind: Kind = "agent"
-    turns: int = 3
-    rounds: int = 2
-    width: int = 2
-    bulk: int = 200
-    ending: Ending = "working"
-    extras: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class System:
-    """The host speaks."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    """A person speaks, perhaps with an image or a file; `joins` means in one message with the results before it."""
-
-    text: str
-    media: bool = False
-    joins: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """One tool call with its result."""
-
-    name: str
-    arguments: str
-    result: str
-    error: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """The model calls tools, all at once, and they answer in the given order."""
-
-    uses: tuple[Use, ...]
-    order: tuple[int, ...]
-    text: str = ""
-    thought: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """The model speaks: an answer that ends the turn, or, in a text protocol, an action."""
-
-    text: str
-    thought: str = ""
-    final: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """A text protocol's observation: a `user` turn that no person wrote."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sealed:
-    """A provider's own item that nobody else can read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """The very object of the last person's message, once more."""
-
-
-Step = System | Person | Round | Said | Observed | Sealed | Again
+from unabridged.testing.wire import Shape, Use, Wire
 
 
 @dataclass(slots=True)
 class Writer:
-    """Draws the steps of one shape from its seed."""
+    """Draws what happens in a conversation of one shape, and tells it to `told`."""
 
     shape: Shape
     rng: Random
-    steps: list[Step] = field(default_factory=list)
+    told: Wire
     marks: int = 0
 
     def has(self, extra: str) -> bool:
         """Whether the shape asks for it."""
         return extra in self.shape.extras
 
-    def write(self) -> list[Step]:
-        """Every step, first to last."""
+    def write(self) -> None:
+        """Tell every step, first to last."""
         shape, rng = self.shape, self.rng
         for _ in range(rng.randrange(3) if not format_named(shape.format).provider.system_apart else 0):
-            self.steps.append(System(words.say(rng, words.RULES)))
+            self.told.system(words.say(rng, words.RULES))
         turns = 1 if shape.kind in {"marathon", "protocol"} else max(shape.turns, 1)
         for turn in range(turns):
             self.turn(last=turn == turns - 1)
-        return self.steps
+        self.told.end()
 
     def turn(self, *, last: bool) -> None:
         """One person's request and what the model does about it."""
         shape, rng = self.shape, self.rng
         self.person(giant=last and self.has("giant") and rng.random() < 0.15)
         if self.has("system") and rng.random() < 0.4:
-            self.steps.append(System(words.say(rng, words.RULES)))
+            self.told.system(words.say(rng, words.RULES))
         elif self.has("twins") and rng.random() < 0.3:
-            self.steps.append(Again())
+            self.told.again()
         if last and shape.ending == "asked":
             return
         rounds = self.rounds()
@@ -141,12 +51,12 @@ class Writer:
             else:
                 self.round()
             if self.has("interrupted") and rng.random() < 0.2 and number < rounds - 1:
-                self.steps.append(Person(words.say(rng, words.PEOPLE), joins=rng.random() < 0.5))
+                self.told.person(words.say(rng, words.PEOPLE), joins=rng.random() < 0.5)
         unfinished = last and shape.ending == "working" and rounds > 0
         if not unfinished:
-            self.steps.append(Said(self.answer(), self.thought()))
+            self.told.speak(self.answer(), self.thought(), "answer")
         if self.has("opaque") and rng.random() < 0.3:
-            self.steps.append(Sealed())
+            self.told.sealed()
 
     def rounds(self) -> int:
         """How many rounds this turn has."""
@@ -162,7 +72,7 @@ class Writer:
         text = words.say(self.rng, phrases)
         if giant:
             text += "\n" + words.long_text(self.rng, words.PEOPLE, 3_000 + 10 * self.shape.bulk)
-        self.steps.append(Person(text, media=self.has("media") and self.rng.random() < 0.5))
+        self.told.person(text, media=self.has("media") and self.rng.random() < 0.5)
 
     def round(self) -> None:
         """One batch of tool calls with their results, which may come in any order."""
@@ -172,7 +82,7 @@ class Writer:
         if rng.random() < 0.5:
             rng.shuffle(order)
         text = words.say(rng, words.ANSWERS) if rng.random() < 0.4 else ""
-        self.steps.append(Round(uses, tuple(order), text, self.thought()))
+        self.told.round(uses, order, text, self.thought())
 
     def use(self) -> Use:
         """One call; what it answers carries a word that no person ever said."""
@@ -192,17 +102,15 @@ class Writer:
         if self.has("giant") and rng.random() < 0.05:
             size = 10_000 + 5 * self.shape.bulk
         self.marks += 1
-        planted = rng.choice(words.PLANTED).format(mark=mark_of(self.marks)) if rng.random() < 0.3 else ""
+        planted = rng.choice(words.PLANTED).format(mark=f"planted{self.marks}word") if rng.random() < 0.3 else ""
         return planted + words.long_text(rng, words.OUTPUTS, size)
 
     def exchange(self) -> None:
         """An action and its observation, both plain text."""
         rng = self.rng
         command = f"sed -n {rng.randrange(99)}p src/m_{rng.randrange(99)}.py"
-        self.steps.append(
-            Said(f"{words.say(rng, words.THOUGHTS)}\n\n```bash\n{command}\n```", self.thought(), final=False)
-        )
-        self.steps.append(Observed(f"OBSERVATION:\n{self.result()}\n(Current directory: /repo)\nbash-$"))
+        self.told.speak(f"{words.say(rng, words.THOUGHTS)}\n\n```bash\n{command}\n```", self.thought(), "action")
+        self.told.observe(f"OBSERVATION:\n{self.result()}\n(Current directory: /repo)\nbash-$")
 
     def thought(self) -> str:
         """Reasoning, where the shape has it."""
@@ -212,13 +120,3 @@ class Writer:
         """A model's last word on a request."""
         text = words.long_text(self.rng, words.ANSWERS, self.rng.choice((30, 120, self.shape.bulk)))
         return text.rstrip()  # Anthropic takes no assistant text that ends in white space
-
-
-def mark_of(number: int) -> str:
-    """The word that only the tool result with this number says."""
-    return f"planted{number}word"
-
-
-def write_script(shape: Shape) -> list[Step]:
-    """The steps of the conversation with this shape; the same ones every time."""
-    return Writer(shape, Random(shape.seed)).write()  # noqa: S311 - repeatable on purpose, no secret

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from unabridged.formats import Anthropic
-from unabridged.testing.rules import blocks, field, refusals
-from unabridged.testing.wire_anthropic import sign
+from unabridged.testing.conversations import refusals
+from unabridged.testing.wire import field
+from unabridged.testing.wire_anthropic import blocks, sign
 
 _UNSIGNED = frozenset({"signature", "cache_control"})
 

@@ -1,15 +1,49 @@
-"""The steps of a generated conversation as one provider's messages; what all formats share."""
+"""What a generated conversation is made of, and what the writers of all wire formats share."""
 
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from random import Random
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from unabridged.formats import Anthropic
-from unabridged.testing.script import Shape
+Ending = Literal["asked", "working", "answered"]
+Kind = Literal["chat", "agent", "marathon", "protocol"]
+EXTRAS = ("reasoning", "media", "system", "sdk", "twins", "opaque", "odd", "giant", "interrupted")
+"""What a conversation may hold besides words and tool rounds; see `Shape.extras`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """All that decides a generated conversation. Equal shapes give equal conversations; its repr is a reproduction.
+
+    `kind`: `chat` has no tools, `agent` has tool rounds, `marathon` is one request with many rounds, `protocol` has
+    actions and observations as plain text. `extras` are names from `EXTRAS`. `bulk` is the usual length, in
+    characters, of what a tool answers.
+    """
+
+    format: str
+    seed: int = 0
+    kind: Kind = "agent"
+    turns: int = 3
+    rounds: int = 2
+    width: int = 2
+    bulk: int = 200
+    ending: Ending = "working"
+    extras: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One tool call with its result."""
+
+    name: str
+    arguments: str
+    result: str
+    error: bool = False
+
 
 What = Literal[
     "system", "person", "mixed", "preamble", "call", "result", "answer", "action", "observation", "reasoning", "sealed"
@@ -20,31 +54,58 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 """The smallest picture, base64."""
 
 
-@dataclass(slots=True)
 class Wire:
-    """Collects messages together with what each is, and the words of people."""
+    """Writes what happens as one provider's messages, together with what each is and the words of people."""
 
-    shape: Shape
-    rng: Random
-    messages: list[Any] = field(default_factory=list)
-    what: list[What] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
-    last_person: int = -1
-    ids: int = 0
-    cache_marks: int = 0
+    format: ClassVar[str]
+    sdk: ClassVar[str] = "openai.types"
+    """The module that has the SDK's objects, if it is installed."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.rng = Random(shape.seed + 1)  # noqa: S311 - repeatable on purpose, no secret
+        self.messages: list[Any] = []
+        self.what: list[What] = []
+        self.said: list[str] = []
+        self.ids = 0
+
+    @classmethod
+    def refusals(cls, messages: Sequence[Any]) -> list[str]:
+        """Why the provider would refuse the list, each reason with the index it is about."""
+        raise NotImplementedError
+
+    def system(self, text: str) -> None:
+        """The host speaks."""
+
+    def person(self, text: str, *, media: bool = False, joins: bool = False) -> None:
+        """A person speaks, perhaps with an image or a file; `joins`: in one message with the results before it."""
+
+    def observe(self, text: str) -> None:
+        """A text protocol's observation: a `user` turn that no person wrote."""
+        self.add({"role": "user", "content": text}, "observation")
+
+    def speak(self, text: str, thought: str, what: Literal["answer", "action"]) -> None:
+        """The model speaks: an answer that ends the turn, or, in a text protocol, an action."""
+
+    def round(self, uses: Sequence[Use], order: Sequence[int], text: str, thought: str) -> None:
+        """The model calls tools, all at once, and they answer in the given order."""
+
+    def sealed(self) -> None:
+        """A provider's own item that nobody else can read, where there is such a thing."""
+
+    def end(self) -> None:
+        """Nothing more happens."""
+
+    def again(self) -> None:
+        """The very object of the last person's message, once more."""
+        index = max(index for index, what in enumerate(self.what) if what == "person")
+        self.add(self.messages[index], "person", self.said[index])
 
     def add(self, message: Any, what: What, said: str = "") -> None:
         """One more message."""
-        if what == "person":
-            self.last_person = len(self.messages)
         self.messages.append(message)
         self.what.append(what)
         self.said.append(said)
-
-    def again(self) -> None:
-        """The last person's message, the very object, once more."""
-        index = self.last_person
-        self.add(self.messages[index], "person", self.said[index])
 
     def new_id(self, prefix: str) -> str:
         """An id no other message of this conversation has."""
@@ -63,19 +124,23 @@ class Wire:
         """Whether the next message should be an SDK object: asked for, installed, and its text is whole Unicode."""
         if "sdk" not in self.shape.extras or self.rng.random() < 0.3:
             return False
-        return sdk_installed(self.shape.format) and all(is_whole(text) for text in texts)
+        return _is_installed(self.sdk) and all(map(_is_whole, texts))
 
 
 @cache
-def sdk_installed(format_: str) -> bool:
-    """Whether the SDK whose objects this format's messages may be is there."""
+def _is_installed(module: str) -> bool:
     try:
-        importlib.import_module("anthropic.types" if format_ == Anthropic.name else "openai.types")
+        importlib.import_module(module)
     except ImportError:
         return False
     return True
 
 
-def is_whole(text: str) -> bool:
+def _is_whole(text: str) -> bool:
     """Whether the text has no half of a surrogate pair, which no SDK object can hold."""
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def field(thing: Any, name: str) -> Any:
+    """A field of a dict or of an SDK object; None where there is none."""
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)

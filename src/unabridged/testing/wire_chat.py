@@ -1,95 +1,133 @@
-"""Generated conversations as OpenAI Chat Completions messages."""
+"""OpenAI Chat Completions: generated conversations, and what is refused.
+
+The rules are written down a second time, on purpose apart from `unabridged.check`: two readings that never shared a
+line; where they disagree, one of them is wrong.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from unabridged.testing.script import Again, Observed, Person, Round, Said, Step, System, Use
-from unabridged.testing.wire import PIXEL, Wire
+from unabridged.formats import OpenAIChat
+from unabridged.testing.wire import PIXEL, Use, Wire, field
 
 
-def write_chat(wire: Wire, steps: list[Step]) -> None:
-    """Add every step; a `Sealed` one does not exist here."""
-    for step in steps:
-        match step:
-            case System(text):
-                wire.add({"role": wire.rng.choice(("system", "developer")), "content": text}, "system")
-            case Person():
-                wire.add(_person(wire, step), "person", step.text)
-            case Again():
-                wire.again()
-            case Observed(text):
-                wire.add({"role": "user", "content": text}, "observation")
-            case Said():
-                wire.add(_said(wire, step), "answer" if step.final else "action")
-            case Round():
-                _round(wire, step)
+class ChatWire(Wire):
+    """Writes messages."""
 
+    format = OpenAIChat.name
 
-def _person(wire: Wire, step: Person) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "user", "content": step.text}
-    if step.media:
-        parts: list[dict[str, Any]] = [{"type": "text", "text": step.text}]
-        kind = wire.rng.randrange(3)
+    def system(self, text: str) -> None:
+        """The host speaks."""
+        self.add({"role": self.rng.choice(("system", "developer")), "content": text}, "system")
+
+    def person(self, text: str, *, media: bool = False, joins: bool = False) -> None:
+        """A person speaks."""
+        del joins
+        message: dict[str, Any] = {"role": "user", "content": text}
+        if media:
+            message["content"] = [{"type": "text", "text": text}, self._media()]
+        elif self.odd(0.3):
+            message["content"] = [{"type": "text", "text": text}]
+        if self.odd(0.2):
+            message["name"] = "ada"
+        self.add(message, "person", text)
+
+    def _media(self) -> dict[str, Any]:
+        kind = self.rng.randrange(3)
         if kind == 0:
-            url = f"data:image/png;base64,{PIXEL}"
-            parts.append({"type": "image_url", "image_url": {"url": url, "detail": wire.rng.choice(("low", "auto"))}})
-        elif kind == 1:
-            parts.append({"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "low"}})
-        else:
-            data = f"data:application/pdf;base64,{PIXEL}"
-            parts.append({"type": "file", "file": {"filename": "plan.pdf", "file_data": data}})
-        message["content"] = parts
-    elif wire.odd(0.3):
-        message["content"] = [{"type": "text", "text": step.text}]
-    if wire.odd(0.2):
-        message["name"] = "ada"
-    return message
+            url, detail = f"data:image/png;base64,{PIXEL}", self.rng.choice(("low", "auto"))
+            return {"type": "image_url", "image_url": {"url": url, "detail": detail}}
+        if kind == 1:
+            return {"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "low"}}
+        data = f"data:application/pdf;base64,{PIXEL}"
+        return {"type": "file", "file": {"filename": "plan.pdf", "file_data": data}}
+
+    def speak(self, text: str, thought: str, what: Any) -> None:
+        """The model speaks."""
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        if thought:
+            message["reasoning_content"] = thought
+        if self.as_object(text, thought):
+            message = _sdk_message(message)
+        elif self.odd(0.2):
+            message["content"] = [{"type": "text", "text": text}]
+        elif self.odd(0.1):
+            message["content"], message["refusal"] = None, text
+        self.add(message, what)
+
+    def round(self, uses: Sequence[Use], order: Sequence[int], text: str, thought: str) -> None:
+        """The model calls tools, and they answer."""
+        ids = [self.new_id("call") for _ in uses]
+        if self.odd(0.1):  # servers that count anew in each answer; pairs are found by place
+            ids = [f"call_{number}" for number in range(len(uses))]
+        calls = [self._call(use, call_id) for use, call_id in zip(uses, ids, strict=True)]
+        content = text or self.rng.choice((None, ""))
+        message: dict[str, Any] = {"role": "assistant", "content": content, "tool_calls": calls}
+        if thought:
+            message["reasoning_content"] = thought
+        whole = self.as_object(text, thought, *(use.arguments for use in uses))
+        self.add(_sdk_message(message) if whole else message, "call")
+        for place in order:
+            result: Any = uses[place].result
+            if result and self.odd(0.2):
+                result = [{"type": "text", "text": result}]
+            self.add({"role": "tool", "tool_call_id": ids[place], "content": result}, "result")
+
+    def _call(self, use: Use, call_id: str) -> dict[str, Any]:
+        name = use.name.replace(".", "_")
+        if self.odd(0.1):
+            return {"id": call_id, "type": "custom", "custom": {"name": name, "input": use.arguments}}
+        return {"id": call_id, "type": "function", "function": {"name": name, "arguments": use.arguments}}
+
+    @classmethod
+    def refusals(cls, messages: Sequence[Any]) -> list[str]:
+        """Why Chat Completions would refuse the list."""
+        found: list[str] = []
+        waiting: set[str] = set()
+        for index, message in enumerate(messages):
+            role = field(message, "role")
+            if role == "tool":
+                call_id = field(message, "tool_call_id")
+                if call_id not in waiting:
+                    found.append(f"{index}: a result for {call_id!r}, which no call right before it waits for")
+                waiting.discard(call_id)
+            else:
+                if waiting:
+                    found.append(f"{index}: calls {sorted(waiting)} are not answered before the next message")
+                waiting = {field(call, "id") for call in field(message, "tool_calls") or ()}
+            found += [f"{index}: {reason}" for reason in _shape(message, role)]
+        if waiting:
+            found.append(f"{len(messages)}: calls {sorted(waiting)} are not answered at the end")
+        return found
 
 
-def _said(wire: Wire, step: Said) -> Any:
-    message: dict[str, Any] = {"role": "assistant", "content": step.text}
-    if step.thought:
-        message["reasoning_content"] = step.thought
-    if wire.as_object(step.text, step.thought):
-        return _sdk_message(message)
-    if wire.odd(0.2):
-        message["content"] = [{"type": "text", "text": step.text}]
-    elif wire.odd(0.1):
-        message["content"], message["refusal"] = None, step.text
-    return message
-
-
-def _round(wire: Wire, step: Round) -> None:
-    ids = [wire.new_id("call") for _ in step.uses]
-    if wire.odd(0.1):  # servers that count anew in each answer; pairs are found by place
-        ids = [f"call_{number}" for number in range(len(step.uses))]
-    calls = [_call(wire, use, call_id) for use, call_id in zip(step.uses, ids, strict=True)]
-    message: dict[str, Any] = {
-        "role": "assistant",
-        "content": step.text or wire.rng.choice((None, "")),
-        "tool_calls": calls,
-    }
-    if step.thought:
-        message["reasoning_content"] = step.thought
-    texts = [step.text, step.thought, *(use.arguments for use in step.uses)]
-    wire.add(_sdk_message(message) if wire.as_object(*texts) else message, "call")
-    for place in step.order:
-        wire.add(_result(wire, step.uses[place], ids[place]), "result")
-
-
-def _call(wire: Wire, use: Use, call_id: str) -> dict[str, Any]:
-    if wire.odd(0.1):
-        return {"id": call_id, "type": "custom", "custom": {"name": use.name.replace(".", "_"), "input": use.arguments}}
-    function = {"name": use.name.replace(".", "_"), "arguments": use.arguments}
-    return {"id": call_id, "type": "function", "function": function}
-
-
-def _result(wire: Wire, use: Use, call_id: str) -> dict[str, Any]:
-    content: Any = use.result
-    if use.result and wire.odd(0.2):
-        content = [{"type": "text", "text": use.result}]
-    return {"role": "tool", "tool_call_id": call_id, "content": content}
+def _shape(message: Any, role: Any) -> list[str]:
+    content, calls = field(message, "content"), field(message, "tool_calls")
+    reasons = []
+    if role not in {"system", "developer", "user", "assistant", "tool"}:
+        reasons.append(f"unknown role {role!r}")
+    if role == "assistant":
+        if content is None and not calls and not field(message, "refusal"):
+            reasons.append("an assistant message without content and without calls")
+        if isinstance(calls, list) and not calls:
+            reasons.append("an empty list of calls")
+        ids = [field(call, "id") for call in calls or ()]
+        if len(set(ids)) < len(ids):
+            reasons.append("two calls with one id")
+    elif content is None:
+        reasons.append(f"a {role} message without content")
+    if isinstance(content, list):
+        if not content:
+            reasons.append("an empty list of parts")
+        allowed = {"text", "image_url", "file", "input_audio"} if role == "user" else {"text", "refusal"}
+        reasons += [
+            f"a {field(part, 'type')!r} part in a {role} message"
+            for part in content
+            if field(part, "type") not in allowed
+        ]
+    return reasons
 
 
 def _sdk_message(message: dict[str, Any]) -> Any:
