@@ -31,7 +31,7 @@ def all_cuts(conversation: Conversation, every: int) -> Iterator[Moment]:
     """
     views = conversation.views
     safe = safe_indices(views)
-    full = cuts(conversation.plain, every) or [len(views) - 1]
+    full = cuts(conversation.messages, every) or [len(views) - 1]
     for place in dict.fromkeys(safe[bisect_right(safe, place) - 1] for place in full):
         if place:
             answered = views[place].origin == "person"

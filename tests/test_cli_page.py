@@ -79,7 +79,7 @@ def test_the_saw_tooth_rises_with_the_turns_and_falls_at_each_compaction(made: P
     marks = teeth(records)
     assert [mark.turn for mark in marks] == sorted(mark.turn for mark in marks)
     assert 0 < marks[0].turn <= marks[-1].turn <= 123
-    line = points(marks, {})
+    line = points(marks)
     drops = [(a, b) for a, b in pairwise(line) if b[1] < a[1]]
     assert [(a[1], b[1]) for a, b in drops] == [(mark.before, mark.after) for mark in marks]
     assert all(a[0] == b[0] for a, b in drops)

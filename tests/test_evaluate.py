@@ -83,8 +83,8 @@ def test_a_folder_is_every_conversation_in_its_files(folder: Path) -> None:
 @pytest.mark.parametrize("file", SESSION_FILES, ids=lambda file: file.stem)
 def test_the_sessions_of_clients_are_read(file: Path) -> None:
     (found,) = conversations(file)
-    assert len(found.plain) == len(found.views) == len(found.messages)
-    assert all("role" in message for message in found.plain)
+    assert len(found.views) == len(found.messages) > 0
+    assert {"user", "assistant"} <= {view.role for view in found.views}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """The command line: for a person with a file that is too long, or broken, and for a look into the record.
 
-Reading order: `options` (what the commands share), `screen` (terminal, pipes, JSON, progress), then a file for each
-group of commands: `compact`, `measure`, `check`, `watch`, `records`, `restore`, `serve`. `page` makes the HTML page.
+Reading order: `options` (what the commands share), `archives` (the record they work on), `screen` (terminal, pipes,
+tables, JSON, progress), then a file for each group of commands: `compact`, `measure`, `check`, `watch`, `evaluate`,
+`records`, `restore`, `serve`. `picture` draws bars, `page` makes the HTML page.
 """
 
 from unabridged.cli.app import app, main

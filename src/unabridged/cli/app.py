@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from typing import Annotated, Any
 
@@ -26,33 +26,30 @@ _MEANT = {"repair": "unabridged check FILE --repair -o OUT"}
 """What people type, and which command does it."""
 
 
-class _Command(TyperCommand):
-    """A command whose help shows a flag as a flag, without a type."""
+class _Flags:
+    """A flag is shown as a flag in the help, without a type."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, as the help shows them."""
-        return _without_flag_types(super().get_params(ctx))
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc] # of the command that this is mixed into
+        for parameter in params:
+            if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+                parameter.metavar = ""
+        return params
 
 
-class _Group(TyperGroup):
+class _Command(_Flags, TyperCommand):
+    """A command."""
+
+
+class _Group(_Flags, TyperGroup):
     """The commands; one that has another name here is told by it."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, as the help shows them."""
-        return _without_flag_types(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is called."""
         if args and args[0] in _MEANT:
             fail(f"there is no command {args[0]!r}: say {_MEANT[args[0]]}", 2)
         return super().resolve_command(ctx, args)
-
-
-def _without_flag_types(params: list[Any]) -> list[Any]:
-    for parameter in params:
-        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
-            parameter.metavar = ""
-    return params
 
 
 app = typer.Typer(
@@ -65,7 +62,6 @@ app = typer.Typer(
     epilog="Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-FILES, RECORD, SERVING = "Session files", "The record", "Serving"
 
 
 def _version(value: bool) -> None:
@@ -83,26 +79,23 @@ def _root(
     """Keep an agent's conversation inside its model's window, and lose nothing on the way."""
 
 
-def _add(panel: str, *commands: tuple[object, str]) -> None:
+def _add(panel: str, *commands: tuple[Callable[..., None], str]) -> None:
+    """Add commands, each with an example that begins with its name."""
     for command, example in commands:
-        app.command(cls=_Command, rich_help_panel=panel, epilog=f"Example: {example}")(command)  # type: ignore[type-var]
+        name = example.split()[1]
+        app.command(name, cls=_Command, rich_help_panel=panel, epilog=f"Example: {example}")(command)
 
 
 _add(
-    FILES,
+    "Session files",
     (compact.compact, "unabridged compact session.json --window 32k -o shorter.json"),
     (measure.measure, "unabridged measure session.jsonl --model claude-opus-5-5"),
     (check.check, "unabridged check session.jsonl --repair -o mended.jsonl"),
     (watch.watch, "unabridged watch ~/.claude/projects/my-project/session.jsonl"),
+    (evaluate.evaluate, "unabridged eval sessions/ --budget 1k,3k --plot recall.svg"),
 )
-app.command(
-    "eval",
-    cls=_Command,
-    rich_help_panel=FILES,
-    epilog="Example: unabridged eval sessions/ --budget 1k,3k --plot recall.svg",
-)(evaluate.evaluate)
 _add(
-    RECORD,
+    "The record",
     (records.threads, "unabridged threads --archive sqlite:///agent.db"),
     (records.show, "unabridged show my-thread --html my-thread.html"),
     (records.search, "unabridged search 'invoice 4711' --thread my-thread"),
@@ -114,7 +107,7 @@ _add(
     (restore.forget, "unabridged forget --namespace tenant-7 --older-than 30d"),
     (restore.prune, "unabridged prune --older-than 90d"),
 )
-_add(SERVING, (serve.mcp, "unabridged mcp --archive sqlite:///agent.db --thread my-thread"))
+_add("Serving", (serve.mcp, "unabridged mcp --archive sqlite:///agent.db --thread my-thread"))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

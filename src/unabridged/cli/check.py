@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from unabridged.cli import options
-from unabridged.cli.screen import console, fail, number_of, plain, print_json, say, working
-from unabridged.errors import IllegalConversation
+from unabridged.cli.screen import console, fail, number_of, print_json, say, table, working
 from unabridged.legal import PROVIDERS, Finding, repair
 from unabridged.legal import check as findings_of
 from unabridged.sessions import Loaded, save
@@ -46,39 +45,29 @@ def check(
     if out is not None and not mend:
         fail("-o is for the mended copy: say --repair, too", 2)
     loaded = options.load_file(file, format_, which, max_size)
-    agent = model or loaded.model
     chosen = provider or [loaded.format]
     if mend and len(chosen) > 1:
         fail("a copy is mended for one provider: name one", 2)
+    how: dict[str, Any] = {"model": model or loaded.model, "format": loaded.format, "pending": pending}
     with working("checking"):
-        found = {
-            name: findings_of(loaded.messages, name, model=agent, format=loaded.format, pending=pending)
-            for name in chosen
-        }
-    mended = _mend(loaded, chosen[0], agent, pending=pending) if mend else None
-    if out is not None and mended is not None:
-        save(loaded, mended[0], out)
+        found = {name: findings_of(loaded.messages, name, **how) for name in chosen}
+    mended = None
+    if mend and out is not None:
+        done = repair(loaded.messages, chosen[0], **how)
+        save(loaded, done.messages, out)
+        mended = done.findings
     if as_json:
-        print_json(_report(loaded, found, mended[1] if mended else None, str(out) if out else None))
+        print_json(_report(loaded, found, mended, out))
     else:
-        _show(loaded, found, mended[1] if mended else None)
+        _show(loaded, found, mended)
         if out is not None:
             say(f"Written to {out}.")
     if any(found.values()) and not mend:
         raise typer.Exit(1)
 
 
-def _mend(loaded: Loaded, provider: str, agent: str | None, *, pending: bool) -> tuple[list[Any], list[Finding]]:
-    """The mended messages and all that was done to them; they are checked once more."""
-    done = repair(loaded.messages, provider, model=agent, format=loaded.format, pending=pending)
-    left = findings_of(done.messages, provider, model=agent, format=loaded.format, pending=pending)
-    if left:
-        raise IllegalConversation(f"can't be mended: {left[0].message}")
-    return done.messages, list(done.findings)
-
-
 def _report(
-    loaded: Loaded, found: dict[str, list[Finding]], mended: list[Finding] | None, out: str | None
+    loaded: Loaded, found: dict[str, list[Finding]], mended: Sequence[Finding] | None, out: Path | None
 ) -> dict[str, Any]:
     return {
         "file": str(loaded.path),
@@ -87,21 +76,16 @@ def _report(
         "messages": len(loaded.messages),
         "findings": {name: [asdict(finding) for finding in findings] for name, findings in found.items()},
         "mended": None if mended is None else [asdict(finding) for finding in mended],
-        "out": out,
+        "out": str(out) if out else None,
     }
 
 
-def _show(loaded: Loaded, found: dict[str, list[Finding]], mended: list[Finding] | None) -> None:
+def _show(loaded: Loaded, found: dict[str, list[Finding]], mended: Sequence[Finding] | None) -> None:
     for name, findings in found.items():
         shown = mended if mended is not None else findings
         if not shown:
             say(f"{number_of(len(loaded.messages), 'message')}: {name} takes them as they are.")
             continue
-        table = Table(title_justify="left", title_style="bold")
-        table.title = f"{name}: {len(shown):,} {'mended' if mended is not None else 'would be refused'}"
-        table.add_column("message", justify="right", no_wrap=True)
-        table.add_column("rule", no_wrap=True)
-        table.add_column("what is wrong", overflow="fold")
-        for finding in shown:
-            table.add_row(f"{finding.index:,}", finding.rule, Text(plain(finding.message)))
-        console().print(table)
+        title = f"{name}: {len(shown):,} {'mended' if mended is not None else 'would be refused'}"
+        rows = [(finding.index, finding.rule, finding.message) for finding in shown]
+        console().print(table(title, ("message", "rule", "what is wrong"), rows))

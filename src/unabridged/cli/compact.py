@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
 from rich.panel import Panel
 from rich.text import Text
 
-from unabridged.archive.protocol import Archive
 from unabridged.cli import options
-from unabridged.cli.large_files import BITE, fit_in_bites
+from unabridged.cli.archives import open_compactor
 from unabridged.cli.picture import Fate, Piece, before_and_after
-from unabridged.cli.screen import (
-    console,
-    counting,
-    facts,
-    fail,
-    plain,
-    print_json,
-    reading,
-    say,
-    spans,
-    tell,
-    working,
-)
+from unabridged.cli.screen import console, facts, fail, plain, print_json, receipt_rows, say, tell, track, working
 from unabridged.compactor import Compaction, Compactor
 from unabridged.formats import Message, format_named
 from unabridged.legal import check
@@ -41,30 +25,12 @@ from unabridged.sessions.loaded import Match, match
 from unabridged.settings import Settings, limits
 
 _MEMORY = "memory:"
-_LARGE = 2 * BITE
-"""Bytes above which a file is compacted in bites."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What the person asked for, checked."""
-
-    settings: Settings
-    window: int | None
-    agent: str | None
-    summariser: str | None
-    archive: str | None
-    namespace: str | None
-    thread: str | None
-    now: bool
 
 
 def compact(
     file: options.File,
     *,
-    window: Annotated[
-        str | None, typer.Option(help="The window in tokens: 32768, 32k, 1m. Default: the model's, or 32,768.")
-    ] = None,
+    window: options.Window = None,
     model: options.ModelName = None,
     summariser: Annotated[
         str | None, typer.Option(help="The model that writes the summary, provider:name. Default: none, by rule.")
@@ -96,94 +62,53 @@ def compact(
     """
     if out is not None:
         options.writable(out, file)
-    given: dict[str, Any] = {"trigger": options.trigger_of(trigger)} if trigger else {}
-    chosen = Settings(**given, **({"keep": options.keep_of(keep)} if keep else {}))
-    tokens = options.number(window, "a window") if window else None
-    if tokens is not None:
-        limits(chosen, tokens)  # what contradicts itself is said before a large file is read
+    wanted = _settings(trigger, keep, window)
     loaded = options.load_file(file, format_, which, max_size)
+    wanted |= {"agent": model or loaded.model, "model": None if dry_run else summariser}
     look = dry_run or (out is None and archive is None)
-    wanted = _Wanted(
-        chosen,
-        tokens,
-        model or loaded.model,
-        None if dry_run else summariser,
-        _MEMORY if look else archive,
-        namespace,
-        thread,
-        now,
-    )
-    done, budget = _compact(loaded, wanted, file)
-    if look and done.receipt is not None:
-        done = replace(done, receipt=replace(done.receipt, archive=_MEMORY))
-    legal = _legal(loaded, done, wanted.agent, file)
+    place = (_MEMORY if look else archive, namespace, thread)
+    with open_compactor(loaded, file, *place, new=True, **wanted) as (compactor, name), working("compacting"):
+        done = _fit(compactor, loaded, name, now=now)
+        budget = compactor.limits.budget
+    _require_legal(loaded, done, wanted["agent"], file)
     if out is not None and not dry_run:
         save(loaded, done.messages, out, tokens_before=done.tokens_before)
     if as_json:
-        print_json(_outcome(loaded, done, legal, None if dry_run else out))
+        print_json(_outcome(loaded, done, None if dry_run else out))
         return
-    _show(loaded, done, legal, budget, wanted.agent)
+    _show(loaded, done, budget, wanted["agent"])
     if out is not None:
         say(f"Written to {out}." if not dry_run else "Nothing was written: --dry-run.")
     elif look and done.changed and not dry_run:
         tell("this was only a look: name -o OUT to keep the result")
 
 
-def _compact(loaded: Loaded, wanted: _Wanted, file: Path) -> tuple[Compaction, int]:
-    """The outcome, and the budget it had to meet."""
-    with _archive(wanted, loaded) as archive:
-        scope = options.thread_of(archive, wanted.namespace, loaded, file, wanted.thread)
-        compactor = Compactor(
-            wanted.summariser,
-            agent=wanted.agent,
-            window=wanted.window,
-            archive=archive,
-            settings=wanted.settings,
-            namespace=scope.namespace,
-            format=loaded.format,
-            origin=loaded.origin_of(),
-        )
-        asked: dict[str, Any] = {"thread": scope.thread, "system": loaded.system, "tools": loaded.tools}
-        with compactor:
-            return _fit(compactor, loaded, asked, now=wanted.now), compactor.limits.budget
+def _settings(trigger: list[str] | None, keep: list[str] | None, window: str | None) -> dict[str, Any]:
+    """What a compactor is told of these options; what contradicts itself is said before a large file is read."""
+    given = {"trigger": options.trigger_of(trigger)} if trigger else {}
+    settings = Settings(**given, **({"keep": options.keep_of(keep)} if keep else {}))
+    tokens = options.number(window, "a window") if window else None
+    if tokens is not None:
+        limits(settings, tokens)
+    return {"settings": settings, "window": tokens}
 
 
-@contextmanager
-def _archive(wanted: _Wanted, loaded: Loaded) -> Iterator[Archive]:
-    """The archive that was named; for a look at a very large file, one on disk that is gone afterwards."""
-    if wanted.archive != _MEMORY or loaded.path.stat().st_size <= _LARGE:
-        with options.open_store(wanted.archive, new=True) as archive:
-            yield archive
-        return
-    with (
-        TemporaryDirectory(prefix="unabridged-") as folder,
-        options.open_store(f"sqlite:///{folder}/look.db", new=True) as archive,
-    ):
-        yield archive
+def _fit(compactor: Compactor, loaded: Loaded, thread: str, *, now: bool) -> Compaction:
+    """Compacted at once where that was asked for and gains something, else only where it does not fit."""
+    asked: dict[str, Any] = {"thread": thread, "system": loaded.system, "tools": loaded.tools}
+    at_once = compactor.compact(loaded.messages, **asked) if now else None
+    return at_once if at_once is not None else compactor.fit(loaded.messages, **asked)
 
 
-def _fit(compactor: Compactor, loaded: Loaded, asked: dict[str, Any], *, now: bool) -> Compaction:
-    """As asked for, else only where it does not fit; a very large file bite by bite."""
-    if loaded.path.stat().st_size > _LARGE:
-        with reading(loaded.path, "compacting", "messages") as progress:
-            done = fit_in_bites(compactor, loaded, asked, progress)
-        if done.changed or not now:
-            return done
-    with working("compacting"):
-        at_once = compactor.compact(loaded.messages, **asked) if now else None
-        return at_once if at_once is not None else compactor.fit(loaded.messages, **asked)
-
-
-def _legal(loaded: Loaded, done: Compaction, agent: str | None, file: Path) -> str:
-    """That the provider takes the result. One that can't be sent is not worth writing."""
+def _require_legal(loaded: Loaded, done: Compaction, agent: str | None, file: Path) -> None:
+    """End here if the provider would refuse the result: what can't be sent is not worth writing."""
     findings = check(done.messages, format=loaded.format, model=agent, pending=True)
     if findings:
         more = f" and {len(findings) - 1:,} more" if len(findings) > 1 else ""
         fail(f"{findings[0].message}{more}. Mend it first: unabridged check {file} --repair -o OUT", 1)
-    return f"legal for {loaded.format}"
 
 
-def _outcome(loaded: Loaded, done: Compaction, legal: str, out: Path | None) -> dict[str, Any]:
+def _outcome(loaded: Loaded, done: Compaction, out: Path | None) -> dict[str, Any]:
     return {
         "file": str(loaded.path),
         "kind": loaded.kind,
@@ -193,7 +118,7 @@ def _outcome(loaded: Loaded, done: Compaction, legal: str, out: Path | None) -> 
         "tokens_after": done.tokens_after,
         "messages_before": len(loaded.messages),
         "messages_after": len(done.messages),
-        "legal": legal,
+        "legal": f"legal for {loaded.format}",
         "why": done.why,
         "namespace": done.namespace,
         "thread": done.thread,
@@ -203,87 +128,68 @@ def _outcome(loaded: Loaded, done: Compaction, legal: str, out: Path | None) -> 
     }
 
 
-def _show(loaded: Loaded, done: Compaction, legal: str, budget: int, agent: str | None) -> None:
+def _show(loaded: Loaded, done: Compaction, budget: int, agent: str | None) -> None:
     screen = console()
-    matches = match(loaded, done.messages)
-    before, after = _pieces(loaded, matches, agent)
-    totals = (done.tokens_before, done.tokens_after)
-    screen.print(before_and_after(before, after, totals, budget, screen.width))
-    screen.print()
     reader = format_named(loaded.format)
+    meter = Meter(model=agent, family=family_of(agent, reader.family))
+    matches = match(loaded, done.messages)
+    before, after = _pieces(loaded, matches, meter)
+    fixed = meter.overhead(loaded.system, loaded.tools)
+    head = [Piece("system", "stayed", fixed)] if fixed else []
+    totals = (done.tokens_before, done.tokens_after)
+    screen.print(before_and_after(head + before, head + after, totals, budget, screen.width))
+    screen.print()
     views = (reader.read(found.message) for found in matches if found.index is None)
     summary = next((view.text for view in views if is_ours(view) and view.text.startswith("[unabridged summary ")), "")
     if summary:
         screen.print(Panel(Text(plain(summary)), title="the summary turn", border_style="red"))
-    screen.print(
-        facts("what became of the messages", _became(before, after, fixed=bool(loaded.system or loaded.tools)))
-    )
-    screen.print(facts("receipt", _receipt(done, legal, budget, len(loaded.messages))))
+    screen.print(facts("what became of the messages", _count_fates(before, after)))
+    screen.print(facts("receipt", _receipt(loaded, done, budget)))
 
 
-def _pieces(loaded: Loaded, matches: list[Match], agent: str | None) -> tuple[list[Piece], list[Piece]]:
-    """Every message of both lists with its size and its fate; the fixed part of the request first."""
-    meter = Meter(model=agent, family=family_of(agent, format_named(loaded.format).family))
+def _pieces(loaded: Loaded, matches: list[Match], meter: Meter) -> tuple[list[Piece], list[Piece]]:
+    """Every message of both lists with its size and its fate."""
     reader = format_named(loaded.format)
-    fates: dict[int, Fate] = {m.index: "stayed" if m.same else "changed" for m in matches if m.index is not None}
-    before, after = list[Piece](), list[Piece]()
-    with counting("drawing", len(loaded.messages)) as step:
-        for index, message in enumerate(loaded.messages):
-            before.append(
-                _piece(reader.read(message), message, fates.get(index, "went"), meter, loaded.origins.get(index))
-            )
-            step()
-    for found in matches:
-        if found.index is not None and found.same:
-            after.append(before[found.index])
-            continue
-        view = reader.read(found.message)
-        after.append(_piece(view, found.message, "changed" if found.index is not None else "new", meter, None))
-    fixed = meter.overhead(loaded.system, loaded.tools)
-    head = [Piece("system", "stayed", fixed)] if loaded.system or loaded.tools else []
-    return head + before, head + after
+
+    def piece(message: Message, fate: Fate, index: int | None) -> Piece:
+        view = reader.read(message)
+        whose: str = view.origin if index is None else loaded.origins.get(index, view.origin)
+        if view.role == "system":
+            whose = "system"
+        elif index is None and is_ours(view):
+            whose = "summary"
+        return Piece(whose, fate, meter.message(view, message))
+
+    fates: dict[int | None, Fate] = {found.index: "stayed" if found.same else "changed" for found in matches}
+    listed = enumerate(track(loaded.messages, "drawing"))
+    before = [piece(message, fates.get(index, "went"), index) for index, message in listed]
+    after = [piece(new.message, "new" if new.index is None else fates[new.index], new.index) for new in matches]
+    return before, after
 
 
-def _piece(view: Any, message: Message, fate: Fate, meter: Meter, said: str | None) -> Piece:
-    ours = fate == "new" and is_ours(view)
-    origin = "summary" if ours else "system" if view.role == "system" else said or view.origin
-    return Piece(origin, fate, meter.message(view, message))
-
-
-def _became(before: list[Piece], after: list[Piece], *, fixed: bool) -> list[tuple[str, str]]:
-    before, after = before[fixed:], after[fixed:]  # system prompt and tools are no messages
-
-    def said(pieces: list[Piece], fate: Fate) -> str:
+def _count_fates(before: list[Piece], after: list[Piece]) -> list[tuple[str, str]]:
+    def count(pieces: list[Piece], fate: Fate) -> str:
         chosen = [piece.tokens for piece in pieces if piece.fate == fate]
         return f"{len(chosen):,} with {sum(chosen):,} tokens"
 
     changed = sum(piece.tokens for piece in after if piece.fate == "changed")
     return [
-        ("stayed", said(before, "stayed")),
-        ("cleared or shortened", f"{said(before, 'changed')}, now {changed:,}"),
-        ("went", said(before, "went")),
-        ("put in", said(after, "new")),
+        ("stayed", count(before, "stayed")),
+        ("cleared or shortened", f"{count(before, 'changed')}, now {changed:,}"),
+        ("went", count(before, "went")),
+        ("put in", count(after, "new")),
     ]
 
 
-def _receipt(done: Compaction, legal: str, budget: int, before: int) -> list[tuple[str, str]]:
+def _receipt(loaded: Loaded, done: Compaction, budget: int) -> list[tuple[str, str]]:
     share = f" ({done.tokens_after / done.tokens_before:.0%})" if done.tokens_before else ""
     rows = [
         ("tokens", f"{done.tokens_before:,} → {done.tokens_after:,}{share}, budget {budget:,}"),
-        ("messages", f"{before:,} → {len(done.messages):,}"),
-        ("check", legal),
+        ("messages", f"{len(loaded.messages):,} → {len(done.messages):,}"),
+        ("check", f"legal for {loaded.format}"),
     ]
-    if done.receipt is None:
-        return [*rows, ("unchanged", done.why or "below the trigger: nothing to do")]
     receipt = done.receipt
-    where = f"{receipt.archive}, thread {receipt.thread}" if receipt.archive != _MEMORY else "in the file that was read"
-    rows += [
-        ("why", receipt.reason),
-        ("turns compacted", spans(receipt.turns)),
-        *([("turns shortened", spans(receipt.edited))] if receipt.edited else []),
-        ("summariser", receipt.summariser),
-        ("originals", plain(where)),
-        ("id", receipt.id),
-    ]
-    rows += [("mended", plain(mended)) for mended in receipt.mended]
-    return rows + [("note", plain(note)) for note in receipt.notes]
+    if receipt is None:
+        return [*rows, ("unchanged", done.why or "below the trigger: nothing to do")]
+    where = "in the file that was read" if receipt.archive == _MEMORY else f"{receipt.archive}, thread {receipt.thread}"
+    return [*rows, *receipt_rows(receipt), ("originals", where), ("id", receipt.id)]

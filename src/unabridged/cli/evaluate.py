@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import count
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
-from rich.text import Text
 
-from unabridged.cli.options import number
-from unabridged.cli.screen import console, one_line, plain, print_json, progress_bar, table_of, tell
+from unabridged.cli.options import number, writable
+from unabridged.cli.screen import console, print_json, say, table, tell, track
 from unabridged.errors import SettingsError
 from unabridged.sessions import write_whole
 
@@ -61,7 +56,7 @@ def evaluate(
     langchain and langchain-untrimmed (its middleware with the same summariser behind it) and unabridged+20 (ours beside
     the 20 messages that LangChain keeps).
     """
-    from unabridged.evaluate.data import conversations, how_many  # noqa: PLC0415 - only this command measures
+    from unabridged.evaluate.data import conversations  # noqa: PLC0415 - only this command measures
     from unabridged.evaluate.plot import plot  # noqa: PLC0415 - likewise
     from unabridged.evaluate.report import evaluate as measure  # noqa: PLC0415 - likewise
 
@@ -71,76 +66,35 @@ def evaluate(
         raise SettingsError(f"--budget {budget}: name at least 50 tokens, such as 1k or 1k,3k")
     if size < 1_000:
         raise SettingsError(f"--window {window}: a window has 1,000 tokens or more")
-    _writable(plot_file, json_file)
-    total = how_many(data)
-    with _measuring(min(total, limit or total)) as step:
-        report = measure(
-            data,
-            conversations(data, limit=limit, warn=tell),
-            window=size,
-            budgets=budgets,
-            arms=arm or (),
-            model=model,
-            progress=step,
-        )
+    to_stdout = str(json_file) == "-"
+    for out in (plot_file, None if to_stdout else json_file):
+        if out is not None:
+            writable(out, data)
+    found = track(conversations(data, limit=limit, warn=tell), "measuring")
+    report = measure(data, found, window=size, budgets=budgets, arms=arm or (), model=model)
     if not report.needs and not report.questions:
         raise SettingsError(f"no conversation in {data} is longer than {size:,} tokens: try a smaller --window")
     if plot_file is not None:
         write_whole(plot_file, [plot(report.needs, f"needed next and still there, {data.name}").encode()], mode=0o644)
-    if json_file is not None and str(json_file) != "-":
-        write_whole(json_file, [json.dumps(report.as_json(), indent=1).encode(), b"\n"], mode=0o644)
-    if str(json_file) == "-":
-        print_json(report.as_json())
-    else:
-        _show(report)
-
-
-def _writable(*files: Path | None) -> None:
-    """Refuse a place that can't be written before the work begins."""
-    for file in files:
-        if file is not None and str(file) != "-" and not file.resolve().parent.is_dir():
-            raise SettingsError(f"can't write {file}: there is no folder {file.resolve().parent}")
-
-
-@contextmanager
-def _measuring(total: int) -> Iterator[Callable[[str], None]]:
-    """A progress bar over conversations; told the name of the one that is next."""
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
-    with progress_bar("", *columns) as update:
-        done = count()
-        yield lambda name: update(completed=next(done), total=total, description=one_line(name, 60))
+    if to_stdout:
+        print_json(asdict(report))
+        return
+    if json_file is not None:
+        write_whole(json_file, [json.dumps(asdict(report), indent=1).encode(), b"\n"], mode=0o644)
+    _show(report)
 
 
 def _show(report: Any) -> None:
-    screen = console()
-    head = f"{report.data}: cut every {report.window:,} tokens; counted: {report.counted}"
-    screen.print(Text(plain(head), style="bold"))
+    say(f"{report.data}: cut every {report.window:,} tokens; counted: {report.counted}", "bold")
     if report.needs:
-        screen.print(_needs(report.needs))
+        first = report.needs[0]
+        title = f"needed next and still in the context ({first.conversations} conversations, {first.cuts} cuts)"
+        columns = ["arm", "budget", "tokens", "files", "names", "people verbatim"]
+        rows = [[row.arm, row.budget, row.tokens, row.files, row.names, row.verbatim] for row in report.needs]
+        console().print(table(title, columns, rows))
     if report.questions:
-        screen.print(_questions(report.questions))
-
-
-def _needs(rows: Any) -> Table:
-    first = rows[0]
-    title = f"needed next and still in the context ({first.conversations} conversations, {first.cuts} cuts)"
-    table = table_of(title, ["arm"], ("budget", "tokens", "files", "names", "people verbatim"))
-    last = first.budget
-    for row in rows:
-        if row.budget != last:
-            table.add_section()
-            last = row.budget
-        shares = (f"{share:.1%}" for share in (row.files, row.names, row.verbatim))
-        table.add_row(row.arm, f"{row.budget:,}", f"{row.tokens:,}", *shares)
-    return table
-
-
-def _questions(rows: Any) -> Table:
-    first = rows[0]
-    title = f"questions with all their evidence ({first.questions}, a window of {first.window:,})"
-    columns = ("tokens", "in context after a cut", "in context at the end", "or by one search")
-    table = table_of(title, ["arm"], columns)
-    for row in rows:
-        reached = "" if row.or_search is None else f"{row.or_search:.1%}"
-        table.add_row(row.arm, f"{row.tokens:,}", f"{row.after_cuts:.1%}", f"{row.in_context:.1%}", reached)
-    return table
+        first = report.questions[0]
+        title = f"questions with all their evidence ({first.questions}, a window of {first.window:,})"
+        columns = ["arm", "tokens", "in context after a cut", "in context at the end", "or by one search"]
+        rows = [[row.arm, row.tokens, row.after_cuts, row.in_context, row.or_search] for row in report.questions]
+        console().print(table(title, columns, rows))

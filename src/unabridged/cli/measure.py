@@ -5,24 +5,29 @@ Nothing of a message is kept but its numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from heapq import nlargest
+from itertools import pairwise
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from unabridged.cli import options
-from unabridged.cli.screen import console, counting, facts, number_of, one_line, plain, print_json
-from unabridged.formats import format_named
+from unabridged.cli.picture import COLORS, OTHER
+from unabridged.cli.screen import console, facts, number_of, one_line, print_json, say, table, track
+from unabridged.formats import Message, format_named
 from unabridged.measure.calibrate import usage_of
 from unabridged.measure.meter import Meter
 from unabridged.measure.models import ModelInfo, family_of, model_info
 from unabridged.messages import View
 from unabridged.sessions import Loaded
 
-_STYLES = {"system": "cyan", "tools": "cyan", "user": "green", "assistant": "blue", "thinking": "blue"}
+WINDOWS = (32_000, 128_000, 200_000, 1_000_000)
+LARGEST = 10
+_UNKNOWN = "an unknown tool"
 
 
 def measure(
@@ -41,8 +46,7 @@ def measure(
     """
     loaded = options.load_file(file, format_, which, max_size)
     agent = model or loaded.model
-    with counting("measuring", len(loaded.messages)) as step:
-        weight = weigh(loaded, agent, step)
+    weight = weigh(loaded, agent, track(loaded.messages, "measuring"))
     price = cost(loaded, weight, agent)
     if as_json:
         print_json(_report(loaded, weight, price, agent))
@@ -62,63 +66,58 @@ def _report(loaded: Loaded, weight: Weight, price: Cost | None, agent: str | Non
         "requests": len(weight.requests),
         "tokens": weight.total,
         "shares": {name: asdict(share) for name, share in _ordered(weight)},
-        "largest": [
-            {"index": index, "whose": whose, "tokens": tokens, "begins": text}
-            for tokens, index, whose, text in weight.largest
-        ],
-        "crossed": {str(window): index for window, index in weight.crossed.items()},
+        "largest": list(_largest(loaded, weight)),
+        "crossed": {str(window): weight.crossed(window) for window in WINDOWS},
         "cost": asdict(price) if price else None,
         "warnings": list(loaded.warnings),
     }
-
-
-def _ordered(weight: Weight) -> list[tuple[str, Any]]:
-    return sorted(weight.shares.items(), key=lambda item: -item[1].tokens)
 
 
 def _show(loaded: Loaded, weight: Weight, price: Cost | None, agent: str | None) -> None:
     screen = console()
     what = f"{loaded.kind}, {loaded.format}" if loaded.kind not in {"json", "jsonl"} else loaded.format
     head = f"{loaded.path.name}: {number_of(len(loaded.messages), 'message')}, {weight.total:,} tokens ({what}"
-    screen.print(Text(plain(head + (f", {agent})" if agent else ")")), style="bold"))
+    say(head + (f", {agent})" if agent else ")"), "bold")
     screen.print(_shares(weight, max(10, screen.width - 66)))
-    screen.print(_largest(weight, max(20, screen.width - 52)))
-    screen.print(facts("windows", _crossings(weight, len(loaded.messages), agent)))
+    width = max(20, screen.width - 52)
+    rows = [
+        (large["index"], one_line(large["whose"], 24), large["tokens"], one_line(large["begins"], width))
+        for large in _largest(loaded, weight)
+    ]
+    screen.print(table("the largest messages", ("message", "whose", "tokens", "begins"), rows))
+    screen.print(facts("windows", _crossings(weight, agent)))
     screen.print(facts("cost", _costs(price, agent)))
 
 
+def _ordered(weight: Weight) -> list[tuple[str, Share]]:
+    return sorted(weight.shares.items(), key=lambda item: -item[1].tokens)
+
+
 def _shares(weight: Weight, cells: int) -> Table:
-    table = Table(title="what fills the window", title_justify="left", title_style="bold")
-    table.add_column("what", max_width=32, overflow="fold")
-    for name in ("pieces", "tokens", "share"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
     most = max((share.tokens for share in weight.shares.values()), default=1)
-    for name, share in _ordered(weight):
-        bar = Text("█" * max(1, round(cells * share.tokens / most)), style=_STYLES.get(name, "yellow"))
-        part = f"{share.tokens / max(1, weight.total):.1%}"
-        table.add_row(Text(one_line(name, 60)), f"{share.count:,}", f"{share.tokens:,}", part, bar)
-    return table
-
-
-def _largest(weight: Weight, width: int) -> Table:
-    table = Table(title="the largest messages", title_justify="left", title_style="bold")
-    table.add_column("message", justify="right", no_wrap=True)
-    table.add_column("whose", max_width=24, overflow="fold")
-    table.add_column("tokens", justify="right", no_wrap=True)
-    table.add_column("begins", no_wrap=True, overflow="ellipsis")
-    for tokens, index, whose, text in weight.largest:
-        table.add_row(f"{index:,}", Text(one_line(whose, 60)), f"{tokens:,}", Text(one_line(text, width)))
-    return table
-
-
-def _crossings(weight: Weight, count: int, agent: str | None) -> list[tuple[str, str]]:
     rows = []
-    for window, index in weight.crossed.items():
-        where = "not crossed" if index is None else f"crossed by message {index:,} of {count:,}"
-        rows.append(
-            (f"{window // 1_000:,}k" if window < 1_000_000 else "1m", f"{where} ({weight.total / window:.0%} of it)")
-        )
+    for name, share in _ordered(weight):
+        bar = Text("█" * max(1, round(cells * share.tokens / most)), style=COLORS.get(name, OTHER))
+        rows.append((one_line(name, 32), share.count, share.tokens, share.tokens / weight.total, bar))
+    return table("what fills the window", ("what", "pieces", "tokens", "share", ""), rows)
+
+
+def _largest(loaded: Loaded, weight: Weight) -> Iterator[dict[str, Any]]:
+    """The largest messages, the largest first."""
+    read = format_named(loaded.format).read
+    sizes = [after - before for before, after in pairwise(weight.totals)]
+    for index in nlargest(LARGEST, range(len(sizes)), key=lambda index: (sizes[index], -index)):
+        text = read(loaded.messages[index]).whole_text()
+        yield {"index": index, "whose": weight.whose[index], "tokens": sizes[index], "begins": text[:400]}
+
+
+def _crossings(weight: Weight, agent: str | None) -> list[tuple[str, str]]:
+    rows = []
+    for window in WINDOWS:
+        index = weight.crossed(window)
+        where = "not crossed" if index is None else f"crossed by message {index:,} of {len(weight.whose):,}"
+        name = f"{window // 1_000:,}k" if window < 1_000_000 else "1m"
+        rows.append((name, f"{where} ({weight.total / window:.0%} of it)"))
     info = model_info(agent)
     if info:
         rows.append((info.name, f"window {info.window:,}: {weight.total / info.window:.0%} of it"))
@@ -127,8 +126,7 @@ def _crossings(weight: Weight, count: int, agent: str | None) -> list[tuple[str,
 
 def _costs(price: Cost | None, agent: str | None) -> list[tuple[str, str]]:
     if price is None:
-        why = f"no prices are known for {plain(agent)}" if agent else "the file names no model: give --model"
-        return [("unknown", why)]
+        return [("unknown", f"no prices are known for {agent}" if agent else "the file names no model: give --model")]
     rows = [
         ("so far, without a cache", f"${price.uncached:,.4f} (estimated at the prices of {price.model})"),
         ("so far, all cached", f"${price.cached:,.4f} (estimated)"),
@@ -141,9 +139,6 @@ def _costs(price: Cost | None, agent: str | None) -> list[tuple[str, str]]:
 
 
 # -- the numbers ------------------------------------------------------------------------------------------------------
-
-WINDOWS = (32_000, 128_000, 200_000, 1_000_000)
-LARGEST = 10
 
 
 @dataclass(slots=True)
@@ -158,89 +153,84 @@ class Share:
 class Weight:
     """A conversation in numbers; all in tokens."""
 
-    total: int = 0
     shares: dict[str, Share] = field(default_factory=dict)
     """By whose they are: system, tools, user, assistant, thinking, `results of NAME`, images and files."""
-    largest: list[tuple[int, int, str, str]] = field(default_factory=list)
-    """(tokens, index, whose words it is, how it begins), the largest first."""
-    crossed: dict[int, int | None] = field(default_factory=dict)
-    """For each window the index of the message that was too much; None where all fits."""
+    total: int = 0
+    totals: list[int] = field(default_factory=list)
+    """Before the first message, and after each."""
+    whose: list[str] = field(default_factory=list)
+    """Whose words each message is."""
     requests: list[tuple[int, int]] = field(default_factory=list)
     """Tokens in and out of each request that the model has answered."""
 
+    def add(self, name: str, tokens: int, count: int = 1) -> None:
+        """More of something."""
+        if tokens:
+            share = self.shares.setdefault(name, Share())
+            share.count += count
+            share.tokens += tokens
+            self.total += tokens
 
-def weigh(loaded: Loaded, model: str | None, step: Callable[[], None] = lambda: None) -> Weight:
-    """Weigh every message once."""
-    meter = Meter(model=model, family=family_of(model, format_named(loaded.format).family))
+    def crossed(self, window: int) -> int | None:
+        """The index of the message that was too much for this window; None where all fits."""
+        return max(0, bisect_right(self.totals, window) - 1) if self.total > window else None
+
+
+def weigh(loaded: Loaded, model: str | None, messages: Iterable[Message]) -> Weight:
+    """Weigh every one of the conversation's messages once."""
     reader = format_named(loaded.format)
-    weight, names = Weight(crossed=dict.fromkeys(WINDOWS)), dict[str, str]()
-    largest = list[tuple[int, int, str, str]]()
-    _add(weight, "system", meter.overhead(loaded.system, None) if loaded.system else 0)
-    _add(weight, "tools", meter.overhead(None, loaded.tools) if loaded.tools else 0)
+    meter = Meter(model=model, family=family_of(model, reader.family))
+    weight, names = Weight(), dict[str, str]()
+    weight.add("system", meter.overhead(loaded.system, None))
+    weight.add("tools", meter.overhead(None, loaded.tools))
+    weight.totals.append(weight.total)
     answering = False
-    for index, message in enumerate(loaded.messages):
+    for index, message in enumerate(messages):
         view = reader.read(message)
+        if index in loaded.origins:
+            view = view.said_by(loaded.origins[index])
         names.update((call.id, call.name) for call in view.calls)
-        earlier = weight.total
-        said = loaded.origins.get(index)
-        whose = _whose(view if said is None else view.said_by(said), names)
-        _weigh_message(weight, view, message, meter, names, whose=whose)
-        tokens = weight.total - earlier
+        weight.whose.append(_whose(view, names))
+        _weigh_message(weight, view, message, meter, names)
         if view.role == "assistant":
-            sent, answered = weight.requests.pop() if answering else (earlier, 0)
-            weight.requests.append((sent, answered + tokens))
+            sent, _ = weight.requests.pop() if answering else (weight.totals[-1], 0)
+            weight.requests.append((sent, weight.total - sent))
         answering = view.role == "assistant"
-        for window in WINDOWS:
-            if weight.crossed[window] is None and weight.total > window:
-                weight.crossed[window] = index
-        if len(largest) < LARGEST or tokens > largest[-1][0]:
-            largest.append((tokens, index, whose, view.whole_text()[:400]))
-            largest = nlargest(LARGEST, largest, key=lambda item: (item[0], -item[1]))
-        step()
-    weight.largest = largest
+        weight.totals.append(weight.total)
     return weight
 
 
 def _whose(view: View, names: dict[str, str]) -> str:
     """Whose words a message is, whatever its role: of a tool's, which tool's."""
     if view.answers and not view.text:
-        return f"results of {names.get(view.answers[0].call_id, 'an unknown tool')}"
+        return f"results of {names.get(view.answers[0].call_id, _UNKNOWN)}"
     if view.role in {"system", "assistant"}:
         return view.role
-    return {"person": "user", "tool": "results of an unknown tool"}.get(view.origin, view.origin)
+    return {"person": "user", "tool": f"results of {_UNKNOWN}"}.get(view.origin, view.origin)
 
 
-def _add(weight: Weight, name: str, tokens: int) -> None:
-    if tokens:
-        share = weight.shares.setdefault(name, Share())
-        share.count += 1
-        share.tokens += tokens
-        weight.total += tokens
-
-
-def _weigh_message(
-    weight: Weight, view: View, message: Any, meter: Meter, names: dict[str, str], *, whose: str
-) -> None:
+def _weigh_message(weight: Weight, view: View, message: Message, meter: Meter, names: dict[str, str]) -> None:
     """Each piece of the message to its own share; what stands around the message counts with its text."""
     bare = View(view.role, view.origin)
     empty = meter.message(bare)
+    for name, piece in _pieces(view, bare, names):
+        weight.add(name, meter.message(piece) - empty)
+    rest = meter.message(replace(view, answers=(), media=(), reasoning=(), attached=()), message)
+    only_results = view.answers and not view.text and not view.opaque
+    weight.add(weight.whose[-1], rest, count=0 if only_results else 1)
+
+
+def _pieces(view: View, bare: View, names: dict[str, str]) -> Iterator[tuple[str, View]]:
+    """Everything in a message that is not its text, each alone, with the name of its share."""
     for answer in view.answers:
-        tokens = meter.message(replace(bare, answers=(answer,))) - empty
-        _add(weight, f"results of {names.get(answer.call_id, 'an unknown tool')}", tokens)
+        yield f"results of {names.get(answer.call_id, _UNKNOWN)}", replace(bare, answers=(answer,))
     for media in view.media:
-        _add(weight, "images and files", meter.message(replace(bare, media=(media,))) - empty)
+        yield "images and files", replace(bare, media=(media,))
     for text in view.attached:
         name = "results of the provider's own tools" if view.role == "assistant" else "attached texts"
-        _add(weight, name, meter.message(replace(bare, attached=(text,))) - empty)
+        yield name, replace(bare, attached=(text,))
     for reasoning in view.reasoning:
-        _add(weight, "thinking", meter.message(replace(bare, reasoning=(reasoning,))) - empty)
-    rest = replace(view, answers=(), media=(), reasoning=(), attached=())
-    tokens = meter.message(rest, message)
-    if view.answers and not view.text and not view.opaque:
-        weight.shares[whose].tokens += tokens
-        weight.total += tokens
-    else:
-        _add(weight, whose, tokens)
+        yield "thinking", replace(bare, reasoning=(reasoning,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,33 +256,25 @@ def cost(loaded: Loaded, weight: Weight, model: str | None) -> Cost | None:
     info = model_info(model)
     if info is None or not info.input:
         return None
-    read, write = info.input * info.read_share, info.input * info.write_share
-    uncached = cached = 0.0
-    known = 0
-    for sent, answered in weight.requests:
-        uncached += sent * info.input + answered * info.output
-        cached += known * read + (sent - known) * write + answered * info.output
-        known = sent
-    reported, reports = _reported(loaded, info)
+    sent = [0, *(tokens for tokens, _ in weight.requests)]
+    answered = sum(tokens for _, tokens in weight.requests)
+    reports = [usage for report in loaded.usage if (usage := usage_of(report.usage)) is not None]
+    reported = sum(
+        _dollars(info, one.input - one.cache_read - one.cache_write, one.cache_read, one.cache_write, one.output)
+        for one in reports
+    )
     return Cost(
-        info.name,
-        uncached / 1e6,
-        cached / 1e6,
-        reported if reports else None,
-        reports,
-        weight.total * info.input / 1e6,
-        (known * read + (weight.total - known) * write) / 1e6,
+        model=info.name,
+        uncached=_dollars(info, sum(sent), output=answered),
+        cached=_dollars(info, read=sum(sent[:-1]), written=sent[-1], output=answered),
+        reported=reported if reports else None,
+        reports=len(reports),
+        next_cold=_dollars(info, weight.total),
+        next_warm=_dollars(info, read=sent[-1], written=weight.total - sent[-1]),
     )
 
 
-def _reported(loaded: Loaded, info: ModelInfo) -> tuple[float, int]:
-    dollars, reports = 0.0, 0
-    read, write = info.input * info.read_share, info.input * info.write_share
-    for report in loaded.usage:
-        usage = usage_of(report.usage)
-        if usage is None:
-            continue
-        fresh = max(0, usage.input - usage.cache_read - usage.cache_write)
-        dollars += fresh * info.input + usage.cache_read * read + usage.cache_write * write + usage.output * info.output
-        reports += 1
-    return dollars / 1e6, reports
+def _dollars(info: ModelInfo, fresh: int = 0, read: int = 0, written: int = 0, output: int = 0) -> float:
+    """What so many tokens cost: input that is new, read from the cache or written to it, and output."""
+    cached = read * info.read_share + written * info.write_share
+    return ((max(0, fresh) + cached) * info.input + output * info.output) / 1e6

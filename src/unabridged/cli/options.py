@@ -1,30 +1,21 @@
-"""What the commands share: their common options, and how sizes, triggers and ages are written."""
+"""What the commands share: their common options, how sizes, triggers and ages are written, and files."""
 
 from __future__ import annotations
 
 import atexit
-import hashlib
 import os
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from unabridged.archive import open_archive
-from unabridged.archive.address import without_credentials
-from unabridged.archive.opening import default_url
-from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli.screen import number_of, reading, tell
 from unabridged.errors import SettingsError
-from unabridged.formats import FORMATS, format_named
-from unabridged.history.namespace import DEFAULT
-from unabridged.marks import marked_ids
+from unabridged.formats import FORMATS
 from unabridged.sessions import KINDS, Loaded, load
 
 NAMES = ", ".join((*FORMATS, *KINDS))
@@ -36,10 +27,9 @@ File = Annotated[
         readable=False,  # who reads it says why it can't be read, in one line
     ),
 ]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", "-o", help="Where the result goes; never the file that was read.", readable=False),
-]
+_OUT = typer.Option("--out", "-o", help="Where the result goes; never the file that was read.", readable=False)
+Out = Annotated[Path | None, _OUT]
+RequiredOut = Annotated[Path, _OUT]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, and nothing else.")]
 FormatName = Annotated[
     str | None, typer.Option("--format", help=f"Read the file as this, whatever it looks like: {NAMES}.")
@@ -48,6 +38,9 @@ Which = Annotated[
     str | None, typer.Option("--which", help="Which of several conversations in the file: index from 0, or id.")
 ]
 MaxSize = Annotated[str, typer.Option("--max-size", help="A larger file is refused unread: 500m, 2g.")]
+Window = Annotated[
+    str | None, typer.Option(help="The window in tokens: 32768, 32k, 1m. Default: the model's, or 32,768.")
+]
 ModelName = Annotated[
     str | None,
     typer.Option("--model", help="The model that reads the conversation: window, tokens, prices. Default: the file's."),
@@ -72,8 +65,6 @@ ThreadName = Annotated[str | None, typer.Option("--thread", help="The conversati
 ThreadArgument = Annotated[str, typer.Argument(help="The conversation's name in the archive.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
-NAMESPACE = DEFAULT
-STDIN = Path("-")
 MAX_SIZE = "1g"
 
 _NUMBER = re.compile(r"([\d_,]{0,40}\.?\d{1,40})\s*([kmg]?)b?", re.IGNORECASE)
@@ -113,28 +104,24 @@ def keep_of(texts: list[str]) -> Any:
 
 def condition(option: str, text: str) -> tuple[str, float]:
     """One measure and its value; a number alone is a share of the window up to 1, tokens above."""
-    measure, equals, value = text.strip().rpartition("=")
+    measure, _, value = text.strip().rpartition("=")
+    if measure not in {"", "tokens", "messages", "fraction"}:
+        raise SettingsError(f"--{option} knows tokens=, messages= and fraction=; got {text!r}")
     try:
-        if value.endswith("%"):
-            share = float(value[:-1]) / 100
-        else:
-            share = float(value) if "." in value or value == "1" else 0.0
+        share = float(value[:-1]) / 100 if value.endswith("%") else float(value)
     except ValueError:
         share = 0.0
-    if equals and measure not in {"tokens", "messages", "fraction"}:
-        raise SettingsError(f"--{option} knows tokens=, messages= and fraction=; got {text!r}")
-    if measure == "fraction" or (not equals and 0 < share <= 1):
+    if measure == "fraction" or (not measure and 0 < share <= 1):
         return "fraction", share
     return measure or "tokens", number(value, f"a {option}")
 
 
 def load_file(file: Path, format_: str | None, which: str | None, max_size: str) -> Loaded:
     """The conversation in the file, read with a progress bar; what is odd about it is said."""
-    chosen = int(which) if which is not None and which.isdecimal() else which
     most = number(max_size, "a size")
     path = from_stdin(most) if is_stdin(file) else file
     with reading(path) as progress:
-        loaded = load(path, format=format_, which=chosen, max_size=most, progress=progress)
+        loaded = load(path, format=format_, which=index_or_id(which), max_size=most, progress=progress)
     for warning in loaded.warnings[:3]:
         tell(f"{file}: {warning}")
     if len(loaded.warnings) > 3:
@@ -142,22 +129,25 @@ def load_file(file: Path, format_: str | None, which: str | None, max_size: str)
     return loaded
 
 
+def index_or_id(which: str | None) -> int | str | None:
+    """Which of several conversations: its index where a number was given, else its id."""
+    return int(which) if which is not None and which.isdecimal() else which
+
+
 def is_stdin(file: Path) -> bool:
     """Whether `-` stands for the file: what comes in on standard input."""
-    return file == STDIN
+    return file == Path("-")
 
 
 def from_stdin(most: int) -> Path:
     """Standard input as a file of its own, for its owner alone, gone when the program ends."""
+    data = sys.stdin.buffer.read(most + 1)
+    if len(data) > most:
+        raise SettingsError(f"standard input has more than {most:,} bytes: raise --max-size")
     folder = Path(tempfile.mkdtemp(prefix="unabridged-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path, size = folder / "stdin", 0
-    with path.open("wb") as out:
-        while chunk := sys.stdin.buffer.read(1 << 20):
-            size += len(chunk)
-            if size > most:
-                raise SettingsError(f"standard input has more than {most:,} bytes: raise --max-size")
-            out.write(chunk)
+    path = folder / "stdin"
+    path.write_bytes(data)
     return path
 
 
@@ -172,59 +162,3 @@ def writable(out: Path, file: Path) -> None:
         raise SettingsError(f"can't write {out}: it is a folder; name a file in it")
     if out.exists() and file.exists() and out.samefile(file):
         raise SettingsError(f"{out} is the file that is read, which is never changed: name another one to write")
-
-
-@contextmanager
-def open_store(url: str | None, *, new: bool = False) -> Iterator[Archive]:
-    """The archive at the URL, closed in the end. Only `new` makes one: a typing error leaves no empty archive."""
-    where = url if url is not None else default_url()
-    scheme, slashes, path = where.partition(":///")
-    if not new and slashes and scheme in {"sqlite", "dir"} and not Path(path).expanduser().exists():
-        raise SettingsError(
-            f"there is no archive at {without_credentials(where)}: name one with --archive or UNABRIDGED_ARCHIVE"
-        )
-    archive = open_archive(where, probe=new)  # one that is only read may be read-only
-    try:
-        yield archive
-    finally:
-        archive.close()
-
-
-def thread_of(archive: Archive, namespace: str | None, loaded: Loaded, file: Path, named: str | None) -> Scope:
-    """The thread a conversation belongs to: the named one, that of a compaction that stands in it, or the file's own.
-
-    Files in different folders may have the same name: the place is part of it; of standard input, what it says.
-    """
-    reader = format_named(loaded.format)
-    marked = [record_id for message in loaded.messages for record_id in marked_ids(reader.read(message))]
-    for space in spaces(archive, namespace) if marked else ():
-        for record_id in marked:
-            if (scope := archive.locate(space, record_id)) is not None:
-                return scope if named in (None, scope.thread) else Scope(namespace or NAMESPACE, named or "")
-    if named is not None:
-        return Scope(namespace or NAMESPACE, named)
-    place = loaded.path.read_bytes() if is_stdin(file) else str(file.resolve()).encode("utf-8", "surrogateescape")
-    name = "stdin" if is_stdin(file) else file.stem
-    return Scope(namespace or NAMESPACE, f"{name}-{hashlib.sha256(place).hexdigest()[:6]}")
-
-
-def spaces(archive: Archive, namespace: str | None) -> Sequence[str]:
-    """The namespace that was named; where none was, the default one and then all others."""
-    if namespace is not None:
-        return [namespace]
-    return [NAMESPACE, *(other for other in archive.namespaces() if other != NAMESPACE)]
-
-
-def scopes(archive: Archive, namespace: str | None) -> list[Scope]:
-    """Every thread of the namespace that was named, else of all."""
-    listed = [namespace] if namespace is not None else archive.namespaces()
-    return [Scope(space, name) for space in listed for name in archive.threads(space)]
-
-
-def find_thread(archive: Archive, namespace: str | None, thread: str) -> Scope | None:
-    """The thread of this name: in the namespace that was named, else in the default one, else in the only other."""
-    having = [space for space in spaces(archive, namespace) if thread in archive.threads(space)]
-    if len(having) > 1 and having[0] != NAMESPACE:
-        listed = ", ".join(map(repr, having[:5]))
-        raise SettingsError(f"several namespaces have a thread {thread!r}: say --namespace, one of {listed}")
-    return Scope(having[0], thread) if having else None

@@ -12,17 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
-from itertools import cycle, groupby
+from itertools import chain, cycle, groupby
 from string import Template
 from typing import NamedTuple
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Record, Scope
-from unabridged.cli.screen import number_of, plain, spans
+from unabridged.cli.screen import number_of, plain, receipt_rows
 from unabridged.errors import ArchiveError
 from unabridged.events import receipt_from
 from unabridged.formats import detect
-from unabridged.measure.estimate import estimate
 from unabridged.recall.lookup import reference
 
 LONGEST = 20_000
@@ -40,7 +39,6 @@ class Shown(NamedTuple):
 def render(archive: Archive, scope: Scope, records: Sequence[Record]) -> str:
     """The page as text."""
     parts = archive.parts(scope)
-    sizes = {part.turn: estimate(part.text, "unknown") + 6 for part in parts}
     shown = {
         part.hash: Shown(
             f"[{part.turn}] {part.origin}, ref {reference(scope, part.turn, part.hash)}", part.origin, part.text
@@ -56,7 +54,7 @@ def render(archive: Archive, scope: Scope, records: Sequence[Record]) -> str:
         script=script,
         thread=_text(scope.thread),
         facts=_text(_facts(archive, scope, records, len(parts))),
-        chart=chart(records, sizes) if records else "<p>There are no compactions: all were undone.</p>",
+        chart=chart(records) if records else "<p>There are no compactions: all were undone.</p>",
         compactions="\n".join(_compaction(number, record, shown) for number, record in enumerate(records, 1)),
     )
 
@@ -88,15 +86,9 @@ def _compaction(number: int, record: Record, shown: Mapping[str, Shown]) -> str:
     when = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
     rows = [
         ("when", when),
-        ("why", receipt.reason),
         ("tokens", f"{receipt.tokens_before:,} → {receipt.tokens_after:,}"),
         ("messages", f"{receipt.messages_before:,} → {receipt.messages_after:,}"),
-        ("turns", spans(receipt.turns)),
-        *([("shortened", spans(receipt.edited))] if receipt.edited else []),
-        ("summariser", receipt.summariser),
-        *((name, f"{value:,.4g}") for name, value in receipt.cost.items()),
-        *(("mended", mended) for mended in receipt.mended),
-        *(("note", note) for note in receipt.notes),
+        *receipt_rows(receipt),
     ]
     table = "".join(f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>" for name, value in rows)
     share = max(1, round(100 * receipt.tokens_after / max(1, receipt.tokens_before)))
@@ -152,7 +144,6 @@ def _hash(text: str) -> str:
 
 WIDTH, HEIGHT = 960, 280
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 16, 16, 36
-_MOST_POINTS = 1_500
 
 
 class Tooth(NamedTuple):
@@ -176,31 +167,16 @@ def teeth(records: Sequence[Record]) -> list[Tooth]:
     return found
 
 
-def points(marks: Sequence[Tooth], sizes: Mapping[int, int]) -> list[tuple[int, int]]:
-    """(turn, tokens) along the way: growing as the messages did, falling at each compaction."""
-    line = [(0, 0)]
-    for tooth in marks:
-        turn, tokens = line[-1]
-        between = range(turn, tooth.turn)
-        known = [sizes[t] for t in between if t in sizes]
-        usual = max(1, sum(known) // len(known)) if known else 1
-        weights = [sizes.get(t, usual) for t in between]
-        grown, whole = 0, sum(weights)
-        step = max(1, len(weights) * len(marks) // _MOST_POINTS)
-        for place, weight in enumerate(weights):
-            grown += weight
-            if place % step == 0 or place == len(weights) - 1:
-                line.append((turn + place + 1, tokens + round((tooth.before - tokens) * grown / max(1, whole))))
-        if not weights:
-            line.append((tooth.turn, tooth.before))
-        line.append((tooth.turn, tooth.after))
-    return line
+def points(marks: Sequence[Tooth]) -> list[tuple[int, int]]:
+    """(turn, tokens) along the way: rising to each compaction, and falling there."""
+    drops = (((tooth.turn, tooth.before), (tooth.turn, tooth.after)) for tooth in marks)
+    return [(0, 0), *chain.from_iterable(drops)]
 
 
-def chart(records: Sequence[Record], sizes: Mapping[int, int]) -> str:
+def chart(records: Sequence[Record]) -> str:
     """The drawing; each tooth is a link to its compaction."""
     marks = teeth(records)
-    line = points(marks, sizes)
+    line = points(marks)
     last, most = max(1, line[-1][0]), max(1, *(tokens for _, tokens in line))
 
     def x(turn: float) -> float:

@@ -11,26 +11,31 @@ from rich.text import Text
 Fate = Literal["stayed", "went", "changed", "new"]
 COLORS = {
     "system": "cyan",
+    "tools": "cyan",
     "person": "green",
+    "user": "green",
     "model": "blue",
+    "assistant": "blue",
+    "thinking": "blue",
     "tool": "yellow",
     "host": "magenta",
     "unknown": "bright_black",
     "summary": "bold red",
 }
-GLYPHS: dict[Fate, str] = {"stayed": "█", "went": "░", "changed": "▒", "new": "▓"}
-_MEANING: dict[Fate, str] = {
-    "stayed": "stayed",
-    "went": "went",
-    "changed": "cleared or shortened",
-    "new": "put in",
+OTHER = "yellow"
+_FATES: dict[Fate, tuple[str, str]] = {
+    "stayed": ("█", "stayed"),
+    "went": ("░", "went"),
+    "changed": ("▒", "cleared or shortened"),
+    "new": ("▓", "put in"),
 }
+"""For each fate its glyph, and what it is called."""
 
 
 class Piece(NamedTuple):
-    """One message of a bar: whose words, what became of it, how many tokens."""
+    """One piece of a bar: whose words, what became of it, how many tokens."""
 
-    origin: str
+    whose: str
     fate: Fate
     tokens: int
 
@@ -42,39 +47,24 @@ def before_and_after(
     cells = max(10, width - 28)
     scale = max(*totals, budget, 1)
     mark = min(cells - 1, round(cells * budget / scale))
-    ruler = Text(f"{'':9}{' ' * mark}╵ budget {budget:,}" if mark < cells - 20 else f"{'':9}{' ' * mark}╵", style="dim")
+    ruler = f"{'':9}{' ' * mark}╵" + (f" budget {budget:,}" if mark < cells - 20 else "")
+    shown = {piece.whose for piece in (*before, *after)}
+    legend = [part for name, color in COLORS.items() if name in shown for part in (("■ ", color), f"{name}   ")]
+    fates = "   ".join(f"{glyph} {meaning}" for glyph, meaning in _FATES.values())
     return Group(
-        _bar("before", before, totals[0], cells, scale),
-        _bar("after", after, totals[1], cells, scale),
-        ruler,
-        legend({piece.origin for piece in (*before, *after)}),
-        fates(),
+        Text.assemble(f"{'before':>7}  ", bar(before, cells, scale), f" {totals[0]:,} tokens"),
+        Text.assemble(f"{'after':>7}  ", bar(after, cells, scale), f" {totals[1]:,} tokens"),
+        Text(ruler, style="dim"),
+        Text.assemble(" " * 9, *legend),
+        Text(" " * 9 + fates, style="dim"),
     )
 
 
-def _bar(label: str, pieces: Iterable[Piece], tokens: int, cells: int, scale: int) -> Text:
-    text = Text(f"{label:>7}  ")
-    drawn, total = 0, 0
+def bar(pieces: Iterable[Piece], cells: int, scale: int) -> Text:
+    """The pieces side by side; so many cells stand for `scale` tokens."""
+    text, tokens = Text(), 0
     for piece in pieces:
-        total += piece.tokens
-        upto = round(cells * total / scale)
-        text.append(GLYPHS[piece.fate] * (upto - drawn), style=COLORS[piece.origin])
-        drawn = max(drawn, upto)
-    text.append(f" {tokens:,} tokens")
+        tokens += piece.tokens
+        more = round(cells * tokens / scale) - len(text)
+        text.append(_FATES[piece.fate][0] * more, style=COLORS.get(piece.whose, OTHER))
     return text
-
-
-def legend(origins: Iterable[str]) -> Text:
-    """Which colour is whose."""
-    text = Text(" " * 9)
-    shown = set(origins)
-    for origin, color in COLORS.items():
-        if origin in shown:
-            text.append("■ ", style=color)
-            text.append(f"{origin}   ")
-    return text
-
-
-def fates() -> Text:
-    """Which glyph means what."""
-    return Text(" " * 9 + "   ".join(f"{GLYPHS[fate]} {meaning}" for fate, meaning in _MEANING.items()), style="dim")

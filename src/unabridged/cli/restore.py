@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,23 +14,19 @@ import typer
 from unabridged.archive import codec, laws
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.cli import options
-from unabridged.cli.records import require_thread
+from unabridged.cli.archives import open_compactor, open_store, require_thread, scopes
 from unabridged.cli.screen import ask, fail, number_of, plain, print_json, say, working
-from unabridged.compactor import Compactor
 from unabridged.errors import ArchiveError
 from unabridged.formats import Message
 from unabridged.sessions import Loaded, save, write_whole
 
-_RECORD_FIELDS = ("id", "key", "length", "start", "kind", "prior", "model", "created", "before", "after", "data")
-Needed = Annotated[
-    Path, typer.Option("--out", "-o", help="Where the result goes; never the file that was read.", readable=False)
-]
+Layout = Literal["messages", "text", "all"]
 
 
 def replay(
     file: options.File,
     *,
-    out: Needed,
+    out: options.RequiredOut,
     archive: options.ArchiveUrl = None,
     namespace: options.Namespace = None,
     thread: options.ThreadName = None,
@@ -41,15 +37,14 @@ def replay(
 ) -> None:
     """The whole conversation again, exactly: every compaction that stands in the file is taken back."""
     loaded = options.load_file(file, format_, which, max_size)
-    with _compactor(loaded, file, archive, namespace, thread) as (compactor, name), working("replaying"):
-        whole = compactor.replay(loaded.messages, thread=name)
-        _write(loaded, whole, out, as_json=as_json, thread=name)
+    with open_compactor(loaded, file, archive, namespace, thread) as (compactor, name), working("replaying"):
+        _write(loaded, compactor.replay(loaded.messages, thread=name), out, as_json=as_json, thread=name)
 
 
 def undo(
     file: options.File,
     *,
-    out: Needed,
+    out: options.RequiredOut,
     archive: options.ArchiveUrl = None,
     namespace: options.Namespace = None,
     thread: options.ThreadName = None,
@@ -60,16 +55,16 @@ def undo(
 ) -> None:
     """The conversation as it was before its newest compaction, and what came since; the compaction is retired."""
     loaded = options.load_file(file, format_, which, max_size)
-    with _compactor(loaded, file, archive, namespace, thread) as (compactor, name), working("undoing"):
+    with open_compactor(loaded, file, archive, namespace, thread) as (compactor, name), working("undoing"):
         _write(loaded, compactor.undo(loaded.messages, thread=name), out, as_json=as_json, thread=name)
 
 
 def export(
     thread: options.ThreadArgument,
     *,
-    out: Needed,
+    out: options.RequiredOut,
     layout: Annotated[
-        Literal["messages", "text", "all"],
+        Layout,
         typer.Option("--as", help="The messages that left, a line each; a text to read; or all, with every record."),
     ] = "messages",
     archive: options.ArchiveUrl = None,
@@ -77,12 +72,11 @@ def export(
     as_json: options.AsJson = False,
 ) -> None:
     """What a thread has in the archive, as a file: what left its context, in order."""
-    with options.open_store(archive) as store:
+    with open_store(archive) as store:
         scope = require_thread(store, namespace, thread)
         records = store.records(scope)
         parts = store.parts(scope)
-        pieces = {"messages": _lines, "text": _transcript, "all": _all}[layout](parts, records)
-        write_whole(out, pieces)
+        write_whole(out, (text.encode("utf-8", "replace") for text in _layout(layout, parts, records)))
     if as_json:
         print_json({"thread": thread, "messages": len(parts), "compactions": len(records), "out": str(out)})
     else:
@@ -109,16 +103,14 @@ def forget(
     """
     if (thread is None) == (older_than is None) and (thread is not None or not _said(context, "namespace")):
         fail("name a thread, or --namespace for a whole namespace, or --older-than 30d for what is old", 2)
-    with options.open_store(archive) as store:
+    with open_store(archive) as store:
         if thread is not None:
-            scope = require_thread(store, namespace, thread)
-            count = number_of(len(store.records(scope)), "compaction")
+            gone = [require_thread(store, namespace, thread)]
+            count = number_of(len(store.records(gone[0])), "compaction")
             ask(f"Remove thread {plain(thread)!r} with {count} from {store.url}, for good?", yes=yes)
-            store.forget(scope)
-            gone = [scope]
+            store.forget(gone[0])
         else:
-            before = time.time() - options.age(older_than) if older_than is not None else None
-            gone = _remove(store, namespace, before, older_than, yes=yes, quiet=as_json)
+            gone = _forget_old(store, namespace, older_than, yes=yes, quiet=as_json)
     if as_json:
         print_json({"forgotten": [scope._asdict() for scope in gone]})
     elif thread is not None:
@@ -140,68 +132,47 @@ def prune(
 
     Says what goes, and asks: `forget --older-than` with a look beforehand.
     """
-    before = time.time() - options.age(older_than)
-    with options.open_store(archive) as store:
-        would = _old_threads(store, namespace, before)
-        count = len(options.scopes(store, namespace))
-        if dry_run:
-            gone = list[Scope]()
-            if not as_json:
-                _say_old(would, count, older_than)
-        else:
-            gone = _remove(store, namespace, before, older_than, yes=yes, quiet=as_json)
+    with open_store(archive) as store:
+        would, count = _old_threads(store, namespace, older_than), len(scopes(store, namespace))
+        gone = _forget_old(store, namespace, older_than, yes=yes, quiet=as_json, dry_run=dry_run)
     if as_json:
         facts = {"forgotten": [scope._asdict() for scope in gone], "would_go": [scope._asdict() for scope in would]}
         print_json({**facts, "threads": count})
 
 
-def _remove(
-    store: Archive, namespace: str | None, before: float | None, older_than: str | None, *, yes: bool, quiet: bool
+def _forget_old(
+    store: Archive, namespace: str | None, older_than: str | None, *, yes: bool, quiet: bool, dry_run: bool = False
 ) -> list[Scope]:
-    """Say what would go, ask, and remove it: namespace by namespace, each in one go."""
-    would = _old_threads(store, namespace, before)
+    """Say what would go, ask, and remove it, namespace by namespace; without an age, all of the one that is named."""
+    would = _old_threads(store, namespace, older_than)
     if not quiet:
-        _say_old(would, len(options.scopes(store, namespace)), older_than)
-    if not would and older_than is not None:
+        for scope in would:
+            say(f"  {scope.thread} (namespace {scope.namespace})")
+        since = f" have not been compacted for {older_than}" if older_than is not None else " would go"
+        say(f"{len(would):,} of {number_of(len(scopes(store, namespace)), 'thread')}{since}.")
+    if dry_run or (not would and older_than is not None):
         return []
     whole = f"namespace {plain(str(namespace))!r}, " if older_than is None else ""
     ask(f"Remove {whole}{number_of(len(would), 'thread')} from {store.url}, for good?", yes=yes)
     spaces = [str(namespace)] if older_than is None else list(dict.fromkeys(scope.namespace for scope in would))
+    before = _moment(older_than)
     return [Scope(space, name) for space in spaces for name in store.forget_namespace(space, before)]
 
 
-def _say_old(would: Sequence[Scope], count: int, older_than: str | None) -> None:
-    for scope in would:
-        say(f"  {scope.thread} (namespace {scope.namespace})")
-    since = f" have not been compacted for {older_than}" if older_than is not None else " would go"
-    say(f"{len(would):,} of {number_of(count, 'thread')}{since}.")
-
-
-def _old_threads(store: Archive, namespace: str | None, before: float | None) -> list[Scope]:
+def _old_threads(store: Archive, namespace: str | None, older_than: str | None) -> list[Scope]:
     """The threads whose newest compaction, undone or not, is older; all of them without an age."""
-    scopes = options.scopes(store, namespace)
-    return [scope for scope in scopes if laws.is_older(store.newest_time(scope), before)]
+    before = _moment(older_than)
+    return [scope for scope in scopes(store, namespace) if laws.is_older(store.newest_time(scope), before)]
+
+
+def _moment(older_than: str | None) -> float | None:
+    return time.time() - options.age(older_than) if older_than is not None else None
 
 
 def _said(context: typer.Context, parameter: str) -> bool:
     """Whether the person wrote the option on the command line: what removes much is not taken from elsewhere."""
     source = context.get_parameter_source(parameter)
     return source is not None and source.name == "COMMANDLINE"
-
-
-@contextmanager
-def _compactor(
-    loaded: Loaded, file: Path, url: str | None, namespace: str | None, thread: str | None
-) -> Iterator[tuple[Compactor, str]]:
-    """A compactor on the archive, and the thread that the conversation belongs to."""
-    with options.open_store(url) as archive:
-        scope = options.thread_of(archive, namespace, loaded, file, thread)
-        if scope.thread not in archive.threads(scope.namespace):
-            scope = require_thread(archive, namespace, scope.thread)
-        origin = loaded.origin_of()
-        compactor = Compactor(archive=archive, namespace=scope.namespace, format=loaded.format, origin=origin)
-        with compactor:
-            yield compactor, scope.thread
 
 
 def _write(loaded: Loaded, messages: list[Message], out: Path, *, as_json: bool, thread: str) -> None:
@@ -215,30 +186,19 @@ def _write(loaded: Loaded, messages: list[Message], out: Path, *, as_json: bool,
         say(f"{number_of(len(loaded.messages), 'message')} became {len(messages):,}, written to {out}.")
 
 
-def _lines(parts: Sequence[Part], records: Sequence[Record]) -> Iterator[bytes]:
-    """The originals as they were, a line each."""
-    del records
-    for part in parts:
-        yield json.dumps(_decode(part), ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
-
-
-def _transcript(parts: Sequence[Part], records: Sequence[Record]) -> Iterator[bytes]:
-    """For people, and for tools that read files."""
-    del records
-    for part in parts:
-        yield f"[{part.turn}] {part.origin} ({part.role})\n{part.text}\n\n".encode("utf-8", "replace")
-
-
-def _all(parts: Sequence[Part], records: Sequence[Record]) -> Iterator[bytes]:
-    """One document: every record, and every original with its hash and its place."""
-    whole: dict[str, Any] = {
-        "records": [{name: getattr(record, name) for name in _RECORD_FIELDS} for record in records],
-        "messages": [
+def _layout(layout: Layout, parts: Sequence[Part], records: Sequence[Record]) -> Iterator[str]:
+    """The originals as they were, a line each; for people; or, with every record, as one document."""
+    if layout == "messages":
+        yield from (json.dumps(_decode(part), ensure_ascii=False, default=str) + "\n" for part in parts)
+    elif layout == "text":
+        yield from (f"[{part.turn}] {part.origin} ({part.role})\n{part.text}\n\n" for part in parts)
+    else:
+        messages = [
             {"turn": part.turn, "hash": part.hash, "role": part.role, "origin": part.origin, "message": _decode(part)}
             for part in parts
-        ],
-    }
-    yield json.dumps(whole, ensure_ascii=True, default=str, indent=1).encode() + b"\n"
+        ]
+        whole = {"records": [asdict(record) for record in records], "messages": messages}
+        yield json.dumps(whole, default=str, indent=1) + "\n"
 
 
 def _decode(part: Part) -> Any:

@@ -1,38 +1,35 @@
-"""Terminal and pipe: consoles, one-line errors, JSON, progress bars, and text that can't do anything but be read."""
+"""Terminal and pipe: one-line errors, JSON, tables, progress, and text that can't do anything but be read."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from itertools import count
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import typer
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from unabridged.events import Receipt
+
 # Escape sequences, and marks that turn text around or hide it: a terminal obeys them, whoever wrote them.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_Item = TypeVar("_Item")
 
 
 def console() -> Console:
     """Standard output: colours in a terminal, plain text in a pipe or with NO_COLOR."""
     return Console(highlight=False, emoji=False)
+
+
+# -- texts ------------------------------------------------------------------------------------------------------------
 
 
 def plain(text: str) -> str:
@@ -57,6 +54,14 @@ def spans(turns: Iterable[tuple[int, int]]) -> str:
 def number_of(count: int, what: str) -> str:
     """So many of something, as people say it: 1 compaction, 1,200 messages."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+# -- lines ------------------------------------------------------------------------------------------------------------
+
+
+def say(text: str, style: str = "") -> None:
+    """A line on standard output, whatever stands in it."""
+    console().print(Text(plain(text), style=style), soft_wrap=True)
 
 
 def tell(message: str) -> None:
@@ -85,68 +90,69 @@ def ask(question: str, *, yes: bool) -> None:
         fail("nothing was done", 2)
 
 
-def say(text: str) -> None:
-    """A line on standard output, whatever stands in it."""
-    console().print(plain(text), markup=False, soft_wrap=True)
+# -- tables -----------------------------------------------------------------------------------------------------------
 
 
-def table_of(title: str, names: Iterable[str], numbers: Iterable[str] = ()) -> Table:
-    """A table without rows: columns of names, which stay on one line, and then of numbers."""
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for name in names:
-        table.add_column(name, no_wrap=True)
-    for name in numbers:
-        table.add_column(name, justify="right")
-    return table
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """A table; 1200 is shown as 1,200, 0.125 as 12.5%, None as nothing, and text as text."""
+    made = Table(title=Text(plain(title), style="bold"), title_justify="left", show_header=any(columns))
+    for name in columns:
+        made.add_column(name, overflow="fold")
+    for row in rows:
+        made.add_row(*map(_cell, row))
+    return made
+
+
+def _cell(value: object) -> Text:
+    if isinstance(value, Text):
+        return value
+    if isinstance(value, int | float):
+        return Text(f"{value:,}" if isinstance(value, int) else f"{value:.1%}", justify="right")
+    return Text("" if value is None else plain(str(value)))
 
 
 def facts(title: str, rows: Iterable[tuple[str, str]]) -> Table:
     """A table of names and values."""
-    table = Table(title=title, show_header=False, title_justify="left", title_style="bold")
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in rows:
-        table.add_row(name, Text(value))
-    return table
+    return table(title, ("", ""), rows)
 
 
-@contextmanager
-def progress_bar(what: str, *columns: ProgressColumn, shown: bool = True) -> Iterator[Callable[..., None]]:
-    """A progress bar on standard error; gets `completed`, `total` and `description`. Silent in a pipe."""
+def receipt_rows(receipt: Receipt) -> list[tuple[str, str]]:
+    """What a receipt says about a compaction besides its size, as names and values."""
+    return [
+        ("why", receipt.reason),
+        ("turns compacted", spans(receipt.turns)),
+        *([("turns shortened", spans(receipt.edited))] if receipt.edited else []),
+        ("summariser", receipt.summariser),
+        *((name, f"{value:,.4g}") for name, value in receipt.cost.items()),
+        *(("mended", mended) for mended in receipt.mended),
+        *(("note", note) for note in receipt.notes),
+    ]
+
+
+# -- progress: on standard error, silent in a pipe --------------------------------------------------------------------
+
+
+def track(items: Iterable[_Item], what: str) -> Iterable[_Item]:
+    """The items, one by one, with a bar that shows how many there were."""
     err = Console(stderr=True)
-    with Progress(*columns, console=err, transient=True, disable=not (shown and err.is_terminal)) as progress:
-        task = progress.add_task(what, total=None)
-        yield partial(progress.update, task)
+    return progress.track(items, what, console=err, transient=True, disable=not err.is_terminal)
 
 
 @contextmanager
-def reading(file: Path, doing: str = "reading", unit: str = "bytes") -> Iterator[Callable[[int, int], None]]:
-    """A progress bar for a file that takes a while; gets what is done so far and in all."""
-    amount = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, TimeRemainingColumn())
-    with progress_bar(f"{doing} {plain(file.name)}", *columns) as update:
-        yield lambda done, size: update(completed=done, total=size)
-
-
-@contextmanager
-def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar for work on many things; called once for each."""
-    with progress_bar(what, *Progress.get_default_columns(), shown=total >= 2_000) as update:
-        done = count(1)
-
-        def step() -> None:
-            if (number := next(done)) % 256 == 0:  # drawing is not the work
-                update(completed=number, total=total)
-
-        yield step
-
-
-@contextmanager
-def working(what: str) -> Iterator[None]:
-    """A spinner while something takes its time. Silent in a pipe."""
+def reading(file: Path) -> Iterator[Callable[[int, int], None]]:
+    """A bar for a file that takes a while; gets the bytes read so far and in all."""
     err = Console(stderr=True)
-    if not err.is_terminal:
-        yield
-        return
-    with err.status(what):
-        yield
+    columns = (
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.DownloadColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task(f"reading {plain(file.name)}", total=None)
+        yield lambda done, size: bar.update(task, completed=done, total=size)
+
+
+def working(what: str) -> Status:
+    """A spinner while something takes its time."""
+    return Console(stderr=True).status(what)

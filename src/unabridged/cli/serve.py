@@ -8,8 +8,9 @@ import typer
 
 from unabridged.archive.protocol import Scope
 from unabridged.cli import options
-from unabridged.cli.records import describe_missing
+from unabridged.cli.archives import describe_missing, find_thread, open_store
 from unabridged.cli.screen import tell
+from unabridged.history.namespace import DEFAULT
 from unabridged.recall import mcp_server
 
 
@@ -32,11 +33,11 @@ def mcp(
     Over stdio, for a host that starts it as a child process; with --http over streamable HTTP, on this machine alone
     unless a token says who may ask. This command prints no JSON of its own: stdio is the protocol's.
     """
-    with options.open_store(archive, new=True) as store:
-        scope = options.find_thread(store, namespace, thread)
+    with open_store(archive, new=True) as store:
+        scope = find_thread(store, namespace, thread)
         if scope is None:
             tell(f"{describe_missing(store, namespace, thread)}. Until it is compacted, a search finds nothing")
-            scope = Scope(namespace or options.NAMESPACE, thread)
+            scope = Scope(namespace or DEFAULT, thread)
         if http is None:
             mcp_server.serve(store, *scope)
         else:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,35 +17,42 @@ from rich.live import Live
 from rich.text import Text
 
 from unabridged.cli import options
-from unabridged.cli.measure import Weight, weigh
-from unabridged.cli.screen import console, fail, number_of, plain, print_json
+from unabridged.cli.measure import weigh
+from unabridged.cli.picture import COLORS, Piece, bar
+from unabridged.cli.screen import console, fail, number_of, plain, print_json, say
 from unabridged.measure.models import FALLBACK_WINDOW, model_info
 from unabridged.sessions import Loaded, SessionFileError, load
 
-_SPARKS = "▁▂▃▄▅▆▇█"
-_KINDS = (("system", "cyan"), ("tools", "cyan"), ("user", "green"), ("assistant", "blue"), ("thinking", "blue"))
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the file looked like at one look."""
 
-@dataclass(slots=True)
-class _Seen:
-    """What the file looked like at the last look."""
-
+    messages: int
+    shares: dict[str, int]
+    tokens: int
     window: int
-    trigger: float
-    tokens: list[int] = field(default_factory=list)
-    loaded: Loaded | None = None
-    weight: Weight | None = None
+    grown: int | None = None
+    """Tokens since the look before."""
     problem: str = ""
-    seconds: float = 0.0
-    """How long the last look took: a large file is not looked at all the time."""
+    """Why the file can't be read now; the numbers are those of the look before."""
+
+    def facts(self) -> dict[str, Any]:
+        """The look, for `--json`."""
+        facts = {"messages": self.messages, "tokens": self.tokens, "window": self.window, "shares": self.shares}
+        return {**facts, "full": self.tokens / self.window, "problem": self.problem or None}
+
+    def line(self) -> str:
+        """The look, for people."""
+        grown = "" if self.grown is None else f" ({self.grown:+,})"
+        full = f"{self.tokens:,} of {self.window:,} tokens, {self.tokens / self.window:.0%} full{grown}"
+        return plain(f"{number_of(self.messages, 'message')}, {full}{self.problem and '; ' + self.problem}")
 
 
 def watch(
     file: options.File,
     *,
-    window: Annotated[
-        str | None, typer.Option(help="The window in tokens: 32768, 32k, 1m. Default: the model's, or 32,768.")
-    ] = None,
+    window: options.Window = None,
     model: options.ModelName = None,
     trigger: Annotated[float, typer.Option(help="The share of the window that is marked.", min=0.01, max=1)] = 0.85,
     interval: Annotated[float, typer.Option(help="Seconds between looks.", min=0.05)] = 1.0,
@@ -58,51 +69,47 @@ def watch(
     if options.is_stdin(file):
         fail("watch follows a file as it grows: name one. unabridged measure - reads standard input once", 2)
     tokens = options.number(window, "a window") if window else None
-    chosen = int(which) if which is not None and which.isdecimal() else which
-    how = {"format": format_, "which": chosen, "max_size": options.number(max_size, "a size")}
-    loaded = load(file, **how)  # type: ignore[arg-type] # a file that can't be read at all is said at once
-    info = model_info(model or loaded.model)
-    seen = _Seen(tokens or (info.window if info else FALLBACK_WINDOW), trigger)
-    _look(seen, loaded, model)
+    most = options.number(max_size, "a size")
+    read = partial(load, file, format=format_, which=options.index_or_id(which), max_size=most)
+    looks = _looks(file, lambda: _look(read(), model, tokens), interval)
+    screen = console()
+    live = screen.is_terminal and not (as_json or once)
     try:
-        _follow(file, seen, model, how, interval=interval, once=once, as_json=as_json)
+        with Live(console=screen, auto_refresh=False) if live else nullcontext() as display:
+            for look in islice(looks, 1 if once else None):
+                if as_json:
+                    print_json(look.facts())
+                elif display:
+                    display.update(_draw(look, trigger, screen.width), refresh=True)
+                else:
+                    say(look.line())
     except KeyboardInterrupt:
         raise typer.Exit(0) from None
 
 
-def _follow(
-    file: Path, seen: _Seen, model: str | None, how: dict[str, Any], *, interval: float, once: bool, as_json: bool
-) -> None:
-    screen = console()
-    live = None if as_json or once or not screen.is_terminal else Live(console=screen, auto_refresh=False)
-    if live:
-        live.start()
-    try:
-        while True:
-            _tell(seen, live, as_json=as_json)
-            if once:
-                return
-            _until_changed(file, max(interval, seen.seconds), seen)
-            started = time.monotonic()
-            try:
-                _look(seen, load(file, **how), model)
-            except (SessionFileError, OSError) as error:
-                seen.problem = str(error)
-            seen.seconds = time.monotonic() - started
-    finally:
-        if live:
-            live.stop()
+def _look(loaded: Loaded, model: str | None, window: int | None) -> _Look:
+    agent = model or loaded.model
+    info = model_info(agent)
+    weight = weigh(loaded, agent, loaded.messages)
+    shares = {name: share.tokens for name, share in weight.shares.items()}
+    return _Look(len(loaded.messages), shares, weight.total, window or (info.window if info else FALLBACK_WINDOW))
 
 
-def _until_changed(file: Path, interval: float, seen: _Seen) -> None:
-    """Wait for another size or time; a file that is gone for a moment is waited for."""
-    before = (
-        _stamp(file) if seen.problem else (seen.loaded.source.stamp if seen.loaded and seen.loaded.source else None)
-    )
+def _looks(file: Path, look_at: Callable[[], _Look], interval: float) -> Iterator[_Look]:
+    """A look now, and one after each change. A file that can't be read is an error at first, and later a problem."""
+    stamp, started = _stamp(file), time.monotonic()
+    look = look_at()
     while True:
-        time.sleep(interval)
-        if (now := _stamp(file)) is not None and now != before:
-            return
+        pause = max(interval, time.monotonic() - started)  # a large file is not looked at all the time
+        yield look
+        while _stamp(file) in {stamp, None}:  # one that is gone for a moment is waited for
+            time.sleep(pause)
+        stamp, started = _stamp(file), time.monotonic()
+        try:
+            new = look_at()
+            look = replace(new, grown=new.tokens - look.tokens)
+        except (SessionFileError, OSError) as error:
+            look = replace(look, grown=None, problem=str(error))
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:
@@ -113,49 +120,16 @@ def _stamp(file: Path) -> tuple[int, int] | None:
     return (info.st_size, info.st_mtime_ns)
 
 
-def _look(seen: _Seen, loaded: Loaded, model: str | None) -> None:
-    seen.loaded, seen.problem = loaded, ""
-    seen.weight = weigh(loaded, model or loaded.model)
-    seen.tokens.append(seen.weight.total)
-
-
-def _tell(seen: _Seen, live: Live | None, *, as_json: bool) -> None:
-    loaded, weight = seen.loaded, seen.weight
-    if loaded is None or weight is None:
-        return
-    if as_json:
-        shares = {name: share.tokens for name, share in weight.shares.items()}
-        facts = {"messages": len(loaded.messages), "tokens": weight.total, "window": seen.window, "shares": shares}
-        print_json({**facts, "full": weight.total / seen.window, "problem": seen.problem or None})
-    elif live:
-        live.update(_draw(seen, loaded, weight, live.console.width), refresh=True)
-    else:
-        console().print(Text(_line(seen, loaded, weight)), soft_wrap=True)
-
-
-def _line(seen: _Seen, loaded: Loaded, weight: Weight) -> str:
-    grown = f" ({seen.tokens[-1] - seen.tokens[-2]:+,})" if len(seen.tokens) > 1 else ""
-    full = f"{weight.total:,} of {seen.window:,} tokens, {weight.total / seen.window:.0%} full{grown}"
-    return plain(f"{number_of(len(loaded.messages), 'message')}, {full}{'; ' + seen.problem if seen.problem else ''}")
-
-
-def _draw(seen: _Seen, loaded: Loaded, weight: Weight, width: int) -> RenderableType:
+def _draw(look: _Look, trigger: float, width: int) -> RenderableType:
     cells = max(10, width - 2)
-    bar, total, drawn = Text("│"), 0, 0
-    known = dict(_KINDS)
-    for name, share in sorted(weight.shares.items(), key=lambda item: [*known, item[0]].index(item[0])):
-        total += share.tokens
-        upto = min(cells, round(cells * total / seen.window))
-        bar.append("█" * (upto - drawn), style=known.get(name, "yellow"))
-        drawn = max(drawn, upto)
-    mark = round(cells * seen.trigger)
-    free = Text(("·" * cells)[drawn:])
-    if mark > drawn:
-        free = Text("·" * (mark - drawn - 1) + "╎" + "·" * (cells - mark))
-    bar.append_text(free).append("│")
-    history = seen.tokens[-cells:]
-    sparks = "".join(_SPARKS[min(7, 8 * value // max(1, seen.window))] for value in history)
-    over = weight.total >= seen.trigger * seen.window
-    style = "bold red" if over else "bold"
-    said = Text("unabridged compact would make it shorter" if over else "", style="red")
-    return Group(Text(_line(seen, loaded, weight), style=style), bar, Text(sparks, style="dim"), said)
+    order = [*COLORS, *look.shares]
+    pieces = (Piece(name, "stayed", look.shares[name]) for name in sorted(look.shares, key=order.index))
+    full = bar(pieces, cells, look.window)[:cells]
+    free = ["·"] * cells
+    free[round(cells * trigger) - 1] = "╎"
+    over = look.tokens >= trigger * look.window
+    return Group(
+        Text(look.line(), style="bold red" if over else "bold"),
+        Text.assemble("│", full, "".join(free[len(full) :]), "│"),
+        Text("unabridged compact would make it shorter" if over else "", style="red"),
+    )

@@ -6,6 +6,7 @@ what a long-running agent would.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from unabridged.compactor import Compactor
@@ -53,13 +54,8 @@ def with_model(model: Any) -> Begin:
 
     def begin(budget: int, _count: Count) -> Arm:
         settings = Settings(trigger=None, keep=("messages", 2), summary=budget)
-        failures: list[str] = []
-
-        def told(event: Event) -> None:
-            if isinstance(event, Failed):
-                failures.append(f"{event.stage}: {event.error}")
-
-        compactor = Compactor(model, window=1_000_000, archive="memory:", settings=settings, on_event=told)
+        events = deque[Event](maxlen=10)
+        compactor = Compactor(model, window=1_000_000, archive="memory:", settings=settings, on_event=events.append)
         carried: list[Any] = []
         start = 0
 
@@ -69,6 +65,7 @@ def with_model(model: Any) -> Begin:
             start = moment.place
             done = compactor.compact(carried, thread=moment.conversation.name)
             if done is None:
+                failures = [f"{event.stage}: {event.error}" for event in events if isinstance(event, Failed)]
                 why = failures[-1] if failures else "nothing was gained"
                 raise SettingsError(f"the model {model} gave no summary of {moment.conversation.name} ({why})")
             carried = list(done.messages)
@@ -85,7 +82,7 @@ def choose_arms(names: list[str], model: Any = None) -> dict[str, Begin]:
     known: dict[str, Begin] = {"unabridged": unabridged}
     if model is not None:
         known["model"] = with_model(model)
-    known |= {"tail": plain_tail}
+    known["tail"] = plain_tail
     if peers.installed():
         known |= {
             "langchain": peers.langchain(trim=peers.DEFAULT_TRIM),

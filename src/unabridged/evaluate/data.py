@@ -45,8 +45,6 @@ class Conversation:
     messages: Sequence[Any]
     views: Sequence[View]
     """What each message says, and whose words it is."""
-    plain: Sequence[Mapping[str, Any]]
-    """The messages in Chat Completions or Anthropic form, as the score reads them."""
     questions: tuple[Question, ...] = ()
 
 
@@ -60,19 +58,6 @@ def files_in(data: Path) -> list[Path]:
     if not found:
         raise SettingsError(f"{data} holds no .json or .jsonl file: name a file, or a folder with conversations")
     return found
-
-
-def how_many(data: Path) -> int:
-    """How many conversations the file or folder holds, about: none is read."""
-    total = 0
-    for path in files_in(data):
-        try:
-            kind, _ = kind_of_file(path, check(path, MAX_SIZE))
-        except SessionFileError:
-            continue
-        with path.open("rb") as stream:
-            total += sum(1 for _ in stream) if kind == "jsonl-conversations" else 1
-    return total
 
 
 def conversations(data: Path, *, limit: int | None = None, warn: Warn | None = None) -> Iterator[Conversation]:
@@ -121,17 +106,8 @@ def _conversation(path: Path, number: int, value: Any, where: str) -> Conversati
 
 def made(name: str, format_: str, messages: Sequence[Any], questions: Sequence[Question] = ()) -> Conversation:
     """A conversation from messages that are already there."""
-    reader = format_named(format_)
-    views = with_origins([reader.read(message) for message in messages])
-    plain = [_as_chat(view) for view in views] if reader.items else messages
-    return Conversation(name, format_, messages, views, plain, tuple(questions))
-
-
-def _as_chat(view: View) -> dict[str, Any]:
-    if view.answers:
-        return {"role": "tool", "content": "\n".join(answer.text for answer in view.answers)}
-    calls = [{"id": call.id, "function": {"name": call.name, "arguments": call.arguments}} for call in view.calls]
-    return {"role": view.role, "content": view.text, "tool_calls": calls}
+    read = format_named(format_).read
+    return Conversation(name, format_, messages, with_origins([read(one) for one in messages]), tuple(questions))
 
 
 def _questions(given: Any, messages: Sequence[Any], where: str) -> tuple[Question, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from unabridged.evaluate.data import Conversation
-from unabridged.evaluate.score import Needs, cuts, needs
+from unabridged.evaluate.score import Needs, cuts, needs_of_views
 from unabridged.ledger.gather import open_indices
 from unabridged.measure import Meter
 from unabridged.messages import View
@@ -61,12 +61,12 @@ def last_texts(views: Sequence[View], tokens: int, count: Count) -> str:
 
 def moments(conversation: Conversation, every: int) -> Iterator[Moment]:
     """Every cut, one each `every` tokens (characters of JSON / 4), after which the agent needs something."""
-    for place in cuts(conversation.plain, every):
-        needed = needs(conversation.plain[:place], conversation.plain[place:])
-        if needed.files or needed.names:
-            following = next((view for view in conversation.views[place:] if view.origin != "host"), None)
+    for place in cuts(conversation.messages, every):
+        before, after = conversation.views[:place], conversation.views[place:]
+        if needed := needs_of_views(before, after):
+            following = next((view for view in after if view.origin != "host"), None)
             answered = following is not None and following.origin == "person"
-            opened = () if answered else open_indices(conversation.views[:place])[-1:]
+            opened = () if answered else open_indices(before)[-1:]
             yield Moment(conversation, place, opened, answered, needed)
 
 

@@ -6,7 +6,7 @@ what is kept; the text comes from `extract`. Needs the extra `langchain`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -97,30 +97,21 @@ class Peer:
 
 
 def _convert(index: int, view: View) -> list[Any]:
-    from langchain_core.messages import (  # noqa: PLC0415 - an extra
-        AIMessage,
-        HumanMessage,
-        SystemMessage,
-        ToolMessage,
-    )
+    from langchain_core import messages  # noqa: PLC0415 - an extra
 
     name = f"v{index}"
     if view.role == "system":
-        return [SystemMessage(view.text, id=name)]
+        return [messages.SystemMessage(view.text, id=name)]
     if view.role == "assistant":
-        calls = [
-            {"name": call.name or "tool", "args": {"input": call.arguments}, "id": f"{call.id}"} for call in view.calls
-        ]
-        return [AIMessage(view.text, tool_calls=calls, id=name)]
+        calls = [{"name": call.name or "tool", "args": {"input": call.arguments}, "id": call.id} for call in view.calls]
+        return [messages.AIMessage(view.text, tool_calls=calls, id=name)]
     answers: list[Any] = [
-        ToolMessage(answer.text, tool_call_id=answer.call_id, id=f"{name}.{place}")
+        messages.ToolMessage(answer.text, tool_call_id=answer.call_id, id=f"{name}.{place}")
         for place, answer in enumerate(view.answers)
     ]
-    return [*answers, *([HumanMessage(view.text, id=f"{name}.h")] if view.text or not answers else [])]
+    return [*answers, *([messages.HumanMessage(view.text, id=f"{name}.h")] if view.text or not answers else [])]
 
 
 def _text(message: Any) -> str:
-    calls: Callable[[Any], list[Any]] = lambda one: getattr(one, "tool_calls", None) or []  # noqa: E731 - one use
-    return "\n".join(
-        [str(message.content), *(f"{call['name']} {call['args'].get('input')}" for call in calls(message))]
-    )
+    calls = getattr(message, "tool_calls", None) or ()
+    return "\n".join([str(message.content), *(f"{call['name']} {call['args'].get('input')}" for call in calls)])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from unabridged.evaluate import peers, questions
@@ -13,9 +14,6 @@ from unabridged.evaluate.data import Conversation
 from unabridged.evaluate.moments import Begin, Count, Moment, counter, moments
 from unabridged.evaluate.questions import Answered
 from unabridged.evaluate.score import Held, average, held
-
-Progress = Callable[[str], None]
-"""Told the name of the conversation that is next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +61,6 @@ class Report:
     needs: tuple[NeedsRow, ...]
     questions: tuple[QuestionsRow, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        """The report as plain JSON."""
-        return asdict(self)
-
 
 @dataclass(slots=True)
 class _Scores:
@@ -82,12 +76,12 @@ class _Scores:
         return NeedsRow(
             arm,
             budget,
-            _mean(self.tokens, int),
+            int(fmean(self.tokens)),
             files,
             names,
             _share(sum(one.files for one in pooled), sum(one.files_needed for one in pooled)),
             _share(sum(one.names for one in pooled), sum(one.names_needed for one in pooled)),
-            _mean([_mean(listed) for listed in self.verbatim.values()]),
+            fmean(map(fmean, self.verbatim.values())),
             len(self.held),
             len(pooled),
         )
@@ -101,7 +95,6 @@ def evaluate(
     budgets: Sequence[int] = (1_000, 3_000),
     arms: Sequence[str] = (),
     model: Any = None,
-    progress: Progress | None = None,
 ) -> Report:
     """Measure every arm on these conversations, cut where a window of this size would be full."""
     count, counted = counter()
@@ -109,8 +102,6 @@ def evaluate(
     scores: dict[tuple[int, str], _Scores] = {(budget, name): _Scores() for budget in budgets for name in begins}
     answered: dict[str, list[Answered]] = {}
     for conversation in conversations:
-        if progress is not None:
-            progress(conversation.name)
         _score_needs(conversation, window, begins, scores, count)
         if conversation.questions:
             for name, done in _ask(conversation, window, begins, count, model).items():
@@ -168,9 +159,9 @@ def _questions_row(name: str, window: int, listed: Sequence[Answered]) -> Questi
     return QuestionsRow(
         name,
         window,
-        _mean([one.tokens for one in listed], int),
+        int(fmean(one.tokens for one in listed)),
         _share(sum(one.in_context for one in listed), asked),
-        _mean([one.after_cuts for one in listed]),
+        fmean(one.after_cuts for one in listed),
         _share(sum(reached), asked) if reached else None,
         asked,
         len(listed),
@@ -179,7 +170,3 @@ def _questions_row(name: str, window: int, listed: Sequence[Answered]) -> Questi
 
 def _share(part: float, whole: float) -> float:
     return part / whole if whole else 1.0
-
-
-def _mean(values: Sequence[float], kind: Callable[[float], Any] = float) -> Any:
-    return kind(sum(values) / len(values)) if values else kind(0)

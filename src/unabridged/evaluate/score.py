@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from statistics import fmean
+from typing import Any
 
+from unabridged.formats import Message, detect
 from unabridged.messages import View
 
 CALLS = 60
@@ -23,9 +25,6 @@ CALLS = 60
 _PATH = re.compile(r"(?<![A-Za-z0-9_.-])(?:[A-Za-z0-9_.-]{1,100}/){1,40}[A-Za-z0-9_.-]{1,100}\.[A-Za-z0-9]{1,6}")
 _NAME = re.compile(r"\b[A-Za-z_][A-Za-z0-9_]{7,}\b")
 _HUMP = re.compile(r"[a-z][A-Z]")
-_TEXTS = frozenset({"text", "input_text", "output_text"})
-
-Message = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,39 +54,29 @@ class Held:
         return (self.files + self.names) / needed if needed else 1.0
 
 
-class _Turn(NamedTuple):
-    """One message: whose, and every part of it as (is it a call's arguments, its text)."""
-
-    role: str
-    parts: tuple[tuple[bool, str], ...]
-
-
 def needs(before: Sequence[Message], after: Sequence[Message], calls: int = CALLS) -> Needs:
     """The files and names of the next calls that stood before the cut and were not shown again before their use."""
-    return _needs(map(_turn, before), map(_turn, after), calls)
+    read = detect([*before, *after]).read
+    return needs_of_views([read(message) for message in before], [read(message) for message in after], calls)
 
 
 def needs_of_views(before: Sequence[View], after: Sequence[View], calls: int = CALLS) -> Needs:
-    """`needs` of messages that were read already, in whatever format."""
-    return _needs(map(_turn_of_view, before), map(_turn_of_view, after), calls)
-
-
-def _needs(before: Iterable[_Turn], after: Iterable[_Turn], calls: int) -> Needs:
-    known = "\n".join(text for turn in before for _, text in turn.parts)
+    """`needs` of messages that were read already."""
+    known = "\n".join(text for view in before for _, text in _parts(view))
     files: set[str] = set()
     names: set[str] = set()
     shown: set[str] = set()
     seen = 0
-    for role, parts in after:
-        acts_in_text = role == "assistant" and not any(is_call for is_call, _ in parts)
-        for is_call, text in parts:
+    for view in after:
+        acts_in_text = view.role == "assistant" and not view.calls
+        for is_call, text in _parts(view):
             if is_call or acts_in_text:
                 seen += 1
                 files |= {path for path in _PATH.findall(text) if path in known and path not in shown}
                 names |= {
                     name for name in set(_NAME.findall(text)) if _exact(name) and name in known and name not in shown
                 }
-            elif role != "assistant":
+            elif view.role != "assistant":
                 shown |= {*_PATH.findall(text), *_NAME.findall(text)}
         if seen >= calls:
             break
@@ -118,30 +107,28 @@ def cuts(messages: Sequence[Message], every: int = 24_000) -> list[int]:
 
 def average(scores: Mapping[str, Sequence[Held]]) -> tuple[float, float]:
     """The shares of files and names held: averaged over the cuts of each conversation, then over conversations."""
-    return _average(scores, "files"), _average(scores, "names")
+    files = [[one.files / one.files_needed for one in of_one if one.files_needed] for of_one in scores.values()]
+    names = [[one.names / one.names_needed for one in of_one if one.names_needed] for of_one in scores.values()]
+    return _mean_of_means(files), _mean_of_means(names)
 
 
-def _average(scores: Mapping[str, Sequence[Held]], kind: str) -> float:
-    shares = []
-    for of_one in scores.values():
-        counted = [one for one in of_one if getattr(one, f"{kind}_needed")]
-        if counted:
-            shares.append(sum(getattr(one, kind) / getattr(one, f"{kind}_needed") for one in counted) / len(counted))
-    return sum(shares) / len(shares) if shares else 1.0
+def _mean_of_means(shares: Sequence[Sequence[float]]) -> float:
+    means = [fmean(of_one) for of_one in shares if of_one]
+    return fmean(means) if means else 1.0
 
 
 def _exact(word: str) -> bool:
     return "_" in word or _HUMP.search(word) is not None
 
 
-def _turn(message: Message) -> _Turn:
-    return _Turn(message["role"], tuple(_texts(message)))
-
-
-def _turn_of_view(view: View) -> _Turn:
-    said = [(False, view.text)] if view.text else []
-    called = [(True, leaves(call.arguments)) for call in view.calls]
-    return _Turn(view.role, (*said, *called, *((False, answer.text) for answer in view.answers)))
+def _parts(view: View) -> Iterator[tuple[bool, str]]:
+    """Every part of a message as (is it a call's arguments, its text)."""
+    if view.text:
+        yield False, view.text
+    for call in view.calls:
+        yield True, leaves(call.arguments)
+    for answer in view.answers:
+        yield False, answer.text
 
 
 def leaves(value: Any) -> str:
@@ -157,27 +144,3 @@ def leaves(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "\n".join(map(leaves, value))
     return "" if value is None else str(value)
-
-
-def _texts(message: Message) -> Iterator[tuple[bool, str]]:
-    """Every part of a message as (is it a call's arguments, its text), in Chat Completions or Anthropic form."""
-    content = message.get("content")
-    if isinstance(content, str):
-        yield False, content
-    for block in content if isinstance(content, list) else ():
-        kind = block.get("type")
-        if kind in _TEXTS:
-            yield False, block["text"]
-        elif kind == "tool_use":
-            yield True, leaves(block.get("input"))
-        elif kind == "tool_result":
-            inner = block.get("content")
-            blocks = inner if isinstance(inner, list) else ()
-            yield (
-                False,
-                inner
-                if isinstance(inner, str)
-                else " ".join(part.get("text", "") for part in blocks if isinstance(part, dict)),
-            )
-    for call in message.get("tool_calls") or ():
-        yield True, leaves(call["function"]["arguments"])
