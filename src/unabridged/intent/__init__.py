@@ -13,12 +13,11 @@ Everything else in this package is private to it. The words of each language sta
 from unabridged.intent.entries import Lead, Lift, Request, Rule
 from unabridged.intent.host_words import own_words
 from unabridged.intent.lifting import concerns
-from unabridged.intent.origin import with_origins
+from unabridged.intent.origin import NOTHING, Facts, facts_in, learn, with_origins
 from unabridged.intent.requests import find_requests, join_requests, kind_of_turn, open_requests
 from unabridged.intent.rule_sentences import RULE_LIMIT
 from unabridged.intent.rules import add_rules, find_rules, merge_rules, possible_rules
 from unabridged.intent.spoken import own_sentences
-from unabridged.intent.text_protocol import NOTHING, Facts, facts_in, learn
 
 __all__ = [
     "NOTHING", "RULE_LIMIT", "Facts", "Lead", "Lift", "Request", "Rule", "add_rules", "concerns", "facts_in",

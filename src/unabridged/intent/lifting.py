@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache
 
 from unabridged.intent.entries import Lift, Rule
-from unabridged.intent.rule_sentences import is_order
+from unabridged.intent.rule_sentences import Reading
 from unabridged.intent.spoken import split_sentences
 from unabridged.languages import eastern_words, folded, phrases, vocabulary
 from unabridged.text_cache import remembered
@@ -68,10 +68,8 @@ def lift(rules: Iterable[Rule], said: Iterable[Lift]) -> tuple[tuple[Rule, ...],
 
 def concerns(sentence: Lift, rules: Iterable[Rule]) -> bool:
     """Whether it has a word in common with one of these rules, and is none of them: then it is worth showing."""
-    words = content_words(sentence.text)
-    return not any(rule.text == sentence.text for rule in rules) and any(
-        alike(word, other) for rule in rules for word in words for other in content_words(rule.text)
-    )
+    texts = [rule.text for rule in rules]
+    return sentence.text not in texts and any(share_a_word(content_words(sentence.text), text) for text in texts)
 
 
 @remembered
@@ -147,7 +145,7 @@ def _taking(text: str) -> tuple[str, tuple[str, ...]]:
     said = next(iter(split_sentences(text.replace("\n", " "))), None)
     plain = said.plain if said else text
     kind = next((kind for kind in _KINDS if phrases(kind).inside(folded(plain))), "")
-    if not kind or restricts(plain) or not is_order(plain):
+    if not kind or restricts(plain) or not Reading(plain).is_order:
         return "", ()
     return kind, tuple(word for word in content_words(_clause_that_lifts(text, kind)) if word not in _literal(kind))
 
@@ -155,31 +153,22 @@ def _taking(text: str) -> tuple[str, tuple[str, ...]]:
 def _clause_that_lifts(text: str, kind: str) -> str:
     """The clause that takes something back, with what leads up to it unless that is a mere reason or a nod."""
     lead = ""
-    for start, stop in _clauses(text):
-        clause = text[start:stop]
+    for clause in _CLAUSE.split(text):
         if phrases(kind).inside(folded(clause)):
             return f"{lead} {clause}"
         lead += "" if phrases("asides", "openers").at_start(folded(clause)) else f" {clause}"
     return text
 
 
-def _clauses(text: str) -> list[tuple[int, int]]:
-    marks = [(found.start(), found.end()) for found in _CLAUSE.finditer(text)]
-    return [*zip([0, *(end for _, end in marks)], [*(start for start, _ in marks), len(text)], strict=True)]
-
-
 @remembered
 def _about(rule: str, *, duty: bool) -> tuple[str, ...]:
     """What a rule is about, without what it says in passing; of a duty, not when it is to be done."""
-    kept = rule
-    for start, _ in _clauses(rule)[1:]:
-        if phrases("asides").at_start(folded(rule[start:])):
-            kept = rule[:start]
-            break
+    words = folded(rule)
+    clauses = [mark.end() for mark in _CLAUSE.finditer(rule)]
+    stops = [start for start in clauses if phrases("asides").at_start(words[start:])]
     if duty:
-        words = folded(kept)
-        kept = kept[: min((start for start, _ in phrases("timing").found(words) if start > 8), default=len(kept))]
-    return content_words(kept) or content_words(rule)
+        stops += [start for start, _ in phrases("timing").found(words) if start > 8]
+    return content_words(rule[: min(stops, default=len(rule))]) or content_words(rule)
 
 
 @remembered
@@ -193,6 +182,11 @@ def content_words(text: str) -> tuple[str, ...]:
         words = eastern_words("tongues").sub(lambda found: f" {found[0]} ", words)
     light = vocabulary("light")
     return tuple(dict.fromkeys(word for word in _WORD.findall(words) if word not in light))
+
+
+def share_a_word(words: Sequence[str], text: str) -> bool:
+    """Whether a text speaks of something that these words speak of."""
+    return any(alike(word, other) for word in words for other in content_words(text))
 
 
 def _covers(words: Sequence[str], others: Sequence[str]) -> bool:

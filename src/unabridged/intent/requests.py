@@ -20,14 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from unabridged.intent import speech_acts as says
 from unabridged.intent.entries import Lead, Request, State
 from unabridged.intent.host_words import own_words
-from unabridged.intent.lifting import alike, content_words, countermands
+from unabridged.intent.lifting import content_words, countermands, share_a_word
 from unabridged.messages import View
 from unabridged.text_tools import head_and_tail, sentences
+
+_WAITS = {"question", "proposal"}
+"""What the assistant ends with where it goes on only when the person has spoken."""
 
 ANSWER_LIMIT = 400
 """Characters of an answer that a ledger carries."""
@@ -44,8 +46,7 @@ class _Talk:
     tools: bool
     states: list[State] = field(default_factory=list)
     chain: list[int] = field(default_factory=list)
-    status: Literal["idle", "working", "asked"] = "idle"
-    left: list[int] = field(default_factory=list)
+    last_task: list[int] = field(default_factory=list)
     """The last chain that was handed back and was more than a question."""
 
     def hear(self, i: int) -> None:
@@ -54,24 +55,28 @@ class _Talk:
         self.states.append("open")
         if self._is_aside(request):
             self.states[i] = "finished"
-            if request.asks in {"question", "proposal"}:
+            if request.asks in _WAITS:
                 self._mark("waiting")
-                self.status = "asked"
             return
-        self.chain = self._linked(i)
-        if request.kind == "hold" and len(self.chain) > 1:
-            self.status = "working"  # What the assistant says to "wait" finishes nothing.
+        self.chain = self._chain_of(i)
+        if request.kind == "hold" and len(self.chain) > 1:  # What the assistant says to "wait" finishes nothing.
             return
         if self.states[i] != "withdrawn":
             self._mark(self._outcome(i))
-        if self.states[i] == "finished" and (going_on := self._set_aside(request)):
+        if self.states[i] == "finished" and (going_on := self._interrupted_task(request)):
             self.chain = going_on
             self._mark("open")
-            self.status = "working"
-            return
-        self.status = {"open": "working", "waiting": "asked"}.get(self.states[i], "idle")  # type: ignore[assignment]
-        if self.status == "idle" and not self._is_lookup():
-            self.left = self.chain
+        elif self._is_idle and not self._is_lookup():
+            self.last_task = self.chain
+
+    @property
+    def _state(self) -> State:
+        """What became of the chain so far: the assistant is at work on it, waits for the person, or handed back."""
+        return self.states[self.chain[-1]] if self.chain else "finished"
+
+    @property
+    def _is_idle(self) -> bool:
+        return self._state not in {"open", "waiting"}
 
     def _mark(self, state: State) -> None:
         for j in self.chain:
@@ -80,70 +85,66 @@ class _Talk:
     def _is_aside(self, request: Request) -> bool:
         """Whether this was a question in between, and the answer closed nothing but that.
 
-        In mere talk a question in reply to a question goes on with the talk. A long answer found with tools may well
-        be all that was asked for before, where that too was only to look something up.
+        In mere talk a question in reply to a question goes on with the talk.
         """
-        if self.status == "idle" or not request.answer or request.kind != "new":
+        if self._is_idle or not request.answer or request.kind != "new":
             return False
         interrupts = any(self.requests[j].worked for j in self.chain)  # else all that was just said is answered
-        if not (interrupts if self.status == "working" else self.tools):
+        if not (interrupts if self._state == "open" else self.tools):
             return False
-        long = self.status != "working" or len(request.answer) > ANSWER_LIMIT // 2
+        long = self._state != "open" or len(request.answer) > ANSWER_LIMIT // 2
         if (request.worked == 2 and long) or not says.is_question(request.text):
             return False
-        if request.asks in {"question", "proposal"}:
+        if request.asks in _WAITS:
             return len(sentences(request.answer)) > 1
-        if request.worked and len(request.answer) >= ANSWER_LIMIT - 20:
-            return any(self.requests[j].worked == 2 for j in self.chain)
         return not says.reports_done(request.answer)
 
-    def _linked(self, newest: int) -> list[int]:
+    def _chain_of(self, newest: int) -> list[int]:
         """The chain of messages that the newest one belongs to; what it withdraws or lets go on is marked."""
         request = self.requests[newest]
         if request.kind == "withdraw":
-            return self._left_of_chain(newest)
-        if self.status == "idle":
-            return [*self._taken_up(newest), newest]
+            return self._chain_after_withdrawal(newest)
+        if self._is_idle:
+            return [*self._earlier_part(newest), newest]
         if forbidden := [j for j in self.chain if countermands(request.text, self.requests[j].text)]:
-            return [*self._without(forbidden), newest]
-        if self.status == "asked" and not self._replies(request):
+            return [*self._close(forbidden, "withdrawn"), newest]
+        if self._state == "waiting" and not self._replies(request):
             self._mark("finished")
             return [newest]
         if request.kind in {"resume", "more"}:
-            for j in self.chain:
-                if self.requests[j].kind == "hold":
-                    self.states[j] = "finished"
-            self.chain = [j for j in self.chain if self.requests[j].kind != "hold"]
+            holds = [j for j in self.chain if self.requests[j].kind == "hold"]
+            return [*self._close(holds, "finished"), newest]
         return [*self.chain, newest]
 
-    def _left_of_chain(self, newest: int) -> list[int]:
+    def _chain_after_withdrawal(self, newest: int) -> list[int]:
         """The chain after words that withdraw something: what they name, else what was said last, or all of it.
 
         Where the assistant had asked or offered something, "never mind" is the answer to that.
         """
         request = self.requests[newest]
         declines = newest > 0 and self.requests[newest - 1].asks != ""
-        what = says.named_as_withdrawn(request.text)
+        what, alone = says.withdrawal(request.text)
         named = content_words(what)
-        gone = [j for j in self.chain if _speaks_of(named, self.requests[j].text)]
+        gone = [j for j in self.chain if share_a_word(named, self.requests[j].text)]
         if says.means_all(what):
             gone = self.chain
         elif not named and not declines:
             gone = self._last_said()
-        left = self._without(gone)
-        if self.status == "idle":
+        was_idle = self._is_idle
+        left = self._close(gone, "withdrawn")
+        if was_idle:
             left = []
-        if not left and says.only_withdraws(request.text) and not _at_work(request):
+        if not left and alone and not _at_work(request):
             self.states[newest] = "withdrawn"
         return [*left, newest]
 
-    def _without(self, gone: Sequence[int]) -> list[int]:
-        """The chain without these, which are withdrawn."""
+    def _close(self, gone: Sequence[int], state: State) -> list[int]:
+        """Give these their last state; the chain without them."""
         for j in gone:
-            self.states[j] = "withdrawn"
+            self.states[j] = state
         return [j for j in self.chain if j not in gone]
 
-    def _taken_up(self, newest: int) -> list[int]:
+    def _earlier_part(self, newest: int) -> list[int]:
         """What a message goes back to after the assistant handed back: what it corrects, nods to, or goes on with."""
         request = self.requests[newest]
         if not newest:
@@ -158,29 +159,26 @@ class _Talk:
         goes_on = (request.kind == "more" and not cheers) or (request.kind == "resume" and says.says_go(request.text))
         if not goes_on and not self._nods(request, before):
             return []
-        back = self.left and self._is_lookup() and not says.reports_done(self.requests[self.left[-1]].answer)
-        return list(self.left if back else self.chain)
+        back = self.last_task and self._is_lookup() and not says.reports_done(self.requests[self.last_task[-1]].answer)
+        return list(self.last_task if back else self.chain)
 
     def _nods(self, request: Request, before: Request) -> bool:
         """Whether it goes on with what was handed back: a nod to anything but its end, or one that work follows.
 
         Few words that order nothing are a nod in a language we don't know.
         """
+        if request.kind == "new":
+            tells = says.orders(request.text) or says.is_question(request.text) or says.reports_done(before.answer)
+            return says.few_words(request.text, 4) and not tells and not self._is_lookup()
         if request.kind not in {"resume", "ack"}:
-            unknown = request.kind == "new" and says.few_words(request.text, 4) and not says.orders(request.text)
-            return (
-                unknown
-                and not says.is_question(request.text)
-                and not self._is_lookup()
-                and not says.reports_done(before.answer)
-            )
+            return False
         if _at_work(request):
             return True
         if request.kind == "ack" or self._is_lookup():
-            return self._left_off(self.chain[-1])
+            return self._closes_nothing(self.chain[-1])
         return not says.surely_done(before.answer)
 
-    def _left_off(self, i: int) -> bool:
+    def _closes_nothing(self, i: int) -> bool:
         """Whether the words that followed this message close nothing: they plan, announce, or tell of the rest."""
         request = self.requests[i]
         if says.breaks_off(request.answer):
@@ -190,33 +188,32 @@ class _Talk:
         plans = request.worked < 2 and says.is_plan(request.answer) and not says.is_plan(request.text)
         return (plans or says.tells_of_rest(request.answer)) and not says.surely_done(request.answer)
 
-    def _set_aside(self, request: Request) -> list[int]:
+    def _interrupted_task(self, request: Request) -> list[int]:
         """What of the chain goes on although its newest message was answered: that was another task.
 
         So it is with a task of which something was left when the other one came in between, where the answer speaks of
         the other alone.
         """
         said = content_words(request.answer)
-        if request.kind != "new" or not _speaks_of(said, request.text):
+        if request.kind != "new" or not share_a_word(said, request.text):
             return []
-        for place in range(len(self.chain) - 2, -1, -1):
-            j = self.chain[place]
-            if self._left_off(j) and not any(_speaks_of(said, self.requests[k].text) for k in self.chain[: place + 1]):
-                return self.chain[: place + 1]
+        for place in range(len(self.chain) - 1, 0, -1):
+            older = self.chain[:place]
+            if self._closes_nothing(older[-1]) and not any(share_a_word(said, self.requests[k].text) for k in older):
+                return older
         return []
 
     def _is_lookup(self) -> bool:
         """Whether the last chain was one question with a short answer."""
-        if len(self.chain) != 1:
-            return False
         request = self.requests[self.chain[0]]
-        return request.worked < 2 and says.is_question(request.text) and len(request.answer) < ANSWER_LIMIT // 2
+        short = len(self.chain) == 1 and request.worked < 2 and len(request.answer) < ANSWER_LIMIT // 2
+        return short and says.is_question(request.text)
 
     def _last_said(self) -> list[int]:
         """The end of the chain from its last message that says something by itself: what a correction corrects."""
         for place in range(len(self.chain) - 1, -1, -1):
             j = self.chain[place]
-            replies = place > 0 and self.requests[j - 1].asks in {"question", "proposal"}
+            replies = place > 0 and self.requests[j - 1].asks in _WAITS
             if not replies and self.requests[j].kind not in {"resume", "more", "ack", "hold", "correct"}:
                 return self.chain[place:]
         return self.chain[-1:]
@@ -241,23 +238,17 @@ class _Talk:
             return "waiting"
         # A nod that nothing was done about leaves things as they were.
         told = self.chain[-2] if nods and not request.worked and len(self.chain) > 1 else i
-        return "open" if self._left_off(i) or self._left_off(told) else "finished"
+        return "open" if self._closes_nothing(i) or self._closes_nothing(told) else "finished"
 
     def _replies(self, request: Request) -> bool:
         """Whether the message can be the answer to a question: where tools work, people paste whole logs in reply."""
-        if request.kind != "new":
-            return True
-        return not says.changes_subject(request.text) and (self.tools or says.few_words(request.text, 12))
+        fits = self.tools or says.few_words(request.text, 12)
+        return request.kind != "new" or (fits and not says.changes_subject(request.text))
 
 
 def _at_work(request: Request) -> bool:
     """Whether tools work on what was said, and the assistant has not handed back."""
     return request.worked > 0 and not request.answer
-
-
-def _speaks_of(said: Sequence[str], text: str) -> bool:
-    """Whether these words have one in common with a request."""
-    return any(alike(word, other) for word in said for other in content_words(text))
 
 
 def settle(requests: Sequence[Request], *, tools: bool) -> tuple[Request, ...]:
@@ -282,32 +273,33 @@ def _context(before: Request | None, request: Request, state: State) -> str:
     return " ".join(sentences(before.answer)[-2:])[-300:]
 
 
-def extend_last(requests: Sequence[Request], lead: Lead) -> tuple[Request, ...]:
-    """The requests, with what happened later, before the next person spoke, added to the last of them."""
-    if not requests or not (lead.worked or lead.answer):
-        return tuple(requests)
-    last = requests[-1]
-    worked, asks = max(last.worked, lead.worked), lead.asks
-    if worked > lead.worked and asks in {"question", "proposal"}:  # what was done before makes some of them offers
-        asks = says.asks_back(lead.answer, worked)
-    told = replace(last, worked=worked, answer=lead.answer, answer_turn=lead.answer_turn, asks=asks)
-    return (*requests[:-1], told)
-
-
 def join_requests(
     older: Sequence[Request], lead: Lead, newer: Sequence[Request], *, tools: bool
 ) -> tuple[Request, ...]:
     """Two sequences as one, settled. An open request whose own message stayed behind is met again, but listed once."""
-    requests = list(extend_last(older, lead))
+    requests = [*older[:-1], *(_with_outcome(request, lead) for request in older[-1:])]
     known = {request.turn: i for i, request in enumerate(requests)}
-    for place, request in enumerate(newer):
-        i = known.get(request.turn)
-        if i is None:
-            requests.extend(newer[place:])
-            break
-        told = Lead(request.worked, request.answer, request.answer_turn, request.asks)
-        requests[: i + 1] = extend_last(requests[: i + 1], told)
+    for request in newer:
+        if (i := known.get(request.turn)) is None:
+            requests.append(request)
+        else:
+            requests[i] = _with_outcome(requests[i], _outcome_of(request))
     return settle(requests, tools=tools)
+
+
+def _with_outcome(request: Request, then: Lead) -> Request:
+    """The request with what happened later, before the next person spoke."""
+    if not (then.worked or then.answer):
+        return request
+    worked, asks = max(request.worked, then.worked), then.asks
+    if worked > then.worked and asks in _WAITS:  # what was done before makes some of them offers
+        asks = says.asks_back(then.answer, worked)
+    return replace(request, worked=worked, answer=then.answer, answer_turn=then.answer_turn, asks=asks)
+
+
+def _outcome_of(request: Request) -> Lead:
+    """What happened after a request."""
+    return Lead(request.worked, request.answer, request.answer_turn, request.asks)
 
 
 def open_requests(views: Sequence[View], efforts: Sequence[int]) -> tuple[int, ...]:
@@ -327,28 +319,19 @@ def find_requests(
     `answered`: the views end where a person speaks next, so the assistant's last words closed its turn. `at_work`:
     tools go on working on the last message behind them.
     """
-    found: list[Request] = []
-    lead = Lead()
+    found = [Request(-1, "")]
     for i, view in enumerate(views):
         if view.origin == "person" and (view.text.strip() or view.media or view.attached):
             said = own_words(view.text)
             found.append(Request(turns[i], said, says.kind_of(said)))
-            continue
-        closing = _closing(views, i, efforts, answered=answered)
-        if not efforts[i] and not closing:
-            continue
-        effort = max(found[-1].worked if found else lead.worked, efforts[i])
-        words = head_and_tail(closing, ANSWER_LIMIT)
-        told = Lead(effort, words, turns[i] if words else -1, says.asks_back(closing, effort) if words else "")
-        if found:
-            found[-1:] = extend_last(found[-1:], told)
-        else:
-            lead = told
-    if at_work and found:
+        elif (closing := _closing(views, i, efforts, answered=answered)) or efforts[i]:
+            effort = max(found[-1].worked, efforts[i])
+            answer = head_and_tail(closing, ANSWER_LIMIT)
+            asks = says.asks_back(closing, effort) if closing else ""
+            found[-1] = _with_outcome(found[-1], Lead(effort, answer, turns[i] if closing else -1, asks))
+    if at_work:
         found[-1] = replace(found[-1], worked=max(found[-1].worked, 1))
-    elif at_work:
-        lead = replace(lead, worked=max(lead.worked, 1))
-    return settle(found, tools=any(efforts)), lead
+    return settle(found[1:], tools=any(efforts)), _outcome_of(found[0])
 
 
 def kind_of_turn(view: View) -> str:

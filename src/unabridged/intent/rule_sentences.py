@@ -38,43 +38,19 @@ _TOPIC = re.compile(r"\A[^,]{3,40},\s*\Z")
 _EASTERN = "\u2e7f"
 
 
-def strength(core: str, *, listed: bool = False) -> int:
-    """3, 2 or 1 for a sentence that states a rule, 0 for one that does not. `listed`: under a heading of rules.
-
-    What it quotes is blanked already: somebody's words are no order.
-    """
-    short = len(core) < 5 and core.isascii()
-    if short or len(core) > 3 * RULE_LIMIT or _MACHINE.search(core):
-        return 0
-    return _Reading(folded(core)).strength(listed=listed)
-
-
-def is_order(core: str) -> bool:
-    """Whether a sentence can be meant for the assistant: no question, and nobody else's words."""
-    sentence = _Reading(folded(core))
-    return not _MACHINE.search(core) and not (sentence.asks or sentence.hearsay)
-
-
-def states(core: str) -> bool:
-    """Whether a sentence says how something is, and rules nothing."""
-    sentence = _Reading(folded(core))
-    return sentence.subject and not sentence.strength(listed=False)
-
-
-def imparts(core: str) -> bool:
-    """Whether a sentence may be something to keep in mind: no question, no tale, no task for now, no turn of speech."""
-    return not _MACHINE.search(core) and _Reading(folded(core)).imparts
-
-
 @dataclass
-class _Reading:
-    """One sentence, and what can be read off it."""
+class Reading:
+    """One sentence, and what can be read off it. What it quotes is blanked already: somebody's words are no order."""
 
-    whole: str
+    core: str
 
-    def strength(self, *, listed: bool) -> int:
+    def strength(self, *, listed: bool = False) -> int:
+        """3, 2 or 1 for a sentence that states a rule, 0 for one that does not. `listed`: under a heading of rules."""
+        short = len(self.core) < 5 and self.core.isascii()
+        if short or len(self.core) > 3 * RULE_LIMIT or self._printed:
+            return 0
         strong = self._cues("strong")
-        if self.asks:
+        if self._asks:
             return 2 if strong and self._begins("polite") else 0
         if self._reported or self._has("imagined"):
             return 0
@@ -82,39 +58,42 @@ class _Reading:
             return self._strong(strong) if self._lasting(strong) else 0
         if strong:
             return self._strong(strong)
-        if listed or self._conditional:
-            return 2
-        return self._wished()
+        return 2 if listed or self._conditional else self._wished()
+
+    @property
+    def is_order(self) -> bool:
+        """Whether it can be meant for the assistant: no question, and nobody else's words, not even supposed ones."""
+        return not (self._printed or self._asks or self._has("reports", "imagined") or self._words != self._whole)
 
     @property
     def imparts(self) -> bool:
-        other = self.asks or self._narrates or self.task or self._reported or bool(self._denied)
-        return not other and not any(self._has(kind) for kind in ("imagined", "wonders", "once"))
+        """Whether it may be something to keep in mind: no question, no tale, no task for now, no turn of speech."""
+        other = self._printed or self._asks or self._narrates or self._task or self._reported or self._denied
+        return not other and not self._has("imagined", "once")
 
     @property
-    def hearsay(self) -> bool:
-        """Whether somebody else is said to say it, or only supposed to."""
-        return self._has("reports") or self._has("imagined") or self.words != self.whole
+    def states(self) -> bool:
+        """Whether it says how something is, and rules nothing."""
+        return self._subject and not self.strength()
 
     def _lasting(self, strong: Sequence[Span]) -> bool:
         """Whether something in it holds for good all the same: "never" does."""
-        habits = set(phrases("habit").found(self.words))
-        return any(span in habits for span in strong)
+        return not self._spans("habit").isdisjoint(strong)
 
     def _strong(self, strong: Sequence[Span]) -> int:
         """What "always", "must" and "from now on" are worth: the first two may only tell or describe."""
-        habits, modal = set(phrases("habit").found(self.words)), set(phrases("modal").found(self.words))
+        habits, modal = self._spans("habit"), self._spans("modal")
         if any(span not in habits and span not in modal for span in strong):
             return 3
-        if self.task:  # "Add a check that the name must never be empty" describes the check.
+        if self._task:  # "Add a check that the name must never be empty" describes the check.
             return 3 if any(span in habits and not self._describes(span) for span in strong) else 0
         if any(span in modal for span in strong):
             return 3
         if self._narrates:
             return 2 if self._own("wish") else 0
-        if self.subject and not self._has("lift") and not any(self._addressed(span) for span in strong):
+        if self._subject and not self._has("lift") and not any(self._addressed(span) for span in strong):
             # "The dates, always in ISO": a topic and what holds for it, no tale.
-            return 3 if any(_TOPIC.match(self.words[:start]) for start, _ in strong) else 1
+            return 3 if any(_TOPIC.match(self._words[:start]) for start, _ in strong) else 1
         return 3
 
     def _wished(self) -> int:
@@ -123,97 +102,101 @@ class _Reading:
         if self._narrates:
             return 0 if once else 2 if self._own("wish") else int(self._own("weak"))
         wishes = bool(self._cues("wish"))
-        if self.task or once:
+        if self._task or once:
             own = any(not self._describes(span) for span in self._cues("wish"))
             return 2 if own and self._has("scope") and not once else 0
-        if self.subject and not self._has("addressed"):  # "The error only shows up on Mondays" tells.
-            vague = set(phrases("vague").found(self.words))
-            wishes = any(span not in vague for span in self._cues("wish"))
-        begins = phrases("begins").at_start(self.head) > 0 and not self._denied_at_start
-        customary = self._begins("conventions") and not self._denied_at_start
+        if self._subject and not self._has("addressed"):  # "The error only shows up on Mondays" tells.
+            wishes = not self._spans("vague").issuperset(self._cues("wish"))
+        denied = any(start == self._start for start, _ in self._denied)
+        begins = not denied and (phrases("begins").at_start(self._head) > 0 or self._begins("conventions"))
         if self._forbids:
             return 2
-        if begins or wishes or customary:
+        if begins or wishes:
             return 1 if self._has("passing") and not self._has("forbids") else 2
-        weak = bool(self._cues("weak")) or phrases("customs").at_start(self.head) > 0
+        weak = bool(self._cues("weak")) or phrases("customs").at_start(self._head) > 0
         if self._has("scope"):  # "Make every change …": for all of a kind, so perhaps for good.
-            return 2 if weak else int(not self.subject and len(self.words) <= 120)
+            return 2 if weak else int(not self._subject and len(self._words) <= 120)
         return int(weak)
 
     # -- what it is ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def words(self) -> str:
+    def _whole(self) -> str:
+        return folded(self.core)
+
+    @cached_property
+    def _printed(self) -> bool:
+        """Whether it is a line of code or of a log."""
+        return _MACHINE.search(self.core) is not None
+
+    @cached_property
+    def _words(self) -> str:
         """The sentence without an indirect question and without what a task says after a colon: those order nothing."""
-        asked = min((start for start, _ in phrases("wonders").found(self.whole)), default=len(self.whole))
-        words = self.whole[:asked]
+        asked = min((start for start, _ in phrases("wonders").found(self._whole)), default=len(self._whole))
+        words = self._whole[:asked]
         colon = _COLON.search(words)
         return words[: colon.start()] if colon and _given(words[: colon.start()]) else words
 
     @cached_property
-    def head(self) -> str:
+    def _head(self) -> str:
         """The sentence from its first word that says something."""
-        return _head(self.words)
+        return _without_openers(self._words)
 
     @cached_property
     def _eastern(self) -> bool:
-        return any(char > _EASTERN and char != BLANK for char in self.words[:40])
+        return any(char > _EASTERN and char != BLANK for char in self._words[:40])
 
     @cached_property
-    def _denied(self) -> list[Span]:
-        return list(phrases("not_rules").found(self.words))
+    def _denied(self) -> set[Span]:
+        return self._spans("not_rules")
 
     @property
     def _start(self) -> int:
         """Where the head begins in the words."""
-        return len(self.words) - len(self.head)
-
-    @property
-    def _denied_at_start(self) -> bool:
-        return any(start == self._start for start, _ in self._denied)
+        return len(self._words) - len(self._head)
 
     @cached_property
-    def asks(self) -> bool:
-        plain = self.whole.rstrip(" .!\u3002\uff01)")
+    def _asks(self) -> bool:
+        plain = self._whole.rstrip(" .!\u3002\uff01)")
         return plain.endswith(("?", "\uff1f", *vocabulary("ending")))
 
     @cached_property
     def _reported(self) -> bool:
-        return not self._has("restates") and any(not self._adds(span) for span in phrases("reports").found(self.words))
+        return not self._has("restates") and any(not self._adds(span) for span in phrases("reports").found(self._words))
 
     def _adds(self, report: Span) -> bool:
         """Whether somebody's words are only the reason that an order is given: "…, the tester says it is fragile"."""
-        before, after = self.words[: report[0]], self.words[report[1] :]
+        before, after = self._words[: report[0]], self._words[report[1] :]
         comma = _COMMA.search(before, max((stop for _, stop in self._cues("strong")), default=len(before)))
         return comma is not None and not self._eastern and bool(before[comma.end() :].strip()) and after.count(" ") > 1
 
     @cached_property
     def _narrates(self) -> bool:
         """Whether it tells what is or was the case."""
-        return not self._restates and (phrases("narrators").at_start(self.head) > 0 or self._has("telling"))
+        return not self._restates and (phrases("narrators").at_start(self._head) > 0 or self._has("telling"))
 
     @cached_property
-    def subject(self) -> bool:
+    def _subject(self) -> bool:
         """Whether it begins with somebody or something that does the rest: no order does."""
-        return phrases("subjects").at_start(self.head) > 0 and not self._restates
+        return phrases("subjects").at_start(self._head) > 0 and not self._restates
 
     @cached_property
     def _restates(self) -> bool:
         """Whether the person comes back to what they said before: "I said never push"."""
-        return phrases("restates").at_start(self.head) > 0
+        return phrases("restates").at_start(self._head) > 0
 
     @cached_property
-    def task(self) -> bool:
+    def _task(self) -> bool:
         """Whether it orders one thing to be made or done now; what it says of that thing is no rule."""
         if not self._begins("tasks"):
             return False
-        return all(self._describes(span) for span in phrases("refused").found(self.words))
+        return all(self._describes(span) for span in phrases("refused").found(self._words))
 
     def _own(self, kind: str) -> bool:
         """Whether the person says what they themselves want or can't have."""
         own = phrases("own")
-        by_place = self._eastern and own.at_start(self.head) > 0
-        return any(by_place or own.at_start(self.words[start:]) for start, _ in self._cues(kind))
+        by_place = self._eastern and own.at_start(self._head) > 0
+        return any(by_place or own.at_start(self._words[start:]) for start, _ in self._cues(kind))
 
     @cached_property
     def _forbids(self) -> bool:
@@ -221,19 +204,19 @@ class _Reading:
         if any(self._leads(span) for span in self._cues("orders")):
             return True
         barred = self._cues("barred")
-        if self.subject or len(self.words) > 200:
-            return any(self.words[:start].rstrip().endswith((":", ";")) for start, _ in barred)
+        if self._subject or len(self._words) > 200:
+            return any(self._words[:start].rstrip().endswith((":", ";")) for start, _ in barred)
         return bool(self._cues("negation")) or any(self._leads(span) for span in barred)
 
     @cached_property
     def _conditional(self) -> bool:
         """Whether it names a case that may come again and what to do then: "if you change X, do Y"."""
         found = phrases("conditions")
-        reach = found.at_start(self.head)
-        text = self.head
+        reach = found.at_start(self._head)
+        text = self._head
         if not reach and self._eastern:
-            spans = list(found.found(self.words))
-            reach, text = (min(stop for _, stop in spans), self.words) if spans else (0, text)
+            spans = list(found.found(self._words))
+            reach, text = (min(stop for _, stop in spans), self._words) if spans else (0, text)
         if not reach or self._has("once"):
             return False
         comma = _COMMA.search(text, max(reach - 1, 0))
@@ -244,13 +227,16 @@ class _Reading:
 
     # -- how it is looked up ------------------------------------------------------------------------------------------
 
-    def _has(self, kind: str) -> bool:
-        return phrases(kind).inside(self.words)
+    def _has(self, *kinds: str) -> bool:
+        return phrases(*kinds).inside(self._words)
+
+    def _spans(self, kind: str) -> set[Span]:
+        return set(phrases(kind).found(self._words))
 
     def _begins(self, kind: str) -> bool:
         """At the start; in scripts without spaces, where the verb comes last, anywhere."""
         found = phrases(kind)
-        return found.at_start(self.head) > 0 or (self._eastern and found.inside(self.words))
+        return found.at_start(self._head) > 0 or (self._eastern and found.inside(self._words))
 
     def _cues(self, kind: str) -> list[Span]:
         """Where these phrases stand, but for those that are part of a turn of speech which says something else.
@@ -259,13 +245,13 @@ class _Reading:
         """
         return [
             (start, stop)
-            for start, stop in phrases(kind).found(self.words)
+            for start, stop in phrases(kind).found(self._words)
             if not any(start < end and begin < stop and (stop <= end or start == begin) for begin, end in self._denied)
         ]
 
     def _describes(self, span: Span) -> bool:
         """Whether it stands in what a task says of its object: after a comma or a relative pronoun."""
-        before = self.words[: span[0]]
+        before = self._words[: span[0]]
         if self._eastern or phrases("relative").inside(before):
             return True
         commas = list(_COMMA.finditer(before))
@@ -273,24 +259,21 @@ class _Reading:
         return bool(commas) and before[commas[-1].end() :].partition(" ")[0] not in vocabulary("and")
 
     def _addressed(self, span: Span) -> bool:
-        return phrases("addressed").inside(self._clause(span))
-
-    def _clause(self, span: Span) -> str:
-        """The words between the commas around it."""
-        start = max(self.words.rfind(mark, 0, span[0]) for mark in ",\uff0c\u3001")
-        stop = _COMMA.search(self.words, span[1])
-        return self.words[start + 1 : stop.start() if stop else len(self.words)]
+        """Whether the words between the commas around it are said to somebody."""
+        start = max(self._words.rfind(mark, 0, span[0]) for mark in ",\uff0c\u3001")
+        stop = _COMMA.search(self._words, span[1])
+        return phrases("addressed").inside(self._words[start + 1 : stop.start() if stop else len(self._words)])
 
     def _leads(self, span: Span) -> bool:
         """Whether it stands at the beginning of the sentence or of a clause, so that nobody else is said to do it."""
-        before = self.words[: span[0]].rstrip()
-        first_words = self.words[self._start : span[0]]
-        if not first_words or (not self.subject and first_words.count(" ") <= 1):
+        before = self._words[: span[0]].rstrip()
+        first_words = self._words[self._start : span[0]]
+        if not first_words or (not self._subject and first_words.count(" ") <= 1):
             return True
         return _CLAUSE.search(before) is not None or before.rpartition(" ")[2].strip(",") in vocabulary("openers")
 
 
-def _head(words: str) -> str:
+def _without_openers(words: str) -> str:
     """The words without those that merely open a sentence: "ok, and please …"."""
     head = _SPEAKER.sub("", words).lstrip()
     for _ in range(4):
@@ -304,6 +287,6 @@ def _head(words: str) -> str:
 
 def _given(before: str) -> bool:
     """Whether these words, before a colon, ask for something to be made of what follows: "translate: …"."""
-    head, tasks = _head(before).strip(), phrases("tasks")
+    head, tasks = _without_openers(before).strip(), phrases("tasks")
     made = tasks.at_start(head) > 0 or head in tasks.by_word or phrases("given").at_start(head) > 0
     return made and not phrases("notes_down").inside(before)

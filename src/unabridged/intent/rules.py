@@ -13,7 +13,7 @@ from dataclasses import replace
 from unabridged.intent.entries import Lift, Request, Rule
 from unabridged.intent.host_words import blank_foreign
 from unabridged.intent.lifting import lift, lifts, replaces, restricts
-from unabridged.intent.rule_sentences import RULE_LIMIT, imparts, states, strength
+from unabridged.intent.rule_sentences import RULE_LIMIT, Reading
 from unabridged.intent.spoken import Sentence, end_of_block, heads_list, own_sentences, own_text, read, split_sentences
 from unabridged.languages import folded, phrases, sure_language, tables
 from unabridged.messages import View
@@ -75,7 +75,8 @@ def possible_rules(turn: int, text: str) -> list[Rule]:
     unworded = 1 if "strong" in tables().get(sure_language([text]), {}) else 2
     found = []
     for sentence in own_sentences(text):
-        if 6 <= len(sentence.core) <= RULE_LIMIT and (strength(sentence.plain) or imparts(sentence.plain)):
+        reading = Reading(sentence.plain)
+        if 6 <= len(sentence.core) <= RULE_LIMIT and (reading.strength() or reading.imparts):
             worded = max((rule.strength for rule in rules_in(turn, sentence.core)[0]), default=0)
             found.append(Rule(turn, sentence.core, worded or unworded))
     return found
@@ -101,7 +102,7 @@ def _read_rules(text: str) -> tuple[tuple[_Stated, ...], tuple[str, ...]]:
         heading = heads_list(plain)
         listed = (listed and sentence.bullet) or heading
         takes = len(core) <= RULE_LIMIT and lifts(plain)
-        found = 0 if heading or (takes and not restricts(plain)) else strength(plain, listed=listed)
+        found = 0 if heading or (takes and not restricts(plain)) else Reading(plain).strength(listed=listed)
         if found:
             stop = end_of_block(text, sentence)
             if own[sentence.stop : stop] != text[sentence.stop : stop]:  # nobody points at what the host put there
@@ -120,7 +121,7 @@ def _instructions(request: Request, *, fact: int) -> list[Rule]:
     strength of what merely says how something is.
     """
     found = list(own_sentences(request.text[:4_000]))
-    if not all(imparts(sentence.plain) for sentence in found):
+    if not all(Reading(sentence.plain).imparts for sentence in found):
         return []
     known = [rule for rule, _ in _read_rules(request.text)[0]]
     kept = [
@@ -130,7 +131,7 @@ def _instructions(request: Request, *, fact: int) -> list[Rule]:
         and not lifts(sentence.plain)
         and not any(sentence.core in rule and sentence.core != rule for rule in known)
     ]
-    return [Rule(request.turn, sentence.core, fact if states(sentence.plain) else 2) for sentence in kept[:8]]
+    return [Rule(request.turn, sentence.core, fact if Reading(sentence.plain).states else 2) for sentence in kept[:8]]
 
 
 def _acknowledges(answer: str) -> bool:

@@ -53,7 +53,7 @@ def kind_of(text: str) -> str:
     says_more = phrases("hold", "withdraw").at_start(words) or _QUESTION.search(words)
     if len(words) <= 120 and not says_more and (plain := _nod(words.translate(_SIGNS))):  # "don't go on" is no nod
         return plain
-    return _turns(words) or ("more" if _goes_on(text) else "new")
+    return _change_of_course(words) or ("more" if _goes_on(text) else "new")
 
 
 @remembered
@@ -63,17 +63,16 @@ def asks_back(text: str, worked: int) -> Asks:
     A question after the work was reported as done is an offer; so is one at the end of a long answer. A proposal is an
     offer to do what was not reported as done: whether it leaves a request open depends on the request.
     """
-    told = _up_to_question(_sentences_of(text[-_LONG // 3 :]))
+    told = _up_to_question(_sentences_of(text[-_LONG:]))
     last = "".join(told[-1:])
     if not _QUESTION.search(last) and not phrases("asks").inside(last):
         return ""
-    told = _up_to_question(_sentences_of(text[-_LONG:]))
     long = len(text) > _LONG
     polite = phrases("courtesy").inside(last)
     if not _QUESTION.search(last):
         waits = not long and not polite and not reports_done(text)
-        return "question" if waits and (worked < 2 or len(told) == 1 or _left(told)) else ""
-    if phrases("onward").inside(last) and _left(told[-1:]):
+        return "question" if waits and (worked < 2 or len(told) == 1 or _is_something_left(told)) else ""
+    if phrases("onward").inside(last) and _is_something_left(told[-1:]):
         return "question"
     if phrases("confirm").inside(last):
         return "offer" if worked == 2 and reports_done(text) else "question"
@@ -174,17 +173,18 @@ def changes_subject(text: str) -> bool:
     return bool(phrases("shift").at_start(after_small_words(folded(text.strip()))))
 
 
-def only_withdraws(text: str) -> bool:
-    """Whether the words that withdraw a request ask for nothing else: "never mind the footer, thanks"."""
+def withdrawal(text: str) -> tuple[str, bool]:
+    """What words that withdraw a request name as what they drop, "" for nothing; and whether they ask for nothing else.
+
+    "the footer" and True for "never mind the footer, thanks".
+    """
     words = folded(text.strip())
-    _, stop = max(phrases("withdraw", "cancel").found(words), key=lambda span: span[1], default=(0, 0))
-    rest = words[stop:]
-    if not _BREAK.match(rest):  # what is dropped, or, without a mark between them, what is wanted instead
-        if phrases("tasks", "polite", "customs").at_start(after_small_words(rest)):
-            return False
-        rest = _AFTER.sub("", rest, count=1)
-    rest = _LEADING.sub("", rest, count=1)
-    return not rest or bool(_nod(rest)) or not after_small_words(rest)
+    rest = words[max((stop for _, stop in phrases("withdraw", "cancel").found(words)), default=0) :]
+    named = "" if _BREAK.match(rest) else "".join(sentences(rest)[:1])
+    if phrases("tasks", "polite", "customs").at_start(after_small_words(named)):  # what is wanted instead
+        return "", False
+    rest = _LEADING.sub("", _AFTER.sub("", rest, count=1) if named else rest, count=1)
+    return named, not rest or bool(_nod(rest)) or not after_small_words(rest)
 
 
 def means_all(words: str) -> bool:
@@ -195,16 +195,6 @@ def means_all(words: str) -> bool:
 def begins_interrupted(text: str) -> bool:
     """Whether a turn begins with the host's mark that the assistant was stopped in the middle."""
     return bool(_INTERRUPTED.match(text))
-
-
-def named_as_withdrawn(text: str) -> str:
-    """What words that withdraw name as what they drop: "the footer" in "never mind the footer, …"; "" for nothing."""
-    words = folded(text.strip())
-    _, stop = next(iter(phrases("withdraw", "cancel").found(words)), (0, 0))
-    if not stop or _BREAK.match(words, stop):
-        return ""
-    rest = "".join(sentences(words[stop:])[:1])
-    return "" if phrases("tasks", "polite", "customs").at_start(after_small_words(rest)) else rest
 
 
 def few_words(text: str, most: int) -> bool:
@@ -246,7 +236,7 @@ def _nod(words: str) -> str:
     return "resume" if eastern_words("go").search(signs) or not eastern_words("thanks").search(signs) else "ack"
 
 
-def _turns(words: str) -> str:
+def _change_of_course(words: str) -> str:
     """`withdraw`, `hold` or `correct` for words that begin so; "ok, hmm, wait, never mind": after the small words."""
     corrects = False
     for _ in range(4):
@@ -282,10 +272,11 @@ def _kind_of_question(told: list[str], worked: int, *, done: bool) -> Asks:
     if phrases("start").inside(last) and not done:
         return "question"
     offers = phrases("offer").inside(last)
-    opens = _opens(told)
+    opens = _needs_an_answer(told)
     if opens and not offers and not phrases("done").inside(" ".join(told)) and not _begins_done(told):
         return "question"  # "I moved the models. Should the views go there too?"
-    if (done and (worked == 2 or not opens)) or (worked == 2 and len(told) > 1 and not opens and not _left(told)):
+    is_extra = worked == 2 and len(told) > 1 and not _is_something_left(told)
+    if (done and (worked == 2 or not opens)) or (is_extra and not opens):
         return "offer"
     if offers and not phrases("which").at_start(after_small_words(last)):
         return "offer" if done else "proposal"
@@ -341,10 +332,10 @@ def _asking(sentence: str) -> bool:
 def _begins_done(told: list[str]) -> bool:
     """Whether the first sentence says that it is done: "Fixed: …"."""
     first = after_small_words("".join(told[:1]))
-    return bool(phrases("done", "did").at_start(first)) and not _left([first])
+    return bool(phrases("done", "did").at_start(first)) and not _is_something_left([first])
 
 
-def _opens(told: list[str]) -> bool:
+def _needs_an_answer(told: list[str]) -> bool:
     """Whether the question needs an answer before anything can go on: it asks which, where, how, or for leave."""
     words = after_small_words(_CLAUSE.split(told[-1])[-1])
     known = phrases("which", "leave")
@@ -366,6 +357,6 @@ def _ends_in_mid_sentence(words: str) -> bool:
     return last is not None and last[0] in tables().get(detect([words]), {}).get("common", "").split()
 
 
-def _left(told: list[str]) -> bool:
+def _is_something_left(told: list[str]) -> bool:
     """Whether something is still to be done, by these words."""
     return phrases("remains").inside(" ".join(told))

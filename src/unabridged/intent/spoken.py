@@ -41,6 +41,7 @@ _TURN = re.compile(r"^- \[\d+\]", re.MULTILINE)
 _LINES = re.compile(r"[^\n]*\n?")
 _ITEM = re.compile(r"[ \t]*(?:[-*+\u2022\u00b7\u2013]|\(?\d{1,3}[.)\u3001])[ \t]+\S")
 _INDENT = re.compile(r"(?: {4}|\t)[ \t]*\S")
+_QUOTE = re.compile(">")
 _FENCE = re.compile(r"[ \t]*(?P<fence>```+|~~~+)")
 _COLON = (":", "\uff1a")
 
@@ -113,11 +114,9 @@ def _block(lines: list[str]) -> str:
     if fence:
         closing = next((i for i, line in enumerate(lines[1:], 1) if line.strip() == fence["fence"]), -1)
         return "".join(lines[: closing + 1])
-    for kind in (_ITEM, _INDENT):
+    for kind in (_ITEM, _INDENT, _QUOTE):
         if kind.match(lines[0]):
             return "".join(_run(lines, kind))
-    if lines[0].startswith(">"):
-        return "".join(_run(lines, re.compile(">")))
     return lines[0]
 
 

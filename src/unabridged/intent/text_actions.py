@@ -12,14 +12,11 @@ from typing import Literal
 from unabridged.languages import folded, phrases
 from unabridged.text_cache import remembered
 
-Manner = Literal["", "marked", "fenced", "coded", "shown"]
-"""In words; in an action that is marked as one; in one block of shell commands; in other code; in words after code."""
-CODE: tuple[Manner, ...] = ("fenced", "coded", "shown")
-"""What may be run as well as shown."""
+Manner = Literal["", "marked", "coded", "shown"]
+"""In words; in an action that is marked as one; in code; in words after code."""
 
 _LAST = 4_000
 """Characters at the end of a turn in which its action is looked for."""
-_SHELLS = frozenset({"", "bash", "sh", "shell", "zsh", "console", "powershell", "mswea_bash_command"})
 _ANSWERS = "answer response final final_answer result output reply message summary think thinking artifact antartifact"
 _HTML = (
     "html body div span p b i u em strong a ul ol li table tr td th thead tbody h1 h2 h3 h4 pre blockquote svg script"
@@ -60,10 +57,7 @@ def manner(text: str) -> Manner:
         return "marked"
     if "```" not in text:
         return ""
-    if not end.endswith("```"):
-        return "shown"
-    language = text[text.find("```") + 3 :][:40].partition("\n")[0].strip()
-    return "fenced" if text.count("```") == 2 and language in _SHELLS else "coded"
+    return "coded" if end.endswith("```") else "shown"
 
 
 @remembered
