@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 from openai.types import chat, responses
 
 from unabridged.archive.codec import allow, classes, decode, digest, encode
-from unabridged.archive.codec.bounds import DEEPEST, TAG
+from unabridged.archive.codec.classes import DEEPEST, TAG
 from unabridged.errors import ArchiveError
 
 TEXTS = st.text(st.characters()) | st.text(st.characters(categories=["Cs"]) | st.sampled_from('\\"ud8a$'), max_size=6)

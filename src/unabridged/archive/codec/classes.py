@@ -17,6 +17,15 @@ from weakref import WeakValueDictionary
 
 log = logging.getLogger("unabridged")
 
+TAG: Final = "$unabridged"
+"""The key that marks what plain JSON can't say; a caller's dict that has it is written as pairs."""
+
+DEEPEST: Final = 120
+"""Levels of nesting that can be read back from deep inside any caller's stack."""
+
+LARGEST: Final = 1 << 1024
+"""Whole numbers from here on are written in hexadecimal: the interpreter limits how many decimal digits it reads."""
+
 ALLOWED: Final[set[str]] = {
     "openai.types",
     "openai.lib._parsing",
@@ -70,24 +79,23 @@ def find(named: Any) -> type | None:
 
     What is not the very class is said in the log, once for each name.
     """
-    if not isinstance(named, list):
-        kind = _one(named)
-        if kind is None:
-            tell(named, "plain data")
-        return kind
-    written = _written.get(json.dumps(named))
-    if written is not None:
-        return written
-    origin, arguments = named
-    base = _one(origin)
-    if base is None:
+    if isinstance(named, list):
+        return _written.get(json.dumps(named)) or _find_generic(*named)
+    kind = _find_class(named)
+    if kind is None:
         tell(named, "plain data")
+    return kind
+
+
+def _find_generic(origin: Any, arguments: list[Any]) -> type | None:
+    base = find(origin)
+    if base is None:
         return None
     try:
         items = tuple(_argument(argument) for argument in arguments)
         made: Any = base[items[0] if len(items) == 1 else items]  # type: ignore[index]
     except Exception:  # noqa: BLE001 - whatever keeps the very class from being made, its origin is there
-        tell(named, f"plain {base.__qualname__}")
+        tell([origin, arguments], f"plain {base.__qualname__}")
         return base
     return made if isinstance(made, type) else base
 
@@ -121,18 +129,15 @@ def _argument(named: Any) -> Any:
     """What a generic class is of; a LookupError where that is not known here."""
     if named is None:
         return None
-    if isinstance(named, list):
-        found: Any = _written.get(json.dumps(named)) or find(named)
-    elif named.startswith("builtins:"):
+    if isinstance(named, str) and named.startswith("builtins:"):
         return PLAIN[named.removeprefix("builtins:")]
-    else:
-        found = _one(named) or _type_variable(named)
+    found = find(named) if isinstance(named, list) else _find_class(named) or _type_variable(named)
     if found is None:
         raise LookupError(named)
     return found
 
 
-def _one(named: Any) -> type | None:
+def _find_class(named: Any) -> type | None:
     """The class of this name, if this process wrote it or its module is allowed."""
     if not isinstance(named, str):
         return None

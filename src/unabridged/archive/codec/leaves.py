@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from unabridged.archive.codec.bounds import LARGEST, TAG
-from unabridged.archive.codec.classes import tell
+from unabridged.archive.codec.classes import LARGEST, TAG, tell
 from unabridged.errors import ArchiveError
 
 

@@ -16,13 +16,12 @@ import sys
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import date, datetime, time, timedelta
+from contextlib import suppress
+from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final
-from uuid import UUID
+from typing import Any, Final, NamedTuple
 
-from unabridged.archive.codec.bounds import DEEPEST, TAG
-from unabridged.archive.codec.classes import find, name_of, tell
+from unabridged.archive.codec.classes import DEEPEST, TAG, find, name_of, tell
 from unabridged.archive.codec.leaves import LEAVES, pack_leaf
 from unabridged.errors import ArchiveError
 
@@ -30,10 +29,6 @@ Above = tuple[int, ...]
 """The ids of all that a value stands in: how deep it is, and whether it stands within itself."""
 
 _NOTHING: Final = object()
-
-
-class TooDeepError(ArchiveError):
-    """Nested deeper than can be read back."""
 
 
 def pack(value: Any, place: str, above: Above = ()) -> Any:
@@ -44,7 +39,7 @@ def pack(value: Any, place: str, above: Above = ()) -> Any:
     if kind in LEAVES:
         return pack_leaf(value)
     if len(above) >= DEEPEST:
-        raise TooDeepError(
+        raise ArchiveError(
             f"can't archive {place[:80]}…: nested deeper than {DEEPEST} levels. Pass the deep part as JSON text."
         )
     if id(value) in above:
@@ -59,7 +54,7 @@ def _object_packer(kind: type) -> Callable[[Any, str, Above], Any]:
         return _pack_model
     if _field_names(kind) is not None:
         return _pack_fields
-    return _pack_like if issubclass(kind, tuple(_BASES)) else _pack_data
+    return _pack_like if issubclass(kind, tuple(_HEIRS)) else _pack_data
 
 
 def unpack(value: Any) -> Any:
@@ -156,12 +151,8 @@ def _what_is_data(values: Mapping[str, Any], above: Above) -> dict[str, Any]:
     """Those of the attributes that can be packed, packed."""
     packed: dict[str, Any] = {}
     for key, item in values.items():
-        try:
+        with suppress(ArchiveError):
             packed[key] = pack(item, key, above)
-        except TooDeepError:
-            raise
-        except ArchiveError:
-            continue
     return packed
 
 
@@ -184,20 +175,20 @@ def _unpack_object(value: Mapping[str, Any]) -> Any:
     fields = {key: unpack(item) for key, item in value["fields"].items()}
     state = [unpack(value.get(key)) for key in ("extra", "private", "set")]
     kind = find(value["class"])
-    made = _NOTHING if kind is None else _make_object(kind, fields, state)
-    if made is not _NOTHING:
-        return made
     if kind is not None:
+        made = _make_object(kind, fields, *state)
+        if made is not _NOTHING:
+            return made
         tell(value["class"], "plain data")  # the installed version has other fields, or is no class of data
     return fields | state[0] if isinstance(state[0], dict) else fields
 
 
-def _make_object(kind: type, fields: dict[str, Any], state: list[Any]) -> Any:
+def _make_object(kind: type, fields: dict[str, Any], extra: Any, private: Any, given: Any) -> Any:
     """An object of the class with these fields, none of its code run; nothing where it is no class of data."""
     if hasattr(kind, "__del__"):  # code that would run all the same, once the object goes
         return _NOTHING
     if _is_model(kind):
-        return _make_model(kind, fields, state)
+        return _make_model(kind, fields, extra, private, given)
     known = _field_names(kind)
     if known is None or not fields.keys() <= set(known):
         return _NOTHING
@@ -207,8 +198,7 @@ def _make_object(kind: type, fields: dict[str, Any], state: list[Any]) -> Any:
     return made
 
 
-def _make_model(kind: Any, fields: dict[str, Any], state: list[Any]) -> Any:
-    extra, private, given = state
+def _make_model(kind: Any, fields: dict[str, Any], extra: Any, private: Any, given: Any) -> Any:
     if not all(part is None or isinstance(part, dict) for part in (extra, private)) or not isinstance(given, set):
         return _NOTHING
     for name, field in kind.__pydantic_fields__.items():
@@ -243,13 +233,10 @@ def _unpack_enum(value: Mapping[str, Any]) -> Any:
 
 def _pack_like(value: Any, place: str, above: Above) -> Any:
     """A value of a class that builds on a plain one: as that, with its class and what it has beside."""
-    kind = type(value)
-    plain = next(to_plain(value) for base, to_plain in _BASES.items() if issubclass(kind, base))
-    packed = {TAG: "like", "class": name_of(kind), "value": pack(plain, place, above)}
+    to_plain = next(heir.to_plain for base, heir in _HEIRS.items() if isinstance(value, base))
+    packed = {TAG: "like", "class": name_of(type(value)), "value": pack(to_plain(value), place, above)}
     state = getattr(value, "__dict__", None)
-    if state:
-        packed["state"] = _what_is_data(state, above)
-    return packed
+    return packed | {"state": _what_is_data(state, above)} if state else packed
 
 
 def _unpack_like(value: Mapping[str, Any]) -> Any:
@@ -258,18 +245,20 @@ def _unpack_like(value: Mapping[str, Any]) -> Any:
     kind = find(value["class"])
     if kind is None:
         return plain
-    if base not in _FILLED or not issubclass(kind, base) or issubclass(kind, defaultdict) or hasattr(kind, "__del__"):
+    if base not in _HEIRS or not issubclass(kind, base) or issubclass(kind, defaultdict) or hasattr(kind, "__del__"):
         tell(value["class"], f"plain {base.__name__}")
         return plain
-    fill = _FILLED[base]
-    if fill is None:
-        made: Any = base.__new__(kind, plain)
-    else:
-        made = base.__new__(kind)
+    fill = _HEIRS[base].fill
+    made: Any = base.__new__(kind, plain) if fill is None else base.__new__(kind)
+    if fill is not None:
         fill(made, plain)
     if "state" in value:
         made.__dict__.update({key: unpack(item) for key, item in value["state"].items()})
     return made
+
+
+def _plain_dict(value: Any) -> dict[Any, Any]:
+    return dict(value.items() if isinstance(value, OrderedDict) else dict.items(value))
 
 
 def _fill_dict(made: Any, plain: dict[Any, Any]) -> None:
@@ -295,18 +284,21 @@ def _dump(value: Any) -> Any:
     """The value in plain types, as a framework would dump it to JSON; nothing where none could."""
     core: Any = sys.modules.get("pydantic_core")
     try:
-        if isinstance(value, Mapping):
-            return dict(value)
-        if isinstance(value, Sequence | AbstractSet):
-            return list(value)
-        if isinstance(value, os.PathLike):
-            return os.fspath(value)
+        for base, dump in _DUMPS.items():
+            if isinstance(value, base):
+                return dump(value)
         if hasattr(value, "tolist"):  # numpy's, and those of its kin
             return value.tolist()
         no_data = core is None or isinstance(value, Iterator | type) or callable(value)
         return _NOTHING if no_data else core.to_jsonable_python(value)
     except Exception:  # noqa: BLE001 - the value's own code may run, and raise anything
         return _NOTHING
+
+
+def _plain_moment(value: datetime | date | timedelta) -> Any:
+    """The moment, or span of time, of a class that builds on a plain one; made as pickle would make it."""
+    base: Any = next(base for base in (datetime, date, timedelta) if isinstance(value, base))
+    return base(*base.__reduce_ex__(value, 4)[1])
 
 
 def _unpack_data(value: Mapping[str, Any]) -> Any:
@@ -322,36 +314,37 @@ _PACKERS: Final[dict[type, Callable[[Any, str, Above], Any]]] = {
     set: _pack_set,
     frozenset: _pack_set,
 }
-_BASES: Final[dict[type, Callable[[Any], Any]]] = {
-    str: str.__str__,
-    int: int.__int__,
-    float: float.__float__,
-    bytes: lambda value: bytes(memoryview(value)),
-    bytearray: lambda value: bytearray(memoryview(value)),
-    list: lambda value: list(list.__iter__(value)),
-    tuple: lambda value: tuple(tuple.__iter__(value)),
-    set: lambda value: set(set.__iter__(value)),
-    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
-    dict: lambda value: dict(value.items() if isinstance(value, OrderedDict) else dict.items(value)),
-    datetime: lambda value: datetime.combine(
-        date(value.year, value.month, value.day),
-        time(value.hour, value.minute, value.second, value.microsecond, fold=value.fold),
-        value.tzinfo,
-    ),
-    date: lambda value: date(value.year, value.month, value.day),
-    timedelta: lambda value: timedelta(value.days, value.seconds, value.microseconds),
+
+
+class _Heir(NamedTuple):
+    """How a value of a class that builds on a plain one becomes plain, its own methods unheard, and is made again."""
+
+    to_plain: Callable[[Any], Any]
+    fill: Callable[[Any, Any], None] | None = None
+    """How an empty one is filled; None for what is whole from the beginning."""
+
+
+_HEIRS: Final[dict[type, _Heir]] = {
+    str: _Heir(str.__str__),
+    int: _Heir(int.__int__),
+    float: _Heir(float.__float__),
+    bytes: _Heir(lambda value: bytes(memoryview(value))),
+    bytearray: _Heir(lambda value: bytearray(memoryview(value)), bytearray.extend),
+    list: _Heir(lambda value: list(list.__iter__(value)), list.extend),
+    tuple: _Heir(lambda value: tuple(tuple.__iter__(value))),
+    set: _Heir(lambda value: set(set.__iter__(value)), set.update),
+    frozenset: _Heir(lambda value: frozenset(frozenset.__iter__(value))),
+    dict: _Heir(_plain_dict, _fill_dict),
+}
+"""The plain classes that others build on."""
+_DUMPS: Final[dict[type, Callable[[Any], Any]]] = {
+    **dict.fromkeys((date, timedelta), _plain_moment),
     Decimal: Decimal,
-    UUID: lambda value: UUID(int=value.int),
+    Mapping: dict,
+    Sequence: list,
+    AbstractSet: list,
+    os.PathLike: os.fspath,
 }
-"""The plain classes that others build on, and how a value of such a one becomes plain."""
-_FILLED: Final[dict[type, Callable[[Any, Any], None] | None]] = {
-    **dict.fromkeys((str, int, float, bytes, tuple, frozenset)),
-    bytearray: bytearray.extend,
-    list: list.extend,
-    set: set.update,
-    dict: _fill_dict,
-}
-"""Those of them whose heirs are made again, and how one is filled; None for what is whole from the beginning."""
 _UNPACKERS: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
     **{kind.__name__: leaf.unpack for kind, leaf in LEAVES.items()},
     "dict": _unpack_dict,
