@@ -8,16 +8,16 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 from unabridged.archive.contract.values import HERE, THERE, make_part, make_record, raises, store_parts
-from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.protocol import Archive, Part, Scope
 
 _ODD_NAMES = (
     "", " ", ".", "..", "../../x", "/etc/passwd", "C:\\x", "a/b", "a\0b", "A", "a", "É", "E\u0301", "é", "con", "NUL",
     "-rf", "_41", "%41", "\ud800", "\U0001f600", "x" * 300, "x" * 301, "a.", "a ", "~", "*", "'; DROP TABLE parts; --",
     "_", ".locks", "line\nbreak", "\uff46\uff55\uff4c\uff4c", "full",
 )  # fmt: skip
+_NEIGHBOUR = Scope(HERE.namespace, "neighbour")
 
 
 class ThreadContract:
@@ -25,20 +25,11 @@ class ThreadContract:
 
     def test_nothing_crosses_threads_or_namespaces(self, archive: Archive) -> None:
         secret = make_part("the launch code is 4711", 0)
-        mine = make_record([secret], scope=THERE)
-        archive.store(mine, [secret])
-        for scope in (
-            HERE,
-            Scope(THERE.namespace, "other"),
-            Scope("other", THERE.thread),
-            Scope("", ""),
-            Scope("n", "t"),
-        ):
+        mine = store_parts(archive, secret, scope=THERE)
+        others = (THERE.namespace, "other"), ("other", THERE.thread), ("", ""), ("n", "t")
+        for scope in (HERE, *(Scope(*other) for other in others)):
             assert archive.record(scope, mine.id) is None
-            assert not archive.records(scope)
-            assert not archive.bodies(scope, [secret.hash])
-            assert not archive.parts(scope)
-            assert not archive.search(scope, "launch code 4711")
+            _check_empty(archive, scope, secret, "launch code 4711")
             archive.retire(scope, mine.id)
             archive.forget(scope)
         assert list(archive.records(THERE)) == [mine]
@@ -47,26 +38,23 @@ class ThreadContract:
 
     def test_a_body_known_elsewhere_does_not_vouch_for_a_reference_here(self, archive: Archive) -> None:
         part = make_part("known there", 0)
-        for scope in (THERE, Scope(HERE.namespace, "neighbour")):
-            archive.store(make_record([part], scope=scope), [part])
+        for scope in (THERE, _NEIGHBOUR):
+            store_parts(archive, part, scope=scope)
         assert "refers to 1" in raises(lambda: archive.store(make_record([part]), []))
 
     def test_forgetting_removes_the_thread_and_spares_what_others_share(self, archive: Archive) -> None:
-        other = Scope(HERE.namespace, "neighbour")
         shared, own = make_part("we both said this", 0), make_part("only here", 1)
-        archive.store(make_record([shared, own]), [shared, own])
-        archive.store(make_record([shared], scope=other), [shared])
+        store_parts(archive, shared, own)
+        store_parts(archive, shared, scope=_NEIGHBOUR)
         archive.forget(HERE)
-        assert not archive.parts(HERE)
-        assert not archive.records(HERE)
-        assert not archive.search(HERE, "said")
-        assert not archive.bodies(HERE, [shared.hash, own.hash])
+        for part in (shared, own):
+            _check_empty(archive, HERE, part, "said")
         assert archive.threads(HERE.namespace) == ["neighbour"]
-        assert list(archive.parts(other)) == [shared]
-        assert [hit.text for hit in archive.search(other, "said")] == [shared.text]
+        assert list(archive.parts(_NEIGHBOUR)) == [shared]
+        assert [hit.text for hit in archive.search(_NEIGHBOUR, "said")] == [shared.text]
         assert not archive.verify()
-        archive.forget(other)
-        archive.forget(other)
+        archive.forget(_NEIGHBOUR)
+        archive.forget(_NEIGHBOUR)
         assert not archive.threads(HERE.namespace)
         assert not archive.verify()
         store_parts(archive, make_part("begun anew", 0))
@@ -75,8 +63,7 @@ class ThreadContract:
     def test_any_string_is_a_name_of_its_own(self, archive: Archive) -> None:
         scopes = [Scope("n", name) for name in _ODD_NAMES] + [Scope(name, "t") for name in _ODD_NAMES if name != "n"]
         for number, scope in enumerate(scopes):
-            part = make_part(f"number {number}", number)
-            archive.store(make_record([part], scope=scope), [part])
+            store_parts(archive, make_part(f"number {number}", number), scope=scope)
         for number, scope in enumerate(scopes):
             assert [part.text for part in archive.parts(scope)] == [f"number {number}"]
         assert archive.threads("n") == sorted(_ODD_NAMES)
@@ -115,11 +102,9 @@ class ThreadContract:
             begin.wait()
             won = []
             for at in range(rounds):
-                part, own = make_part(f"shared {at}", at), make_part(f"own {worker} {at}", at)
-                record = make_record([part], key=f"k{at}")
-                won.append(archive.store(record, [part]).id)
-                scope = Scope(HERE.namespace, f"own {worker}")
-                archive.store(make_record([own], scope=scope, key=f"k{at}"), [own])
+                won.append(store_parts(archive, make_part(f"shared {at}", at), key=f"k{at}").id)
+                own = Scope(HERE.namespace, f"own {worker}")
+                store_parts(archive, make_part(f"own {worker} {at}", at), scope=own, key=f"k{at}")
                 archive.search(HERE, "shared")
             return won
 
@@ -140,7 +125,7 @@ class ThreadContract:
 
     def test_the_namespaces_that_have_a_thread_are_listed(self, archive: Archive) -> None:
         assert list(archive.namespaces()) == []
-        for scope in (THERE, HERE, Scope("", "t"), Scope("É\0/..", "t"), Scope(HERE.namespace, "neighbour")):
+        for scope in (THERE, HERE, Scope("", "t"), Scope("É\0/..", "t"), _NEIGHBOUR):
             store_parts(archive, make_part("one", 0), scope=scope)
         archive.remember("only notes", "k", {"a": 1})
         assert list(archive.namespaces()) == sorted(["", "here", "there", "É\0/.."])
@@ -149,16 +134,13 @@ class ThreadContract:
 
     def test_a_namespace_is_forgotten_whole_and_no_other_is_touched(self, archive: Archive) -> None:
         both = make_part("said in both", 0)
-        scopes = [HERE, Scope(HERE.namespace, "neighbour"), Scope(HERE.namespace, "")]
+        scopes = [HERE, _NEIGHBOUR, Scope(HERE.namespace, "")]
         for scope in (*scopes, THERE, Scope("her", "e"), Scope("here ", "thread 1")):
             store_parts(archive, both, make_part(f"own of {scope.thread}", 1), scope=scope)
         assert list(archive.forget_namespace(HERE.namespace)) == sorted(scope.thread for scope in scopes)
         assert not archive.threads(HERE.namespace)
         for scope in scopes:
-            assert not archive.parts(scope)
-            assert not archive.records(scope)
-            assert not archive.search(scope, "said")
-            assert not archive.bodies(scope, [both.hash])
+            _check_empty(archive, scope, both, "said")
         assert list(archive.namespaces()) == ["her", "here ", "there"]
         assert [part.text for part in archive.parts(THERE)] == ["said in both", "own of thread 1"]
         assert [hit.text for hit in archive.search(THERE, "both")] == ["said in both"]
@@ -174,8 +156,7 @@ class ThreadContract:
             scope = Scope(HERE.namespace, name)
             for number, moment in enumerate(created):
                 part = make_part(f"{name} {number}", number)
-                record = replace(make_record([part], scope=scope, key=f"k{number}"), created=moment)
-                archive.store(record, [part])
+                record = store_parts(archive, part, scope=scope, key=f"k{number}", created=moment)
             if name == "undone":
                 archive.retire(scope, record.id)
         store_parts(archive, make_part("elsewhere", 0), scope=THERE)
@@ -192,7 +173,6 @@ class ThreadContract:
         assert not archive.verify()
 
     def test_what_is_stored_while_a_namespace_goes_is_there_whole_or_not_at_all(self, archive: Archive) -> None:
-
         def work(worker: int) -> None:
             for at in range(6):
                 if worker == 0:
@@ -200,7 +180,7 @@ class ThreadContract:
                 else:
                     shared, own = make_part("shared by all", 0), make_part(f"own {worker} {at}", 1)
                     scope = Scope(HERE.namespace, f"thread {worker}")
-                    archive.store(make_record([shared, own], scope=scope, key=f"k{at}"), [shared, own])
+                    store_parts(archive, shared, own, scope=scope, key=f"k{at}")
 
         with ThreadPoolExecutor(5) as pool:
             list(pool.map(work, range(5)))
@@ -212,13 +192,8 @@ class ThreadContract:
 
     def test_what_is_remembered_comes_back_and_the_last_one_counts(self, archive: Archive) -> None:
         assert archive.remembered("n", "k") is None
-        value: dict[str, object] = {
-            "ratios": [1.5, 2],
-            "text": "é\ud800\0",
-            "none": None,
-            "deep": {"list": [[], {}]},
-            "big": 10**30,
-        }
+        deep: object = {"list": [[], {}]}
+        value = {"ratios": [1.5, 2], "text": "é\ud800\0", "none": None, "deep": deep, "big": 10**30}
         for number in range(3):
             archive.remember("n", "k", {**value, "number": number})
             archive.remember("n", f"k{number}", {"other": number})
@@ -233,3 +208,11 @@ class ThreadContract:
         archive.forget_namespace("n")
         assert archive.remembered("n", "k") is None
         assert archive.remembered("n1", "k") == {"elsewhere": 1}
+
+
+def _check_empty(archive: Archive, scope: Scope, part: Part, query: str) -> None:
+    """See that nothing of the thread is there: no record, no message, this one neither, and none to be found."""
+    assert not archive.records(scope)
+    assert not archive.bodies(scope, [part.hash])
+    assert not archive.parts(scope)
+    assert not archive.search(scope, query)

@@ -34,30 +34,21 @@ def make_record(
     scope: Scope = HERE,
     key: str = "k",
     model: str | None = None,
+    created: float = 1_700_000_000.5,
+    record_id: str = "",
     data: Mapping[str, object] | None = None,
 ) -> Record:
     """A record, with an id of its own, that tells how these parts were replaced."""
-    return Record(
-        id=f"r{next(_numbers)}",
-        scope=scope,
-        key=key,
-        length=len(parts),
-        start=0,
-        before=tuple(part.hash for part in parts),
-        after=() if after is None else (after.hash,),
-        kind="summary",
-        model=model,
-        created=1_700_000_000.5,
-        data=cast("RecordData", data or {}),  # stores keep any JSON
-    )
+    before = tuple(part.hash for part in parts)
+    put_in = () if after is None else (after.hash,)
+    stored = cast("RecordData", data or {})  # stores keep any JSON
+    record_id = record_id or f"r{next(_numbers)}"
+    return Record(record_id, scope, key, len(parts), 0, before, put_in, "summary", None, model, created, stored)
 
 
-def store_parts(
-    archive: Archive, *parts: Part, after: Part | None = None, scope: Scope = HERE, key: str = "k"
-) -> Record:
-    """The record under which the archive now holds these parts."""
-    record = make_record(parts, after, scope=scope, key=key)
-    return archive.store(record, [*parts, after] if after else parts)
+def store_parts(archive: Archive, *parts: Part, after: Part | None = None, **fields: Any) -> Record:
+    """The record under which the archive now holds these parts; `fields` are those of `make_record`."""
+    return archive.store(make_record(parts, after, **fields), [*parts, after] if after else parts)
 
 
 def raises(call: Callable[[], Any]) -> str:
