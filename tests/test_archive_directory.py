@@ -136,10 +136,8 @@ def test_a_transcript_that_was_added_to_is_the_one_made_at_once(turns: Any, cut:
             assert transcribed(Path(grown)) == transcribed(Path(fresh))
 
 
-def test_without_a_transcript_there_is_none(tmp_path: Path) -> None:
-    archive = DirectoryArchive(tmp_path, transcript=False)
-    store_parts(archive, make_part("one", 0))
-    assert archive.transcript(HERE) is None
+def test_of_an_unknown_thread_there_is_no_transcript(tmp_path: Path) -> None:
+    archive = DirectoryArchive(tmp_path)
     assert archive.transcript(Scope("no", "such")) is None
     archive.close()
 

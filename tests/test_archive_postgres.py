@@ -10,7 +10,7 @@ from unabridged.archive import open_archive
 from unabridged.archive.address import without_credentials
 from unabridged.archive.contract.values import HERE, make_part, raises, store_parts
 from unabridged.archive.stores.postgres import SCHEMA, migrate, open_postgres
-from unabridged.archive.stores.schema import MIGRATIONS
+from unabridged.archive.stores.sql_tables import MIGRATIONS
 
 
 @pytest.mark.parametrize("version", range(len(MIGRATIONS) + 1))

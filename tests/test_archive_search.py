@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from unabridged.archive import search
 from unabridged.archive.codec import pack
 from unabridged.archive.contract.values import HERE, make_part, make_record
-from unabridged.archive.protocol import Archive, Scope
-from unabridged.archive.search import index
-from unabridged.archive.search.words import CUT, LONGEST, QueryName, count_terms, fold, holds, parse
+from unabridged.archive.protocol import Archive, Part, Scope
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
+from unabridged.archive.words import CUT, LONGEST, QueryName, count_terms, fold, holds, parse
 from unabridged.errors import ArchiveError
 
 WORDS = st.sampled_from(
@@ -38,6 +38,19 @@ WORDS = st.sampled_from(
     ]
 )
 TEXTS = st.lists(WORDS | st.text(max_size=5), max_size=8).map(" ".join)
+
+
+def find(query: str, texts: list[str]) -> list[tuple[Part, float]]:
+    """What the query finds among messages of these texts, and what each is worth."""
+    parts = [make_part(text, turn) for turn, text in enumerate(texts)]
+    segment = search.build([(part.turn, part.text) for part in parts])
+    return search.search(query, 10, [(0, segment)], lambda numbers: {number: parts[number] for number in numbers})
+
+
+def turns(query: str, texts: list[str]) -> list[int]:
+    return [part.turn for part, _ in find(query, texts)]
+
+
 QUERIES = TEXTS | TEXTS.map(lambda text: f'"{text}"') | st.text(max_size=10)
 
 
@@ -107,17 +120,13 @@ def test_a_phrase_cut_from_a_text_is_always_found_in_it(text: str, data: st.Data
     phrase = fold(text[start : data.draw(st.integers(start, len(text)))])
     if phrase and phrase in fold(text):
         assert holds(text, (phrase,))
-        segment = index.build([(0, "other"), (1, text)])
-        found = index.search(f'"{phrase}"', 10, [(0, segment)], lambda _: {0: "other", 1: text})
-        assert 1 in [match.number for match in found] or '"' in phrase
+        assert 1 in turns(f'"{phrase}"', ["other", text]) or '"' in phrase
 
 
 @given(st.text(), st.text())
 def test_any_word_of_a_text_finds_it(before: str, after: str) -> None:
-    segment = index.build([(0, f"{before} needle_in_hay {after}"), (1, "other words")])
     for query in ("needle_in_hay", "NEEDLE", "hay"):
-        found = index.search(query, 10, [(0, segment)], lambda _: {})
-        assert [match.number for match in found][:1] == [0], query
+        assert turns(query, [f"{before} needle_in_hay {after}", "other words"])[:1] == [0], query
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
@@ -142,10 +151,9 @@ def test_every_store_finds_the_same_in_the_same_order(
 
 def test_ranking_prefers_the_rarer_word() -> None:
     texts = ["common rare", "common common common", "common", "common other"]
-    segment = index.build(list(enumerate(texts)))
-    found = index.search("common rare", 4, [(0, segment)], lambda _: {})
-    assert found[0].number == 0
-    assert found[0].score > 2 * found[1].score
+    (first, score), (_, next_score), *_ = find("common rare", texts)
+    assert first.turn == 0
+    assert score > 2 * next_score
 
 
 def test_a_phrase_may_begin_and_end_inside_words_even_very_long_ones() -> None:
@@ -157,11 +165,9 @@ def test_a_phrase_may_begin_and_end_inside_words_even_very_long_ones() -> None:
         "a\tb 1 2 3",
         "中" * 300 + "末尾",
     ]
-    segment = index.build(list(enumerate(texts)))
 
     def found(phrase: str) -> list[int]:
-        matches = index.search(f'"{phrase}"', 10, [(0, segment)], lambda at: {n: texts[n] for n in at})
-        return sorted(match.number for match in matches)
+        return sorted(turns(f'"{phrase}"', texts))
 
     assert found("start of") == [1, 2, 3]
     assert found("art of it") == [1, 3]
@@ -176,17 +182,16 @@ def test_a_phrase_may_begin_and_end_inside_words_even_very_long_ones() -> None:
 
 
 def test_a_long_text_is_not_preferred_for_its_length() -> None:
-    segment = index.build([(0, "needle " + "straw " * 500), (1, "needle straw")])
-    assert [m.number for m in index.search("needle", 2, [(0, segment)], lambda _: {})] == [1, 0]
+    assert turns("needle", ["needle " + "straw " * 500, "needle straw"]) == [1, 0]
 
 
 def test_an_index_of_another_version_is_refused() -> None:
-    whole = index.build([(0, "x y"), (1, "z")])
+    whole = search.build([(0, "x y"), (1, "z")])
     for damaged in (b"2 0 0 1\n", b"nonsense\n", b"", whole[:-1], whole[:20], whole[:-9] + b"123456789"):
         with pytest.raises(ArchiveError, match="search index"):
-            index.search('"x"', 1, [(0, damaged)], lambda _: {})
+            search.search('"x"', 1, [(0, damaged)], lambda _: {})
     with pytest.raises(ArchiveError, match="inconsistent"):
-        index.check(0, whole.replace(b"1 2 3", b"1 2 4"))
+        search.check(0, whole.replace(b"1 2 3", b"1 2 4"))
 
 
 @given(

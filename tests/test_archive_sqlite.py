@@ -16,7 +16,7 @@ import pytest
 from unabridged.archive.codec import pack
 from unabridged.archive.contract.values import HERE, make_part, make_record, raises, store_parts
 from unabridged.archive.protocol import Scope
-from unabridged.archive.stores.schema import MIGRATIONS
+from unabridged.archive.stores.sql_tables import MIGRATIONS
 from unabridged.archive.stores.sqlite import APPLICATION, SqliteDatabase, migrate, open_sqlite
 
 VERSION_1 = Path(__file__).with_name("archive_v1.sql")
@@ -197,7 +197,7 @@ import os, sys
 from unabridged.archive.contract.values import HERE, raises, make_part, store_parts
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
-from unabridged.archive.search import index
+from unabridged.archive import search
 from unabridged.archive.codec import tagged
 
 path, store = sys.argv[1:]

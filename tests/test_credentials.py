@@ -28,7 +28,7 @@ from unabridged.archive.contract.values import HERE, make_part, make_record
 from unabridged.archive.protocol import Record
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.postgres import SCHEMA, migrate, open_postgres
-from unabridged.archive.stores.schema import SCRUBS
+from unabridged.archive.stores.sql_tables import SCRUBS
 from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.asking.providers import open_model
 from unabridged.errors import ArchiveError, SettingsError, UnabridgedError

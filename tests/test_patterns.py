@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import unabridged
 from patterns import Use, cost
 from unabridged import languages, text_tools
-from unabridged.archive.search import words
+from unabridged.archive import words
 from unabridged.intent import host_words
 from unabridged.languages import matching
 from unabridged.recall import excerpts
@@ -143,8 +143,8 @@ BUILDERS = {
     "unabridged.text_tools._sentence_end": "below, by its own name",
     "unabridged.intent.host_words._to_the_end": "below, by its own name",
     "unabridged.archive.secrets._form": "stands in `_FORMS`",
-    "unabridged.archive.search.words._name": "below, by its own name",
-    "unabridged.archive.search.words._word": "below, by its own name",
+    "unabridged.archive.words._name": "below, by its own name",
+    "unabridged.archive.words._word": "below, by its own name",
     "unabridged.asking.overflow._pattern": "stands in `_SAID`",
     "unabridged.languages.matching.eastern_words": "below, for the kinds that are asked for",
     "unabridged.languages.matching._pattern": "below, for every phrase",

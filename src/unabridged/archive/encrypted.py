@@ -44,14 +44,14 @@ class EncryptedArchive:
         if len(key) < KEY_BYTES:
             raise SettingsError(f"the key has {len(key)} bytes: {KEY_BYTES} random ones are needed, as from new_key().")
         self._archive = archive
+        # What stands in the clear is the business of the store below alone.
+        self.url, self.close = archive.url, archive.close
+        self.locate, self.locate_each, self.retire = archive.locate, archive.locate_each, archive.retire
+        self.namespaces, self.threads, self.newest_time = archive.namespaces, archive.threads, archive.newest_time
+        self.forget, self.forget_namespace = archive.forget, archive.forget_namespace
         self._plaintext_index = plaintext_index
         self._cipher = AESSIV(hmac.digest(key, b"unabridged: seal", "sha512"))
         self._naming = hmac.digest(key, b"unabridged: names", "sha256")
-
-    @property
-    def url(self) -> str:
-        """Where the store below is."""
-        return self._archive.url
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""
@@ -77,18 +77,6 @@ class EncryptedArchive:
         found = self._archive.keyed(scope, [self._name(scope, key) for key in keys])
         return [self._open_record(record) for record in found]
 
-    def locate(self, namespace: str, record_id: str) -> Scope | None:
-        """The thread of this namespace that has the record, retired or not; None when none has."""
-        return self._archive.locate(namespace, record_id)
-
-    def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
-        """For each of these records that the namespace has, retired or not, its thread."""
-        return self._archive.locate_each(namespace, record_ids)
-
-    def retire(self, scope: Scope, record_id: str) -> None:
-        """Take the record out of look-ups (undo). Its parts stay."""
-        self._archive.retire(scope, record_id)
-
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The stored messages with these hashes, those that the thread holds; others are absent."""
         names = {self._name(scope, digest): digest for digest in hashes}
@@ -109,26 +97,6 @@ class EncryptedArchive:
                 for hit, (digest, role, origin, _) in zip(found, opened, strict=True)
             ]
         return ThreadLog(searched=list(self.parts(scope))).search(scope, query, limit)
-
-    def namespaces(self) -> Sequence[str]:
-        """The namespaces that have a thread, sorted."""
-        return self._archive.namespaces()
-
-    def threads(self, namespace: str) -> Sequence[str]:
-        """The names of the threads that hold anything, sorted."""
-        return self._archive.threads(namespace)
-
-    def newest_time(self, scope: Scope) -> float | None:
-        """When the record that was stored last was made, retired or not; None when the thread has none."""
-        return self._archive.newest_time(scope)
-
-    def forget(self, scope: Scope) -> None:
-        """Remove the thread: its records, parts, and every body only it used."""
-        self._archive.forget(scope)
-
-    def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
-        """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
-        return self._archive.forget_namespace(namespace, before)
 
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON under this key, sealed, in the place of what was there."""
@@ -167,19 +135,15 @@ class EncryptedArchive:
                 found.append(f"{laws.describe(scope)}: {error}")
         return found
 
-    def close(self) -> None:
-        """Close the archive below."""
-        self._archive.close()
-
     def _name(self, scope: Scope, digest: str) -> str:
-        return laws.KEYED + hmac.digest(self._naming, _join(scope.namespace, digest), "sha256").hex()
+        return laws.KEYED + hmac.digest(self._naming, laws.join_names(scope.namespace, digest), "sha256").hex()
 
     def _seal(self, data: bytes, *place: str) -> bytes:
-        return self._cipher.encrypt(data, [_join(*place)])
+        return self._cipher.encrypt(data, [laws.join_names(*place)])
 
     def _unseal(self, data: bytes, *place: str) -> bytes:
         try:
-            return self._cipher.decrypt(data, [_join(*place)])
+            return self._cipher.decrypt(data, [laws.join_names(*place)])
         except (InvalidTag, ValueError) as error:
             raise ArchiveError(
                 "a stored message can't be opened: this is not the key it was sealed with, or it was tampered with."
@@ -205,8 +169,9 @@ class EncryptedArchive:
         return Part(digest, self._open_body(scope, part.hash, digest, part.body), part.turn, role, origin, text)
 
     def _open_view(self, scope: Scope, name: str, turn: int, sealed: str) -> tuple[str, str, str, str]:
-        view = codec.decode(self._unseal(base64.b64decode(sealed), "view", *scope, name, str(turn)))
-        digest, role, origin, text = view
+        digest, role, origin, text = codec.decode(
+            self._unseal(base64.b64decode(sealed), "view", *scope, name, str(turn))
+        )
         return digest, role, origin, text
 
     def _open_body(self, scope: Scope, name: str, digest: str, sealed: bytes) -> bytes:
@@ -227,9 +192,3 @@ class EncryptedArchive:
     def _open_record(self, record: Record) -> Record:
         inside = self._unseal(base64.b64decode(record.data.get("sealed", "")), "record", *record.scope, record.id)
         return laws.record_of(record.scope, codec.decode(pack.unpack(inside)))
-
-
-def _join(*names: str) -> bytes:
-    """The names as one, such that no other names give the same."""
-    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
-    return b"".join(b"%d:%b" % (len(name), name) for name in encoded)

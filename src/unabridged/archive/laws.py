@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import uuid
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from unabridged.archive.address import scrub_data
@@ -65,10 +64,10 @@ def check_parts(parts: Sequence[Part]) -> None:
             )
 
 
-def check_references(record: Record, parts: Sequence[Part], held: Callable[[Collection[str]], Collection[str]]) -> None:
-    """Refuse a record that refers to a message neither given nor already held; `held` says which of some are."""
-    open_ends = hashes_in(record) - {part.hash for part in parts}
-    if open_ends and (missing := open_ends - set(held(open_ends))):
+def check_references(record: Record, parts: Sequence[Part], held: Collection[str]) -> None:
+    """Refuse a record that refers to a message neither given nor, by its hash, already held."""
+    missing = hashes_in(record).difference(held, (part.hash for part in parts))
+    if missing:
         raise ArchiveError(
             f"record {record.id!r} refers to {len(missing)} messages that are neither among its {len(parts)} parts nor "
             f"in the thread, first {min(missing)[:20]}…. Store them with it."
@@ -116,6 +115,12 @@ def describe(scope: Scope) -> str:
     return f"thread {scope.thread!r} of namespace {scope.namespace!r}"
 
 
+def join_names(*names: str) -> bytes:
+    """The names as one, such that no other names give the same."""
+    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
+    return b"".join(b"%d:%b" % (len(name), name) for name in encoded)
+
+
 class Tokens:
     """The leases this archive object was given: so that one that ran out is never given back in another's stead.
 
@@ -124,10 +129,6 @@ class Tokens:
 
     def __init__(self) -> None:
         self._given: dict[tuple[Scope, str], deque[str]] = {}
-
-    def new(self) -> str:
-        """A token nobody else has."""
-        return uuid.uuid4().hex
 
     def add(self, scope: Scope, key: str, token: str) -> None:
         """Remember a lease that was granted."""

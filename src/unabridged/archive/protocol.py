@@ -143,6 +143,7 @@ class Archive(Protocol):
 
     def records(self, scope: Scope) -> Sequence[Record]:
         """Every live record of the thread, oldest first. All of them are read: a compaction asks the next two."""
+        return list(self.newest(scope))[::-1]
 
     def newest(self, scope: Scope) -> Iterator[Record]:
         """The live records of the thread, newest first, read as they are asked for: the first costs one, not all."""
@@ -152,6 +153,7 @@ class Archive(Protocol):
 
     def locate(self, namespace: str, record_id: str) -> Scope | None:
         """The thread of this namespace that has the record, retired or not; None when none has."""
+        return self.locate_each(namespace, [record_id]).get(record_id)
 
     def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
         """For each of these records that the namespace has, retired or not, its thread: `locate` for many at once."""

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import log
 
-from unabridged.archive.search.words import count_terms
+from unabridged.archive.words import count_terms
 from unabridged.intent import own_words
 from unabridged.languages import folded, phrases
 from unabridged.ledger.entries import Note, Saying

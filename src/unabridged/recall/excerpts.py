@@ -15,9 +15,8 @@ from itertools import islice
 from math import log
 from typing import Final, NamedTuple
 
-from unabridged.archive import codec
+from unabridged.archive import codec, words
 from unabridged.archive.protocol import Part
-from unabridged.archive.search import words
 from unabridged.errors import ArchiveError
 from unabridged.formats import Format, detect
 from unabridged.messages import Media, View

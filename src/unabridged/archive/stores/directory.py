@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import os
-import re
 import shutil
 import threading
 import time
@@ -27,7 +25,7 @@ from typing import Final
 
 from unabridged.archive import laws
 from unabridged.archive.protocol import Scope
-from unabridged.archive.stores import files, forks, jsonl, transcript
+from unabridged.archive.stores import files, forks, thread_files
 from unabridged.archive.stores.files import to_folder
 from unabridged.archive.stores.log import Entry, LogArchive, Place, ThreadLog
 from unabridged.errors import ArchiveError
@@ -36,7 +34,7 @@ STEPS: Final = ("locked", "written", "synced", "renamed", "transcribed")
 """The moments of a `store` at which a crash is tried: those before `renamed` leave the old state."""
 
 TRANSCRIPT: Final = "transcript.md"
-_FILE: Final = re.compile(r"\d{8,}\.jsonl")
+_NAME: Final = "{:08d}.jsonl"
 _CACHED: Final = 16  # threads held in memory
 _REMEDIES: Final = {
     errno.EEXIST: "That is a file: name a folder.",
@@ -60,18 +58,10 @@ class _Loaded:
 class DirectoryArchive(LogArchive, forks.Forkable):
     """An archive in a folder, shared by the threads and processes of one machine."""
 
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        transcript: bool = True,
-        wait: float = 60.0,
-        step: Callable[[str], None] | None = None,
-    ) -> None:
+    def __init__(self, path: str | Path, *, wait: float = 60.0, step: Callable[[str], None] | None = None) -> None:
         super().__init__()
         self._root = Path(path)
         self.url = f"dir:///{path}"
-        self._transcript = transcript
         self._wait = wait
         self._step = step or (lambda _: None)
         self._closed = False
@@ -126,8 +116,8 @@ class DirectoryArchive(LogArchive, forks.Forkable):
         files.make_folder(folder, self._root)
         for left_over in folder.glob(f"{files.TEMPORARY}*"):
             left_over.unlink(missing_ok=True)
-        data = jsonl.write_entry(scope, entry, thread.held)
-        files.write_whole(folder / f"{len(_names(folder)) + 1:08d}.jsonl", data, self._step)
+        data = thread_files.write_entry(scope, entry, thread.held)
+        files.write_whole(folder / _NAME.format(len(_names(folder)) + 1), data, self._step)
         with suppress(OSError):  # what counts is stored, and the next one makes it anew
             self._transcribe(scope)
         self._step("transcribed")
@@ -135,15 +125,16 @@ class DirectoryArchive(LogArchive, forks.Forkable):
     def transcript(self, scope: Scope) -> Path | None:
         """The readable file with everything archived of the thread, up to date; None when there is nothing."""
         with self.locked(scope):
-            self._transcribe(scope)
-            return path if (path := self._folder(scope) / TRANSCRIPT).is_file() else None
+            return self._transcribe(scope)
 
-    def _transcribe(self, scope: Scope) -> None:
+    def _transcribe(self, scope: Scope) -> Path | None:
         loaded = self._load(scope)
-        if self._transcript and loaded.count:
-            with loaded.lock:
-                path = self._folder(scope) / TRANSCRIPT
-                transcript.bring_up_to_date(path, scope, loaded.count, loaded.thread.searched)
+        if not loaded.count:
+            return None
+        path = self._folder(scope) / TRANSCRIPT
+        with loaded.lock:
+            thread_files.write_transcript(path, scope, loaded.count, loaded.thread.searched)
+        return path
 
     def scopes(self, namespace: str | None = None) -> Iterable[Scope]:
         """Every thread that has files, of one namespace or of all."""
@@ -247,7 +238,7 @@ class DirectoryArchive(LogArchive, forks.Forkable):
 
 
 def _apply(thread: ThreadLog, path: Path, scope: Scope) -> None:
-    thread.apply(jsonl.read_entry(path.read_bytes(), str(path), scope, thread.held))
+    thread.apply(thread_files.read_entry(path.read_bytes(), str(path), scope, thread.held))
 
 
 def _names(folder: Path) -> list[str]:
@@ -255,20 +246,13 @@ def _names(folder: Path) -> list[str]:
     names: list[str] = []
     for _ in range(50):
         try:
-            with os.scandir(folder) as entries:
-                names = sorted((entry.name for entry in entries if _FILE.fullmatch(entry.name)), key=_number)
+            names = sorted(path.name for path in folder.iterdir() if path.suffix == ".jsonl")
         except (FileNotFoundError, NotADirectoryError):
             return []
-        if [_number(name) for name in names] == list(range(1, len(names) + 1)):
+        if not names or names[-1] == _NAME.format(len(names)):
             return names
         time.sleep(0.002)  # a listing made while files appear or go may skip some
-    raise ArchiveError(
-        f"{folder}: of the files 1 to {_number(names[-1]):,} only {len(names):,} are there. Restore them from a backup."
-    )
-
-
-def _number(name: str) -> int:
-    return int(name.partition(".")[0])
+    raise ArchiveError(f"{folder}: up to {names[-1]} only {len(names):,} are there. Restore the others from a backup.")
 
 
 def _identity(first: Path) -> tuple[int, ...]:
@@ -277,21 +261,21 @@ def _identity(first: Path) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _head(path: Path) -> jsonl.Head | None:
+def _head(path: Path) -> thread_files.Head | None:
     with suppress(FileNotFoundError), path.open("rb") as file:
-        return jsonl.read_head(file.readline())
+        return thread_files.read_head(file.readline())
     return None
 
 
 def _problems(folder: Path, scope: Scope | None) -> Iterator[str]:
+    if scope is None:
+        yield f"{folder}: its first file can't be read, so nobody knows whose it is. Restore it from a backup."
+        return
     thread = ThreadLog()
     try:
         names = _names(folder)
     except ArchiveError as error:
         yield str(error)
-        return
-    if scope is None:
-        yield f"{folder}: its first file can't be read, so nobody knows whose it is. Restore it from a backup."
         return
     if (to_folder(scope.namespace), to_folder(scope.thread)) != (folder.parent.name, folder.name):
         yield f"{folder} has what belongs to {laws.describe(scope)}. Put it back where it was."
@@ -304,8 +288,4 @@ def _problems(folder: Path, scope: Scope | None) -> Iterator[str]:
 
 
 def _digest(*names: str) -> str:
-    digest = hashlib.sha256()
-    for name in names:
-        encoded = name.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:%b" % (len(encoded), encoded))
-    return digest.hexdigest()
+    return hashlib.sha256(laws.join_names(*names)).hexdigest()

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from unabridged.archive import codec, laws
-from unabridged.archive.protocol import Hit, Part, Record, Scope
-from unabridged.archive.search import index
+from unabridged.archive import codec, laws, search
+from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
 
 Place = tuple[str, ...]
 """Where small values are kept: `("notes", namespace)` or `("leases", namespace, thread)`."""
@@ -66,7 +66,7 @@ class ThreadLog:
         holder = self.records[self.live[record.key]] if record.key in self.live else None
         if holder is not None and not laws.wins(record, holder):
             return holder
-        laws.check_references(record, parts, lambda _: self.held)
+        laws.check_references(record, parts, self.held)
         return Entry(record, laws.new_parts(parts, self._known))
 
     def is_live(self, record_id: str) -> bool:
@@ -81,10 +81,10 @@ class ThreadLog:
         """The parts that match best. The index is made at the first search, and then only of what is new."""
         new = self.searched[self._indexed :]
         if new:
-            self._segments.append((self._indexed, index.build([(part.turn, part.text) for part in new])))
+            self._segments.append((self._indexed, search.build([(part.turn, part.text) for part in new])))
             self._indexed += len(new)
-        found = index.search(query, limit, self._segments, lambda at: {n: self.searched[n].text for n in at})
-        return [laws.make_hit(scope, self.searched[match.number], match.score) for match in found]
+        found = search.search(query, limit, self._segments, lambda numbers: {n: self.searched[n] for n in numbers})
+        return [laws.make_hit(scope, part, score) for part, score in found]
 
     def problems(self, scope: Scope) -> Iterator[str]:
         """A sentence for every body that is not what its hash says, and every reference to nothing."""
@@ -95,9 +95,11 @@ class ThreadLog:
         yield from laws.find_dangling(scope, self.records.values(), self.held)
 
 
-class LogArchive(ABC):
+class LogArchive(Archive, ABC):
     """An archive whose threads are logs. A store gives the operations without a body; each refuses a closed store."""
 
+    url = ""
+    """Where it is, for people to read."""
     clock = staticmethod(time.time)
     """By which leases run out."""
 
@@ -165,11 +167,6 @@ class LogArchive(ABC):
         with self.reading(scope) as thread:
             return thread.records.get(record_id)
 
-    def records(self, scope: Scope) -> Sequence[Record]:
-        """Every live record of the thread, oldest first."""
-        with self.reading(scope) as thread:
-            return thread.live_records()
-
     def newest(self, scope: Scope) -> Iterator[Record]:
         """The live records of the thread, newest first."""
         with self.reading(scope) as thread:
@@ -179,10 +176,6 @@ class LogArchive(ABC):
         """The live records that hold one of these keys, in no order."""
         with self.reading(scope) as thread:
             return [thread.records[thread.live[key]] for key in dict.fromkeys(keys) if key in thread.live]
-
-    def locate(self, namespace: str, record_id: str) -> Scope | None:
-        """The thread of this namespace that has the record, retired or not; None when none has."""
-        return self.locate_each(namespace, [record_id]).get(record_id)
 
     def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
         """For each of these records that the namespace has, retired or not, its thread."""
@@ -251,7 +244,7 @@ class LogArchive(ABC):
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
         laws.check_lease(seconds)
-        token = self._tokens.new()
+        token = uuid.uuid4().hex
         with self.locked(scope):
             if self._lease(scope, key)[1] > self.clock():
                 return False

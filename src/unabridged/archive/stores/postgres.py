@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Final, LiteralString
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final, LiteralString
 from urllib.parse import quote, unquote
 
 from unabridged.archive.address import scrub_error, without_credentials
-from unabridged.archive.stores import forks, schema
+from unabridged.archive.stores import forks, sql_tables
 from unabridged.archive.stores.sql import SqlArchive
-from unabridged.archive.stores.sql_rows import Row, to_bytes
+from unabridged.archive.stores.sql_tables import Transaction, to_bytes
 from unabridged.errors import ArchiveError, SettingsError
 
 try:
     import psycopg
     from psycopg import sql
     from psycopg.conninfo import conninfo_to_dict
-    from psycopg_pool import ConnectionPool, PoolTimeout
+    from psycopg_pool import ConnectionPool
 except ImportError as error:
     raise SettingsError("a postgresql:// archive needs psycopg: pip install 'unabridged[postgres]'.") from error
 
@@ -34,15 +34,10 @@ _MIGRATING: Final = 0x756E6162  # the advisory lock under which versions change:
 
 
 def open_postgres(
-    url: str,
-    *,
-    schema: str = SCHEMA,
-    connections: int = 8,
-    wait: float = 60.0,
-    step: Callable[[str], None] | None = None,
+    url: str, *, schema: str = SCHEMA, wait: float = 60.0, step: Callable[[str], None] | None = None
 ) -> SqlArchive:
     """The archive in this database, its tables made at first use, or by `probe`. `wait` seconds for pool and locks."""
-    return SqlArchive(PostgresDatabase(url, schema, connections, wait), step)
+    return SqlArchive(PostgresDatabase(url, schema, wait), step)
 
 
 class PostgresDatabase(forks.Forkable):
@@ -50,13 +45,13 @@ class PostgresDatabase(forks.Forkable):
 
     now = "EXTRACT(EPOCH FROM clock_timestamp())::double precision"
 
-    def __init__(self, url: str, schema: str, connections: int, wait: float) -> None:
+    def __init__(self, url: str, schema: str, wait: float) -> None:
         self._url = url
         self.url = without_credentials(url)
         self._secrets = _secrets_of(url)
         self._schema = schema
-        self._connections = connections
         self._wait = wait
+        self._lock_timeout = f"SET LOCAL lock_timeout TO {int(wait * 1000)}"
         self._closed = False
         self._migrated = False
         forks.watch(self)
@@ -69,36 +64,25 @@ class PostgresDatabase(forks.Forkable):
         self.lock = threading.Lock()
         self._pool: ConnectionPool | None = None
 
-    def pause(self) -> None:
-        """Take the lock: a fork is coming."""
-        self.lock.acquire()
-
-    def resume(self) -> None:
-        """Give the lock back."""
-        self.lock.release()
-
-    @contextmanager
-    def read(self) -> Iterator[_Transaction]:
+    def read(self) -> AbstractContextManager[Transaction]:
         """A transaction that sees one state."""
-        with self._connection() as connection:
-            self._begin(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield _Transaction(connection)
+        return self._transaction("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
-    @contextmanager
-    def write(self, namespace: str, thread: str | None = None) -> Iterator[_Transaction]:
+    def write(self, namespace: str, thread: str | None = None) -> AbstractContextManager[Transaction]:
         """A transaction that is all there or not at all; no other writes the thread, or the namespace, meanwhile."""
         locks = f"SELECT pg_advisory_xact_lock({_lock_number(namespace)})"
         if thread is not None:
             shared = f"SELECT pg_advisory_xact_lock_shared({_lock_number(namespace)})"
             locks = f"{shared}; SELECT pg_advisory_xact_lock({_lock_number(namespace, thread)})"
-        with self._connection() as connection:
-            self._begin(connection, f"SET LOCAL lock_timeout TO {int(self._wait * 1000)}; {locks}")
-            yield _Transaction(connection)
+        return self._transaction(f"{self._lock_timeout}; {locks}")
 
-    def _begin(self, connection: psycopg.Connection, statements: str) -> None:
-        """Set the transaction up in one round trip, and for itself alone: poolers share sessions."""
+    @contextmanager
+    def _transaction(self, setting_up: str) -> Iterator[Transaction]:
+        """A transaction set up in one round trip, and for itself alone: poolers share sessions."""
         path = sql.SQL("SET LOCAL search_path TO {};").format(sql.Identifier(self._schema))
-        connection.execute(sql.SQL(_own(statements + ";")) + path)
+        with self._explain_errors(), self._open_pool().connection(self._wait) as connection:
+            connection.execute(sql.SQL(_own(f"{setting_up};")) + path)
+            yield _transaction(connection)
 
     def purge(self) -> None:
         """Nothing: what was deleted goes when the server vacuums, which is the server's own business."""
@@ -116,19 +100,15 @@ class PostgresDatabase(forks.Forkable):
             pool.close()
 
     @contextmanager
-    def _connection(self) -> Iterator[psycopg.Connection]:
-        pool = self._open_pool()
+    def _explain_errors(self) -> Iterator[None]:
         try:
-            with pool.connection(self._wait) as connection:
-                yield connection
-        except PoolTimeout as error:
-            scrub_error(error, self._secrets)
-            raise ArchiveError(
-                f"no connection to {self.url} within {self._wait:.0f} s. Check that it runs and the URL is right."
-            ) from error
+            yield
         except psycopg.Error as error:
             scrub_error(error, self._secrets)
-            raise ArchiveError(f"{self.url}: {str(error).strip()} (SQLSTATE {error.sqlstate}).") from error
+            raise ArchiveError(
+                f"{self.url}: {str(error).strip()}. Check the URL (user, password, host, database), that the server "
+                f"runs, and that its role may create schema {self._schema}."
+            ) from error
 
     def _open_pool(self) -> ConnectionPool:
         with self.lock:
@@ -136,14 +116,9 @@ class PostgresDatabase(forks.Forkable):
                 raise ArchiveError("this archive is closed. Open it again.")
             if self._pool is None:
                 self._migrate()
+                options = {"prepare_threshold": None}  # poolers share sessions
                 self._pool = ConnectionPool(
-                    self._url,
-                    min_size=0,
-                    max_size=self._connections,
-                    timeout=self._wait,
-                    max_idle=60.0,
-                    open=True,
-                    kwargs={"prepare_threshold": None},  # poolers share sessions
+                    self._url, min_size=0, max_size=8, timeout=self._wait, max_idle=60.0, open=True, kwargs=options
                 )
             return self._pool
 
@@ -156,32 +131,11 @@ class PostgresDatabase(forks.Forkable):
         """Bring the tables up to date, once. psycopg waits `connect_timeout` for each address that a host has."""
         if self._migrated:
             return
-        try:
-            with psycopg.connect(self._url, connect_timeout=max(2, min(CONNECTING, int(self._wait)))) as connection:
-                connection.execute(_own(f"SET LOCAL lock_timeout TO {int(self._wait * 1000)}"))
-                migrate(connection, self._schema)
-        except psycopg.Error as error:
-            scrub_error(error, self._secrets)
-            raise ArchiveError(
-                f"{self.url}: {str(error).strip()}. Check the URL (user, password, host, database), that the server "
-                f"runs, and that its role may create schema {self._schema}."
-            ) from error
+        patience = max(2, min(CONNECTING, int(self._wait)))
+        with self._explain_errors(), psycopg.connect(self._url, connect_timeout=patience) as connection:
+            connection.execute(_own(self._lock_timeout))
+            migrate(connection, self._schema)
         self._migrated = True
-
-
-class _Transaction:
-    def __init__(self, connection: psycopg.Connection) -> None:
-        self._connection = connection
-
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run it, and return the rows it gave."""
-        cursor = self._connection.execute(_own(statement.replace("?", "%s")), values, binary=True)
-        return cursor.fetchall() if cursor.description else []
-
-    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run it once for each row of values."""
-        with self._connection.cursor(binary=True) as cursor:
-            cursor.executemany(_own(statement.replace("?", "%s")), rows)
 
 
 def migrate(connection: psycopg.Connection, archive: str, target: int | None = None) -> None:
@@ -196,7 +150,7 @@ def migrate(connection: psycopg.Connection, archive: str, target: int | None = N
         connection.execute("CREATE TABLE version (version INTEGER NOT NULL)")
         connection.execute("INSERT INTO version VALUES (0)")
     row = connection.execute("SELECT version FROM version").fetchone()
-    version = schema.migrate(_Transaction(connection), f"schema {archive}", row[0] if row else 0, _WORDS, target)
+    version = sql_tables.migrate(_transaction(connection), f"schema {archive}", row[0] if row else 0, _WORDS, target)
     connection.execute("UPDATE version SET version = %s", [version])
     connection.commit()
 
@@ -218,6 +172,10 @@ def _secrets_of(url: str) -> set[str]:
     return found | {quote(value, safe="") for value in found}
 
 
+def _transaction(connection: psycopg.Connection) -> Transaction:
+    return Transaction(connection.cursor(binary=True), mark="%s")
+
+
 def _own(statement: str) -> LiteralString:
     """A statement of this package, which the type checker can't know to be no outsider's."""
     return statement
@@ -225,8 +183,6 @@ def _own(statement: str) -> LiteralString:
 
 def _lock_number(*names: str) -> int:
     """The number of the advisory lock for these names; two that share one only wait for each other."""
-    digest = hashlib.blake2b(digest_size=8)
-    for name in names:
-        encoded = to_bytes(name)
-        digest.update(b"unabridged:%d:%b" % (len(encoded), encoded))
-    return int.from_bytes(digest.digest(), "big", signed=True)
+    encoded = [to_bytes(name) for name in names]
+    joined = b"".join(b"unabridged:%d:%b" % (len(name), name) for name in encoded)
+    return int.from_bytes(hashlib.blake2b(joined, digest_size=8).digest(), "big", signed=True)

@@ -5,20 +5,19 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
-from unabridged.archive import codec, laws
-from unabridged.archive.protocol import Hit, Part, Record, Scope
-from unabridged.archive.search import index
-from unabridged.archive.stores import sql_rows
-from unabridged.archive.stores.sql_rows import NAMED, THREAD, Transaction, execute_in, names, to_bytes, to_text
+from unabridged.archive import codec, laws, search
+from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
+from unabridged.archive.stores import sql_tables
+from unabridged.archive.stores.sql_tables import NAMED, THREAD, Transaction, names, to_bytes, to_text
 from unabridged.archive.stores.sql_verify import problems
 
 STEPS: Final = ("begun", "bodies", "parts", "index", "record", "committed")
 """The moments of a `store` at which a crash is tried: all but the last leave the old state."""
-_LONGEST_PAGE: Final = 64
 
 
 class Database(Protocol):
@@ -48,7 +47,7 @@ class Database(Protocol):
         """Let go of every connection."""
 
 
-class SqlArchive:
+class SqlArchive(Archive):
     """An archive in a SQL database."""
 
     def __init__(self, database: Database, step: Callable[[str], None] | None = None) -> None:
@@ -65,7 +64,7 @@ class SqlArchive:
         """Find out now whether the archive can be used: an `ArchiveError` with the remedy if it can't."""
         self._database.probe()
 
-    def _select(self, statement: str, *values: Any) -> list[sql_rows.Row]:
+    def _select(self, statement: str, *values: Any) -> list[sql_tables.Row]:
         with self._database.read() as read:
             return read.execute(statement, values)
 
@@ -73,36 +72,35 @@ class SqlArchive:
         """Write record and parts, all or nothing; return the record that now holds the key."""
         laws.check_parts(parts)
         scope = record.scope
-        prepared = sql_rows.prepare(laws.new_parts(parts, ()))  # beforehand, so that others wait less
+        prepared = sql_tables.prepare(laws.new_parts(parts, ()))  # beforehand, so that others wait less
         with self._database.write(*scope) as write:
             self._step("begun")
             holder = self._holder(write, record)
             if holder is not None and not laws.wins(record, holder):
                 return holder
-            laws.check_references(record, parts, lambda hashes: sql_rows.held_hashes(write, scope, hashes))
-            fresh = laws.new_parts(parts, sql_rows.known_parts(write, scope, parts))
+            hashes = laws.hashes_in(record).union(part.hash for part in parts)
+            known = sql_tables.known_parts(write, scope, hashes)
+            laws.check_references(record, parts, {digest for _, digest in known})
+            fresh = laws.new_parts(parts, known)
             if fresh != prepared.parts:  # the thread has some already
-                prepared = sql_rows.prepare(fresh)
+                prepared = sql_tables.prepare(fresh)
             self._write(write, record, prepared)
         self._step("committed")
         return record
 
     def _holder(self, write: Transaction, record: Record) -> Record | None:
         """The record that holds the key now; another one with the same id is refused."""
-        found = sql_rows.records(write, record.scope, "AND id = ?", to_bytes(record.id))
+        found = sql_tables.records(write, record.scope, "AND id = ?", to_bytes(record.id))
         laws.check_same_id(record, found[0] if found else None)
-        live = sql_rows.records(write, record.scope, "AND key = ? AND live = 1", to_bytes(record.key))
+        live = sql_tables.records(write, record.scope, "AND key = ? AND live = 1", to_bytes(record.key))
         return live[0] if live else None
 
-    def _write(self, write: Transaction, record: Record, prepared: sql_rows.Prepared) -> None:
-        thread, namespace = sql_rows.make_thread(write, record.scope)
-        hashes = {part.hash: sql_rows.hash_bytes([part.hash])[0] for part in prepared.parts}
+    def _write(self, write: Transaction, record: Record, prepared: sql_tables.Prepared) -> None:
+        thread, namespace = sql_tables.make_thread(write, record.scope)
         # Sorted, so that two writers who share bodies wait for each other instead of locking each other out.
         write.many(
             "INSERT INTO bodies (namespace, hash, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            sorted(
-                (namespace, hashes[part.hash], body) for part, body in zip(prepared.parts, prepared.bodies, strict=True)
-            ),
+            sorted((namespace, digest, body) for digest, body, _ in prepared.rows),
         )
         self._step("bodies")
         first = _next_number(write, "parts", thread)
@@ -110,8 +108,8 @@ class SqlArchive:
             "INSERT INTO parts (thread, number, turn, view, body) "
             "SELECT ?, ?, ?, ?, id FROM bodies WHERE namespace = ? AND hash = ?",
             [
-                (thread, first + at, part.turn, view, namespace, hashes[part.hash])
-                for at, (part, view) in enumerate(zip(prepared.parts, prepared.views, strict=True))
+                (thread, first + at, part.turn, view, namespace, digest)
+                for at, (part, (digest, _, view)) in enumerate(zip(prepared.parts, prepared.rows, strict=True))
             ],
         )
         self._step("parts")
@@ -124,49 +122,35 @@ class SqlArchive:
         write.execute("DELETE FROM records WHERE thread = ? AND id = ?", [thread, record_id])
         write.execute(
             "INSERT INTO records (thread, number, id, key, live, data) VALUES (?, ?, ?, ?, 1, ?)",
-            [thread, _next_number(write, "records", thread), record_id, key, sql_rows.pack_record(record)],
+            [thread, _next_number(write, "records", thread), record_id, key, sql_tables.pack_record(record)],
         )
         self._step("record")
 
     def record(self, scope: Scope, record_id: str) -> Record | None:
         """The record with this id, retired or not, or None."""
         with self._database.read() as read:
-            found = sql_rows.records(read, scope, "AND id = ?", to_bytes(record_id))
+            found = sql_tables.records(read, scope, "AND id = ?", to_bytes(record_id))
         return found[0] if found else None
-
-    def records(self, scope: Scope) -> Sequence[Record]:
-        """Every live record of the thread, oldest first."""
-        with self._database.read() as read:
-            return sql_rows.records(read, scope, "AND live = 1 ORDER BY number")
 
     def newest(self, scope: Scope) -> Iterator[Record]:
         """The live records of the thread, newest first, read as they are asked for."""
-        below, page = sql_rows.FAR, 2  # most often the first is the one
-        while True:
-            rows = self._select(
-                f"SELECT number, data FROM records WHERE thread = {THREAD} AND live = 1 AND number < ? "
-                "ORDER BY number DESC LIMIT ?",
-                *names(scope),
-                below,
-                page,
-            )
+        statement = (
+            f"SELECT number, data FROM records WHERE thread = {THREAD} AND live = 1 AND number < ? "
+            "ORDER BY number DESC LIMIT ?"
+        )
+        below, page = sql_tables.FAR, 2  # most often the first is the one
+        while rows := self._select(statement, *names(scope), below, page):
+            page *= 2
             for number, data in rows:
                 below = number
-                yield sql_rows.unpack_record(scope, data)
-            if len(rows) < page:
-                return
-            page = min(2 * page, _LONGEST_PAGE)
+                yield sql_tables.unpack_record(scope, data)
 
     def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
         """The live records that hold one of these keys, in no order; no other record is read."""
         statement = f"SELECT data FROM records WHERE thread = {THREAD} AND live = 1 AND key IN (…)"
         with self._database.read() as read:
-            rows = execute_in(read, statement, names(scope), map(to_bytes, keys))
-        return [sql_rows.unpack_record(scope, data) for (data,) in rows]
-
-    def locate(self, namespace: str, record_id: str) -> Scope | None:
-        """The thread of this namespace that has the record, retired or not; None when none has."""
-        return self.locate_each(namespace, [record_id]).get(record_id)
+            rows = read.execute_in(statement, names(scope), map(to_bytes, keys))
+        return [sql_tables.unpack_record(scope, data) for (data,) in rows]
 
     def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
         """For each of these records that the namespace has, retired or not, its thread."""
@@ -176,7 +160,7 @@ class SqlArchive:
             "AND n.id = t.namespace AND n.name = ? AND r.id IN (…) ORDER BY r.thread DESC"
         )
         with self._database.read() as read:
-            rows = execute_in(read, statement, [to_bytes(namespace)], map(to_bytes, record_ids))
+            rows = read.execute_in(statement, [to_bytes(namespace)], map(to_bytes, record_ids))
         return {to_text(record_id): Scope(namespace, to_text(name)) for record_id, name in rows}
 
     def retire(self, scope: Scope, record_id: str) -> None:
@@ -188,21 +172,24 @@ class SqlArchive:
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The stored messages with these hashes, those that the thread holds; others are absent."""
-        statement = f"SELECT b.hash, b.body {sql_rows.HELD} AND b.hash IN (…)"
+        statement = (
+            f"SELECT b.hash, b.body FROM {NAMED} JOIN bodies b ON b.namespace = n.id WHERE n.name = ? AND t.name = ? "
+            "AND EXISTS (SELECT 1 FROM parts p WHERE p.body = b.id AND p.thread = t.id) AND b.hash IN (…)"
+        )
         with self._database.read() as read:
-            rows = execute_in(read, statement, names(scope), sql_rows.hash_bytes(hashes))
-        found = {sql_rows.to_hash(digest): body for digest, body in rows}
-        return {digest: sql_rows.to_body(digest, body) for digest, body in found.items()}
+            rows = read.execute_in(statement, names(scope), map(sql_tables.hash_bytes, hashes))
+        found = {sql_tables.to_hash(digest): body for digest, body in rows}
+        return {digest: sql_tables.to_body(digest, body) for digest, body in found.items()}
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
         """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
         rows = self._select(
-            f"{sql_rows.PARTS} AND p.turn >= ? AND p.turn < ? ORDER BY p.turn, p.number",
+            f"{sql_tables.PARTS} AND p.turn >= ? AND p.turn < ? ORDER BY p.turn, p.number",
             *names(scope),
-            min(max(first, 0), sql_rows.FAR),
-            sql_rows.FAR if last is None else min(max(last, 0), sql_rows.FAR),
+            min(max(first, 0), sql_tables.FAR),
+            sql_tables.FAR if last is None else min(max(last, 0), sql_tables.FAR),
         )
-        return [sql_rows.to_part(row) for row in rows]
+        return [sql_tables.to_part(row) for row in rows]
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
         """The archived messages that match best: literal words, no query syntax."""
@@ -210,15 +197,8 @@ class SqlArchive:
             segments = read.execute(
                 f"SELECT number, data FROM segments WHERE thread = {THREAD} ORDER BY number", names(scope)
             )
-            parts: dict[int, Part] = {}
-
-            def texts(numbers: Sequence[int]) -> dict[int, str]:
-                parts.update(sql_rows.numbered(read, scope, [number for number in numbers if number not in parts]))
-                return {number: parts[number].text for number in numbers}
-
-            found = index.search(query, limit, ((first, data) for first, data in segments), texts)
-            texts([match.number for match in found])
-        return [laws.make_hit(scope, parts[match.number], match.score) for match in found]
+            found = search.search(query, limit, segments, lambda numbers: sql_tables.numbered(read, scope, numbers))
+        return [laws.make_hit(scope, part, score) for part, score in found]
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces that have a thread, sorted."""
@@ -232,7 +212,7 @@ class SqlArchive:
     def newest_time(self, scope: Scope) -> float | None:
         """When the record that was stored last was made, retired or not; None when the thread has none."""
         with self._database.read() as read:
-            return sql_rows.newest_time(read, scope)
+            return sql_tables.newest_time(read, scope)
 
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
@@ -248,7 +228,7 @@ class SqlArchive:
                 for table in ("leases", "notes"):
                     write.execute(f"DELETE FROM {table} WHERE namespace = ?", [to_bytes(namespace)])
             else:
-                scopes = [scope for scope in scopes if laws.is_older(sql_rows.newest_time(write, scope), before)]
+                scopes = [scope for scope in scopes if laws.is_older(sql_tables.newest_time(write, scope), before)]
             for scope in scopes:
                 _remove(write, scope)
         if scopes or before is None:
@@ -266,15 +246,13 @@ class SqlArchive:
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """What was kept under this key last; None when nothing was."""
         statement = "SELECT data FROM notes WHERE namespace = ? AND key = ?"
-        return next(
-            (laws.read_note(data) for (data,) in self._select(statement, to_bytes(namespace), to_bytes(key))),
-            None,
-        )
+        rows = self._select(statement, to_bytes(namespace), to_bytes(key))
+        return laws.read_note(rows[0][0]) if rows else None
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
         laws.check_lease(seconds)
-        token = self._tokens.new()
+        token = uuid.uuid4().hex
         now = self._database.now
         with self._database.write(*scope) as write:
             rows = write.execute(
@@ -320,14 +298,14 @@ def _threads(tx: Transaction, namespace: str) -> list[str]:
 def _remove(write: Transaction, scope: Scope) -> None:
     """Remove a thread: its leases, records and parts, every body only it used, and a namespace it leaves empty."""
     write.execute("DELETE FROM leases WHERE namespace = ? AND thread = ?", names(scope))
-    thread = sql_rows.thread_id(write, scope)
+    thread = sql_tables.thread_id(write, scope)
     if thread is None:
         return
     bodies = [body for (body,) in write.execute("SELECT DISTINCT body FROM parts WHERE thread = ?", [thread])]
     for table in ("parts", "segments", "records"):
         write.execute(f"DELETE FROM {table} WHERE thread = ?", [thread])
     unused = "NOT EXISTS (SELECT 1 FROM parts p WHERE p.body = bodies.id)"
-    execute_in(write, f"DELETE FROM bodies WHERE {unused} AND id IN (…)", [], bodies)
+    write.execute_in(f"DELETE FROM bodies WHERE {unused} AND id IN (…)", [], bodies)
     write.execute("DELETE FROM threads WHERE id = ?", [thread])
     unused = "NOT EXISTS (SELECT 1 FROM threads t WHERE t.namespace = namespaces.id)"
     write.execute(f"DELETE FROM namespaces WHERE name = ? AND {unused}", [to_bytes(scope.namespace)])

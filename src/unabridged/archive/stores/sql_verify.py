@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unabridged.archive import laws
+from unabridged.archive import laws, search
 from unabridged.archive.protocol import Record, Scope
-from unabridged.archive.search import index
-from unabridged.archive.stores import sql_rows
-from unabridged.archive.stores.sql_rows import NAMED, PARTS, THREAD, Transaction, names, to_text
+from unabridged.archive.stores import sql_tables
+from unabridged.archive.stores.sql_tables import NAMED, PARTS, THREAD, Transaction, names, to_text
 from unabridged.errors import ArchiveError
 
 _AT_ONCE = 500
@@ -44,9 +43,9 @@ def _of_thread(tx: Transaction, scope: Scope) -> Iterator[str]:
         after = rows[-1][0]
         for row in rows:
             turns[row[0]] = row[1]
-            held.add(sql_rows.to_hash(row[2]))
+            held.add(sql_tables.to_hash(row[2]))
             try:
-                sql_rows.to_part(row)
+                sql_tables.to_part(row)
             except ArchiveError as error:
                 yield f"{laws.describe(scope)}: the message at turn {row[1]}: {error}"
     if list(turns) != list(range(len(turns))):
@@ -60,7 +59,7 @@ def _of_index(tx: Transaction, scope: Scope, turns: dict[int, int]) -> Iterator[
     rows = tx.execute(f"SELECT number, data FROM segments WHERE thread = {THREAD} ORDER BY number", names(scope))
     for first, segment in rows:
         try:
-            indexed |= {number: turn for number, (turn, _) in index.check(first, segment).items()}
+            indexed |= {number: turn for number, (turn, _) in search.check(first, segment).items()}
         except ArchiveError as error:
             yield f"{laws.describe(scope)}: {error}"
     if indexed != turns:
@@ -73,7 +72,7 @@ def _of_records(tx: Transaction, scope: Scope, held: set[str]) -> Iterator[str]:
     rows = tx.execute(f"SELECT id, key, data FROM records WHERE thread = {THREAD} ORDER BY number", names(scope))
     for stored_id, stored_key, data in rows:
         try:
-            record = sql_rows.unpack_record(scope, data)
+            record = sql_tables.unpack_record(scope, data)
         except ArchiveError as error:
             yield f"{laws.describe(scope)}: record {to_text(stored_id)!r}: {error}"
             continue

@@ -11,14 +11,14 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from unabridged.archive.stores import forks, schema
+from unabridged.archive.stores import forks, sql_tables
 from unabridged.archive.stores.sql import SqlArchive
-from unabridged.archive.stores.sql_rows import Row
+from unabridged.archive.stores.sql_tables import Transaction
 from unabridged.errors import ArchiveError
 
 APPLICATION: Final = 0x756E6162
@@ -26,6 +26,7 @@ APPLICATION: Final = 0x756E6162
 
 _WORDS: Final = {"id": "INTEGER PRIMARY KEY", "bytes": "BLOB", "compact": " WITHOUT ROWID"}
 _OLDEST: Final = (3, 35, 0)  # RETURNING
+_MOST_IDLE: Final = 8
 _PRAGMAS: Final = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA secure_delete = ON",
@@ -40,6 +41,7 @@ _REMEDIES: Final = (
     ("locked", "Another program holds the file for long; close it or raise `wait`."),
     ("not a database", "Name another file, or restore this one from a backup."),
     ("malformed", "Restore the file from a backup."),
+    ("Errno", "Name a file in a folder this user may write to."),
 )
 
 
@@ -71,14 +73,12 @@ class SqliteDatabase(forks.Forkable):
         self._idle: list[sqlite3.Connection] = []
         self._file: tuple[int, int] | None = None
 
-    @contextmanager
-    def read(self) -> Iterator[_Transaction]:
+    def read(self) -> AbstractContextManager[Transaction]:
         """A transaction that sees one state."""
-        with self._transaction("BEGIN") as transaction:
-            yield transaction
+        return self._transaction("BEGIN")
 
     @contextmanager
-    def write(self, namespace: str, thread: str | None = None) -> Iterator[_Transaction]:
+    def write(self, namespace: str, thread: str | None = None) -> Iterator[Transaction]:
         """A transaction that is all there or not at all, with every other writer kept out of the file."""
         del namespace, thread  # SQLite has one writer at a time
         if not self._writer.acquire(timeout=self._wait):
@@ -92,7 +92,7 @@ class SqliteDatabase(forks.Forkable):
     def probe(self) -> None:
         """Make the file if need be, look at each table, and see that it can be written."""
         with self._connection() as connection:
-            for table in schema.TABLES:
+            for table in sql_tables.TABLES:
                 connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall()  # noqa: S608 - ours
             connection.execute("PRAGMA busy_timeout = 0")
             try:
@@ -145,30 +145,34 @@ class SqliteDatabase(forks.Forkable):
         self.lock.notify_all()
         self.lock.release()
 
-    def _close_idle(self) -> None:
-        while self._idle:
+    def _close_idle(self, keep: int = 0) -> None:
+        while len(self._idle) > keep:
             self._idle.pop().close()
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[_Transaction]:
+    def _transaction(self, begin: str) -> Iterator[Transaction]:
         with self._connection() as connection:
             connection.execute(begin)
-            yield _Transaction(connection)
+            yield Transaction(connection.cursor())
             connection.execute("COMMIT")
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection for one transaction."""
+        """A connection for one transaction. One that was not whole is closed, and with it goes what it did."""
         connection = self._take()
-        is_sound = False
         try:
             connection = connection or _connect(self._path, self._wait)
             yield connection
-            is_sound = True
-        except sqlite3.Error as error:
-            raise self._explain(error) from error
+        except BaseException as error:
+            if connection is not None:
+                connection.close()
+                connection = None
+            if not isinstance(error, sqlite3.Error | OSError):
+                raise
+            remedy = next((remedy for sign, remedy in _REMEDIES if sign in str(error)), "Run `verify`.")
+            raise ArchiveError(f"{self._path}: {error}. {remedy}") from error
         finally:
-            self._give_back(connection, is_sound=is_sound)
+            self._give_back(connection)
 
     def _take(self) -> sqlite3.Connection | None:
         """An idle connection, or None when a new one is to be made."""
@@ -181,40 +185,18 @@ class SqliteDatabase(forks.Forkable):
             self._in_use += 1
             return self._idle.pop() if self._idle else None
 
-    def _give_back(self, connection: sqlite3.Connection | None, *, is_sound: bool) -> None:
-        """Keep a connection all of whose work went well; with any other goes what was not committed."""
+    def _give_back(self, connection: sqlite3.Connection | None) -> None:
         with self.lock:
-            if connection is not None and is_sound and not self._closed and len(self._idle) < 8:
+            if connection is not None:
                 self._file = self._file if self._idle else _identity(self._path)
                 self._idle.append(connection)
-            elif connection is not None:
-                connection.close()
+            self._close_idle(keep=0 if self._closed else _MOST_IDLE)
             self._in_use -= 1
             self.lock.notify_all()
 
-    def _explain(self, error: sqlite3.Error) -> ArchiveError:
-        remedy = next((remedy for sign, remedy in _REMEDIES if sign in str(error)), "Run `verify`.")
-        return ArchiveError(f"{self._path}: {error}. {remedy}")
-
-
-class _Transaction:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run it, and return the rows it gave."""
-        return self._connection.execute(statement, values).fetchall()
-
-    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run it once for each row of values."""
-        self._connection.executemany(statement, rows)
-
 
 def _connect(path: Path, wait: float) -> sqlite3.Connection:
-    try:
-        _make_private(path)
-    except OSError as error:
-        raise ArchiveError(f"{path}: {error.strerror}. Name a file in a folder this user may write to.") from error
+    _make_private(path)
     connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
     try:
         _check_ours(connection, path)
@@ -269,11 +251,11 @@ def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
 
 def migrate(connection: sqlite3.Connection, path: Path, target: int | None = None) -> None:
     """Bring the file to the newest version (or `target`), whole or not at all."""
-    if _version(connection) == len(schema.MIGRATIONS[:target]):
+    if _version(connection) == len(sql_tables.MIGRATIONS[:target]):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        version = schema.migrate(_Transaction(connection), str(path), _version(connection), _WORDS, target)
+        version = sql_tables.migrate(Transaction(connection.cursor()), str(path), _version(connection), _WORDS, target)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {version}")
         connection.execute("COMMIT")

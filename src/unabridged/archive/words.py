@@ -42,14 +42,6 @@ class QueryName(NamedTuple):
     parts: tuple[str, ...] = ()
 
 
-class Whereabouts(NamedTuple):
-    """A word of a phrase, and whether the text's own word may begin before it or go on after it."""
-
-    text: str
-    begins_before: bool
-    goes_on: bool
-
-
 class Query(NamedTuple):
     """What a search looks for: any of the names, best those with most; and each phrase, literally."""
 
@@ -99,22 +91,19 @@ def fold(text: str) -> str:
 
 def holds(text: str, phrases: tuple[str, ...]) -> bool:
     """Whether every (folded) phrase stands in the text."""
-    folded = fold(text)
+    folded = fold(text) if phrases else ""
     if all(phrase in folded for phrase in phrases):
         return True
     return "\\" in text and all(phrase in folded or phrase in fold(unescape(text)) for phrase in phrases)
 
 
-def whereabouts(phrase: str) -> list[Whereabouts]:
-    """What the terms of every text with this (folded) phrase tell about its words; the ends may go on outside it."""
-    found: list[Whereabouts] = []
-    for match in _word().finditer(phrase):
-        word, first, last = match[0], match.start() == 0, match.end() == len(phrase)
-        if runs := _UNSPACED_RUN.findall(word):
-            found += [Whereabouts(pair, begins_before=False, goes_on=False) for run in runs for pair in _pairs(run)]
-        else:
-            found.append(Whereabouts(word, begins_before=first, goes_on=last))
-    return found
+def words_of(phrase: str) -> list[str]:
+    """The words of a (folded) phrase: a text that has it has each, or a longer one around it, among its terms."""
+    found: list[str] = []
+    for word in _word().findall(phrase):
+        runs = _UNSPACED_RUN.findall(word)
+        found += [pair for run in runs for pair in _pairs(run)] or [word]
+    return [word for word in found if len(word) < LONGEST]
 
 
 def unescape(text: str) -> str:

@@ -22,7 +22,8 @@ from heapq import nsmallest
 from math import log
 from typing import Final, NamedTuple
 
-from unabridged.archive.search.words import CUT, LONGEST, Query, Whereabouts, count_terms, holds, parse, whereabouts
+from unabridged.archive.protocol import Part
+from unabridged.archive.words import CUT, Query, count_terms, holds, parse, words_of
 from unabridged.errors import ArchiveError
 
 VERSION: Final = 1
@@ -36,7 +37,11 @@ _MOST_BYTES: Final = 8_000_000  # of an index that is gone through for such word
 _BLOCK: Final = 256  # terms in a block, about
 
 
-class Ranked(NamedTuple):
+_Postings = Mapping[str, Mapping[int, int]]
+"""How often each term stands in each message that has it."""
+
+
+class _Match(NamedTuple):
     """A message that matches: its place in the thread's sequence of parts."""
 
     number: int
@@ -57,13 +62,14 @@ class _Segment(NamedTuple):
         block = self.blocks[1 + _block_of(encoded, len(self.blocks) - 1)]
         return next((found for _, found in self._matching([_inflate(block)], b"\n%b\t" % encoded)), {})
 
-    def having(self, word: Whereabouts) -> set[int]:
-        """The messages with a term that begins, ends, or goes on around this word as it may; and all with cut terms."""
-        if not word.begins_before and not word.goes_on:
-            return set(self.postings(word.text))
-        sought = (b"" if word.begins_before else b"\n") + _encode(word.text) + (b"" if word.goes_on else b"\t")
-        found = self._matching(map(_inflate, self.blocks[1:]), sought)
-        return set(self.postings(CUT)).union(*(postings for _, postings in found))
+    def having(self, words: Iterable[str]) -> set[int]:
+        """The messages with a term around each of the words; of those with terms that were cut nobody can say."""
+        blocks = [_inflate(block) for block in self.blocks[1:]]
+        numbers = set(self.messages())
+        for word in words:
+            found = (postings for _, postings in self._matching(blocks, _encode(word)))
+            numbers &= set(self.postings(CUT)).union(*found)
+        return numbers
 
     def alike(self, words: Sequence[str]) -> dict[str, Counter[int]]:
         """How often other words that begin like these stand in each message, by word and by the message's number."""
@@ -125,21 +131,27 @@ def check(first: int, segment: bytes) -> Mapping[int, tuple[int, int]]:
 
 
 def search(
-    query: str, limit: int, segments: Iterable[tuple[int, bytes]], texts: Callable[[Sequence[int]], Mapping[int, str]]
-) -> list[Ranked]:
-    """The best matches, best first. `segments` come with the number of their first message; `texts` is asked lazily."""
+    query: str, limit: int, segments: Iterable[tuple[int, bytes]], read: Callable[[Sequence[int]], Mapping[int, Part]]
+) -> list[tuple[Part, float]]:
+    """The best matches and their scores, best first.
+
+    `segments` come with the number of their first message; `read` gives the messages with some numbers. They are read
+    a few at a time where a phrase has to be looked for in them.
+    """
     wanted = parse(query)
     if limit < 1 or not (wanted.names or wanted.phrases):
         return []
-    opened = [_open(first, segment) for first, segment in segments]
-    ranked = _rank(wanted, opened)
-    if not wanted.phrases:
-        return nsmallest(limit, ranked, key=_order)
-    return _with_phrases(wanted.phrases, sorted(ranked, key=_order), limit, texts)
-
-
-def _order(match: Ranked) -> tuple[float, int, int]:
-    return -match.score, -match.turn, -match.number
+    ranked = _rank(wanted, [_open(first, segment) for first, segment in segments])
+    ordered = nsmallest(len(ranked) if wanted.phrases else limit, ranked, key=lambda m: (-m.score, -m.turn, -m.number))
+    found: list[tuple[Part, float]] = []
+    step = max(16, 2 * limit)
+    for at in range(0, len(ordered), step):
+        batch = ordered[at : at + step]
+        parts = read([match.number for match in batch])
+        found += [(parts[m.number], m.score) for m in batch if holds(parts[m.number].text, wanted.phrases)]
+        if len(found) >= limit:
+            break
+    return found[:limit]
 
 
 def _open(first: int, segment: bytes) -> _Segment:
@@ -179,39 +191,36 @@ def _block_of(term: bytes, blocks: int) -> int:
     return zlib.crc32(term) % blocks
 
 
-def _rank(query: Query, segments: list[_Segment]) -> list[Ranked]:
+def _rank(query: Query, segments: list[_Segment]) -> list[_Match]:
     """Every message that has one of the names, and may have the phrases."""
     total = sum(segment.size for segment in segments)
     average = (sum(segment.length for segment in segments) / total or 1.0) if total else 1.0
-    terms = query.terms()
-    found = [{term: segment.postings(term) for term in terms} for segment in segments]
-    others = _others(query, segments, found)
-    spread = {term: sum(len(postings[term]) for postings in found) for term in terms}
-    for beside in others:
-        for term, counted in beside.items():
-            spread[term] += len(counted)
+    found: list[_Postings] = [{term: segment.postings(term) for term in query.terms()} for segment in segments]
+    others = _begun_alike(query, segments, found)
+    spread: Counter[str] = Counter()
+    for postings in (*found, *others):
+        spread.update({term: len(counted) for term, counted in postings.items()})
     weight = {
         term: log(1 + (total - df + 0.5) / (df + 0.5)) ** _RARE * (_SATURATION + 1) for term, df in spread.items()
     }
-    ranked: list[Ranked] = []
+    ranked: list[_Match] = []
     for segment, postings, beside in zip(segments, found, others, strict=True):
         if not query.phrases and not any(postings.values()):
             continue
         messages = segment.messages()
-        damp = {n: _damp(length / average) for n, (_, length) in messages.items()}
+        damp = {n: _SATURATION * (1 - _LENGTH + _LENGTH * length / average) for n, (_, length) in messages.items()}
         scores = _scores(query, postings, weight, damp)
         for term, counted in beside.items():
             for number in scores.keys() & counted.keys():
                 scores[number] += _ALIKE * weight[term] * counted[number] / (counted[number] + damp[number])
         if query.phrases:
-            scores = {number: scores.get(number, 0.0) for number in _with_words(segment, query)}
-        ranked += [Ranked(number, messages[number][0], score) for number, score in scores.items()]
+            words = (word for phrase in query.phrases for word in words_of(phrase))
+            scores = {number: scores.get(number, 0.0) for number in segment.having(words)}
+        ranked += [_Match(number, messages[number][0], score) for number, score in scores.items()]
     return ranked
 
 
-def _others(
-    query: Query, segments: Sequence[_Segment], found: Sequence[Mapping[str, Mapping[int, int]]]
-) -> list[dict[str, dict[int, int]]]:
+def _begun_alike(query: Query, segments: Sequence[_Segment], found: Sequence[_Postings]) -> list[_Postings]:
     """For each segment the messages with words that begin like one of the query's and do not have that one itself."""
     words = [name.whole for name in query.names if len(name.whole) > _BEGINNING and name.whole.isalpha()]
     if not words or sum(len(block) for segment in segments for block in segment.blocks) > _MOST_BYTES:
@@ -233,12 +242,8 @@ def _begin_alike(one: str, other: str) -> bool:
     return one[:shared] == other[:shared]
 
 
-def _damp(relative: float) -> float:
-    return _SATURATION * (1 - _LENGTH + _LENGTH * relative)
-
-
 def _scores(
-    query: Query, postings: Mapping[str, Mapping[int, int]], weight: Mapping[str, float], damp: Mapping[int, float]
+    query: Query, postings: _Postings, weight: Mapping[str, float], damp: Mapping[int, float]
 ) -> dict[int, float]:
     """What the names a message has are worth in it, for every message that has any."""
     scores: dict[int, float] = {}
@@ -251,32 +256,3 @@ def _scores(
                 worth = sum(weight[p] * postings[p][number] / (postings[p][number] + damp[number]) for p in name.parts)
                 scores[number] = scores.get(number, 0.0) + _BY_PARTS * worth
     return scores
-
-
-def _with_words(segment: _Segment, query: Query) -> set[int]:
-    """The messages that have every word of every phrase, whole or as the end or beginning of a longer one."""
-    numbers = set(segment.messages())
-    for phrase in query.phrases:
-        for word in whereabouts(phrase):
-            if not numbers:
-                break
-            numbers &= segment.having(word) if len(word.text) < LONGEST else numbers
-    return numbers
-
-
-def _with_phrases(
-    phrases: tuple[str, ...],
-    ranked: list[Ranked],
-    limit: int,
-    texts: Callable[[Sequence[int]], Mapping[int, str]],
-) -> list[Ranked]:
-    """The first `limit` whose text has every phrase, read a few at a time."""
-    kept: list[Ranked] = []
-    step = max(16, 2 * limit)
-    for at in range(0, len(ranked), step):
-        batch = ranked[at : at + step]
-        read = texts([match.number for match in batch])
-        kept += [match for match in batch if holds(read[match.number], phrases)]
-        if len(kept) >= limit:
-            break
-    return kept[:limit]

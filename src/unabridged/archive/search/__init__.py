@@ -1,1 +1,0 @@
-"""The index by which archived messages are found."""

@@ -1,0 +1,287 @@
+"""The tables of the SQL stores: how they came to be, version by version, and what their rows mean.
+
+Names and texts are bytes: any string is a thread's name, with NUL or a lone surrogate in it too. A body belongs to a
+namespace and is stored once in it; nothing but its own namespace ever refers to it.
+"""
+
+# Statements are put together from constants of this package; every value is a `?`.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from unabridged.archive import codec, laws, search
+from unabridged.archive.address import scrub_data
+from unabridged.archive.codec import pack
+from unabridged.archive.protocol import Part, Record, Scope
+from unabridged.errors import ArchiveError
+
+_ARCHIVE: Final = """
+CREATE TABLE namespaces (
+    id {id},
+    name {bytes} NOT NULL UNIQUE
+);
+CREATE TABLE threads (
+    id {id},
+    namespace BIGINT NOT NULL REFERENCES namespaces (id),
+    name {bytes} NOT NULL,
+    UNIQUE (namespace, name)
+);
+CREATE TABLE bodies (
+    id {id},
+    namespace BIGINT NOT NULL REFERENCES namespaces (id),
+    hash {bytes} NOT NULL,
+    body {bytes} NOT NULL,
+    UNIQUE (namespace, hash)
+);
+CREATE TABLE parts (
+    thread BIGINT NOT NULL REFERENCES threads (id),
+    number BIGINT NOT NULL,
+    turn BIGINT NOT NULL,
+    body BIGINT NOT NULL REFERENCES bodies (id),
+    view {bytes} NOT NULL,
+    PRIMARY KEY (thread, number)
+){compact};
+CREATE UNIQUE INDEX parts_by_turn ON parts (thread, turn, body);
+CREATE INDEX parts_by_body ON parts (body, thread);
+CREATE TABLE records (
+    thread BIGINT NOT NULL REFERENCES threads (id),
+    number BIGINT NOT NULL,
+    id {bytes} NOT NULL,
+    key {bytes} NOT NULL,
+    live INTEGER NOT NULL,
+    data {bytes} NOT NULL,
+    PRIMARY KEY (thread, number),
+    UNIQUE (id, thread)
+);
+CREATE UNIQUE INDEX records_by_key ON records (thread, key) WHERE live = 1;
+CREATE TABLE segments (
+    thread BIGINT NOT NULL REFERENCES threads (id),
+    number BIGINT NOT NULL,
+    data {bytes} NOT NULL,
+    PRIMARY KEY (thread, number)
+){compact};
+"""
+
+# Not tied to `threads`: a lease is taken before anything of its thread is stored.
+_LEASES: Final = """
+CREATE TABLE leases (
+    namespace {bytes} NOT NULL,
+    thread {bytes} NOT NULL,
+    key {bytes} NOT NULL,
+    token {bytes} NOT NULL,
+    expires DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (namespace, thread, key)
+){compact};
+"""
+
+# Not tied to `namespaces` either: what is learned is kept before anything left a context.
+_NOTES: Final = """
+CREATE TABLE notes (
+    namespace {bytes} NOT NULL,
+    key {bytes} NOT NULL,
+    data {bytes} NOT NULL,
+    PRIMARY KEY (namespace, key)
+){compact};
+"""
+
+# Receipts of earlier versions have the archive's URL as it was given, password and all: `_scrub_records`.
+_SCRUBBED: Final = ""
+
+MIGRATIONS: Final = (_ARCHIVE, _LEASES, _NOTES, _SCRUBBED)
+"""In order: the position of each is the version it brings."""
+SCRUBS: Final = MIGRATIONS.index(_SCRUBBED)
+TABLES: Final = ("namespaces", "threads", "bodies", "parts", "records", "segments", "leases", "notes")
+
+Row = tuple[Any, ...]
+
+FAR: Final = 2**62
+"""Beyond every turn."""
+
+_AT_ONCE: Final = 500
+"""Values that one statement takes."""
+
+NAMED: Final = "threads t JOIN namespaces n ON n.id = t.namespace"
+
+THREAD: Final = f"(SELECT t.id FROM {NAMED} WHERE n.name = ? AND t.name = ?)"
+"""The thread's id; its values are `names(scope)`."""
+
+PARTS: Final = (
+    "SELECT p.number, p.turn, b.hash, b.body, p.view FROM parts p JOIN bodies b ON b.id = p.body "
+    f"WHERE p.thread = {THREAD}"
+)
+"""The parts of a thread, as `to_part` reads them; to be narrowed by an AND."""
+
+
+class Transaction:
+    """One transaction of a driver's cursor; statements have `?` for each value, the driver the mark of its own."""
+
+    def __init__(self, cursor: Any, mark: str = "?") -> None:
+        self._cursor = cursor
+        self._mark = mark
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run it, and return the rows it gave."""
+        self._cursor.execute(statement.replace("?", self._mark), values)
+        return self._cursor.fetchall() if self._cursor.description else []
+
+    def execute_in(self, statement: str, values: Sequence[Any], items: Iterable[Any]) -> list[Row]:
+        """The rows of a statement that has `IN (…)` behind its other values, for any number of items."""
+        waiting = list(dict.fromkeys(items))
+        found: list[Row] = []
+        for at in range(0, len(waiting), _AT_ONCE):
+            batch = waiting[at : at + _AT_ONCE]
+            found += self.execute(statement.replace("…", ", ".join("?" * len(batch))), [*values, *batch])
+        return found
+
+    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run it once for each row of values."""
+        self._cursor.executemany(statement.replace("?", self._mark), rows)
+
+
+def migrate(tx: Transaction, place: str, version: int, words: Mapping[str, str], target: int | None = None) -> int:
+    """Bring tables of this version to the newest (or `target`), in the words of the database; the version they have."""
+    if version > len(MIGRATIONS):
+        raise ArchiveError(f"{place} is of version {version}, this program knows {len(MIGRATIONS)}. Update unabridged.")
+    for number, script in list(enumerate(MIGRATIONS[:target]))[version:]:
+        for statement in script.format_map(words).split(";"):
+            if statement.strip():
+                tx.execute(statement)
+        if number == SCRUBS:
+            _scrub_records(tx)
+        version = number + 1
+    return version
+
+
+def _scrub_records(tx: Transaction) -> None:
+    """Rewrite the records whose receipt has credentials in the archive's address. What can't be read is left alone."""
+    for (thread,) in tx.execute("SELECT id FROM threads"):
+        for number, packed in tx.execute("SELECT number, data FROM records WHERE thread = ?", [thread]):
+            try:
+                fields = codec.decode(pack.unpack(packed))
+                clean = {**fields, "data": scrub_data(fields["data"])}
+            except (ArchiveError, LookupError, TypeError, AttributeError):
+                continue  # `verify` tells of it
+            if clean != fields:
+                data = pack.pack(codec.encode(clean))
+                tx.execute("UPDATE records SET data = ? WHERE thread = ? AND number = ?", [data, thread, number])
+
+
+class Prepared(NamedTuple):
+    """The parts that are new, as they will be written; made before the transaction, so that it is short."""
+
+    parts: list[Part]
+    rows: list[tuple[bytes, bytes, bytes]]
+    """Hash, body and view of each."""
+    segment: bytes | None
+
+
+def prepare(parts: list[Part]) -> Prepared:
+    """The parts packed and indexed."""
+    seen = [(part.turn, part.text) for part in parts if part.turn >= 0]
+    rows = [
+        (hash_bytes(part.hash), pack.pack(part.body), pack.pack_view(part.role, part.origin, part.text, part.body))
+        for part in parts
+    ]
+    return Prepared(parts, rows, search.build(seen) if seen else None)
+
+
+def thread_id(tx: Transaction, scope: Scope) -> int | None:
+    """The thread's id, or None when nothing of it is stored."""
+    return next((found for (found,) in tx.execute(f"SELECT {THREAD}", names(scope))), None)
+
+
+def make_thread(tx: Transaction, scope: Scope) -> tuple[int, int]:
+    """The ids of a thread that is about to hold something, and of its namespace."""
+    namespace, thread = names(scope)
+    tx.execute("INSERT INTO namespaces (name) VALUES (?) ON CONFLICT DO NOTHING", [namespace])
+    tx.execute(
+        "INSERT INTO threads (namespace, name) SELECT id, ? FROM namespaces WHERE name = ? ON CONFLICT DO NOTHING",
+        [thread, namespace],
+    )
+    (row,) = tx.execute(f"SELECT t.id, n.id FROM {NAMED} WHERE n.name = ? AND t.name = ?", [namespace, thread])
+    return row[0], row[1]
+
+
+def known_parts(tx: Transaction, scope: Scope, hashes: Iterable[str]) -> set[tuple[int, str]]:
+    """Turn and hash of each message with one of these hashes that the thread holds.
+
+    `+p.thread`: by the body they are found at once, by the thread only after all of its parts.
+    """
+    rows = tx.execute_in(
+        f"SELECT p.turn, b.hash FROM {NAMED} JOIN bodies b ON b.namespace = n.id "
+        "JOIN parts p ON p.body = b.id AND +p.thread = t.id WHERE n.name = ? AND t.name = ? AND b.hash IN (…)",
+        names(scope),
+        map(hash_bytes, hashes),
+    )
+    return {(turn, to_hash(digest)) for turn, digest in rows}
+
+
+def numbered(tx: Transaction, scope: Scope, numbers: Iterable[int]) -> dict[int, Part]:
+    """The thread's parts with these numbers."""
+    return {row[0]: to_part(row) for row in tx.execute_in(f"{PARTS} AND p.number IN (…)", names(scope), numbers)}
+
+
+def records(tx: Transaction, scope: Scope, condition: str, *values: Any) -> list[Record]:
+    """The thread's records that meet the condition."""
+    statement = f"SELECT data FROM records WHERE thread = {THREAD} {condition}"
+    return [unpack_record(scope, data) for (data,) in tx.execute(statement, [*names(scope), *values])]
+
+
+def newest_time(tx: Transaction, scope: Scope) -> float | None:
+    """When the record that was stored last was made, retired or not; None when the thread has none."""
+    return next((found.created for found in records(tx, scope, "ORDER BY number DESC LIMIT 1")), None)
+
+
+def to_part(row: Row) -> Part:
+    """A row of `PARTS` as the part that was stored."""
+    _, turn, digest, packed, view = row
+    body = to_body(to_hash(digest), packed)
+    return Part(to_hash(digest), body, turn, *pack.unpack_view(view, body))
+
+
+def to_body(digest: str, packed: bytes) -> bytes:
+    """The body, and only if it is still what its hash says."""
+    return laws.check_body(pack.unpack(packed), digest)
+
+
+def pack_record(record: Record) -> bytes:
+    """Everything of the record but its scope, which is where it stands."""
+    return pack.pack(codec.encode(laws.record_fields(record)))
+
+
+def unpack_record(scope: Scope, packed: bytes) -> Record:
+    """The record that was packed."""
+    return laws.record_of(scope, codec.decode(pack.unpack(packed)))
+
+
+def names(scope: Scope) -> list[bytes]:
+    """Namespace and thread as they are stored."""
+    return [to_bytes(scope.namespace), to_bytes(scope.thread)]
+
+
+def to_bytes(text: str) -> bytes:
+    """Any string as bytes, lone surrogates too."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def to_text(stored: bytes) -> str:
+    """The string that `to_bytes` stored."""
+    return stored.decode("utf-8", "surrogatepass")
+
+
+def hash_bytes(digest: str) -> bytes:
+    """A hash as it is stored, half as long as its text; nothing, which is stored nowhere, for what is no hash."""
+    algorithm, _, digits = digest.partition(":")
+    try:
+        return to_bytes(algorithm) + b":" + bytes.fromhex(digits)
+    except ValueError:
+        return b""
+
+
+def to_hash(stored: bytes) -> str:
+    """The hash that `hash_bytes` stored."""
+    algorithm, _, digest = stored.partition(b":")
+    return f"{to_text(algorithm)}:{digest.hex()}"
