@@ -74,17 +74,17 @@ def check_references(record: Record, parts: Sequence[Part], held: Collection[str
         )
 
 
-def wins(record: Record, holder: Record | None) -> bool:
-    """Whether the record may take the key from the one that holds it: only a model's from a model-free one."""
-    return holder is None or (holder.model is None and record.model is not None)
+def keeper(record: Record, namesake: Record | None, holder: Record | None) -> Record | None:
+    """The record that keeps its key against this one, if any: only a model's may take it, from a model-free one.
 
-
-def check_same_id(record: Record, known: Record | None) -> None:
-    """Refuse an id that already stands for another compaction of the thread."""
-    if known is not None and known.key != record.key:
+    An id that already stands for another compaction of the thread is refused.
+    """
+    if namesake is not None and namesake.key != record.key:
         raise ArchiveError(
             f"record id {record.id!r} is already taken in this thread. Give each record an id of its own."
         )
+    takes_it = holder is None or (holder.model is None and record.model is not None)
+    return None if takes_it else holder
 
 
 def new_parts(parts: Sequence[Part], known: Collection[tuple[int, str]]) -> list[Part]:

@@ -37,10 +37,6 @@ _MOST_BYTES: Final = 8_000_000  # of an index that is gone through for such word
 _BLOCK: Final = 256  # terms in a block, about
 
 
-_Postings = Mapping[str, Mapping[int, int]]
-"""How often each term stands in each message that has it."""
-
-
 class _Match(NamedTuple):
     """A message that matches: its place in the thread's sequence of parts."""
 
@@ -74,7 +70,7 @@ class _Segment(NamedTuple):
     def alike(self, words: Sequence[str]) -> dict[str, Counter[int]]:
         """How often other words that begin like these stand in each message, by word and by the message's number."""
         found: dict[str, Counter[int]] = {word: Counter() for word in words}
-        for raw in map(_inflate, self.blocks[1:]):
+        for raw in map(_inflate, self.blocks[1:] if words else ()):
             for word, counted in found.items():
                 for term, postings in self._matching([raw], b"\n" + _encode(word[:_BEGINNING])):
                     if _begin_alike(term, word):
@@ -195,11 +191,12 @@ def _rank(query: Query, segments: list[_Segment]) -> list[_Match]:
     """Every message that has one of the names, and may have the phrases."""
     total = sum(segment.size for segment in segments)
     average = (sum(segment.length for segment in segments) / total or 1.0) if total else 1.0
-    found: list[_Postings] = [{term: segment.postings(term) for term in query.terms()} for segment in segments]
-    others = _begun_alike(query, segments, found)
+    found = [{term: segment.postings(term) for term in query.terms()} for segment in segments]
+    words = _words_to_compare(query, segments)
+    others = [segment.alike(words) for segment in segments]
     spread: Counter[str] = Counter()
-    for postings in (*found, *others):
-        spread.update({term: len(counted) for term, counted in postings.items()})
+    for postings, beside in zip(found, others, strict=True):
+        spread.update({term: len(counted.keys() | beside.get(term, {}).keys()) for term, counted in postings.items()})
     weight = {
         term: log(1 + (total - df + 0.5) / (df + 0.5)) ** _RARE * (_SATURATION + 1) for term, df in spread.items()
     }
@@ -211,27 +208,20 @@ def _rank(query: Query, segments: list[_Segment]) -> list[_Match]:
         damp = {n: _SATURATION * (1 - _LENGTH + _LENGTH * length / average) for n, (_, length) in messages.items()}
         scores = _scores(query, postings, weight, damp)
         for term, counted in beside.items():
-            for number in scores.keys() & counted.keys():
+            for number in scores.keys() & counted.keys() - postings[term].keys():
                 scores[number] += _ALIKE * weight[term] * counted[number] / (counted[number] + damp[number])
         if query.phrases:
-            words = (word for phrase in query.phrases for word in words_of(phrase))
-            scores = {number: scores.get(number, 0.0) for number in segment.having(words)}
+            inside = [word for phrase in query.phrases for word in words_of(phrase)]
+            scores = {number: scores.get(number, 0.0) for number in segment.having(inside)}
         ranked += [_Match(number, messages[number][0], score) for number, score in scores.items()]
     return ranked
 
 
-def _begun_alike(query: Query, segments: Sequence[_Segment], found: Sequence[_Postings]) -> list[_Postings]:
-    """For each segment the messages with words that begin like one of the query's and do not have that one itself."""
+def _words_to_compare(query: Query, segments: Sequence[_Segment]) -> list[str]:
+    """The words whose beginnings are looked for in other words: none where going through the index takes too long."""
+    size = sum(len(block) for segment in segments for block in segment.blocks)
     words = [name.whole for name in query.names if len(name.whole) > _BEGINNING and name.whole.isalpha()]
-    if not words or sum(len(block) for segment in segments for block in segment.blocks) > _MOST_BYTES:
-        return [{} for _ in segments]
-    return [
-        {
-            word: {number: times for number, times in counted.items() if number not in postings[word]}
-            for word, counted in segment.alike(words).items()
-        }
-        for segment, postings in zip(segments, found, strict=True)
-    ]
+    return words if size <= _MOST_BYTES else []
 
 
 def _begin_alike(one: str, other: str) -> bool:
@@ -243,7 +233,7 @@ def _begin_alike(one: str, other: str) -> bool:
 
 
 def _scores(
-    query: Query, postings: _Postings, weight: Mapping[str, float], damp: Mapping[int, float]
+    query: Query, postings: Mapping[str, Mapping[int, int]], weight: Mapping[str, float], damp: Mapping[int, float]
 ) -> dict[int, float]:
     """What the names a message has are worth in it, for every message that has any."""
     scores: dict[int, float] = {}

@@ -62,10 +62,10 @@ class ThreadLog:
 
     def entry(self, record: Record, parts: Sequence[Part]) -> Entry | Record:
         """The entry that stores the record, or the record that keeps its key; what must not be stored is refused."""
-        laws.check_same_id(record, self.records.get(record.id))
-        holder = self.records[self.live[record.key]] if record.key in self.live else None
-        if holder is not None and not laws.wins(record, holder):
-            return holder
+        holder = self.records.get(self.live.get(record.key, ""))
+        keeper = laws.keeper(record, self.records.get(record.id), holder)
+        if keeper is not None:
+            return keeper
         laws.check_references(record, parts, self.held)
         return Entry(record, laws.new_parts(parts, self._known))
 

@@ -75,9 +75,11 @@ class SqlArchive(Archive):
         prepared = sql_tables.prepare(laws.new_parts(parts, ()))  # beforehand, so that others wait less
         with self._database.write(*scope) as write:
             self._step("begun")
-            holder = self._holder(write, record)
-            if holder is not None and not laws.wins(record, holder):
-                return holder
+            namesake = sql_tables.find_record(write, scope, "AND id = ?", to_bytes(record.id))
+            holder = sql_tables.find_record(write, scope, "AND key = ? AND live = 1", to_bytes(record.key))
+            keeper = laws.keeper(record, namesake, holder)
+            if keeper is not None:
+                return keeper
             hashes = laws.hashes_in(record).union(part.hash for part in parts)
             known = sql_tables.known_parts(write, scope, hashes)
             laws.check_references(record, parts, {digest for _, digest in known})
@@ -87,13 +89,6 @@ class SqlArchive(Archive):
             self._write(write, record, prepared)
         self._step("committed")
         return record
-
-    def _holder(self, write: Transaction, record: Record) -> Record | None:
-        """The record that holds the key now; another one with the same id is refused."""
-        found = sql_tables.records(write, record.scope, "AND id = ?", to_bytes(record.id))
-        laws.check_same_id(record, found[0] if found else None)
-        live = sql_tables.records(write, record.scope, "AND key = ? AND live = 1", to_bytes(record.key))
-        return live[0] if live else None
 
     def _write(self, write: Transaction, record: Record, prepared: sql_tables.Prepared) -> None:
         thread, namespace = sql_tables.make_thread(write, record.scope)
@@ -129,8 +124,7 @@ class SqlArchive(Archive):
     def record(self, scope: Scope, record_id: str) -> Record | None:
         """The record with this id, retired or not, or None."""
         with self._database.read() as read:
-            found = sql_tables.records(read, scope, "AND id = ?", to_bytes(record_id))
-        return found[0] if found else None
+            return sql_tables.find_record(read, scope, "AND id = ?", to_bytes(record_id))
 
     def newest(self, scope: Scope) -> Iterator[Record]:
         """The live records of the thread, newest first, read as they are asked for."""

@@ -224,15 +224,16 @@ def numbered(tx: Transaction, scope: Scope, numbers: Iterable[int]) -> dict[int,
     return {row[0]: to_part(row) for row in tx.execute_in(f"{PARTS} AND p.number IN (…)", names(scope), numbers)}
 
 
-def records(tx: Transaction, scope: Scope, condition: str, *values: Any) -> list[Record]:
-    """The thread's records that meet the condition."""
-    statement = f"SELECT data FROM records WHERE thread = {THREAD} {condition}"
-    return [unpack_record(scope, data) for (data,) in tx.execute(statement, [*names(scope), *values])]
+def find_record(tx: Transaction, scope: Scope, condition: str, *values: Any) -> Record | None:
+    """The thread's first record that meets the condition; None when none does."""
+    statement = f"SELECT data FROM records WHERE thread = {THREAD} {condition} LIMIT 1"
+    return next((unpack_record(scope, data) for (data,) in tx.execute(statement, [*names(scope), *values])), None)
 
 
 def newest_time(tx: Transaction, scope: Scope) -> float | None:
     """When the record that was stored last was made, retired or not; None when the thread has none."""
-    return next((found.created for found in records(tx, scope, "ORDER BY number DESC LIMIT 1")), None)
+    record = find_record(tx, scope, "ORDER BY number DESC")
+    return None if record is None else record.created
 
 
 def to_part(row: Row) -> Part:
