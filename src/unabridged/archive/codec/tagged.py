@@ -19,7 +19,8 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+from uuid import UUID
 
 from unabridged.archive.codec.classes import DEEPEST, TAG, find, name_of, tell
 from unabridged.archive.codec.leaves import LEAVES, pack_leaf
@@ -233,7 +234,7 @@ def _unpack_enum(value: Mapping[str, Any]) -> Any:
 
 def _pack_like(value: Any, place: str, above: Above) -> Any:
     """A value of a class that builds on a plain one: as that, with its class and what it has beside."""
-    to_plain = next(heir.to_plain for base, heir in _HEIRS.items() if isinstance(value, base))
+    to_plain = next(to_plain for base, to_plain in _HEIRS.items() if isinstance(value, base))
     packed = {TAG: "like", "class": name_of(type(value)), "value": pack(to_plain(value), place, above)}
     state = getattr(value, "__dict__", None)
     return packed | {"state": _what_is_data(state, above)} if state else packed
@@ -248,23 +249,15 @@ def _unpack_like(value: Mapping[str, Any]) -> Any:
     if base not in _HEIRS or not issubclass(kind, base) or issubclass(kind, defaultdict) or hasattr(kind, "__del__"):
         tell(value["class"], f"plain {base.__name__}")
         return plain
-    fill = _HEIRS[base].fill
-    made: Any = base.__new__(kind, plain) if fill is None else base.__new__(kind)
-    if fill is not None:
-        fill(made, plain)
+    made: Any = base.__new__(kind, plain)
+    if isinstance(made, OrderedDict):
+        for key, item in plain.items():
+            OrderedDict.__setitem__(made, key, item)
+    elif base.__init__ is not object.__init__:  # what can change begins empty
+        base.__init__(made, plain)
     if "state" in value:
         made.__dict__.update({key: unpack(item) for key, item in value["state"].items()})
     return made
-
-
-def _plain_dict(value: Any) -> dict[Any, Any]:
-    return dict(value.items() if isinstance(value, OrderedDict) else dict.items(value))
-
-
-def _fill_dict(made: Any, plain: dict[Any, Any]) -> None:
-    put = OrderedDict.__setitem__ if isinstance(made, OrderedDict) else dict.__setitem__
-    for key, item in plain.items():
-        put(made, key, item)
 
 
 def _pack_data(value: Any, place: str, above: Above) -> Any:
@@ -314,32 +307,23 @@ _PACKERS: Final[dict[type, Callable[[Any, str, Above], Any]]] = {
     set: _pack_set,
     frozenset: _pack_set,
 }
-
-
-class _Heir(NamedTuple):
-    """How a value of a class that builds on a plain one becomes plain, its own methods unheard, and is made again."""
-
-    to_plain: Callable[[Any], Any]
-    fill: Callable[[Any, Any], None] | None = None
-    """How an empty one is filled; None for what is whole from the beginning."""
-
-
-_HEIRS: Final[dict[type, _Heir]] = {
-    str: _Heir(str.__str__),
-    int: _Heir(int.__int__),
-    float: _Heir(float.__float__),
-    bytes: _Heir(lambda value: bytes(memoryview(value))),
-    bytearray: _Heir(lambda value: bytearray(memoryview(value)), bytearray.extend),
-    list: _Heir(lambda value: list(list.__iter__(value)), list.extend),
-    tuple: _Heir(lambda value: tuple(tuple.__iter__(value))),
-    set: _Heir(lambda value: set(set.__iter__(value)), set.update),
-    frozenset: _Heir(lambda value: frozenset(frozenset.__iter__(value))),
-    dict: _Heir(_plain_dict, _fill_dict),
+_HEIRS: Final[dict[type, Callable[[Any], Any]]] = {
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+    bytes: lambda value: bytes(memoryview(value)),
+    bytearray: lambda value: bytearray(memoryview(value)),
+    list: lambda value: list(list.__iter__(value)),
+    tuple: lambda value: tuple(tuple.__iter__(value)),
+    set: lambda value: set(set.__iter__(value)),
+    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+    dict: lambda value: dict(value.items() if isinstance(value, OrderedDict) else dict.items(value)),
 }
-"""The plain classes that others build on."""
+"""The plain classes that others build on, and how a value of such a one becomes plain, its own methods unheard."""
 _DUMPS: Final[dict[type, Callable[[Any], Any]]] = {
     **dict.fromkeys((date, timedelta), _plain_moment),
     Decimal: Decimal,
+    UUID: lambda value: UUID(int=value.int),
     Mapping: dict,
     Sequence: list,
     AbstractSet: list,
