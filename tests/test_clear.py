@@ -437,9 +437,9 @@ def test_as_many_turns_are_expected_as_there_were_unless_the_caller_knows_better
 
 
 def test_wrong_prices_and_settings_are_refused() -> None:
-    with pytest.raises(SettingsError, match=r"Prices\.read is -1"):
+    with pytest.raises(SettingsError, match=r"Prices\.read must be .* got -1"):
         Prices(read=-1)
-    with pytest.raises(SettingsError, match=r"Prices\.lifetime is nan"):
+    with pytest.raises(SettingsError, match=r"Prices\.lifetime must be .* got nan"):
         Prices(lifetime=float("nan"))
     with pytest.raises(SettingsError, match="keep_rounds must be"):
         plan(bulk_then(1), keep_rounds=0)

@@ -11,9 +11,9 @@ target=("fraction", 0.5)                           half full after a compaction,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from unabridged.errors import SettingsError
 
@@ -22,14 +22,8 @@ Condition = tuple[Measure, float]
 Trigger = Condition | Sequence[Condition | Mapping[Measure, float]] | Mapping[Measure, float] | None
 Keep = Condition | Sequence[Condition]
 
-_RANGES = {
-    "tokens": "a whole number of at least 1",
-    "messages": "a whole number of at least 1",
-    "fraction": "a number above 0 and at most 1",
-}
-
-
-_OR_NONE = "a whole number of at least 1, or None"
+_WHOLE = "a whole number of at least 1"
+_RANGES = {"tokens": _WHOLE, "messages": _WHOLE, "fraction": "a number above 0 and at most 1"}
 
 _ALWAYS = frozenset({"open", "rules", "pins", "prose"})
 """Sections of a summary turn that can't be left out."""
@@ -38,6 +32,29 @@ SMALL = 4_096
 """A trigger in tokens below which a summary turn does not grow for talk."""
 MOST_OF_TALK = 0.6
 """Of the trigger, what a summary turn may take where people only talk; the tail and what comes next get the rest."""
+
+
+def _whole(value: Any, least: int = 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(text, str) and text.strip() for text in value)
+
+
+Checks = Mapping[str, tuple[Callable[[Any], bool], str]]
+"""Of fields, by their names separated by spaces: which values they may have, and how that is said."""
+
+
+def _check(owner: object, prefix: str, checks: Checks) -> None:
+    for names, (fits, what) in checks.items():
+        for name in names.split():
+            if not fits(value := getattr(owner, name)):
+                raise SettingsError(f"{prefix}{name} must be {what}; got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +72,7 @@ class Prices:
     lifetime: float = 300.0
 
     def __post_init__(self) -> None:
-        for name in ("read", "write", "fresh", "output", "lifetime"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise SettingsError(f"Prices.{name} is {value!r}: it must be a finite number of 0 or more")
+        _check(self, "Prices.", {"read write fresh output lifetime": (_number, "a finite number of 0 or more")})
 
     @property
     def caches(self) -> bool:
@@ -89,48 +103,32 @@ class Clear:
     """What the agent's provider charges, where the model table does not know it or a longer cache is paid for."""
 
     def __post_init__(self) -> None:
-        for name in ("keep_rounds", "minimum"):
-            if not _whole(getattr(self, name)):
-                raise SettingsError(f"Clear.{name} must be a whole number of at least 1; got {getattr(self, name)!r}")
-        names: tuple[Any, ...] = (self.include, self.exclude)
-        if any(isinstance(listed, str) for listed in names):
-            raise SettingsError("Clear.include and Clear.exclude are tuples of tool names; got a string")
-        if self.remaining_turns is not None and not self.remaining_turns >= 0:
-            raise SettingsError(f"Clear.remaining_turns must be 0 or more; got {self.remaining_turns!r}")
+        _check(self, "Clear.", _CLEAR)
 
 
-def _seconds(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, tuple) and all(isinstance(text, str) and text.strip() for text in value)
-
-
-def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or fits(value)
-
-
+_CLEAR: Checks = {
+    "keep_rounds minimum": (_whole, _WHOLE),
+    "include exclude": (lambda value: not isinstance(value, str), "a tuple of tool names"),
+    "remaining_turns": (lambda value: value is None or value >= 0, "0 or more, or None"),
+}
 _KEEP: Condition = ("fraction", 0.10)
-_FIELDS: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
-    (("form",), lambda value: value in ("user", "pair"), "'user' or 'pair'"),
-    (
-        ("background",),
-        _or_none(lambda value: _seconds(value) and 0 < value < 1),
+_FIELDS: Checks = {
+    "form": (lambda value: value in ("user", "pair"), "'user' or 'pair'"),
+    "background": (
+        lambda value: value is None or (_number(value) and 0 < value < 1),
         "a number above 0 and below 1, or None",
     ),
-    (("clear",), lambda value: value is None or isinstance(value, Clear), "Clear(...) or None"),
-    (("preserve",), _or_none(lambda value: value == 0 or _whole(value)), "a whole number of at least 0, or None"),
-    (("reserve", "summary", "max_input"), lambda value: value is None or _whole(value), _OR_NONE),
-    (("deadline", "cool_down"), _seconds, "a number of seconds"),
-    (("retries",), lambda value: value == 0 or _whole(value), "a whole number of at least 0"),
-    (("instruction",), _or_none(lambda value: isinstance(value, str)), "a text, or None"),
-    (("suffix",), _or_none(lambda value: isinstance(value, bool)), "True, False or None"),
-    (("pin",), _or_none(callable), "a function of a message, or None"),
-    (("pins",), _texts, 'a tuple of texts such as ("never use tabs",)'),
-    (("off", "recall"), lambda value: isinstance(value, bool), "True or False"),
-)
-"""Which values a field may have, and how that is said."""
+    "clear": (lambda value: value is None or isinstance(value, Clear), "Clear(...) or None"),
+    "preserve": (lambda value: value is None or _whole(value, 0), "a whole number of at least 0, or None"),
+    "reserve summary max_input": (lambda value: value is None or _whole(value), f"{_WHOLE}, or None"),
+    "deadline cool_down": (_number, "a number of seconds"),
+    "retries": (lambda value: _whole(value, 0), "a whole number of at least 0"),
+    "instruction": (lambda value: value is None or isinstance(value, str), "a text, or None"),
+    "suffix": (lambda value: value is None or isinstance(value, bool), "True, False or None"),
+    "pin": (lambda value: value is None or callable(value), "a function of a message, or None"),
+    "pins": (_texts, 'a tuple of texts such as ("never use tabs",)'),
+    "off recall": (lambda value: isinstance(value, bool), "True or False"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +188,7 @@ class Settings:
         if self.target is not None and self.keep != _KEEP:
             raise SettingsError(f"give keep or target, not both: the tail fills what target leaves; got {self.keep!r}")
         _check_sections(self.without)
-        for names, fits, what in _FIELDS:
-            for name in names:
-                if not fits(value := getattr(self, name)):
-                    raise SettingsError(f"{name} must be {what}; got {value!r}")
+        _check(self, "", _FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,31 +232,41 @@ def limits(settings: Settings, window: int) -> Limits:
     reserve = settings.reserve if settings.reserve is not None else min(4_096, window // 8)
     if reserve >= window:
         raise SettingsError(f"reserve {reserve:,} leaves nothing of the {window:,}-token window: make it smaller")
-    budget = window - reserve
-    trigger = tuple(_all_of(condition, window, budget) for condition in triggers(settings.trigger))
-    keep: dict[Measure, int] = {}
-    for measure, value in keeps(settings.keep):
-        bound = _absolute(measure, value, window, budget)
-        keep[_unit(measure)] = min(bound, keep.get(_unit(measure), bound))
-    if settings.target is None:
-        _refuse_keep_above_trigger(keep, trigger)
-    wanted = _aim_for(settings.target, window, budget, trigger)
+    sizes = _Sizes(window, window - reserve)
+    trigger = tuple(sizes.absolute(condition.items(), max) for condition in triggers(settings.trigger))
+    keep, wanted = sizes.absolute(keeps(settings.keep), min), aim(settings.target)
     summary = settings.summary if settings.summary is not None else _summary_size(window, trigger)
+    aimed_at: int | None = None
+    if wanted is None:
+        _refuse_keep_above_trigger(keep, trigger)
+    else:
+        aimed_at = sizes.absolute([wanted], min)["tokens"]
+        _refuse_aim_above_trigger(aimed_at, sizes.budget, trigger)
+        keep, summary = {}, min(summary, max(64, aimed_at // 2))
     made = Limits(
-        window=window,
-        reserve=reserve,
-        trigger=trigger,
-        keep_tokens=keep.get("tokens") if wanted is None else None,
-        keep_messages=keep.get("messages") if wanted is None else None,
-        summary=summary if wanted is None else min(summary, max(64, wanted // 2)),
-        talk=0,
-        aim=wanted,
+        window, reserve, trigger, keep.get("tokens"), keep.get("messages"), summary=summary, talk=0, aim=aimed_at
     )
     if settings.summary is not None or made.target < SMALL:  # a small trigger would be pulled all the time
         return made
     words = made.third if settings.preserve is None else settings.preserve
-    most = [int(MOST_OF_TALK * made.target), *([] if wanted is None else [wanted // 2])]
-    return replace(made, talk=max(0, min(words, made.summary, min(most) - made.summary)))
+    most = min(int(MOST_OF_TALK * made.target), made.target if aimed_at is None else aimed_at // 2)
+    return replace(made, talk=max(0, min(words, made.summary, most - made.summary)))
+
+
+class _Sizes(NamedTuple):
+    """What fractions are of."""
+
+    window: int
+    budget: int
+
+    def absolute(self, conditions: Iterable[Condition], pick: Callable[[int, int], int]) -> dict[Measure, int]:
+        """The conditions in tokens and messages; of tokens and a fraction, the one that is picked."""
+        found: dict[Measure, int] = {}
+        for measure, value in conditions:
+            unit: Measure = "messages" if measure == "messages" else "tokens"
+            size = min(int(value * self.window), self.budget) if measure == "fraction" else int(value)
+            found[unit] = pick(size, found.get(unit, size))
+        return found
 
 
 def _summary_size(window: int, trigger: Sequence[Mapping[Measure, int]]) -> int:
@@ -274,24 +279,27 @@ def triggers(trigger: Any) -> tuple[dict[Measure, float], ...]:
     """The trigger as a list of conjunctions, checked."""
     if trigger is None:
         return ()
-    if isinstance(trigger, tuple) and trigger and isinstance(trigger[0], str):
-        return (_conjunction(dict([_condition("trigger", trigger)])),)
-    if isinstance(trigger, Mapping):
-        return (_conjunction(trigger),)
+    if _is_pair(trigger) or isinstance(trigger, Mapping):
+        trigger = [trigger]
     if isinstance(trigger, str) or not isinstance(trigger, Sequence):
         raise SettingsError(f'trigger must be a pair such as ("fraction", 0.85), a list, or None; got {trigger!r}')
-    return tuple(
-        _conjunction(item if isinstance(item, Mapping) else dict([_condition("trigger", item)])) for item in trigger
-    )
+    if {} in trigger:
+        raise SettingsError("a mapping in trigger needs at least one condition; leave it out instead")
+    listed = (item.items() if isinstance(item, Mapping) else [item] for item in trigger)
+    return tuple(dict(_condition("trigger", pair) for pair in pairs) for pairs in listed)
 
 
 def keeps(keep: Any) -> tuple[Condition, ...]:
     """The ceilings on the tail, checked."""
-    if isinstance(keep, tuple) and keep and isinstance(keep[0], str):
-        return (_condition("keep", keep),)
+    if _is_pair(keep):
+        keep = [keep]
     if isinstance(keep, str) or not isinstance(keep, Sequence) or not keep:
         raise SettingsError(f'keep must be a pair such as ("messages", 20), or a list of pairs; got {keep!r}')
     return tuple(_condition("keep", item) for item in keep)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and isinstance(value[0], str)
 
 
 def aim(target: Any) -> Condition | None:
@@ -306,35 +314,13 @@ def aim(target: Any) -> Condition | None:
     return measure, value
 
 
-def _aim_for(target: Any, window: int, budget: int, trigger: Sequence[Mapping[Measure, int]]) -> int | None:
-    wanted = aim(target)
-    if wanted is None:
-        return None
-    tokens = _absolute(*wanted, window, budget)
-    lowest = min([budget, *(condition["tokens"] for condition in trigger if "tokens" in condition)])
-    if tokens >= lowest:
-        raise SettingsError(
-            f"target must be below the trigger, or every turn would compact again: {tokens:,} tokens wanted, "
-            f"trigger at {lowest:,}"
-        )
-    return tokens
-
-
-def _conjunction(mapping: Mapping[Any, Any]) -> dict[Measure, float]:
-    if not mapping:
-        raise SettingsError("a mapping in trigger needs at least one condition; leave it out instead")
-    return dict(_condition("trigger", pair) for pair in mapping.items())
-
-
 def _condition(field: str, pair: Any) -> Condition:
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise SettingsError(f'{field} takes pairs such as ("tokens", 100_000); got {pair!r}')
     measure, value = pair
     if measure not in _RANGES:
         raise SettingsError(f"{field} knows {', '.join(sorted(_RANGES))}; got {measure!r}")
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    good = number and 0 < value <= 1 if measure == "fraction" else _whole(value)
-    if not good:
+    if not (_number(value) and 0 < value <= 1 if measure == "fraction" else _whole(value)):
         raise SettingsError(f"{field} {measure} must be {_RANGES[measure]}; got {value!r}")
     return measure, value
 
@@ -353,24 +339,13 @@ def _check_sections(without: Any) -> None:
             raise SettingsError(f"without knows {', '.join(OPTIONAL)}; got {name!r}")
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _all_of(condition: Mapping[Measure, float], window: int, budget: int) -> dict[Measure, int]:
-    """The condition in tokens and messages: of tokens and a fraction, both of which must hold, the larger decides."""
-    found: dict[Measure, int] = {}
-    for measure, value in condition.items():
-        found[_unit(measure)] = max(_absolute(measure, value, window, budget), found.get(_unit(measure), 0))
-    return found
-
-
-def _unit(measure: Measure) -> Measure:
-    return "messages" if measure == "messages" else "tokens"
-
-
-def _absolute(measure: Measure, value: float, window: int, budget: int) -> int:
-    return min(int(value * window), budget) if measure == "fraction" else int(value)
+def _refuse_aim_above_trigger(tokens: int, budget: int, trigger: Sequence[Mapping[Measure, int]]) -> None:
+    lowest = min([budget, *(condition["tokens"] for condition in trigger if "tokens" in condition)])
+    if tokens >= lowest:
+        raise SettingsError(
+            f"target must be below the trigger, or every turn would compact again: {tokens:,} tokens wanted, "
+            f"trigger at {lowest:,}"
+        )
 
 
 def _refuse_keep_above_trigger(keep: Mapping[Measure, int], trigger: Sequence[Mapping[Measure, int]]) -> None:
