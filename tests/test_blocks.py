@@ -13,7 +13,7 @@ import sdk_blocks
 from sdk_blocks import Block, filled
 from unabridged.adapters.langchain.format import FORMAT as LANGCHAIN
 from unabridged.compaction.clear import Terms, edits, plan_clearing
-from unabridged.compaction.shorten import shorten
+from unabridged.compaction.shorten import Shortener
 from unabridged.formats import FORMATS
 from unabridged.intent import with_origins
 from unabridged.ledger.gather import gather
@@ -209,7 +209,7 @@ def test_what_a_tool_gave_can_be_cleared_and_shortened_whatever_its_kind() -> No
         plan = plan_clearing(views, sizes, Clear(keep_rounds=1), Terms(None, sizes[1] // 2), count=meter.text)
         assert plan is not None, (format_, message)
         raw = made_of(format_, message)
-        shortened = shorten(raw, view, sizes[1], 400, signed=False, format_=fmt, count=meter.text, note="[{tokens}]")
+        shortened = Shortener(fmt, meter.text, "[{tokens}]").shorten(raw, view, sizes[1], 400)
         for made in (fmt.edit(raw, edits(views, plan)[1]), shortened):
             again = fmt.read(made)
             assert not any(text in again.whole_text() for text in bulk.values()), (format_, message)

@@ -16,7 +16,7 @@ from unabridged.archive import Scope
 from unabridged.archive.secrets import mask
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
-from unabridged.compaction import host_state as state
+from unabridged.compaction.hooks import MOST_STUCK
 from unabridged.events import Event, Failed, receipt_from
 from unabridged.intent import Request, Rule
 from unabridged.ledger.entries import Ledger
@@ -131,10 +131,10 @@ def test_a_provider_that_never_returns_is_not_asked_for_ever() -> None:
 
     events: list[Event] = []
     with engine(state=stuck, on_event=events.append, settings=Settings(deadline=0.01)) as compactor:
-        for number in range(state.MOST_STUCK + 2):
+        for number in range(MOST_STUCK + 2):
             assert compactor.fit(long_chat(40), thread=f"t{number}").changed
     over.set()
-    assert len(asked) == state.MOST_STUCK
+    assert len(asked) == MOST_STUCK
     assert "4 earlier calls of the state provider never returned" in str(events[-2])
 
 

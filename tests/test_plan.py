@@ -25,7 +25,7 @@ def model(text: str = "done") -> View:
 def situation(sizes: list[int], window: int = 1_000, overhead: int = 0, **options: object) -> Situation:
     views = [person() if i % 2 == 0 else model() for i in range(len(sizes))]
     bounds = limits(Settings(), window)
-    return Situation(views, sizes, overhead, bounds.target, bounds.budget, bounds, 100, 18, 60, **options)  # type: ignore[arg-type]
+    return Situation(views, sizes, overhead, bounds.target, bounds.budget, bounds, 100, 18, lambda _: 60, **options)  # type: ignore[arg-type]
 
 
 def after(now: Situation, plan: Plan) -> int:
@@ -45,7 +45,7 @@ def test_a_plan_leaves_room_for_a_full_summary_below_the_trigger() -> None:
 def test_the_tail_takes_at_most_half_of_the_room_whatever_keep_says() -> None:
     bounds = limits(Settings(trigger=("tokens", 4_000), keep=("tokens", 3_900)), 10_000)
     views = [person() if i % 2 == 0 else model() for i in range(90)]
-    now = Situation(views, [50] * 90, 200, bounds.target, bounds.budget, bounds, 100, 0, 60)
+    now = Situation(views, [50] * 90, 200, bounds.target, bounds.budget, bounds, 100, 0, lambda _: 60)
     plan = make_plan(now)
     assert isinstance(plan, Plan)
     room = now.target - now.overhead - now.frame - bounds.summary
@@ -57,7 +57,9 @@ def test_where_the_trigger_cant_be_met_nothing_is_done_before_half_of_it_can_go(
 
     def plan_of(count: int) -> Plan | str:
         views = [person() if i % 2 == 0 else model() for i in range(count)]
-        return make_plan(Situation(views, [50] * count, 5_000, bounds.target, bounds.budget, bounds, 100, 0, 60))
+        return make_plan(
+            Situation(views, [50] * count, 5_000, bounds.target, bounds.budget, bounds, 100, 0, lambda _: 60)
+        )
 
     assert [isinstance(plan_of(count), Plan) for count in (40, 60, 100)] == [False, False, True]
 
@@ -67,7 +69,7 @@ def test_a_trigger_by_messages_lets_a_third_of_it_go_at_once() -> None:
 
     def plan_of(count: int) -> Plan | str:
         views = [person() if i % 2 == 0 else model() for i in range(count)]
-        return make_plan(Situation(views, [50] * count, 0, bounds.target, bounds.budget, bounds, 100, 0, 60))
+        return make_plan(Situation(views, [50] * count, 0, bounds.target, bounds.budget, bounds, 100, 0, lambda _: 60))
 
     assert [isinstance(plan_of(count), Plan) for count in (24, 26, 28)] == [False, False, True]
 

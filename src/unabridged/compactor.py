@@ -88,7 +88,7 @@ class Compactor(Access):
     ) -> None:
         check_arguments(locals())
         from unabridged.compaction.clear import prices_for  # noqa: PLC0415 - importing the package stays cheap
-        from unabridged.compaction.setup import Setup  # noqa: PLC0415 - likewise
+        from unabridged.compaction.state import Setup  # noqa: PLC0415 - likewise
         from unabridged.runtime.calls import Calls  # noqa: PLC0415 - likewise
         from unabridged.summarise.writing import writers_for  # noqa: PLC0415 - likewise
 

@@ -1,6 +1,6 @@
 """One compaction, step by step: read, restore, mend, clear, plan, write, check, store.
 
-    read      the views of the list, with whose words each turn is            `setup.read`
+    read      the views of the list, with whose words each turn is            `state`
     restore   what was recorded of its beginning is applied again             `restore`
     mend      what would be refused is made legal                             `legal.repair`
     clear     bulky old tool results become stubs, if that is enough          `clear`
@@ -26,14 +26,12 @@ from unabridged.compaction.hooks import HookRaised, Hooks, blame
 from unabridged.compaction.plan import Plan, Situation, make_plan, requests_to_keep
 from unabridged.compaction.restore import restore
 from unabridged.compaction.rewrite import Rewrite, build, identify
-from unabridged.compaction.setup import Setup
-from unabridged.compaction.shorten import cut_down, shorten
-from unabridged.compaction.state import State, put_list, restart
+from unabridged.compaction.shorten import Shortener
+from unabridged.compaction.state import Setup, State, put_list, restart
 from unabridged.compaction.store import store
 from unabridged.compaction.write import is_mere_talk, write
 from unabridged.errors import ArchiveError, SummaryFailed
 from unabridged.events import Compacting, Failed
-from unabridged.formats import Message
 from unabridged.history.namespace import has_records
 from unabridged.history.replay import UNNAMED
 from unabridged.languages import detect, labels
@@ -223,11 +221,10 @@ def situation(setup: Setup, state: State, slack: int = 0) -> Situation:
         limits=setup.limits,
         frame=setup.size(state.format, header) + separator,
         separator=separator,
-        piece=piece,
         pinned=frozenset(pins),
         open_requests=requests_to_keep(state.views, state.sizes, setup.limit * 3 // 4, separator),
         scale=factor * (1 + setup.meter.error),
-        least=lambda i: setup.size(state.format, _cut_down(setup, state, i, piece)),
+        least=lambda i: setup.size(state.format, _shortener(setup, state, i).cut_down(state.messages[i], piece)),
         aim=None if setup.limits.aim is None else int(setup.limits.aim / factor) - slack,
         talk=is_mere_talk(state),
     )
@@ -238,34 +235,18 @@ def write_list(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Re
     kind = "summary" if plan.gone else "shortening" if plan.caps else "repair"
     draft = Rewrite(kind, plan.gone, plan.place, edited=dict.fromkeys(plan.caps))  # type: ignore[arg-type]
     draft = identify(setup, state, draft)
-    note = shortening_note(draft.record_id)
     edited = {
-        i: shorten(
-            state.messages[i],
-            state.views[i],
-            state.sizes[i],
-            cap,
-            signed=clear.beside_signed(state.views, i),
-            format_=state.format,
-            count=setup.meter.text,
-            note=note,
-        )
+        i: _shortener(setup, state, i, draft.record_id).shorten(state.messages[i], state.views[i], state.sizes[i], cap)
         for i, cap in plan.caps.items()
     }
     written = (yield from write(setup, state, plan)) if plan.gone else None
     return build(setup, state, replace(draft, edited=edited, written=written))
 
 
-def _cut_down(setup: Setup, state: State, index: int, piece: int) -> Message:
-    """The message with every piece of it that can be cut down to so many tokens."""
-    return cut_down(
-        state.messages[index],
-        piece,
-        signed=clear.beside_signed(state.views, index),
-        format_=state.format,
-        count=setup.meter.text,
-        note=shortening_note("0" * 12),
-    )
+def _shortener(setup: Setup, state: State, index: int, record_id: str = "0" * 12) -> Shortener:
+    """What cuts the message at this index down for a record."""
+    signed = clear.beside_signed(state.views, index)
+    return Shortener(state.format, setup.meter.text, shortening_note(record_id), signed)
 
 
 # -- what the host is told --------------------------------------------------------------------------------------------

@@ -64,14 +64,12 @@ class Situation:
     """What header, end line and acknowledgment of a summary turn take besides its body."""
     separator: int
     """An acknowledgment: it keeps two messages of one side apart, where what stood between them went."""
-    piece: int
-    """What each piece of a shortened message keeps at least: some head, some tail, and the note."""
+    least: Callable[[int], int]
+    """How small a message can be made: some head, some tail and the note of each of its pieces."""
     pinned: frozenset[int] = frozenset()
     open_requests: frozenset[int] = frozenset()
     scale: float = 1.0
     """The provider's tokens in one of the meter's, with what the meter may be off by."""
-    least: Callable[[int], int] | None = None
-    """How small a message can be made; None to judge by what is in it."""
     aim: int | None = None
     """What it should take after a compaction, where that was said: the tail fills it."""
     talk: bool = False
@@ -112,9 +110,7 @@ class Situation:
 
     def smallest(self, index: int) -> int:
         """What the message takes at least, with all in it cut down that can be."""
-        if self.least is not None:
-            return min(self.sizes[index], self.least(index))
-        return min(self.sizes[index], self.piece * _pieces(self.views[index]))
+        return min(self.sizes[index], self.least(index))
 
     def fixed(self) -> set[int]:
         """The messages that can't go and can't be shortened."""
@@ -243,7 +239,3 @@ def _squeeze_within(now: Situation) -> Plan:
     caps = {i: request_cap for i in requests if now.sizes[i] > request_cap}
     caps |= {i: max(other_cap, least[i]) for i in others if now.sizes[i] > max(other_cap, least[i])}
     return replace(plan, summary=summary, caps=caps)
-
-
-def _pieces(view: View) -> int:
-    return max(1, bool(view.text) + len(view.calls) + len(view.answers) + len(view.media) + len(view.attached))

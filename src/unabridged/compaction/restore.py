@@ -5,8 +5,7 @@ from __future__ import annotations
 from unabridged.archive.protocol import Record, Scope
 from unabridged.compaction.cut import counted
 from unabridged.compaction.rewrite import Rewrite
-from unabridged.compaction.setup import Setup
-from unabridged.compaction.state import State, measure
+from unabridged.compaction.state import Setup, State, measure
 from unabridged.compaction.store import store
 from unabridged.events import receipt_from
 from unabridged.history import lookup

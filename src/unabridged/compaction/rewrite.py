@@ -8,8 +8,7 @@ from typing import Literal
 
 from unabridged.archive.protocol import Scope
 from unabridged.compaction.hooks import blame
-from unabridged.compaction.setup import Setup
-from unabridged.compaction.state import State, measure_list
+from unabridged.compaction.state import Setup, State, measure_list
 from unabridged.errors import IllegalConversation
 from unabridged.events import Kind
 from unabridged.formats.base import Format, Message

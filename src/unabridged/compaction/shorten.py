@@ -5,52 +5,58 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from unabridged.formats.base import Format, Message, Slot
 from unabridged.messages import View
 from unabridged.text_tools import Count, cut_middle, map_strings
 
 
-def shorten(
-    message: Message, view: View, size: int, tokens: int, *, signed: bool, format_: Format, count: Count, note: str
-) -> Message:
-    """The message of so large a `size` with its largest pieces cut down until it takes at most about `tokens`.
+@dataclass(frozen=True, slots=True)
+class Shortener:
+    """How messages are cut down: around this note, and beside `signed` reasoning less of the model's own turn.
 
-    A piece is a text, a tool's answer, or the strings in a call's arguments; images and files that take more than half
-    of what there is become a note. What stands beside `signed` reasoning in the
+    A piece is a text, a tool's answer, or the strings in a call's arguments. What stands beside signed reasoning in the
     model's own turn (arguments, what the provider's tools gave) is never touched.
     """
-    sizes: dict[tuple[Slot, str], int] = {}
 
-    def weigh(slot: Slot, text: str) -> str:
-        if slot.kind != "media":
-            sizes[slot, text] = count(text)
-        return text
+    format: Format
+    count: Count
+    note: str
+    signed: bool = False
 
-    format_.edit(message, weigh)
-    rest = size - sum(sizes.values())  # framing, thinking and media
-    drop_media = bool(view.media) and rest > tokens // 2
-    if drop_media:
-        rest = count(note) * len(view.media)
-    cap = level(list(sizes.values()), max(0, tokens - rest))
-    return cut_down(message, cap, signed=signed, format_=format_, count=count, note=note, media=drop_media)
+    def shorten(self, message: Message, view: View, size: int, tokens: int) -> Message:
+        """The message of so large a `size` with its largest pieces cut down until it takes at most about `tokens`.
 
+        Images and files that take more than half of what there is become a note.
+        """
+        sizes: dict[tuple[Slot, str], int] = {}
 
-def cut_down(
-    message: Message, cap: int, *, signed: bool, format_: Format, count: Count, note: str, media: bool = True
-) -> Message:
-    """The message with every piece cut down to at most about `cap` tokens; with `media`, those become notes."""
-
-    def cut(slot: Slot, text: str) -> str:
-        if slot.kind == "media":
-            return note.format(tokens="an unknown number of") if media else text
-        if slot.kind in {"call", "attached"} and signed:
+        def weigh(slot: Slot, text: str) -> str:
+            if slot.kind != "media":
+                sizes[slot, text] = self.count(text)
             return text
-        if slot.kind == "call":
-            return _shorten_arguments(text, cap, count, note) if count(text) > cap else text
-        return cut_middle(text, cap, count, note)
 
-    return format_.edit(message, cut)
+        self.format.edit(message, weigh)
+        rest = size - sum(sizes.values())  # framing, thinking and media
+        drop_media = bool(view.media) and rest > tokens // 2
+        if drop_media:
+            rest = self.count(self.note) * len(view.media)
+        return self.cut_down(message, level(list(sizes.values()), max(0, tokens - rest)), media=drop_media)
+
+    def cut_down(self, message: Message, cap: int, *, media: bool = True) -> Message:
+        """The message with every piece cut down to at most about `cap` tokens; with `media`, those become notes."""
+
+        def cut(slot: Slot, text: str) -> str:
+            if slot.kind == "media":
+                return self.note.format(tokens="an unknown number of") if media else text
+            if slot.kind in {"call", "attached"} and self.signed:
+                return text
+            if slot.kind == "call":
+                return _shorten_arguments(text, cap, self.count, self.note) if self.count(text) > cap else text
+            return cut_middle(text, cap, self.count, self.note)
+
+        return self.format.edit(message, cut)
 
 
 def level(sizes: Sequence[int], total: int, floors: Sequence[int] | None = None) -> int:

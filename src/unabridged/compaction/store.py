@@ -11,8 +11,7 @@ from typing import Any
 
 from unabridged.archive.protocol import Part, Record, RecordData, Scope
 from unabridged.compaction.rewrite import Rewrite
-from unabridged.compaction.setup import Setup
-from unabridged.compaction.state import State, put_list
+from unabridged.compaction.state import Setup, State, put_list
 from unabridged.events import Compacted, Receipt, receipt_from
 from unabridged.history.lookup import depth_of, write
 from unabridged.ledger.entries import to_json

@@ -8,11 +8,9 @@ from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 from unabridged.archive.protocol import Record
-from unabridged.compaction import host_state
-from unabridged.compaction.hooks import blame
+from unabridged.compaction.hooks import STATE_SHARE, ask_state, blame, render_state
 from unabridged.compaction.plan import Plan
-from unabridged.compaction.setup import Setup
-from unabridged.compaction.state import State
+from unabridged.compaction.state import Setup, State
 from unabridged.errors import SummaryFailed
 from unabridged.events import Failed
 from unabridged.history import rederive
@@ -177,12 +175,12 @@ def _host_state(setup: Setup, state: State, turn: int, budget: int) -> str:
         return ""
     if state.host_state is None:  # asked once for each compaction, however often its summary has to be made smaller
         try:
-            state.host_state = host_state.ask(setup.host_state, state.scope.thread, setup.settings.deadline)
+            state.host_state = ask_state(setup.host_state, state.scope.thread, setup.settings.deadline)
         except Exception as error:  # noqa: BLE001 - the host's own code: anything may come out of it
             state.host_state = ""
             log.warning("the state provider raised %s: the summary goes without it", type(error).__name__)
             setup.emit(Failed(state.scope.thread, "state", error, namespace=state.scope.namespace))
-    part = host_state.render(state.host_state, turn, int(budget * host_state.SHARE), setup.meter.text)
+    part = render_state(state.host_state, turn, int(budget * STATE_SHARE), setup.meter.text)
     if state.host_state.strip() and not part:
         note = f"no room for the host's state in a summary of {budget:,} tokens"
         state.notes += [note] * (note not in state.notes)

@@ -15,9 +15,17 @@ from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Record, RecordData, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
-from unabridged.history.difference import Difference, chain, difference, forward, paired, pairs
+from unabridged.history.difference import (
+    Difference,
+    chain,
+    difference,
+    forward,
+    paired,
+    pairs,
+    replace_call_ids,
+    transplant,
+)
 from unabridged.history.replay import UNNAMED, Records, Standing, fetch
-from unabridged.history.transplant import replace_call_ids, transplant
 from unabridged.marks import is_ours, marked_ids
 from unabridged.messages import View
 

@@ -11,13 +11,10 @@ import logging
 import threading
 from collections.abc import Callable
 from contextvars import copy_context
-from typing import TYPE_CHECKING
 
 from unabridged.archive.protocol import Scope
 from unabridged.compaction.trigger import has_grown
-
-if TYPE_CHECKING:
-    from unabridged.runtime.threads import Thread
+from unabridged.runtime.threads import Thread
 
 MADE = 1 << 62
 """As the size at which one was begun: it is there, and the list has not changed since."""

@@ -14,8 +14,7 @@ from unabridged.asking.drivers import adrive_in_threads, drive, in_thread, take_
 from unabridged.asking.refused import Refusals, in_words, limits_to_try, overflow_in
 from unabridged.compaction import pipeline
 from unabridged.compaction.plan import make_plan
-from unabridged.compaction.setup import Setup
-from unabridged.compaction.state import State
+from unabridged.compaction.state import Setup, State
 from unabridged.compaction.trigger import Now, decide, starts_in_background, worth_a_look
 from unabridged.errors import FunctionFailed, SummaryFailed, WontFit
 from unabridged.events import Failed, Unchanged

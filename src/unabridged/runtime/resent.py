@@ -7,15 +7,15 @@ and counts as the same when it means the same (other ids, a cache mark that move
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from unabridged.archive.protocol import Scope
+from unabridged.compaction.state import State
 from unabridged.events import Receipt
 from unabridged.formats.base import Format, Message, read_at
-from unabridged.history.difference import difference
-from unabridged.history.transplant import transplant
+from unabridged.history.difference import difference, transplant
 
 _PLAIN = (str, int, float, type(None))
 
@@ -71,19 +71,13 @@ class Resent:
         return transplant(slot.message, self.given[slot.instead], messages[slot.instead])
 
 
-def remember(
-    given: Sequence[Message],
-    meanings: Sequence[str],
-    made: Sequence[Message],
-    stands_for: Mapping[int, int],
-    *,
-    whole: bool,
-    format_: Format,
-    tokens: int,
-    scope: Scope,
-    receipt: Receipt | None,
-) -> Resent:
-    """What to go by when this list is given again; `stands_for`: places in `made` and what each is put in for."""
+def remember(state: State, meanings: Sequence[str], tokens: int, *, whole: bool) -> Resent:
+    """What to go by when the list that a compaction was given is given again.
+
+    `meanings` are those of its messages, `tokens` what they take; `whole`: it is the original conversation.
+    """
+    given, made = state.given, state.messages
+    stands_for = state.stands_for() if whole else {}
     found = difference(given, made)
     slots: list[int | Put] = [*range(found.start)]
     went = set(found.went)
@@ -96,11 +90,13 @@ def remember(
             continue
         instead = stands_for.get(found.start + j)
         slots.append(Put(message, instead))
-        fixed = fixed or (instead is None and bool(format_.read(message).answers))
+        fixed = fixed or (instead is None and bool(state.format.read(message).answers))
     slots += range(found.start + len(found.before), len(given))
     copies = [_copied(message) for message in given]
     odd = frozenset(i for i, (_, plain) in enumerate(copies) if not plain)
-    return Resent([copy for copy, _ in copies], list(meanings), odd, slots, fixed, whole, tokens, scope, receipt)
+    return Resent(
+        [copy for copy, _ in copies], list(meanings), odd, slots, fixed, whole, tokens, state.scope, state.receipt
+    )
 
 
 def _copied(value: Any) -> tuple[Any, bool]:

@@ -13,21 +13,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from unabridged import text_cache as remember
 from unabridged.archive.protocol import Scope
+from unabridged.compaction.state import State
 from unabridged.formats import FORMATS, detect
 from unabridged.formats.base import Format, Message, Texts, read_at, require_list, texts_of
 from unabridged.formats.fields import get
 from unabridged.marks import marked_ids
+from unabridged.measure.meter import Meter
 from unabridged.messages import View
 from unabridged.runtime import resent
 from unabridged.runtime.resent import Resent
-
-if TYPE_CHECKING:
-    from unabridged.compaction.state import State
-    from unabridged.measure.meter import Meter
 
 _READERS: tuple[Callable[[Any], Any], ...] = (itemgetter("content"), attrgetter("content"))
 """The content of a dict, and of an object: whole lists of either are read in one go."""
@@ -116,17 +114,8 @@ class Thread:
         made = len(before.made) if before is not None else 0
         meanings = [*(before.meanings if before is not None else ()), *(view.meaning for view in self._known()[made:])]
         whole = before.whole if before is not None else not any(map(marked_ids, self._known()))
-        self.sent = resent.remember(
-            state.given,
-            meanings,
-            state.messages,
-            state.stands_for() if whole else {},
-            whole=whole,
-            format_=state.format,
-            tokens=self.given_tokens() if before is not None else self.total,
-            scope=state.scope,
-            receipt=state.receipt,
-        )
+        tokens = self.given_tokens() if before is not None else self.total
+        self.sent = resent.remember(state, meanings, tokens, whole=whole)
 
     def given_tokens(self) -> int:
         """What the messages take that were given, where the list to go on from is what became of them."""
