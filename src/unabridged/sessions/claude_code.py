@@ -14,7 +14,7 @@ from typing import Any
 
 from unabridged.formats import FORMATS, Anthropic, Message
 from unabridged.formats.fields import get
-from unabridged.sessions.loaded import Entry, Match, Session, is_results
+from unabridged.sessions.loaded import Client, Entry, Match, Session, is_results
 from unabridged.sessions.text import chain, is_summary, time_now
 
 _FACTS = ("cwd", "sessionId", "version", "gitBranch", "userType", "entrypoint", "slug")
@@ -230,3 +230,6 @@ def _line(session: Session, kind: str) -> Entry:
     """What the client writes on every line: session, folder, version, branch."""
     head: Entry = {"isSidechain": False, "userType": "external"}
     return head | session.facts | {"type": kind, "timestamp": time_now()}
+
+
+CLIENT = Client(Anthropic.name, owns_line, read, append)

@@ -8,7 +8,7 @@ from typing import Any
 from unabridged.formats import FORMATS, Message, OpenAIResponses
 from unabridged.formats.fields import get, plain
 from unabridged.messages import Origin
-from unabridged.sessions.loaded import Entry, Match, Session
+from unabridged.sessions.loaded import Client, Entry, Match, Session
 from unabridged.sessions.text import time_now
 
 _FORMAT = FORMATS[OpenAIResponses.name]
@@ -108,3 +108,6 @@ def _item(message: Message) -> dict[str, Any]:
     if get(message, "type") is None and isinstance(get(message, "content"), str):
         return _text_item(str(get(message, "role")), str(get(message, "content")))
     return plain(message) if get(message, "type") else {"type": "message", **plain(message)}
+
+
+CLIENT = Client(OpenAIResponses.name, owns_line, read, append)

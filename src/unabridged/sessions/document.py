@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from unabridged.formats import Message, detect, format_named
 from unabridged.formats.fields import plain
-from unabridged.sessions.loaded import Document, Lines, Loaded, Match, SessionFileError, Stamp
+from unabridged.sessions.loaded import Document, Kind, Lines, Loaded, Match, SessionFileError, Stamp
 from unabridged.sessions.text import Progress, collect, dump, encode, read_lines
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -60,49 +60,37 @@ def conversation(value: Any) -> tuple[str | None, list[Message]] | None:
 
 def load_document(path: Path, stamp: Stamp, value: Any, format_name: str | None) -> Loaded:
     """A file that is one JSON text as a whole."""
-    return _loaded(path, value, Document(stamp, 0, stamp.size, None), format_name, f"{path}")
+    return _loaded(path, "json", value, Document(stamp, 0, stamp.size, None), format_name)
 
 
 def load_conversation_line(
     path: Path, stamp: Stamp, which: int | str | None, format_name: str | None, progress: Progress | None
 ) -> Loaded:
     """One conversation of a file that holds one on each line, chosen by index from 0 or by its `id`."""
-    found, several, count = None, False, 0
-    for line in read_lines(path, stamp, progress):
-        if line.value is None:
-            continue
-        named = line.value.get("id") if isinstance(line.value, dict) else None
-        if which in {count, named} if which is not None else found is None:
+    found, count = None, 0
+    for line in (line for line in read_lines(path, stamp, progress) if line.value is not None):
+        if which is None and found is not None:
+            raise SessionFileError(
+                f"{path} holds more than one conversation: choose one by its index from 0, or by its "
+                "id: --which 0 on the command line, which=0 in Python"
+            )
+        if which in (None, count, line.value.get("id") if isinstance(line.value, dict) else None):
             found = line
-        elif which is None:
-            several = True
-            break
+            if which is not None:
+                break
         count += 1
-        if found is not None and which is not None:
-            break
-    if several:
-        raise SessionFileError(
-            f"{path} holds more than one conversation: choose one by its index from 0, or by its "
-            "id: --which 0 on the command line, which=0 in Python"
-        )
     if found is None:
         raise SessionFileError(f"{path} has no conversation {which!r}: it holds {count}, counted from 0")
     document = Document(stamp, found.start, found.start + len(found.raw), None)
-    where = f"line {found.number + 1} of {path}"
-    return _loaded(path, found.value, document, format_name, where, kind_is_line=True)
+    return _loaded(path, "jsonl-conversations", found.value, document, format_name, line=found.number + 1)
 
 
 def _loaded(
-    path: Path,
-    value: Any,
-    document: Document,
-    format_name: str | None,
-    where: str,
-    *,
-    kind_is_line: bool = False,
+    path: Path, kind: Kind, value: Any, document: Document, format_name: str | None, *, line: int = 0
 ) -> Loaded:
     found = conversation(value)
     if found is None:
+        where = f"line {line} of {path}" if line else f"{path}"
         raise SessionFileError(
             f"{where} is not a conversation: expected a list of messages, each with a role or a type, "
             "or an object with such a list as `messages`"
@@ -111,7 +99,7 @@ def _loaded(
     holder = value if isinstance(value, dict) else {}
     return Loaded(
         path=path,
-        kind="jsonl-conversations" if kind_is_line else "json",
+        kind=kind,
         format=wire_format(messages, format_name, holder),
         messages=messages,
         system=holder.get("instructions" if document.key == "input" else "system"),

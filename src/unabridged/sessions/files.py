@@ -4,53 +4,17 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from unabridged.errors import SettingsError
-from unabridged.formats import FORMATS, Anthropic, Message, OpenAIResponses
-from unabridged.sessions import claude_code, codex, pi
-from unabridged.sessions.document import (
-    conversation,
-    is_message,
-    load_conversation_line,
-    load_document,
-    load_jsonl,
-    write_document,
-    write_jsonl,
-)
-from unabridged.sessions.loaded import (
-    KINDS,
-    Document,
-    Entry,
-    Kind,
-    Lines,
-    Loaded,
-    Match,
-    Reported,
-    Session,
-    SessionFileError,
-    Stamp,
-    match,
-)
+from unabridged.formats import FORMATS, Message
+from unabridged.sessions import claude_code, codex, document, pi
+from unabridged.sessions.loaded import KINDS, Client, Document, Kind, Lines, Loaded, SessionFileError, Stamp, match
 from unabridged.sessions.text import Progress, check, check_unchanged, collect, dump, parse, read_lines, reason
 
-
-class Client(NamedTuple):
-    """How the sessions of one client are known, read, and written: by lines behind those that are there."""
-
-    format: str
-    owns_line: Callable[[Entry], bool]
-    read: Callable[[Iterable[Entry]], Session]
-    append: Callable[[Session, Sequence[Match], int], Iterable[Entry]]
-
-
-CLIENTS: dict[Kind, Client] = {
-    "codex": Client(OpenAIResponses.name, codex.owns_line, codex.read, codex.append),
-    "claude-code": Client(Anthropic.name, claude_code.owns_line, claude_code.read, claude_code.append),
-    "pi": Client(Anthropic.name, pi.owns_line, pi.read, pi.append),
-}
+CLIENTS: dict[Kind, Client] = {"codex": codex.CLIENT, "claude-code": claude_code.CLIENT, "pi": pi.CLIENT}
 """In the order in which a line is looked at."""
 MAX_SIZE = 1_000_000_000
 """Bytes above which a file is refused unread."""
@@ -77,34 +41,18 @@ def load(
     wire = format if format in FORMATS else None
     stamp = check(path, max_size)
     try:
-        kind, document = (format, None) if format in KINDS else kind_of_file(path, stamp)
+        kind, known = (format, None) if format in KINDS else kind_of_file(path, stamp)
         if kind == "json":
-            value = parse(path, path.read_bytes()) if document is None else document
-            return load_document(path, stamp, value, wire)
+            value = parse(path, path.read_bytes()) if known is None else known
+            return document.load_document(path, stamp, value, wire)
         if kind == "jsonl-conversations":
-            return load_conversation_line(path, stamp, which, wire, progress)
+            return document.load_conversation_line(path, stamp, which, wire, progress)
         if kind == "jsonl":
-            return load_jsonl(path, stamp, wire, progress)
-        return _load_session(path, stamp, kind, progress)
+            return document.load_jsonl(path, stamp, wire, progress)
+        lines = Lines(stamp)
+        return CLIENTS[kind].load(path, kind, lines, (line.value for line in collect(path, progress, lines)))
     except OSError as error:
         raise SessionFileError(f"can't read {path}: {reason(error)}") from error
-
-
-def _load_session(path: Path, stamp: Stamp, kind: Kind, progress: Progress | None) -> Loaded:
-    lines, client = Lines(stamp), CLIENTS[kind]
-    lines.session = session = client.read(line.value for line in collect(path, progress, lines))
-    return Loaded(
-        path=path,
-        kind=kind,
-        format=client.format,
-        messages=session.messages,
-        system=session.system,
-        model=session.model,
-        usage=tuple(Reported(index, usage) for index, usage in sorted(session.usage.items())),
-        origins=session.origins,
-        warnings=tuple(lines.warnings),
-        source=lines,
-    )
 
 
 def save(loaded: Loaded, new: Sequence[Message], out: str | Path, *, tokens_before: int = 0) -> None:
@@ -127,7 +75,7 @@ def _pieces(loaded: Loaded, source: Lines | Document, new: Sequence[Message], to
     if len(new) == len(loaded.messages) and all(found.same and found.index == i for i, found in enumerate(matches)):
         yield from _copy(loaded.path, source.stamp.size)
     elif isinstance(source, Document):
-        yield from write_document(loaded, source, matches)
+        yield from document.write_document(loaded, source, matches)
     elif loaded.kind in CLIENTS:
         piece = b"\n"
         for piece in _copy(loaded.path, source.whole):
@@ -135,7 +83,7 @@ def _pieces(loaded: Loaded, source: Lines | Document, new: Sequence[Message], to
         yield b"" if piece.endswith(b"\n") else b"\n"
         yield from map(dump, CLIENTS[loaded.kind].append(source.session, matches, tokens_before))
     else:
-        yield from write_jsonl(loaded, source, matches)
+        yield from document.write_jsonl(loaded, source, matches)
 
 
 def _copy(path: Path, size: int) -> Iterator[bytes]:
@@ -177,9 +125,9 @@ def kind_of_line(value: Any) -> Kind | None:
         for kind, client in CLIENTS.items():
             if client.owns_line(value):
                 return kind
-    if conversation(value) is not None:
+    if document.conversation(value) is not None:
         return "jsonl-conversations"
-    return "jsonl" if is_message(value) else None
+    return "jsonl" if document.is_message(value) else None
 
 
 def kind_of_file(path: Path, stamp: Stamp) -> tuple[Kind, Any]:

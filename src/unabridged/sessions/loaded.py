@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -173,3 +173,31 @@ def _likeness(format_: Format, message: Message) -> Hashable:
     view = format_.read(message)
     ids = tuple(call.id for call in view.calls), tuple(answer.call_id for answer in view.answers)
     return (view.role, ids) if any(ids) else (view.role, view.text or id(message))
+
+
+class Client(NamedTuple):
+    """How the sessions of one client are known, read, and written: by lines behind those that are there."""
+
+    format: str
+    owns_line: Callable[[Entry], bool]
+    """Whether a line can only be this client's."""
+    read: Callable[[Iterable[Entry]], Session]
+    """The conversation that the client would send now."""
+    append: Callable[[Session, Sequence[Match], int], Iterable[Entry]]
+    """The lines that make it send the messages of these matches instead; the number is what all took before."""
+
+    def load(self, path: Path, kind: Kind, lines: Lines, entries: Iterable[Entry]) -> Loaded:
+        """The conversation in the entries of a file."""
+        lines.session = session = self.read(entries)
+        return Loaded(
+            path=path,
+            kind=kind,
+            format=self.format,
+            messages=session.messages,
+            system=session.system,
+            model=session.model,
+            usage=tuple(Reported(index, usage) for index, usage in sorted(session.usage.items())),
+            origins=session.origins,
+            warnings=tuple(lines.warnings),
+            source=lines,
+        )

@@ -13,7 +13,7 @@ from typing import Any
 from unabridged.formats import FORMATS, Anthropic
 from unabridged.formats.fields import get
 from unabridged.messages import Origin
-from unabridged.sessions.loaded import Entry, Match, Session
+from unabridged.sessions.loaded import Client, Entry, Match, Session
 from unabridged.sessions.text import chain, is_summary, time_now
 
 _FORMAT = FORMATS[Anthropic.name]
@@ -233,3 +233,6 @@ def _from_blocks(content: Any) -> list[dict[str, Any]]:
                 {"type": "thinking", "thinking": "", "thinkingSignature": get(block, "data"), "redacted": True}
             )
     return found
+
+
+CLIENT = Client(Anthropic.name, owns_line, read, append)
