@@ -185,33 +185,26 @@ def _splice(text: str, inside: _Span, spans: Sequence[_Span], matches: Sequence[
 
 def _elements(text: str, key: str | None) -> tuple[_Span, list[_Span]]:
     """Where the inside of the list lies, and each of its elements."""
-    at = _skip(text, 0)
-    if key is not None:
-        at = _value_of(text, at, key)
-    first = at + 1
-    spans: list[_Span] = []
-    at = _skip(text, first)
-    while text[at] != "]":
+    start = _skip(text, 0)
+    if key is not None:  # of several with the same name the last, as parsers do
+        start = {name: span.start for name, span in _members(text, start)}[key]
+    stop = _DECODER.raw_decode(text, start)[1]
+    return _Span(start + 1, stop - 1), [span for _, span in _members(text, start)]
+
+
+def _members(text: str, at: int) -> Iterator[tuple[str | None, _Span]]:
+    """Where each value of the list or object at `at` lies; with its name, if it has one."""
+    closing = "]" if text[at] == "[" else "}"
+    at = _skip(text, at + 1)
+    while text[at] != closing:
+        name = None
+        if closing == "}":
+            name, at = _DECODER.raw_decode(text, at)
+            at = _skip(text, _skip(text, at) + 1)
         stop = _DECODER.raw_decode(text, at)[1]
-        spans.append(_Span(at, stop))
+        yield name, _Span(at, stop)
         at = _skip(text, stop)
-        if text[at] == ",":
-            at = _skip(text, at + 1)
-    return _Span(first, at), spans
-
-
-def _value_of(text: str, at: int, key: str) -> int:
-    """Where the value of `key` begins in the object at `at`; of several with the same name the last, as parsers do."""
-    found, at = -1, _skip(text, at + 1)
-    while text[at] != "}":
-        name, at = _DECODER.raw_decode(text, at)
-        at = _skip(text, _skip(text, at) + 1)
-        if name == key:
-            found = at
-        at = _skip(text, _DECODER.raw_decode(text, at)[1])
-        if text[at] == ",":
-            at = _skip(text, at + 1)
-    return found
+        at = _skip(text, at + 1) if text[at] == "," else at
 
 
 def _skip(text: str, at: int) -> int:

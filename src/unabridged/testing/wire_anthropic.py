@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -117,19 +118,16 @@ class AnthropicWire(Wire):
         roles = [field(message, "role") for message in messages]
         if roles[0] != "user":
             found.append(f"0: the first message is the {roles[0]}'s")
-        seen: set[str] = set()
         for index, message in enumerate(messages):
             found += [f"{index}: {reason}" for reason in _shape(message, last=index == len(messages) - 1)]
             if roles[index] == "system":
                 before, after = roles[max(index - 1, 0)], roles[index + 1] if index + 1 < len(roles) else "assistant"
                 if before != "user" or after != "assistant":
                     found.append(f"{index}: a system message between {before} and {after}")
-            for block in blocks(message):
-                if field(block, "type") == "tool_use":
-                    if field(block, "id") in seen:
-                        found.append(f"{index}: a second tool_use with id {field(block, 'id')!r}")
-                    seen.add(field(block, "id"))
-        marks = sum(bool(field(block, "cache_control")) for message in messages for block in blocks(message))
+        every = [block for message in messages for block in blocks(message)]
+        ids = Counter(field(block, "id") for block in every if field(block, "type") == "tool_use")
+        found += [f"0: {count} tool_use blocks with id {id_!r}" for id_, count in ids.items() if count > 1]
+        marks = sum(bool(field(block, "cache_control")) for block in every)
         if marks > 4:
             found.append(f"0: {marks} cache marks, 4 are allowed")
         return found + _pairs(messages)
