@@ -21,7 +21,7 @@ from engine_case import rounds
 from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
-from unabridged.cli.screen import number_of
+from unabridged.cli.screen import console, number_of, table
 
 THREE = SESSION.parent / "three_conversations.jsonl"
 TAKE_A_FILE = {
@@ -75,6 +75,13 @@ def test_one_is_one_and_two_are_two(url: str, tmp_path: Path) -> None:
     page = tmp_path / "t.html"
     assert run("show", "t", "--html", page).code == 0
     assert "1 compaction," in page.read_text()
+
+
+def test_a_table_writes_numbers_and_shares_as_people_do(capsys: pytest.CaptureFixture[str]) -> None:
+    console().print(table("[b]t[/b]", ["what", "tokens", "share", "none"], [["\x1b[2J", 1_200, 0.125, None]]))
+    shown = capsys.readouterr().out
+    assert "[b]t[/b]" in shown
+    assert re.search(r"│ \\x1b\[2J +│ +1,200 │ +12\.5% │ +│", shown)
 
 
 def test_why_says_the_size_and_the_trigger(url: str) -> None:

@@ -64,19 +64,20 @@ def compact(
         options.writable(out, file)
     wanted = _settings(trigger, keep, window)
     loaded = options.load_file(file, format_, which, max_size)
-    wanted |= {"agent": model or loaded.model, "model": None if dry_run else summariser}
+    agent = model or loaded.model
+    wanted |= {"agent": agent, "model": None if dry_run else summariser}
     look = dry_run or (out is None and archive is None)
     place = (_MEMORY if look else archive, namespace, thread)
     with open_compactor(loaded, file, *place, new=True, **wanted) as (compactor, name), working("compacting"):
         done = _fit(compactor, loaded, name, now=now)
         budget = compactor.limits.budget
-    _require_legal(loaded, done, wanted["agent"], file)
+    _require_legal(loaded, done, agent, file)
     if out is not None and not dry_run:
         save(loaded, done.messages, out, tokens_before=done.tokens_before)
     if as_json:
         print_json(_outcome(loaded, done, None if dry_run else out))
         return
-    _show(loaded, done, budget, wanted["agent"])
+    _show(loaded, done, budget, agent)
     if out is not None:
         say(f"Written to {out}." if not dry_run else "Nothing was written: --dry-run.")
     elif look and done.changed and not dry_run:

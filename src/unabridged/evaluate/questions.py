@@ -7,7 +7,7 @@ the question's own words returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,6 @@ from unabridged.text_tools import neutral, one_line
 ROOM = 4_000
 """Tokens of a search's answer that count."""
 _HERE = "eval"
-
-Step = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
