@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger_case import answers, calls, compacted, count, extract, observation, person, round_of, says
-from unabridged.ledger.gather import gather
-from unabridged.ledger.merge import merge
+from unabridged.ledger.gather import gather, merge
 from unabridged.messages import Answer, Call, Media, View
 from unabridged.text_tools import neutral, quote
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from ledger_case import answers, calls, compacted, count, person, round_of, says
 from unabridged.ledger.entries import Ledger, from_json, to_json
-from unabridged.ledger.gather import gather
-from unabridged.ledger.merge import merge
+from unabridged.ledger.gather import gather, merge
 from unabridged.ledger.rank import MAX_ACTIONS, MAX_FAULTS, MAX_FILES, MAX_NAMES, MAX_NOTES, MAX_REQUESTS, MAX_RULES
 from unabridged.ledger.summary_turn import render
 from unabridged.messages import View

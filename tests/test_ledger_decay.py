@@ -15,8 +15,7 @@ from ledger_case import Run, person, run, says
 from unabridged import Settings
 from unabridged.asking.ask import Ask, Reply
 from unabridged.ledger.entries import File, Ledger, Name, Note
-from unabridged.ledger.gather import gather
-from unabridged.ledger.merge import merge
+from unabridged.ledger.gather import gather, merge
 from unabridged.ledger.names import Piece
 from unabridged.ledger.notes import drop_repeats, notes_in, sayings_in
 from unabridged.ledger.rank import (

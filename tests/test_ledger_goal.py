@@ -31,8 +31,7 @@ from ledger_case import (
 from unabridged import Compactor, Settings
 from unabridged.intent.rules import rules_in
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.gather import gather, open_indices
-from unabridged.ledger.merge import merge
+from unabridged.ledger.gather import gather, merge, open_indices
 from unabridged.messages import View
 
 GOALS: dict[str, dict[str, Any]] = json.loads((LISTS / "goals.json").read_text(encoding="utf-8"))

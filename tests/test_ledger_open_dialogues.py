@@ -16,8 +16,7 @@ from ledger_case import LISTS, person, round_of, says
 from unabridged.intent import Request
 from unabridged.intent.requests import MOST_OPEN, settle
 from unabridged.intent.speech_acts import asks_back, is_question, kind_of
-from unabridged.ledger.gather import gather, open_indices
-from unabridged.ledger.merge import merge
+from unabridged.ledger.gather import gather, merge, open_indices
 from unabridged.messages import View
 
 LOOK, EDIT = "look", "edit"

@@ -9,8 +9,7 @@ import pytest
 from ledger_case import answers, calls, compacted, observation, person, round_of, says
 from unabridged.intent.speech_acts import kind_of
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.gather import gather, open_indices
-from unabridged.ledger.merge import merge
+from unabridged.ledger.gather import gather, merge, open_indices
 from unabridged.messages import View
 
 WORK = round_of("edit_file", "ok", path="a.py", new_text="x")

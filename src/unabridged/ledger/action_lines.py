@@ -51,29 +51,25 @@ class ActionLines:
     def _together(self) -> list[list[Action]]:
         """The actions in order, those together that one line can tell; older failures that are not over stand apart.
 
-        Older ones with the same deed that went well; of the newest only those that merely looked.
+        Neighbours with the same deed go together when there is nothing to tell of them but their targets.
         """
         runs: list[list[Action]] = []
-        newest = len(self._ledger.actions) - DETAILED
-        for place, action in enumerate(self._ledger.actions):
-            if place < newest and action in self._ledger.faults:
+        joins = False
+        for place, action in enumerate(self._ledger.actions, DETAILED - len(self._ledger.actions)):
+            older = place < 0
+            if older and action in self._ledger.faults:
                 continue
-            last = runs[-1][-1] if runs else None
-            alike = last is not None and _deed(last) == _deed(action) and last.answered and action.answered
-            if last is not None and alike and self._goes_with(last, action, newest=place >= newest):
+            silent = action.answered and not action.failed and (older or not (action.gist or self._told(action)))
+            if silent and joins and _deed(runs[-1][-1]) == _deed(action):
                 runs[-1].append(action)
             else:
                 runs.append([action])
+            joins = silent
         return runs
 
-    def _goes_with(self, last: Action, action: Action, *, newest: bool) -> bool:
-        if newest:
-            return self._silent(last) and self._silent(action)
-        return not last.failed and not action.failed
-
-    def _silent(self, action: Action) -> bool:
-        """Whether there is nothing to tell of it but deed and target."""
-        return not action.failed and not action.gist and (not action.outcome or action.outcome in self._usual)
+    def _told(self, action: Action) -> str:
+        """What came of it; "" where it is what the tool says every time."""
+        return "" if action.outcome in self._usual else action.outcome
 
     def action(self, action: Action, width: int, *, gist: bool = False) -> str:
         """One action on a line: deed, target, what was written, what came of it."""
@@ -87,8 +83,8 @@ class ActionLines:
             return f"{line} → {self._words['failed']}{why}"
         if action.outcome == NOTHING:
             return f"{line} → {self._words['nothing']}"
-        told = action.outcome and action.outcome not in self._usual
-        return f"{line} → {quote(self._short(action.outcome), width)}" if told else line
+        told = self._told(action)
+        return f"{line} → {quote(self._short(told), width)}" if told else line
 
     def _action_within(self, action: Action, chars: int) -> str:
         return self.action(action, max(chars // 2 - 20, 40))

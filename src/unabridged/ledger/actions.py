@@ -230,16 +230,12 @@ def _values(arguments: str) -> Any:
 
 def _strings(value: Any, depth: int = 0) -> Iterator[str]:
     """Every text and number in the arguments; their keys stand in the tool's schema."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict) and depth < 12:
-        for item in value.values():
+    if not isinstance(value, dict | list):
+        if value is not None and not isinstance(value, bool):
+            yield str(value)
+    elif depth < 12:
+        for item in value.values() if isinstance(value, dict) else value:
             yield from _strings(item, depth + 1)
-    elif isinstance(value, list) and depth < 12:
-        for item in value:
-            yield from _strings(item, depth + 1)
-    elif value is not None and not isinstance(value, bool):
-        yield str(value)
 
 
 def _deed_of_tool(tool: str, values: dict[str, Any]) -> Deed:
@@ -288,11 +284,9 @@ def _target(values: dict[str, Any], touched: tuple[tuple[str, Deed], ...]) -> st
     shown = [path for path, _ in touched]
     for key, value in values.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        if text in shown or not text or (touched and (len(text) > 40 or not isinstance(value, str))):
-            continue
-        if touched and (_OLD_KEY.match(key) or _NEW_KEY.search(key)):  # what was written is told apart
-            continue
-        shown.append(
-            f"{key}={one_line(text, 120)}" if len(values) > 1 or not isinstance(value, str) else one_line(text, 160)
-        )
+        # Beside files only short options: what was written is told apart.
+        beside = isinstance(value, str) and len(text) <= 40 and not (_OLD_KEY.match(key) or _NEW_KEY.search(key))
+        if text and text not in shown and (beside or not touched):
+            alone = len(values) == 1 and isinstance(value, str)
+            shown.append(one_line(text, 160) if alone else f"{key}={one_line(text, 120)}")
     return " ".join(shown)

@@ -17,6 +17,7 @@ lists are bounded (`rank`), so a ledger stays the same size however often it is 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -31,6 +32,11 @@ CHANGES: frozenset[Deed] = frozenset({"create", "change", "delete", "move"})
 """The deeds after which something is not as it was."""
 HALF_LIFE = 60
 """Messages after which an occurrence counts half. Tuned on recorded coding sessions; 40 to 100 do equally well."""
+
+
+def fade(weight: float, messages: int) -> float:
+    """What a weight is worth after so many more messages."""
+    return weight * math.pow(2.0, -max(messages, 0) / HALF_LIFE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import accumulate, chain
 
-from unabridged.ledger.entries import HALF_LIFE, Deed, File
+from unabridged.ledger.entries import Deed, File, fade
 from unabridged.ledger.shell import has_extension
 from unabridged.text_cache import remembered
 from unabridged.text_tools import neutral
@@ -62,7 +62,7 @@ def _together(one: File, other: File) -> File:
         for deed, number in file.deeds:
             deeds[deed] = deeds.pop(deed, 0) + number
     turn = max(one.turn, other.turn)
-    weight = sum(file.weight * 0.5 ** ((turn - file.turn) / HALF_LIFE) for file in (one, other))
+    weight = sum(fade(file.weight, turn - file.turn) for file in (one, other))
     return File(one.path, turn, weight, tuple(deeds.items()))
 
 

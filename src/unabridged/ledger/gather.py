@@ -1,15 +1,16 @@
-"""One pass over a block of messages: everything it leaves to the ledger."""
+"""One pass over a block of messages: everything it leaves to the ledger; and two ledgers as one, by rule."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from unabridged.intent import find_requests, find_rules, open_requests
+from unabridged.intent import Lead, find_requests, find_rules, join_requests, merge_rules, open_requests
 from unabridged.languages import detect
 from unabridged.ledger.actions import Step, efforts, steps, written_action
-from unabridged.ledger.entries import Ledger
-from unabridged.ledger.files import clean_path
-from unabridged.ledger.merge import merge
+from unabridged.ledger.entries import Ledger, Name, Saying, fade
+from unabridged.ledger.files import clean_path, unite_files
 from unabridged.ledger.names import Piece, collect_files, collect_names
 from unabridged.ledger.notes import drop_repeats, notes_in, sayings_in
 from unabridged.ledger.outcomes import find_unresolved
@@ -110,3 +111,70 @@ def _language(views: Sequence[View]) -> str:
     """The language most messages of people are in; else the model's."""
     said = detect(dict.fromkeys(view.text for view in views if view.origin == "person"))
     return said or detect(view.text for view in views if view.origin == "model")
+
+
+# -- two ledgers as one ------------------------------------------------------------------------------------------------
+
+
+def merge(older: Ledger, newer: Ledger) -> Ledger:
+    """What both hold, each thing once, within the bounds; what the newer one answers of the older is finished.
+
+    A ledger that is already part of the older one changes nothing, so folding the same block twice is harmless.
+    """
+    if older == Ledger():
+        return newer
+    if newer.end <= older.end and newer.first >= older.first:
+        return older
+    requests = join_requests(older.requests, newer.lead, newer.requests, tools=bool(older.actions or newer.actions))
+    rules, lifts = merge_rules((*older.rules, *newer.rules), (*older.lifts, *newer.lifts), requests)
+    dropped = Counter(dict(older.dropped)) + Counter(dict(newer.dropped))
+    return within_bounds(
+        Ledger(
+            first=min(older.first, newer.first),
+            end=max(older.end, newer.end),
+            language=_joint_language(older, newer),
+            lead=_joint_lead(older, newer),
+            requests=requests,
+            rules=rules,
+            lifts=lifts,
+            actions=(*older.actions, *newer.actions),
+            faults=find_unresolved(older.faults, [*newer.actions, *newer.faults]),
+            notes=drop_repeats((*older.notes, *newer.notes)),
+            sayings=_joint_sayings(older, newer),
+            files=unite_files((*older.files, *newer.files)),
+            names=_joint_names(older, newer),
+            said=newer.said or older.said,
+            said_turn=newer.said_turn if newer.said else older.said_turn,
+            dropped=tuple(sorted(dropped.items())),
+        )
+    )
+
+
+def _joint_language(older: Ledger, newer: Ledger) -> str:
+    """The one that most messages of people are in: it does not change with a few words in another."""
+    said = detect(dict.fromkeys(request.text for request in (*older.requests, *newer.requests)))
+    return said or older.language or newer.language
+
+
+def _joint_lead(older: Ledger, newer: Ledger) -> Lead:
+    """What happened before the first person spoke: when none did in the older one, the newer one's comes after it."""
+    if older.requests or not (newer.lead.worked or newer.lead.answer):
+        return older.lead
+    return replace(newer.lead, worked=max(older.lead.worked, newer.lead.worked))
+
+
+def _joint_sayings(older: Ledger, newer: Ledger) -> tuple[Saying, ...]:
+    """Both, in order; of a message that is met again what the newer one made of it."""
+    again = {saying.turn for saying in newer.sayings}
+    return (*(saying for saying in older.sayings if saying.turn not in again), *newer.sayings)
+
+
+def _joint_names(older: Ledger, newer: Ledger) -> tuple[Name, ...]:
+    found = {name.text: name for name in older.names}
+    for name in newer.names:
+        known = found.setdefault(name.text, name)
+        if known is not name:
+            weight, uses = name.weight + fade(known.weight, name.turn - known.turn), name.uses + known.uses
+            home, asked, told = name.home or known.home, name.asked or known.asked, name.told or known.told
+            found[name.text] = Name(name.text, max(name.turn, known.turn), weight, uses, home, asked, told)
+    return tuple(sorted(found.values(), key=lambda name: (name.turn, name.text)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from functools import partial
 from math import inf
 
 from unabridged.intent import RULE_LIMIT, Request, Rule, concerns
@@ -31,12 +30,6 @@ from unabridged.text_tools import Count, fenced, head_and_tail, neutral, one_lin
 
 DECIDED = 0.15
 """The share of the budget for what the assistant decided, before anything else that it said."""
-_REPLY = 200
-"""Characters below which an answer to the assistant hardly asks for something by itself."""
-_BEGINNING = 120
-"""Characters up to which a finished request is told by its beginning alone."""
-_FORGOTTEN = 200
-"""Messages after which a failure that nobody came back to no longer counts as unresolved."""
 _LIKELY, _NOISE = 0.05, 0.005
 """The rank from which on a name or a file is likely to be needed; and below which a name is not worth its place."""
 _SEVERAL = 3
@@ -70,37 +63,40 @@ class Lines:
 
         Should not all fit, the last word counts most.
         """
-        for request in sorted(self.ledger.open, key=lambda request: (request.turn in self.kept, -request.turn)):
-            whole = request.turn in self.kept
-            label = self.words["kept" if whole else "waiting" if request.state == "waiting" else "asked"]
-            plain = f"- {label.format(turn=request.turn)}"
-            head = f"{plain}, {self.words['reply']} {quote(request.context)}" if request.context else plain
-            if whole:
-                yield Line(request.turn, head, shorter=partial(_always, plain))
-            else:
-                text = f"{head}:\n{fenced(request.text)}"
-                yield Line(request.turn, text, shorter=partial(_open_request, head, request.text))
+        return map(self._open, sorted(self.ledger.open, key=lambda request: (request.turn in self.kept, -request.turn)))
+
+    def _open(self, request: Request) -> Line:
+        whole = request.turn in self.kept
+        label = self.words["kept" if whole else "waiting" if request.state == "waiting" else "asked"]
+        plain = f"- {label.format(turn=request.turn)}"
+        head = f"{plain}, {self.words['reply']} {quote(request.context)}" if request.context else plain
+        if whole:
+            return Line(request.turn, head, shorter=lambda _: plain)
+
+        def within(chars: int) -> str:
+            return f"{head}:\n{fenced(head_and_tail(request.text, max(chars - len(head) - 12, 20)))}"
+
+        return Line(request.turn, f"{head}:\n{fenced(request.text)}", shorter=within)
 
     def finished(self) -> Iterator[Line]:
-        """Newest first, replies after what was asked; a nod is not worth a line, nor what stands among the rules."""
+        """Newest first; a nod is not worth a line, nor what stands among the rules."""
         rules = {rule.text for rule in self.ledger.rules}
         # In mere talk nothing was asked for that could be done again.
         told = {*self.spoken, *(saying.turn for saying in self.ledger.sayings if self.talk)}
-        for request in sorted(self.ledger.finished, key=_asks_little):
+        for request in reversed(self.ledger.finished):
             nod = request.kind in {"ack", "resume", "hold"} and len(request.text) < 60 and not request.context
             if not nod and request.turn not in told and request.text.strip() not in rules:
-                text = self._finished(request, self._width)
-                yield Line(request.turn, text, shorter=partial(self._finished_within, request))
+                yield self._finished_line(request)
+
+    def _finished_line(self, request: Request) -> Line:
+        whole = self._finished(request, self._width)
+        return Line(request.turn, whole, shorter=lambda chars: self._finished(request, max(chars - 30, 40)))
 
     def _finished(self, request: Request, width: int) -> str:
-        told = head_and_tail(request.text, width) if width > _BEGINNING else one_line(request.text, width)
-        line = f"- [{request.turn}] {quote(told)}"
+        line = f"- [{request.turn}] {quote(head_and_tail(request.text, width))}"
         if request.state == "withdrawn":
             return f"{line} ({self.words['withdrawn']})"
         return f"{line} → {quote(request.answer, width // 2)}" if request.answer and width > 150 else line
-
-    def _finished_within(self, request: Request, chars: int) -> str:
-        return self._finished(request, max(chars - 30, 40))
 
     def more_requests(self, left: Sequence[Line]) -> Line | None:
         """Where the finished requests stand that found no place: what is not told can still be fetched."""
@@ -141,11 +137,14 @@ class Lines:
         # One with a long block must not take the room of several short ones.
         for rule in sorted(rules, key=lambda rule: (-rule.strength, len(rule.text) > RULE_LIMIT, -rule.turn)):
             if rule.turn not in self.kept:
-                note = f" ({self.words['lifted'].format(turn=rule.lifted)})" if rule.lifted >= 0 else ""
-                line = f"- [{rule.turn}] {rule.text}{note}"
-                alone, block, _ = line.partition("\n")
-                shorter = partial(_always, f"{alone} …") if block else None
-                yield Line(rule.turn, line, shorter=shorter, lesser=rule.lifted >= 0)
+                yield self._rule(rule)
+
+    def _rule(self, rule: Rule) -> Line:
+        lifted = rule.lifted >= 0
+        note = f" ({self.words['lifted'].format(turn=rule.lifted)})" if lifted else ""
+        line = f"- [{rule.turn}] {rule.text}{note}"
+        alone, block, _ = line.partition("\n")
+        return Line(rule.turn, line, shorter=(lambda _: f"{alone} …") if block else None, lesser=lifted)
 
     def done(self) -> Iterator[Line]:
         """The newest actions one by one, the older ones in runs of the same deed."""
@@ -157,10 +156,10 @@ class Lines:
         return Line(-0.5, text) if text else None
 
     def failures(self) -> Iterator[Line]:
-        """Newest first; the newest actions tell of theirs, and what nobody came back to is left."""
+        """Newest first; the newest actions tell of theirs."""
         newest = self.ledger.actions[-DETAILED:]
         for action in reversed(self.ledger.faults):
-            if action not in newest and self.ledger.end - action.turn < _FORGOTTEN:
+            if action not in newest:
                 yield Line(action.turn, self.actions.action(action, 160))
 
     def notes(self) -> Iterator[Line]:
@@ -186,9 +185,12 @@ class Lines:
 
     def state(self) -> Iterator[Line]:
         """The assistant's last words: where a reader picks up the thread."""
-        if said := self.ledger.said:
-            head = f"- {self.words['said']} [{self.ledger.said_turn}]: "
-            yield Line(0.0, head + quote(said), shorter=partial(_last_words, head, said))
+        head, said = f"- {self.words['said']} [{self.ledger.said_turn}]: ", self.ledger.said
+
+        def within(chars: int) -> str:
+            return head + quote(head_and_tail(one_line(said), max(chars - len(head), 20)))
+
+        return iter([Line(0.0, head + quote(said), shorter=within)] if said else [])
 
     def files(self) -> Iterator[Line | Item]:
         """Each with what happened to it; of those only seen just the path."""
@@ -238,25 +240,8 @@ class Lines:
 
 def _note(note: Note) -> Line:
     head = f"- [{note.turn}] "
-    return Line(note.turn, head + quote(note.text), shorter=partial(_quotation, head, note.text))
 
+    def within(chars: int) -> str:
+        return head + quote(note.text, max(chars - len(head), 20))
 
-def _asks_little(request: Request) -> tuple[bool, int]:
-    """Ranks a short reply behind what was asked, and newer before older."""
-    return bool(request.context) and len(request.text) < _REPLY, -request.turn
-
-
-def _always(text: str, _: int) -> str:
-    return text
-
-
-def _open_request(head: str, text: str, chars: int) -> str:
-    return f"{head}:\n{fenced(head_and_tail(text, max(chars - len(head) - 12, 20)))}"
-
-
-def _quotation(head: str, text: str, chars: int) -> str:
-    return head + quote(text, max(chars - len(head), 20))
-
-
-def _last_words(head: str, text: str, chars: int) -> str:
-    return head + quote(head_and_tail(one_line(text), max(chars - len(head), 20)))
+    return Line(note.turn, head + quote(note.text), shorter=within)

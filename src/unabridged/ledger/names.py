@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from unabridged.ledger.entries import HALF_LIFE, Deed, File, Name
+from unabridged.ledger.entries import Deed, File, Name, fade
 from unabridged.ledger.files import clean_path, find_paths, unite_files
 from unabridged.marks import without_ids
 from unabridged.text_cache import remembered
@@ -20,7 +20,7 @@ Voice = Literal["person", "model", "call", "tool", "fault"]
 WEIGHTS: dict[Voice, float] = {"person": 1.5, "model": 1.0, "call": 1.0, "fault": 0.5, "tool": 0.1}
 
 _CROWD = 200
-_FEW: dict[Voice, int] = {"person": 20, "model": 8, "call": 8, "tool": 8, "fault": 0}
+_FEW, _FEW_OF_A_PERSON = 8, 20
 """Names in one piece up to which each is told on its own, and not one of a crowd."""
 _SHORT = 400
 """Characters of a tool's output up to which what it names was asked for."""
@@ -52,7 +52,8 @@ _SECRET = re.compile(
     r"|eyJ[\w-]{10,}|glpat-[\w-]{10,}|(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z0-9]{32,}"
 )
 _FIELD = re.compile(r'"(\w+)"\s*:')
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT")
+_PASSING = re.compile(r"--|\d{4}-\d\d-\d\dT")
+"""Options and moments, of which commands and logs are full: next steps take theirs from elsewhere."""
 _SPOKEN = frozenset(
     """BEGIN BETWEEN COMMIT COUNT CREATE DEBUG DELETE DISTINCT ERROR ERRORS EXISTS FAILED FALSE GROUP HAVING IMMEDIATE
     INFO INNER INSERT LICENSE LIMIT ORDER OUTER PASSED PRIMARY ROLLBACK SELECT TABLE TODO UNION UNIQUE UPDATE VALUES
@@ -98,14 +99,13 @@ def collect_names(pieces: Iterable[Piece]) -> tuple[Name, ...]:
             text = text.replace("\\n", "\n").replace("\\t", "\t")
         words = _named(text, piece.voice)
         weight = _weight(piece.voice, len(words))
-        few = len(words) <= _FEW[piece.voice] and (piece.voice != "tool" or len(text) <= _SHORT)
+        by_person = piece.voice == "person"
+        few = len(words) <= (_FEW_OF_A_PERSON if by_person else _FEW) and (piece.voice != "tool" or len(text) <= _SHORT)
         for word in words:
-            seen = found.get(word)
-            if seen is None:
-                found[word] = seen = _Seen()
+            seen = found.setdefault(word, _Seen())
             seen.add(weight, piece.turn, piece.home)
-            seen.asked |= piece.voice == "person"
-            seen.told |= few and (piece.voice == "person" or any(map(str.isdigit, word)))
+            seen.asked |= by_person
+            seen.told |= few and (by_person or any(map(str.isdigit, word)))
     names = [
         Name(word, seen.turn, seen.weight, seen.uses, seen.home, seen.asked, seen.told) for word, seen in found.items()
     ]
@@ -117,16 +117,11 @@ def _named(text: str, voice: Voice) -> frozenset[str]:
     """The names in a text."""
     words = {word for word in set(_WORD.findall(text)) if is_name(word)}
     if voice != "tool" or len(text) < 2_000:
-        words.update(_specials(text) if voice == "person" else _lasting(_specials(text)))
+        words.update(word for word in _specials(text) if voice == "person" or not _PASSING.match(word))
     if voice == "tool" and text[:1] in {"{", "["}:  # of a record, the names of its fields are the tool's
         words.difference_update(_FIELD.findall(text))
     words -= {word[1:] for word in words if word[0] == "#"}
     return frozenset(word for word in words if len(word) < 14 or not _SECRET.match(word))
-
-
-def _lasting(words: set[str]) -> set[str]:
-    """Without moments and options, of which logs and commands are full: next steps take theirs from elsewhere."""
-    return {word for word in words if not word.startswith("--") and not _MOMENT.match(word)}
 
 
 def _weight(voice: Voice, number: int) -> float:
@@ -153,8 +148,7 @@ class _Seen:
 
     def add(self, weight: float, turn: int, home: str = "") -> None:
         if turn > self.turn:
-            self.weight *= 0.5 ** ((turn - self.turn) / HALF_LIFE)
-            self.turn = turn
+            self.weight, self.turn = fade(self.weight, turn - self.turn), turn
         self.weight += weight
         self.uses += weight
         self.home = home or self.home

@@ -99,13 +99,10 @@ def _record(body: str) -> str:
         value = json.loads(body)
     except (ValueError, RecursionError):
         return ""
-    if not isinstance(value, dict | list):
-        return ""
-    told = (
-        {key: value[key] for key in ("error", "message", "detail") if value.get(key)} if isinstance(value, dict) else {}
-    )
-    shown = json.dumps({**told, **value} if isinstance(value, dict) else value, ensure_ascii=False)
-    return _QUOTED.sub(r"\1", shown[1:-1] if isinstance(value, dict) else shown)
+    if isinstance(value, dict):
+        first = {key: value[key] for key in ("error", "message", "detail") if value.get(key)}
+        return _QUOTED.sub(r"\1", json.dumps({**first, **value}, ensure_ascii=False)[1:-1])
+    return _QUOTED.sub(r"\1", json.dumps(value, ensure_ascii=False))
 
 
 def _shown(body: str, *, looks: bool) -> str:

@@ -14,7 +14,7 @@ from itertools import cycle
 from typing import Any, TypeVar
 
 from unabridged.intent import Request, Rule
-from unabridged.ledger.entries import CHANGES, HALF_LIFE, Action, File, Ledger, Name, Note, Saying
+from unabridged.ledger.entries import CHANGES, Action, File, Ledger, Name, Note, Saying, fade
 
 T = TypeVar("T")
 
@@ -27,11 +27,6 @@ _LIKELY, _LIKELY_FILES = 80, 16
 """Names and files that the next steps need most, about what a thousand tokens hold: before those that merely last."""
 _LASTING = 75
 """Of those that merely last, the most that come before all others."""
-
-
-def fade(weight: float, messages: int) -> float:
-    """What a weight is worth after so many more messages."""
-    return weight * math.pow(2.0, -max(messages, 0) / HALF_LIFE)
 
 
 def within_bounds(ledger: Ledger) -> Ledger:

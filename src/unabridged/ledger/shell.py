@@ -61,9 +61,7 @@ _PLAIN = _words("cat head tail less more bat nl view open sed ls touch mkdir tee
 """Programs that say no more than their deed and their file."""
 EDITOR = _words("edit insert append goto scroll_down scroll_up")
 """Commands of an editor, for the file that is open."""
-_STRENGTH: dict[Deed, int] = {
-    "delete": 9, "create": 8, "change": 7, "move": 6, "run": 5, "fetch": 4, "search": 3, "read": 2, "list": 1,
-}  # fmt: skip
+_BY_STRENGTH: tuple[Deed, ...] = ("list", "read", "search", "fetch", "run", "move", "change", "create", "delete")
 
 
 class Effect(NamedTuple):
@@ -98,7 +96,7 @@ def read_command(text: str) -> Effect:
     for found in _WRITES.finditer(body):
         touched[found[2] or found[3]] = "change"
         deeds.append("change")
-    strongest: Deed = max(filter(None, deeds), key=lambda deed: _STRENGTH.get(deed, 0), default="run")
+    strongest = _strongest(*deeds)
     target = " ".join(pieces).strip("&|; ") or line
     if len(touched) == len(pieces) == 1 and strongest != "change" and target.split()[0] in _PLAIN:
         (target,) = touched
@@ -119,19 +117,13 @@ def _read_piece(piece: str, masked: str, touched: dict[str, Deed]) -> Deed | Non
         words.pop(0)
     program = words[0].rpartition("/")[2].strip("'\"(") if words else ""
     deed = _deed_of(program, words)
-    written = list(_redirected(piece, masked))
-    if program == "tee":
-        written += [(word, "change" if "-a" in words else "create") for word in words[1:] if looks_like_path(word)]
-    elif deed:
-        targets = {path for path, _ in written}
-        paths = list(_arguments(program, words, deed))
-        for path in paths:
-            if path not in targets:
-                copied = program in {"cp", "rsync"} and path != paths[-1]
-                touched[path] = _stronger(touched.get(path), "read" if copied else deed)
-    for path, done in written:
-        touched[path] = _stronger(touched.get(path), done)
-    return written[0][1] if written and (deed is None or program in {"cat", "tee"}) else deed
+    found = dict.fromkeys(_arguments(program, words, deed), deed) if deed else {}
+    if program in {"cp", "rsync"}:
+        found.update(dict.fromkeys([*found][:-1], "read"))
+    written = dict(_redirected(piece, masked))
+    for path, done in {**found, **written}.items():
+        touched[path] = _strongest(touched.get(path), done)
+    return _strongest(*written.values()) if written and (deed is None or program == "cat") else deed
 
 
 def _redirected(piece: str, masked: str) -> Iterator[tuple[str, Deed]]:
@@ -155,13 +147,15 @@ def _deed_of(program: str, words: list[str]) -> Deed | None:
         return None
     if program in {"sed", "perl"}:
         return "change" if any(word.startswith("-") and "i" in word[:4] for word in words[1:3]) else "read"
+    if program == "tee":
+        return "change" if "-a" in words else "create"
     if program == "git" and len(words) > 1:
         return _GIT.get(words[1], "run")
     return _DEEDS.get(program, "run")
 
 
-def _stronger(one: Deed | None, other: Deed) -> Deed:
-    return other if one is None or _STRENGTH.get(other, 0) >= _STRENGTH.get(one, 0) else one
+def _strongest(*deeds: Deed | None) -> Deed:
+    return max(filter(None, deeds), key=_BY_STRENGTH.index, default="run")
 
 
 def is_program(word: str) -> bool:

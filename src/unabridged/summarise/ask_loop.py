@@ -11,14 +11,14 @@ fault is asked for once more, with the fault named; then the summary has failed.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, add_usage, cost_of
 from unabridged.errors import SummaryFailed
 from unabridged.languages import language_name
 from unabridged.measure.calibrate import Usage
 from unabridged.summarise.brief import Brief, Summariser
-from unabridged.summarise.checks import Checked, People, check_prose
+from unabridged.summarise.checks import People, check_prose
 from unabridged.summarise.chunks import Chunks, make_chunks
 from unabridged.summarise.listed_rules import split_rules, unsaid_rules
 from unabridged.summarise.prompt import Question
@@ -32,13 +32,13 @@ _NO_ROOM = frozenset({"cut-off", "empty", "reasoning-only"})
 """What becomes of the reply of a model that thinks first and has no room for that."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Summary:
-    """Prose that passed every check, what it cost, and what could not be checked."""
+    """Prose that passed every check, what the asks for it took and brought, and what could not be checked."""
 
-    text: str
-    calls: int
-    usage: Usage | None
+    text: str = ""
+    calls: int = 0
+    usage: Usage | None = None
     checks_impossible: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     """Who wrote it."""
@@ -48,6 +48,25 @@ class Summary:
     rules: tuple[str, ...] = ()
     """Sentences that the model listed as standing rules; nothing is known of them yet."""
 
+    def add(self, reply: Reply) -> Reply:
+        """Count the reply, and take the rules it lists out of it."""
+        text, rules = split_rules(visible_text(reply.text))
+        self.calls += 1
+        self.usage = add_usage(self.usage, reply.usage)
+        self.checks_impossible = _once(*self.checks_impossible, *impossible_checks(reply))
+        self.models = _once(*self.models, *filter(None, [reply.model]))
+        self.rules = _once(*self.rules, *rules)
+        self.note(*reply.notes)
+        return replace(reply, text=text) if rules else reply
+
+    def note(self, *notes: str) -> None:
+        """Add what the receipt should say, each thing once."""
+        self.notes = _once(*self.notes, *notes)
+
+
+def _once(*entries: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(entries))
+
 
 def summarise(brief: Brief, model: Summariser) -> Generator[Ask, Reply, Summary]:
     """Yields asks, is sent replies, and ends with the summary; `SummaryFailed` when none was good enough.
@@ -55,52 +74,20 @@ def summarise(brief: Brief, model: Summariser) -> Generator[Ask, Reply, Summary]
     A driver that could not get a reply throws `AskFailed`. One that says the ask was too long is answered with smaller
     asks, twice at most; any other ends the summary.
     """
-    tally = _Tally()
+    summary = Summary()
     try:
-        checked = yield from _ask_until_it_fits(brief, model, tally)
+        yield from _ask_until_it_fits(brief, model, summary)
     except SummaryFailed as failed:
-        failed.cost = cost_of(tally.calls, tally.usage) if tally.calls else {}
+        failed.cost = cost_of(summary.calls, summary.usage) if summary.calls else {}
         raise
-    return Summary(
-        checked.text,
-        tally.calls,
-        tally.usage,
-        tuple(tally.impossible),
-        tuple(tally.models),
-        (*tally.notes, *checked.notes),
-        checked.left_out,
-        tuple(tally.rules),
-    )
+    return summary
 
 
-@dataclass(slots=True)
-class _Tally:
-    """What the asks of one summary took and brought so far, whatever comes of it."""
-
-    calls: int = 0
-    usage: Usage | None = None
-    impossible: dict[str, None] = field(default_factory=dict)
-    models: dict[str, None] = field(default_factory=dict)
-    notes: dict[str, None] = field(default_factory=dict)
-    rules: dict[str, None] = field(default_factory=dict)
-
-    def add(self, reply: Reply) -> Reply:
-        """Count the reply, and take the rules it lists out of it."""
-        text, rules = split_rules(visible_text(reply.text))
-        self.rules.update(dict.fromkeys(rules))
-        self.calls += 1
-        self.usage = add_usage(self.usage, reply.usage)
-        self.impossible.update(dict.fromkeys(impossible_checks(reply)))
-        self.models.update(dict.fromkeys([reply.model] if reply.model else []))
-        self.notes.update(dict.fromkeys(reply.notes))
-        return replace(reply, text=text) if rules else reply
-
-
-def _ask_until_it_fits(brief: Brief, model: Summariser, tally: _Tally) -> Generator[Ask, Reply, Checked]:
-    """The checked prose, asked for with smaller asks, or apart from the live prompt, where there was no room."""
+def _ask_until_it_fits(brief: Brief, model: Summariser, summary: Summary) -> Generator[Ask, Reply, None]:
+    """Asks for the prose, with smaller asks, or apart from the live prompt, where there was no room."""
     refused: SummaryFailed
     for _ in range(SHRINKS + 1):
-        work = _Work(brief, model, make_chunks(brief, model), tally)
+        work = _Work(brief, model, make_chunks(brief, model), summary)
         try:
             text = yield from work.write()
             return work.check(text)
@@ -108,21 +95,21 @@ def _ask_until_it_fits(brief: Brief, model: Summariser, tally: _Tally) -> Genera
             if failed.overflow is None:
                 raise
             refused = failed
-            model = _with_smaller_window(model, failed.overflow.limit, tally)
+            model = _with_smaller_window(model, failed.overflow.limit, summary)
         except Rejected as rejected:
             if not (work.plan.tight and _NO_ROOM & set(rejected.problems)):
                 raise
-            tally.notes[f"asked again apart: {work.plan.reserve:,} tokens were too few for the reply"] = None
+            summary.note(f"asked again apart: {work.plan.reserve:,} tokens were too few for the reply")
             refused, model = rejected, replace(model, live=None)
     raise refused
 
 
-def _with_smaller_window(model: Summariser, limit: int | None, tally: _Tally) -> Summariser:
+def _with_smaller_window(model: Summariser, limit: int | None, summary: Summary) -> Summariser:
     """The same for a summariser that takes less than was thought."""
     if model.live is not None:
         return replace(model, live=None, window=min(model.window, limit or model.window))
     window = limit if limit is not None and limit < model.window else model.window * 3 // 5
-    tally.notes[f"the summariser takes {window:,} tokens, not {model.window:,}"] = None
+    summary.note(f"the summariser takes {window:,} tokens, not {model.window:,}")
     return replace(model, window=window)
 
 
@@ -137,7 +124,7 @@ class _Work:
     brief: Brief
     model: Summariser
     plan: Chunks
-    tally: _Tally
+    summary: Summary
 
     def write(self) -> Generator[Ask, Reply, str]:
         """The prose, as accepted."""
@@ -151,20 +138,22 @@ class _Work:
         if plan.single:
             return (yield from self._ask_for(self._single, final))
         notes = [plan.prior_note] if plan.prior_note else []
-        for chunk in plan.chunks:
-            shown = [piece.text for piece in chunk]
-            notes.append((yield from self._ask_for(self._chunk(shown), self._expected(plan.note, shown))))
+        for shown in plan.chunks:
+            note = yield from self._ask_for(self._chunk(shown), self._expected(plan.note, shown))
+            notes.append(note)
         while len(runs := plan.folds([brief.count(note) for note in notes])) > 1:
             notes = yield from self._fold_runs(notes, runs)
         return (yield from self._ask_for(self._fold(notes, final=True), replace(final, shown=())))
 
-    def check(self, draft: str) -> Checked:
-        """The draft without what may not stand in it; `Rejected` when nothing is left."""
+    def check(self, draft: str) -> None:
+        """The draft without what may not stand in it becomes the summary; `Rejected` when nothing is left."""
         people = People.of(self.brief)
         checked = check_prose(draft, self.brief, people)
         if not checked.text:
             raise self._rejected([Problem("unfaithful", "nothing in the reply may stand in a summary")])
-        return replace(checked, left_out=(*checked.left_out, *unsaid_rules(self.tally.rules, people)))
+        self.summary.text = checked.text
+        self.summary.mended = (*checked.left_out, *unsaid_rules(self.summary.rules, people))
+        self.summary.note(*checked.notes)
 
     def _fold_runs(self, notes: Sequence[str], runs: Sequence[Sequence[int]]) -> Generator[Ask, Reply, list[str]]:
         """Fewer notes: each run of them as one."""
@@ -179,11 +168,11 @@ class _Work:
     def _ask_for(self, word: _Asking, expected: Expected) -> Generator[Ask, Reply, str]:
         """The reply to the question, once it has no fault; a faulty one is asked for again, once."""
         question = word("")
-        reply = self.tally.add((yield self._ask(question)))
+        reply = self.summary.add((yield self._ask(question)))
         found = find_problems(reply, replace(expected, marks=question.marks))
         if found:
             question, ask = self._again(word, found, visible_text(reply.text), expected)
-            reply = self.tally.add((yield replace(ask, again=1)))
+            reply = self.summary.add((yield replace(ask, again=1)))
             found = find_problems(reply, replace(expected, marks=question.marks))
         if found:
             raise self._rejected(found)
@@ -191,11 +180,11 @@ class _Work:
 
     def _rejected(self, found: Sequence[Problem]) -> Rejected:
         return Rejected(
-            f"the summary was not usable after {self.tally.calls} calls: {'; '.join(p.message for p in found)}",
+            f"the summary was not usable after {self.summary.calls} calls: {'; '.join(p.message for p in found)}",
             problems=tuple(problem.name for problem in found),
-            calls=self.tally.calls,
-            usage=self.tally.usage,
-            models=self.tally.models,
+            calls=self.summary.calls,
+            usage=self.summary.usage,
+            models=self.summary.models,
         )
 
     def _again(self, word: _Asking, found: Sequence[Problem], draft: str, expected: Expected) -> tuple[Question, Ask]:
@@ -222,9 +211,8 @@ class _Work:
         return self.plan.wording.suffix(tokens=self.plan.goal, kept=kept, ledger=self.plan.ledger, fault=fault)
 
     def _single(self, fault: str) -> Question:
-        shown = [piece.text for piece in self.plan.chunks[0]]
         return self.plan.wording.record(
-            shown, tokens=self.plan.goal, prior=self.brief.prior, ledger=self.plan.ledger, fault=fault
+            self.plan.chunks[0], tokens=self.plan.goal, prior=self.brief.prior, ledger=self.plan.ledger, fault=fault
         )
 
     def _chunk(self, shown: Sequence[str]) -> _Asking:
@@ -250,6 +238,6 @@ class _Work:
     def _note_limits(self, whole: int) -> None:
         live, most = self.model.live, self.model.max_input
         if live is not None:
-            self.tally.notes[f"asked apart: no room behind the live prompt of {live.tokens:,} tokens"] = None
+            self.summary.note(f"asked apart: no room behind the live prompt of {live.tokens:,} tokens")
         if most is not None and whole > most:
-            self.tally.notes[f"the summariser was shown the newest {most:,} of {whole:,} tokens (max_input)"] = None
+            self.summary.note(f"the summariser was shown the newest {most:,} of {whole:,} tokens (max_input)")

@@ -55,7 +55,7 @@ class Brief:
     also: str = ""
     """What else a summariser may know of: system prompt, tools, pins."""
     without: Collection[str] = ()
-    """The sections (`ledger.render.LAYOUT`) that are not wanted."""
+    """The sections (`summary_turn.LAYOUT`) that are not wanted."""
     ledger: Ledger | None = None
     """What is carried word for word; there when a model is asked."""
     carried: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from unabridged.asking.ask import AskFailed
 from unabridged.languages import sure_language
@@ -22,21 +23,13 @@ Count = Callable[[str], int]
 
 _FAULT = "word " * 60
 """As long as the fault that a second ask may have to name."""
-_WHO = {
-    "person": "user",
-    "model": "assistant",
-    "tool": "tool",
-    "host": "host",
-    "summary": "summary",
-    "unknown": "unknown",
-}
+_WHO = {"person": "user", "model": "assistant"}
 
 
 # -- how it is cut up -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Shown(NamedTuple):
     """One message, or a part of one, as the summariser reads it."""
 
     text: str
@@ -54,7 +47,7 @@ class Chunks:
     """What the notes on one chunk may take."""
     fold_room: int
     """What fits into one fold."""
-    chunks: list[list[Piece]]
+    chunks: list[list[str]]
     ledger: str
     wording: Wording
     live: Live | None = None
@@ -67,8 +60,7 @@ class Chunks:
 
     def folds(self, sizes: Sequence[int]) -> list[list[int]]:
         """Notes of these sizes, by their places, in runs that fit into one fold each."""
-        runs = pack([Piece(str(i), size + FRAME) for i, size in enumerate(sizes)], self.fold_room)
-        return [[int(piece.text) for piece in run] for run in runs]
+        return pack([size + FRAME for size in sizes], self.fold_room)
 
 
 def make_chunks(brief: Brief, model: Summariser) -> Chunks:
@@ -95,7 +87,7 @@ def make_chunks(brief: Brief, model: Summariser) -> Chunks:
         )
     shown = _pieces_within(brief, model, max(single_room, FEWEST))
     note = min(reserve * 4 // 5, fold_room // FAN_IN - FRAME)
-    plan = Chunks(reserve, goal, note, fold_room, [shown], ledger, wording)
+    plan = Chunks(reserve, goal, note, fold_room, [[piece.text for piece in shown]], ledger, wording)
     for live in (model.live, model.live.older()) if model.live is not None else ():
         if behind := _behind(plan, brief, window, live):
             return behind
@@ -106,7 +98,8 @@ def make_chunks(brief: Brief, model: Summariser) -> Chunks:
     if prior and count(prior) > fold_room // 2:  # too long to stand beside the notes: it is read like the rest
         shown = [*pieces([(-1, View("user", "summary", prior))], count, chunk_room), *shown]
         prior = ""
-    return replace(plan, chunks=pack(shown, chunk_room), prior_note=prior)
+    runs = pack([piece.tokens for piece in shown], chunk_room)
+    return replace(plan, chunks=[[shown[i].text for i in run] for run in runs], prior_note=prior)
 
 
 def calls_bound(brief: Brief, model: Summariser) -> int:
@@ -147,12 +140,12 @@ def _behind(plan: Chunks, brief: Brief, window: int, live: Live) -> Chunks | Non
     )
 
 
-def _pieces_within(brief: Brief, model: Summariser, room: int) -> list[Piece]:
+def _pieces_within(brief: Brief, model: Summariser, room: int) -> list[Shown]:
     """The conversation in pieces of at most `room` tokens; with `max_input`, the newest of them."""
     left = model.max_input
     if left is None:
         return pieces(brief.numbered(), brief.count, room)
-    kept: list[Piece] = []
+    kept: list[Shown] = []
     for piece in reversed(pieces(brief.numbered(), brief.count, min(room, left))):
         left -= piece.tokens
         if left < 0:
@@ -177,26 +170,26 @@ def _head(text: str, room: int, count: Count) -> str:
     return "\n".join(lines)
 
 
-def pack(found: Sequence[Piece], room: int) -> list[list[Piece]]:
-    """The pieces in runs of at most `room` tokens, in order, each piece in one of them."""
-    runs: list[list[Piece]] = []
+def pack(sizes: Sequence[int], room: int) -> list[list[int]]:
+    """The places of these sizes in runs of at most `room` tokens, in order, each in one of them."""
+    runs: list[list[int]] = []
     left = 0
-    for piece in found:
-        if not runs or piece.tokens > left:
+    for place, size in enumerate(sizes):
+        if not runs or size > left:
             runs.append([])
             left = room
-        runs[-1].append(piece)
-        left -= piece.tokens
+        runs[-1].append(place)
+        left -= size
     return runs
 
 
 # -- a message as text ------------------------------------------------------------------------------------------------
 
 
-def pieces(numbered: Sequence[tuple[int, View]], count: Count, room: int) -> list[Piece]:
+def pieces(numbered: Sequence[tuple[int, View]], count: Count, room: int) -> list[Shown]:
     """Every message as one piece, in order; one that is larger than `room` tokens as several."""
     names = {call.id: call.name for _, view in numbered for call in view.calls}
-    found: list[Piece] = []
+    found: list[Shown] = []
     for turn, view in numbered:
         for who, text in _speeches(view, turn, names):
             found += _split(f"{KEY} [{turn}] {who}", sendable(text), count, room)
@@ -217,7 +210,7 @@ def describe(media: Media, turn: int) -> str:
 
 def _speeches(view: View, turn: int, names: dict[str, str]) -> Iterator[tuple[str, str]]:
     """What a message says, by whose words they are: thinking, text, calls, what is attached, answers, media."""
-    who = _WHO[view.origin]
+    who = _WHO.get(view.origin, view.origin)
     if thought := "\n".join(block.text for block in view.reasoning if block.text):
         yield f"{who}, thinking", thought
     if said := "\n".join(filter(None, [view.text, *(describe(item, turn) for item in view.media)])):
@@ -237,19 +230,19 @@ def _tool_name(name: str) -> str:
     return sendable(" ".join(name.split()))[:80]
 
 
-def _split(header: str, text: str, count: Count, room: int) -> Iterator[Piece]:
+def _split(header: str, text: str, count: Count, room: int) -> Iterator[Shown]:
     """The text below its header, in as many parts as it takes."""
     whole = f"{header}\n{text}\n"
     size = count(whole)
     if size <= room:
-        yield Piece(whole, size)
+        yield Shown(whole, size)
         return
     part = 1
     while text:
         label = f"{header}, part {part}\n"
         end = _fitting(text, room - count(label) - 2, count)
         piece = f"{label}{text[:end]}\n"
-        yield Piece(piece, count(piece))
+        yield Shown(piece, count(piece))
         text, part = text[end:], part + 1
 
 

@@ -1,7 +1,7 @@
 """What is wrong with a reply that should become a summary. An empty list is acceptance.
 
 Each check is a small function with a name; none of them asks a model. Whether what a reply claims holds is another
-question: `claims` answers it, and mends.
+question: `checks` answers it, and mends.
 """
 
 from __future__ import annotations
@@ -137,21 +137,19 @@ def _is_an_error(text: str, expected: Expected) -> Problem | None:
 
 
 def _repeats_the_input(text: str, expected: Expected) -> Problem | None:
-    if any(mark in text for mark in expected.marks):
-        return Problem(
-            "restated-input", "the reply repeats the data it was given; put it in your own words, far shorter"
-        )
-    words = _words(text)
-    if len(words) < SHINGLE + 4:
-        plain = " ".join(words)
-        again = len(words) >= 4 and any(plain in " ".join(_words(shown)) for shown in expected.shown)
-    else:
-        mine = set(_shingles(words))
-        known = {shingle for shown in expected.shown for shingle in _shingles(_words(shown)) if shingle in mine}
-        again = len(known) > RESTATED * len(mine)
-    if again:
+    if any(mark in text for mark in expected.marks) or _restates(_words(text), expected.shown):
         return Problem("restated-input", "the reply repeats the conversation; put it in your own words, far shorter")
     return None
+
+
+def _restates(words: Sequence[str], shown: Sequence[str]) -> bool:
+    """Whether these words, or half of what they say, stand in a row in one of the texts."""
+    if len(words) < SHINGLE + 4:
+        plain = " ".join(words)
+        return len(words) >= 4 and any(plain in " ".join(_words(text)) for text in shown)
+    mine = set(_shingles(words))
+    known = {shingle for text in shown for shingle in _shingles(_words(text)) if shingle in mine}
+    return len(known) > RESTATED * len(mine)
 
 
 def _repeats_itself(text: str, _expected: Expected) -> Problem | None:
