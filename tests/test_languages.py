@@ -95,3 +95,13 @@ def test_nothing_that_reads_what_people_mean_lists_words_of_a_language() -> None
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found += [f"{file.name}:{node.lineno}"] * (node.value in codes or letter.search(node.value) is not None)
     assert found == []
+
+
+def test_no_phrase_is_listed_twice() -> None:
+    listed = [(code, kind, found) for code, table in tables().items() for kind, found in table.items()]
+    assert [where for *where, found in listed if isinstance(found, list) and len(found) != len(set(found))] == []
+
+
+@pytest.mark.parametrize("said", ["we're using", "we are using", "i'm keeping", "i am keeping"])
+def test_a_decision_is_found_in_its_short_and_its_long_form(said: str) -> None:
+    assert phrases("decisions").inside(f"{said} sqlite because it is small")

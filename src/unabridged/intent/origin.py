@@ -78,10 +78,7 @@ def with_origins(views: Sequence[View], before: Facts = NOTHING, said: Sequence[
 
 
 def _by_rule(views: Sequence[View], before: Facts) -> list[View]:
-    found = [view.said_by("person") if _taken_for_a_tools(view) else view for view in views]
-    for i, view in enumerate(found):
-        if view.role == "user" and view.origin == "person" and not view.media and is_hosts(view.text):
-            found[i] = view.said_by("host")
+    found = [_by_itself(view) for view in views]
     if _calls_tools(views, before):
         return found
     host = _Host(found, before)
@@ -91,9 +88,16 @@ def _by_rule(views: Sequence[View], before: Facts) -> list[View]:
     return found
 
 
-def _taken_for_a_tools(view: View) -> bool:
-    """Whether only we said so, in an earlier look at the list: formats call only answers a tool's."""
-    return view.role == "user" and view.origin in {"tool", "unknown"} and not view.answers
+def _by_itself(view: View) -> View:
+    """The view by itself: the host's or a person's, where only an earlier look of ours said that a tool gave it.
+
+    Formats call only answers a tool's.
+    """
+    guessed = view.origin in {"tool", "unknown"} and not view.answers
+    if view.role != "user" or not (guessed or view.origin == "person"):
+        return view
+    origin: Origin = "host" if not view.media and is_hosts(view.text) else "person"
+    return view if view.origin == origin else view.said_by(origin)
 
 
 def learn(views: Sequence[View], gone: Collection[int], before: Facts = NOTHING) -> Facts:

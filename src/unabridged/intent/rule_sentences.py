@@ -211,19 +211,15 @@ class Reading:
     @cached_property
     def _conditional(self) -> bool:
         """Whether it names a case that may come again and what to do then: "if you change X, do Y"."""
-        found = phrases("conditions")
-        reach = found.at_start(self._head)
-        text = self._head
+        found, text = phrases("conditions"), self._head
+        reach = found.at_start(text)
         if not reach and self._eastern:
-            spans = list(found.found(self._words))
-            reach, text = (min(stop for _, stop in spans), self._words) if spans else (0, text)
-        if not reach or self._has("once"):
-            return False
+            reach, text = min((stop for _, stop in found.found(self._words)), default=0), self._words
         comma = _COMMA.search(text, max(reach - 1, 0))
-        if comma is None and not self._eastern:
+        if not reach or self._has("once") or not (comma or self._eastern):
             return False
         then = text[comma.end() if comma else reach :]
-        return bool(then) and not any(phrases(kind).at_start(then) for kind in ("narrators", "subjects", "results"))
+        return bool(then) and not phrases("narrators", "subjects", "results").at_start(then)
 
     # -- how it is looked up ------------------------------------------------------------------------------------------
 

@@ -164,8 +164,7 @@ def orders(text: str) -> bool:
 
 def says_go(text: str) -> bool:
     """Whether the words tell the assistant to go on."""
-    words = folded(text)
-    return any(token in vocabulary("go") for token in _PARTS.split(words)) or bool(eastern_words("go").search(words))
+    return phrases("go").inside(folded(text))
 
 
 def changes_subject(text: str) -> bool:
@@ -208,10 +207,7 @@ def after_small_words(words: str) -> str:
     """The folded words without what only opens them: "thanks, ok, please"."""
     rest = _LEADING.sub("", words, count=1)
     for _ in range(6):
-        first = _PARTS.split(rest, maxsplit=1)[0]
-        reach = phrases("prefix", "openers").at_start(rest)
-        if first and first in vocabulary("yes", "thanks", "praise"):
-            reach = max(reach, len(first))
+        reach = phrases("prefix", "openers", "yes", "thanks", "praise").at_start(rest)
         if eastern := eastern_words("yes", "thanks", "praise", "filler").match(rest):
             reach = max(reach, eastern.end())
         if not reach:

@@ -109,16 +109,9 @@ def _pattern(phrase: str) -> re.Pattern[str]:
     """The phrase as a pattern; compiled when its first word is met, because most never are."""
     if phrase[0] > _EASTERN:
         return re.compile(r"[^\n]{0,12}?".join(re.escape(part) for part in phrase.split("…")))
-    words = phrase.split()
-    parts: list[str] = []
-    for place, word in enumerate(words):
-        if word == "…":
-            parts.append(_GAP)
-            continue
-        if place:
-            parts.append(r"[ ,]+" if words[place - 1] != "…" else "")
-        parts.append(f"(?:{'|'.join(_open(option) for option in word.split('|'))})")
-    return re.compile(rf"\b{''.join(parts)}" + (r"(?!\w)" if phrase[-1].isalnum() else ""))
+    words = [_GAP if word == "…" else f"(?:{'|'.join(map(_open, word.split('|')))})" for word in phrase.split()]
+    pattern = r"[ ,]+".join(words).replace(f"[ ,]+{_GAP}", _GAP).replace(f"{_GAP}[ ,]+", _GAP)
+    return re.compile(rf"\b{pattern}" + (r"(?!\w)" if phrase[-1].isalnum() else ""))
 
 
 def _open(word: str) -> str:
