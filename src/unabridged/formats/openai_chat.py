@@ -21,18 +21,11 @@ from unabridged.formats.fields import (
     word,
 )
 from unabridged.formats.older import read_once
-from unabridged.formats.parts import Content, Editor, plain_text, spoken_by
+from unabridged.formats.parts import ROLES, Content, Editor, plain_text, spoken_by
 from unabridged.formats.rule_blocks import refuse_each
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
-_ROLES: dict[str, tuple[Role, Origin]] = {
-    "system": ("system", "host"),
-    "developer": ("system", "host"),
-    "user": ("user", "person"),
-    "assistant": ("assistant", "model"),
-    "tool": ("tool", "tool"),
-    "function": ("tool", "tool"),
-}
+_ROLES: dict[str, tuple[Role, Origin]] = {**ROLES, "tool": ("tool", "tool"), "function": ("tool", "tool")}
 _REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
 _BESIDE = frozenset({*_REASONING_KEYS, "refusal", "function_call"})
 """What an assistant's message may hold beside its text and its calls."""

@@ -19,16 +19,10 @@ from unabridged.formats.base import (
 )
 from unabridged.formats.fields import as_json, get, id_at, kind_of, plain, text_at, word
 from unabridged.formats.older import OnceRead, read_once
-from unabridged.formats.parts import Content, Editor, content_of, edit_leaves, plain_text, spoken_by
+from unabridged.formats.parts import ROLES, Content, Editor, content_of, edit_leaves, plain_text, spoken_by
 from unabridged.formats.rule_blocks import leave_out
-from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
+from unabridged.messages import Answer, Call, Reasoning, View
 
-_ROLES: dict[str, tuple[Role, Origin]] = {
-    "system": ("system", "host"),
-    "developer": ("system", "host"),
-    "user": ("user", "person"),
-    "assistant": ("assistant", "model"),
-}
 # type of the call -> the field that holds what the model wrote
 _CALLS = {
     "function_call": "arguments",
@@ -157,7 +151,7 @@ class OpenAIResponses(Format):
         kind = message.get("type", "message") if type(message) is dict else None
         if kind == "message":
             role = message["role"]
-            text = plain_text(message["content"], spoken_by(role)) if role in _ROLES else None
+            text = plain_text(message["content"], spoken_by(role)) if role in ROLES else None
             return (text, (), ()) if text is not None and _id_is_text(message) else None
         if type(kind) is not str or not _EXTRA_KEYS.isdisjoint(message) or not _id_is_text(message):
             return None
@@ -253,7 +247,7 @@ def _jsonable(value: Any) -> Any:
 
 def _read_other(message: Message, kind: str) -> View:
     """A message, a call, a provider's own result, or an item that only the provider reads."""
-    role, origin = _ROLES.get(text_at(message, "role"), ("user", "host"))
+    role, origin = ROLES.get(text_at(message, "role"), ("user", "host"))
     calls: tuple[Call, ...] = ()
     found = Content(spoken_by(role))
     if kind == "message":

@@ -19,8 +19,15 @@ from typing import Any, NamedTuple, Self
 
 from unabridged.formats.base import Edit, Slot
 from unabridged.formats.fields import Unreadable, get, kind_of, plain, same_objects, text_at, with_field, word
-from unabridged.messages import Media
+from unabridged.messages import Media, Origin, Role
 
+ROLES: dict[str, tuple[Role, Origin]] = {
+    "system": ("system", "host"),
+    "developer": ("system", "host"),
+    "user": ("user", "person"),
+    "assistant": ("assistant", "model"),
+}
+"""Where in the protocol a message of OpenAI's stands, and whose words it is, by the role it names."""
 CONTENT = "a text, a list of parts or None"
 SPOKEN = frozenset({"text", "input_text"})
 """Parts of a `user` message that are its author's own words."""

@@ -60,7 +60,7 @@ def find_unpaired(given: Outgoing) -> list[Finding]:
     """All faults in calls and answers, whoever the provider is, and an empty conversation."""
     rounds = list(find_rounds(given.views, items=given.format.items))
     found = [*_empty_conversation(given), *_missing_ids(given)]
-    for rule in (_repeated_calls, _unanswered_calls, _orphan_answers, _repeated_answers):
+    for rule in (_repeated_ids, _unanswered_calls, _orphan_answers):
         found += rule(given, rounds)
     return found
 
@@ -80,13 +80,14 @@ def _missing_ids(given: Outgoing) -> Iterator[Finding]:
             yield Finding("missing-id", index, f"message {index} {what}: give the call and its result the same id")
 
 
-def _repeated_calls(given: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
-    """No two calls share an id: in one round, or in the whole conversation."""
-    parts = [[pair for round_ in rounds for pair in round_.calls]]
-    if not given.provider.unique_ids:
-        parts = [round_.calls for round_ in rounds]
-    twice = _find_repeated([(i, call.id) for i, call in part] for part in parts)
-    return _report("duplicate-call", twice, "calls %s again: give each call an id of its own")
+def _repeated_ids(given: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
+    """No two calls share an id, in one round or in the whole conversation, and no call is answered twice."""
+    calls = [[(i, call.id) for i, call in round_.calls] for round_ in rounds]
+    answers = [[(i, answer.call_id) for i, answer in round_.answers] for round_ in rounds]
+    again = _find_repeated(calls, together=given.provider.unique_ids)
+    yield from _report("duplicate-call", again, "calls %s again: give each call an id of its own")
+    again = _find_repeated(answers, together=given.provider.pairs_anywhere)
+    yield from _report("duplicate-answer", again, "answers %s again: keep one result for each call")
 
 
 def _unanswered_calls(given: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
@@ -121,20 +122,12 @@ def _orphan_answers(given: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Fi
     return _report("orphan-answer", orphans, fault)
 
 
-def _repeated_answers(given: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
-    """No call is answered twice."""
-    parts = [[pair for round_ in rounds for pair in round_.answers]]
-    if not given.provider.pairs_anywhere:
-        parts = [round_.answers for round_ in rounds]
-    twice = _find_repeated([(i, answer.call_id) for i, answer in part] for part in parts)
-    return _report("duplicate-answer", twice, "answers %s again: keep one result for each call")
-
-
-def _find_repeated(parts: Iterable[Pairs]) -> Pairs:
-    """Each id that comes again within its part; a missing one is another rule's business."""
+def _find_repeated(parts: Iterable[Pairs], *, together: bool) -> Pairs:
+    """Each id that comes again within its part, or in any; a missing one is another rule's business."""
     twice: Pairs = []
+    seen: set[str] = set()
     for part in parts:
-        seen: set[str] = set()
+        seen = seen if together else set()
         for index, id_ in part:
             if id_ in seen:
                 twice.append((index, id_))

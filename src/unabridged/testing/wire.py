@@ -144,3 +144,14 @@ def _is_whole(text: str) -> bool:
 def field(thing: Any, name: str) -> Any:
     """A field of a dict or of an SDK object; None where there is none."""
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+
+
+def turns(messages: Sequence[Any], joined: str) -> list[tuple[int, list[Any]]]:
+    """The turns with the index at which each starts: messages of the role `joined` in a row are one, others alone."""
+    found: list[tuple[int, list[Any]]] = []
+    for index, message in enumerate(messages):
+        if found and field(message, "role") == joined == field(found[-1][1][0], "role"):
+            found[-1][1].append(message)
+        else:
+            found.append((index, [message]))
+    return found

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unabridged.formats import Anthropic
-from unabridged.testing.wire import PIXEL, Shape, Use, What, Wire, field
+from unabridged.testing.wire import PIXEL, Shape, Use, What, Wire, field, turns
 
 
 class AnthropicWire(Wire):
@@ -169,29 +169,16 @@ def _pairs(messages: Sequence[Any]) -> list[str]:
     """Each turn's calls are answered, all and only they, at the beginning of the next turn, the user's."""
     found: list[str] = []
     waiting: list[str] = []
-    for index, role, content in _turns(messages):
+    for index, turn in turns(messages, "user"):
+        content = [block for message in turn for block in blocks(message)]
         kinds = [field(block, "type") for block in content]
         results = [field(block, "tool_use_id") for block in content if field(block, "type") == "tool_result"]
-        if sorted(results) != sorted(waiting) or (results and role != "user"):
-            found.append(f"{index}: results for {sorted(results)} after calls {sorted(waiting)}")
+        if sorted(results) != sorted(waiting) or (results and field(turn[0], "role") != "user"):
+            found.append(f"{index}: results for {results} after calls {waiting}")
         if kinds[: len(results)].count("tool_result") < len(results):
             found.append(f"{index}: a result stands behind other content")
         waiting = [field(block, "id") for block in content if field(block, "type") == "tool_use"]
-    if waiting:
-        found.append(f"{len(messages)}: no results for {sorted(waiting)} at the end")
-    return found
-
-
-def _turns(messages: Sequence[Any]) -> list[tuple[int, Any, list[Any]]]:
-    """User messages in a row are one turn: where it starts, whose it is, and its blocks."""
-    turns: list[tuple[int, Any, list[Any]]] = []
-    for index, message in enumerate(messages):
-        role = field(message, "role")
-        if turns and role == "user" == turns[-1][1]:
-            turns[-1][2].extend(blocks(message))
-        else:
-            turns.append((index, role, blocks(message)))
-    return turns
+    return [*found, f"{len(messages)}: no results for {waiting} at the end"] if waiting else found
 
 
 def _shape(message: Any, *, last: bool) -> list[str]:

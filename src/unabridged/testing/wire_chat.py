@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unabridged.formats import OpenAIChat
-from unabridged.testing.wire import PIXEL, Use, Wire, field
+from unabridged.testing.wire import PIXEL, Use, Wire, field, turns
 
 
 class ChatWire(Wire):
@@ -84,27 +84,18 @@ class ChatWire(Wire):
     @classmethod
     def refusals(cls, messages: Sequence[Any]) -> list[str]:
         """Why Chat Completions would refuse the list."""
-        found: list[str] = []
-        waiting: set[str] = set()
-        for index, message in enumerate(messages):
-            role = field(message, "role")
-            if role == "tool":
-                call_id = field(message, "tool_call_id")
-                if call_id not in waiting:
-                    found.append(f"{index}: a result for {call_id!r}, which no call right before it waits for")
-                waiting.discard(call_id)
-            else:
-                if waiting:
-                    found.append(f"{index}: calls {sorted(waiting)} are not answered before the next message")
-                waiting = {field(call, "id") for call in field(message, "tool_calls") or ()}
-            found += [f"{index}: {reason}" for reason in _shape(message, role)]
-        if waiting:
-            found.append(f"{len(messages)}: calls {sorted(waiting)} are not answered at the end")
-        return found
+        found = [f"{i}: {reason}" for i, message in enumerate(messages) for reason in _shape(message)]
+        waiting: list[str] = []
+        for index, turn in turns(messages, "tool"):
+            results = [field(message, "tool_call_id") for message in turn if field(message, "role") == "tool"]
+            if sorted(results) != sorted(waiting):
+                found.append(f"{index}: results for {results} after calls {waiting}")
+            waiting = [field(call, "id") for call in field(turn[0], "tool_calls") or ()]
+        return [*found, f"{len(messages)}: no results for {waiting} at the end"] if waiting else found
 
 
-def _shape(message: Any, role: Any) -> list[str]:
-    content, calls = field(message, "content"), field(message, "tool_calls")
+def _shape(message: Any) -> list[str]:
+    role, content, calls = (field(message, name) for name in ("role", "content", "tool_calls"))
     reasons = []
     if role not in {"system", "developer", "user", "assistant", "tool"}:
         reasons.append(f"unknown role {role!r}")
