@@ -7,16 +7,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from unabridged.formats.base import (
-    Edit,
-    Finding,
-    Format,
-    Message,
-    Outgoing,
-    Provider,
-    Slot,
-    Texts,
-)
+from unabridged.formats.base import Edit, Finding, Format, Message, Outgoing, Provider, Slot, Texts
 from unabridged.formats.fields import as_json, get, id_at, kind_of, plain, text_at, word
 from unabridged.formats.older import OnceRead, read_once
 from unabridged.formats.parts import ROLES, Content, Editor, content_of, edit_leaves, plain_text, spoken_by

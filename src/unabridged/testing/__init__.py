@@ -9,14 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from unabridged.testing.conversations import (
-    Conversation,
-    conversations,
-    damage,
-    make_conversation,
-    refusals,
-    shapes,
-)
+from unabridged.testing.conversations import Conversation, conversations, damage, make_conversation, refusals, shapes
 from unabridged.testing.models import ScriptedModel, Slow
 from unabridged.testing.upstreams import Refused, SigningUpstream, StrictUpstream
 from unabridged.testing.wire import Shape

@@ -9,17 +9,7 @@ from typing import Any
 
 from unabridged.formats.anthropic.rules import THINKING, Claude, with_blocks
 from unabridged.formats.base import Edit, Format, Message, Slot, Texts, Unit
-from unabridged.formats.fields import (
-    as_json,
-    get,
-    id_at,
-    kind_of,
-    plain,
-    same_objects,
-    text_at,
-    with_field,
-    word,
-)
+from unabridged.formats.fields import as_json, get, id_at, kind_of, plain, same_objects, text_at, with_field, word
 from unabridged.formats.older import OnceRead, media_once
 from unabridged.formats.parts import Content, Editor, plain_text
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
