@@ -61,24 +61,6 @@ def drive(steps: Generator[Y, S, T], perform: Callable[[Y], S]) -> T:
         steps.close()
 
 
-async def adrive(steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]]) -> T:
-    """`drive` for generators that do next to nothing themselves: what they yield is awaited."""
-    try:
-        step = next(steps)
-        while True:
-            try:
-                result = await perform(step)
-            except Exception as error:  # noqa: BLE001 - the generator decides what it means
-                step = steps.throw(error)
-            else:
-                step = steps.send(result)
-    except StopIteration as stop:
-        value: T = stop.value
-        return value
-    finally:
-        steps.close()
-
-
 def as_error(error: BaseException, name: str) -> Exception:
     """The error as one that ends only what is under way: nothing that would end a thread, a loop or the process."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration | StopAsyncIteration):
@@ -117,10 +99,11 @@ async def in_thread(function: Callable[P, T], *arguments: P.args, **options: P.k
     return await asyncio.to_thread(function, *arguments, **options)
 
 
-async def adrive_in_threads(steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]]) -> T:
-    """`drive` for an event loop: the generator's own work is done in worker threads, what it yields is awaited here.
+async def adrive(steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]], *, threads: bool = False) -> T:
+    """`drive` for an event loop: what the generator yields is awaited.
 
-    When the waiting task is cancelled in the middle of such work, the generator is closed as soon as that is done.
+    With `threads` its own work is done in worker threads; else it does next to nothing itself. When the waiting task is
+    cancelled in the middle of such work, the generator is closed as soon as that is done.
     """
     import asyncio  # noqa: PLC0415 - see above
 
@@ -128,7 +111,7 @@ async def adrive_in_threads(steps: Generator[Y, S, T], perform: Callable[[Y], Aw
     pause = _PAUSE
     try:
         while True:
-            ended, value = await _advance_in_thread(steps, advance)
+            ended, value = await _advance_in_thread(steps, advance) if threads else _advance(advance)
             if ended:
                 result: T = value
                 return result
@@ -146,17 +129,18 @@ async def adrive_in_threads(steps: Generator[Y, S, T], perform: Callable[[Y], Aw
             steps.close()
 
 
+def _advance(advance: Callable[[], Any]) -> tuple[bool, Any]:
+    """One step of a generator: (False, what it yields) or (True, what it ends with)."""
+    try:
+        return False, advance()
+    except StopIteration as stop:
+        return True, stop.value
+
+
 async def _advance_in_thread(steps: Generator[Any, Any, Any], advance: Callable[[], Any]) -> tuple[bool, Any]:
-    """One step of the generator in a worker thread: (False, what it yields) or (True, what it ends with)."""
     import asyncio  # noqa: PLC0415 - see above
 
-    def step() -> tuple[bool, Any]:
-        try:
-            return False, advance()
-        except StopIteration as stop:
-            return True, stop.value
-
-    work = asyncio.ensure_future(in_thread(step))
+    work = asyncio.ensure_future(in_thread(_advance, advance))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:

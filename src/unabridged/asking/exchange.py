@@ -11,7 +11,9 @@ import random
 import time
 from collections.abc import Generator
 from concurrent.futures import Future, InvalidStateError
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple
 
 from unabridged.asking.ask import Ask, AskFailed, Reply
 from unabridged.asking.asker import Asker
@@ -26,19 +28,15 @@ MOST_STUCK = 4
 """Blocking calls that never returned, after which no more are made."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    speaker: Speaker
+class _Step(NamedTuple):
+    """A call to make and how long to wait for it; without a speaker a pause."""
+
+    seconds: float
     ask: Ask
-    seconds: float
+    speaker: Speaker | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Pause:
-    seconds: float
-
-
-_Steps = Generator[_Call | _Pause, Reply | None, Reply]
+_Steps = Generator[_Step, Reply | None, Reply]
 
 
 class Exchange:
@@ -63,8 +61,7 @@ class Exchange:
     def cancel(self) -> None:
         """End the ask that is under way, and every later one, as cancelled."""
         self._cancelled = True
-        waiting = self._waiting
-        if waiting is not None:
+        if (waiting := self._waiting) is not None:
             _settle(waiting, error=_cancelled())
 
     # -- what happens when --------------------------------------------------------------------------------------------
@@ -95,8 +92,7 @@ class Exchange:
             raise AskFailed("too-long", told, Overflow(speaker.window)) from error
         if error is not None:
             raise error
-        rest = self.asker.rest_left
-        raise AskFailed("cool-down", self.asker.resting(rest))
+        raise AskFailed("cool-down", self.asker.resting(self.asker.rest_left))
 
     def _order(self, ask: Ask) -> list[int]:
         """The fit models that take so much. Where a reply was rejected the other comes first: it may know better."""
@@ -113,7 +109,7 @@ class Exchange:
             seconds = self._left() * (1.0 if last else FIRST_SHARE)
             self._check(speaker, seconds)
             try:
-                reply = yield _Call(speaker, replace(ask, deadline=seconds), seconds)
+                reply = yield _Step(seconds, replace(ask, deadline=seconds), speaker)
             except AskFailed:
                 raise  # cancelled
             except Exception as error:
@@ -129,7 +125,7 @@ class Exchange:
                 if reply is None:  # a model that hung once would hang again
                     raise AskFailed("timeout", f"{speaker.name} did not answer within {seconds:.1f} s")
                 return reply
-            yield _Pause(pause)
+            yield _Step(pause, ask)
             number += 1
 
     def _check(self, speaker: Speaker, seconds: float) -> None:
@@ -152,7 +148,7 @@ class Exchange:
 
     # -- carrying it out: a step's result, None when its time is over --------------------------------------------------
 
-    def _perform(self, step: _Call | _Pause) -> Reply | None:
+    def _perform(self, step: _Step) -> Reply | None:
         done, work = self._begin(step, here=False)
         try:
             return done.result(timeout=max(0.0, step.seconds))
@@ -163,7 +159,7 @@ class Exchange:
         finally:
             self._end(done, work)
 
-    async def _aperform(self, step: _Call | _Pause) -> Reply | None:
+    async def _aperform(self, step: _Step) -> Reply | None:
         done, work = self._begin(step, here=True)
         waiter = asyncio.wrap_future(done)
         try:
@@ -173,12 +169,12 @@ class Exchange:
             waiter.cancel()
             self._end(done, work)
 
-    def _begin(self, step: _Call | _Pause, *, here: bool) -> tuple[Future[Reply | None], Work | None]:
+    def _begin(self, step: _Step, *, here: bool) -> tuple[Future[Reply | None], Work | None]:
         done: Future[Reply | None] = Future()
         self._waiting = done
         if self._cancelled:  # it came between the check and here
             _settle(done, error=_cancelled())
-        work = start(step.speaker, step.ask, here=here) if isinstance(step, _Call) else None
+        work = start(step.speaker, step.ask, here=here) if step.speaker else None
         if work is not None:
             work.add_done_callback(lambda ended: _pass_on(ended, done))
         return done, work
@@ -201,13 +197,11 @@ def _pass_on(ended: Work, done: Future[Reply | None]) -> None:
 
 
 def _settle(done: Future[Reply | None], *, reply: Reply | None = None, error: BaseException | None = None) -> None:
-    try:
+    with suppress(InvalidStateError):  # somebody was faster: too late
         if error is not None:
             done.set_exception(error)
         else:
             done.set_result(reply)
-    except InvalidStateError:  # somebody was faster: too late
-        pass
 
 
 def _cancelled() -> AskFailed:

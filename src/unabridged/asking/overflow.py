@@ -23,7 +23,7 @@ class Overflow:
     output: int | None = None
 
 
-_CODES = frozenset(
+_KNOWN = frozenset(
     {
         "context_length_exceeded",  # OpenAI, Groq, DeepSeek, TensorRT-LLM
         "exceed_context_size_error",  # llama.cpp
@@ -31,30 +31,33 @@ _CODES = frozenset(
         "model_context_window_exceeded",  # a stop reason of Anthropic and Z.ai
         "string_above_max_length",  # OpenAI, one message longer than any window
         "request_too_large",  # Anthropic, in bytes
+        "contextoverflowerror",  # LangChain
+        "contextwindowexceedederror",  # LiteLLM
+        "modelcontextwindowexceedederror",  # Pydantic AI
+        "contextwindowoverflowexception",  # Strands
     }
 )
-_CLASSES = frozenset(
-    {
-        "ContextOverflowError",  # LangChain
-        "ContextWindowExceededError",  # LiteLLM
-        "ModelContextWindowExceededError",  # Pydantic AI
-        "ContextWindowOverflowException",  # Strands
-    }
-)
+"""Codes, stop reasons and classes of exceptions that say it without a text."""
 _LIMITED_CODES = frozenset(
     {
         "rate_limit_exceeded", "rate_limit_error", "insufficient_quota", "too_many_requests", "resource_exhausted",
         "overloaded_error", "throttlingexception", "servicequotaexceededexception", "authentication_error",
-        "permission_error", "invalid_api_key",
+        "permission_error", "invalid_api_key", 401, 402, 403, 404, 429, 503, 529,
     }
 )  # fmt: skip
-_LIMITED_STATUS = frozenset({401, 402, 403, 404, 429, 503, 529})
 _LIMITED = re.compile(
     r"tokens? per (?:min|day|hour|sec)|\b[TR]P[MD]\b|rate limit|quota|throttl|too many requests|please wait",
     re.IGNORECASE,
 )
 
-_INSIDE = ("error", "Error", "errors", "body", "details", "response", "response_metadata", "incomplete_details")
+_TEXTS = ("message", "Message", "detail")
+_CODES = ("code", "type", "status", "Code", "stop_reason", "finish_reason", "status_code", "reason")
+_COUNTS = ("n_ctx", "n_prompt_tokens")
+_INSIDE = (
+    "error", "Error", "errors", "body", "details", "response", "response_metadata", "incomplete_details", "choices",
+    "candidates",
+)  # fmt: skip
+"""Where answers hold more of what they say about themselves. Never a message's content."""
 
 _N = r"(?P<{}>\d[\d,_]{{0,30}})"
 
@@ -133,7 +136,7 @@ def is_overflow(answer: object) -> Overflow | None:
     for layer in _layers(answer):
         said = _Said()
         said.read(layer)
-        if said.limited():
+        if said.is_another_limit():
             return None
         if (found := said.overflow()) is not None:
             return found
@@ -151,13 +154,11 @@ def _layers(answer: object) -> Iterator[object]:
 
 @dataclass(slots=True)
 class _Said:
-    """What an answer says about itself: texts, codes, HTTP status, and counts under known names."""
+    """What an answer says about itself: texts, codes (an HTTP status is one), and counts under known names."""
 
     texts: list[str] = field(default_factory=list)
-    codes: set[str] = field(default_factory=set)
-    status: set[int] = field(default_factory=set)
+    codes: set[str | int] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
-    overflowed: bool = False
 
     def read(self, answer: object, depth: int = 0) -> None:
         if depth > 5 or answer is None:
@@ -168,69 +169,45 @@ class _Said:
             for item in answer[:20]:
                 self.read(item, depth + 1)
         else:
-            if isinstance(answer, BaseException):
-                self._read_exception(answer)
-            self._read_fields(answer, depth)
+            self._read_object(answer, depth)
 
     def _read_text(self, text: str, depth: int) -> None:
-        stripped = text.strip()
-        if stripped.startswith(("{", "[")):
-            try:
-                self.read(json.loads(stripped), depth + 1)
-            except (ValueError, RecursionError):
-                pass
-            else:
-                return
-        self.texts.append(text[:4_000])
+        try:
+            body = json.loads(text) if text.lstrip().startswith(("{", "[")) else None
+        except (ValueError, RecursionError):
+            body = None
+        if body is None:
+            self.texts.append(text[:4_000])
+        self.read(body, depth + 1)
 
-    def _read_exception(self, error: BaseException) -> None:
-        names = {kind.__name__.lstrip("_") for kind in type(error).__mro__}
-        names |= {name.removeprefix("HTTP") for name in names}
-        self.overflowed |= bool(names & _CLASSES)
-        self.texts.append(text_of(error)[:4_000])
-
-    def _read_fields(self, answer: object, depth: int) -> None:
-        for key in ("code", "type", "status", "Code", "stop_reason", "finish_reason", "status_code", "reason"):
-            self._read_code(read_field(answer, key))
-        for key in ("n_ctx", "n_prompt_tokens"):
-            if isinstance(count := read_field(answer, key), int):
-                self.counts[key] = count
-        for key in ("message", "Message", "detail"):
-            if isinstance(text := read_field(answer, key), str):
+    def _read_object(self, answer: object, depth: int) -> None:
+        if isinstance(answer, BaseException):
+            self.codes |= {kind.__name__.lower() for kind in type(answer).__mro__}
+            self.texts.append(text_of(answer)[:4_000])
+        codes = [read_field(answer, key) for key in _CODES]
+        self.codes |= {code.lower() if isinstance(code, str) else code for code in codes if isinstance(code, str | int)}
+        counts = {key: read_field(answer, key) for key in _COUNTS}
+        self.counts |= {key: count for key, count in counts.items() if isinstance(count, int)}
+        for text in (read_field(answer, key) for key in _TEXTS):
+            if isinstance(text, str):
                 self._read_text(text, depth + 1)
         for key in _INSIDE:
             self.read(_plain(read_field(answer, key)), depth + 1)
-        for key in ("choices", "candidates"):
-            choices = read_field(answer, key)
-            for choice in list(choices)[:4] if isinstance(choices, list | tuple) else ():
-                self._read_code(read_field(choice, "finish_reason"))
 
-    def _read_code(self, code: object) -> None:
-        if isinstance(code, str):
-            self.codes.add(code.lower())
-        elif isinstance(code, int) and 100 <= code < 600:
-            self.status.add(code)
-
-    def limited(self) -> bool:
+    def is_another_limit(self) -> bool:
         """Whether it says that the account, not the window, is at its limit."""
-        if self.overflowed or self.codes & _CODES:
-            return False
-        texts = any(_LIMITED.search(text) for text in self.texts)
-        return texts or bool(self.status & _LIMITED_STATUS or self.codes & _LIMITED_CODES)
+        limited = bool(self.codes & _LIMITED_CODES) or any(map(_LIMITED.search, self.texts))
+        return limited and not self.codes & _KNOWN
 
     def overflow(self) -> Overflow | None:
-        for text in self.texts:
-            for pattern in _SAID:
-                if (found := pattern.search(text)) is not None:
-                    return self._measured(found)
-        if self.overflowed or self.codes & _CODES:
-            return Overflow(self.counts.get("n_ctx"), self.counts.get("n_prompt_tokens"))
-        return None
-
-    def _measured(self, found: re.Match[str]) -> Overflow | None:
-        numbers = {name: int(re.sub(r"\D", "", text)) for name, text in found.groupdict().items() if text}
-        limit = numbers.get("limit", self.counts.get("n_ctx"))
-        output = numbers.get("output")
+        """What it says about the request being too long."""
+        found = (pattern.search(text) for text in self.texts for pattern in _SAID)
+        first = next(filter(None, found), None)
+        if first is None and not self.codes & _KNOWN:
+            return None
+        told = {name: text for name, text in first.groupdict().items() if text} if first else {}
+        numbers = {name: int(re.sub(r"\D", "", text)) for name, text in told.items()}
+        limit, output = numbers.get("limit", self.counts.get("n_ctx")), numbers.get("output")
         if limit is not None and output is not None and output >= limit:
             return None  # the answer alone was asked too long: no shorter conversation would help
         return Overflow(limit, numbers.get("input", self.counts.get("n_prompt_tokens")), output)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from unabridged.archive.address import without_credentials
@@ -31,6 +32,14 @@ LOCAL = {
 }
 """Where these servers listen when nobody says otherwise."""
 
+_LIVE = {"OpenAIChatModel": "openai-chat", "OpenAIResponsesModel": "openai-responses", "AnthropicModel": "anthropic"}
+_FIELDS = {
+    "openai-chat": ("chat.completions", "", "messages", "max_completion_tokens"),
+    "openai-responses": ("responses", "instructions", "input", "max_output_tokens"),
+    "anthropic": ("messages", "system", "messages", "max_tokens"),
+}
+"""Of the client's own API: the resource, and its names for system prompt, messages and the most tokens to answer."""
+
 
 class Provided:
     """A provider's model, called with an `Ask`. It keeps its connections until it is closed."""
@@ -42,7 +51,7 @@ class Provided:
         self._model = model
         self._options = options
         self._entered = False
-        self.live_format = _format(model)
+        self.live_format = live_format(model)
         """The wire format of a live prompt that it can be asked behind."""
 
     async def __call__(self, ask: Ask) -> Reply:
@@ -104,50 +113,34 @@ def _opened(provider: str, name: str, base_url: str | None, api_key: str | None)
 
 async def _standalone(model: Any, ask: Ask, options: Mapping[str, Any]) -> Reply:
     from pydantic_ai.direct import model_request  # noqa: PLC0415
-    from pydantic_ai.messages import ModelRequest, TextPart, ThinkingPart, ToolCallPart, UserPromptPart  # noqa: PLC0415
+    from pydantic_ai.messages import ModelRequest, UserPromptPart  # noqa: PLC0415
 
     settings: dict[str, Any] = {"max_tokens": ask.max_tokens, "max_retries": 0, **options}
     if ask.deadline is not None:
         settings["request_timeout"] = ask.deadline
     request = ModelRequest(parts=[UserPromptPart(ask.instruction)], instructions=ask.system)
-    response = await model_request(model, [request], model_settings=cast("ModelSettings", settings))
-    return Reply(
-        "".join(part.content for part in response.parts if isinstance(part, TextPart)),
-        stop_of(response.finish_reason),
-        usage_of(response.usage),
-        sum(isinstance(part, ToolCallPart) for part in response.parts),
-        "\n".join(part.content for part in response.parts if isinstance(part, ThinkingPart)),
-    )
-
-
-def _format(model: Any) -> str:
-    """The wire format in which the model's client takes messages as they are; "" when there is none of ours."""
-    kinds = {
-        "OpenAIChatModel": "openai-chat",
-        "OpenAIResponsesModel": "openai-responses",
-        "AnthropicModel": "anthropic",
-    }
-    return kinds.get(type(model).__name__, "")
+    said = await model_request(model, [request], model_settings=cast("ModelSettings", settings))
+    stop, usage = stop_of(said.finish_reason), usage_of(said.usage)
+    return Reply(said.text or "", stop, usage, len(said.tool_calls), said.thinking or "")
 
 
 async def _suffix(model: Any, ask: Ask, options: Mapping[str, Any]) -> Reply:
     """The live objects exactly as they are, through the SDK's own client: nothing may be converted and back."""
-    format_ = _format(model)
-    if not format_:
+    live = live_format(model)
+    if not live:
         raise SettingsError(f"{model.model_name} can't be asked as a suffix: only OpenAI and Anthropic models can")
-    last = {"role": "user", "content": ask.instruction}
-    body: dict[str, Any] = {"model": model.model_name, "timeout": ask.deadline}
+    turns = [*ask.messages, {"role": "user", "content": ask.instruction}]
+    if live == "openai-chat" and ask.system:
+        turns = [{"role": "system", "content": ask.system}, *turns]
+    resource, system, messages, most = _FIELDS[live]
+    body: dict[str, Any] = {"model": model.model_name, "timeout": ask.deadline, messages: turns, most: ask.max_tokens}
     body |= {key: options[key] for key in ("temperature", "extra_body", "extra_headers") if key in options}
     body |= {"tools": ask.tools} if ask.tools else {}
-    client = model.client.with_options(max_retries=0)
-    if format_ == "openai-chat":
-        before = [{"role": "system", "content": ask.system}] if ask.system else []
-        body |= {"messages": [*before, *ask.messages, last], "max_completion_tokens": ask.max_tokens}
-        return reply_of(await client.chat.completions.create(**body))
-    if format_ == "openai-responses":
-        body |= {"instructions": ask.system} if ask.system else {}
-        body |= {"input": [*ask.messages, last], "max_output_tokens": ask.max_tokens}
-        return reply_of(await client.responses.create(**body))
-    body |= {"system": ask.system} if ask.system else {}
-    body |= {"messages": [*ask.messages, last], "max_tokens": ask.max_tokens}
-    return reply_of(await client.messages.create(**body))
+    body |= {system: ask.system} if system and ask.system else {}
+    create = attrgetter(f"{resource}.create")(model.client.with_options(max_retries=0))
+    return reply_of(await create(**body))
+
+
+def live_format(model: Any) -> str:
+    """The wire format in which the model's client takes messages as they are; "" when there is none of ours."""
+    return _LIVE.get(type(model).__name__, "")

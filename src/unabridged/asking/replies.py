@@ -27,8 +27,8 @@ _STOPS: dict[str, Stop] = {
     "refusal": "refusal",
     "safety": "refusal",
 }
-_CALLS = frozenset({"tool_use", "server_tool_use", "tool_call", "function_call"})
-"""Kinds of content blocks that call a tool."""
+_CALLS = ("tool_use", "_call")
+"""How the kinds of content blocks and output items end that call a tool."""
 
 
 def read_reply(said: Any, name: str) -> Reply:
@@ -40,15 +40,16 @@ def read_reply(said: Any, name: str) -> Reply:
     if isinstance(said, str):
         return Reply(said, model=name)
     try:
-        found: Any = said if isinstance(said, Reply) else _blocks(said) if isinstance(said, list) else reply_of(said)
-        blocks = _blocks(found.text) if isinstance(found.text, list) else found
+        found: Any = Reply(said) if isinstance(said, list) else said if isinstance(said, Reply) else reply_of(said)
+        blocks = _read_blocks(found.text) if isinstance(found.text, list) else Reply(_text(found.text))
+        calls = len(found.calls) if isinstance(found.calls, list | tuple) else int(found.calls or 0)
         return Reply(
-            _text(blocks.text),
+            blocks.text,
             found.stop if found.stop in get_args(Stop) else stop_of(found.stop),
             _usage(found.usage),
-            max(_number(found.calls), blocks.calls if blocks is not found else 0),
-            found.reasoning if isinstance(found.reasoning, str) else "",
-            found.model if isinstance(found.model, str) and found.model else name,
+            max(calls, blocks.calls),
+            found.reasoning if found.reasoning and isinstance(found.reasoning, str) else blocks.reasoning,
+            found.model if found.model and isinstance(found.model, str) else name,
         )
     except Exception as error:
         raise TypeError(
@@ -57,17 +58,74 @@ def read_reply(said: Any, name: str) -> Reply:
         ) from error
 
 
+def reply_of(response: Any) -> Reply:
+    """What an OpenAI Chat, OpenAI Responses or Anthropic response (object or dict) says."""
+    output, content = get(response, "output"), get(response, "content")
+    if get(response, "choices"):
+        said = _read_choice(get(response, "choices")[0])
+    elif output is not None:
+        said = _read_blocks([part for item in output for part in _parts_of(item)])
+        reason = get(get(response, "incomplete_details"), "reason") or get(response, "status")
+        said = replace(said, stop=said.stop or ("tool" if said.calls else stop_of(reason)))
+    elif isinstance(content, list | tuple):
+        said = replace(_read_blocks(content), stop=stop_of(get(response, "stop_reason")))
+    else:
+        raise TypeError(
+            f"can't read a reply from {type(response).__name__}: expected a Chat, Responses or Anthropic response"
+        )
+    return replace(said, usage=usage_of(response), model=get(response, "model") or "")
+
+
+def stop_of(reason: Any) -> Stop | None:
+    """Why a model stopped, from the word its provider has for it; None where it said nothing."""
+    reason = getattr(reason, "value", reason)  # some SDKs have a word of their own for each, as an enumeration
+    return None if reason is None else _STOPS.get(str(reason).lower(), "other")
+
+
+def _read_choice(choice: Any) -> Reply:
+    message = get(choice, "message")
+    refusal = get(message, "refusal") or ""
+    return Reply(
+        get(message, "content") or refusal,
+        "refusal" if refusal else stop_of(get(choice, "finish_reason")),
+        calls=len(get(message, "tool_calls") or ()),
+        reasoning=get(message, "reasoning_content") or get(message, "reasoning") or "",
+    )
+
+
+def _parts_of(item: Any) -> Sequence[Any]:
+    """The content blocks of an output item: those of a message, a summary's of a reasoning, else the item itself."""
+    kind = get(item, "type")
+    if kind == "reasoning":
+        return [{"type": "thinking", "thinking": get(part, "text")} for part in get(item, "summary") or ()]
+    return get(item, "content") or () if kind == "message" else [item]
+
+
+def _read_blocks(blocks: Sequence[Any]) -> Reply:
+    """Content blocks: their text, their thinking, and how many of them call a tool; what they refuse is a refusal."""
+    kinds = ["text" if isinstance(block, str) else get(block, "type") for block in blocks]
+    if None in kinds:
+        raise TypeError("a list that holds no content blocks")
+
+    def texts(key: str, *wanted: str) -> list[str]:
+        found = (
+            b if isinstance(b, str) else get(b, key) for b, kind in zip(blocks, kinds, strict=True) if kind in wanted
+        )
+        return [text for text in found if text]
+
+    refusal = "".join(texts("refusal", "refusal"))
+    return Reply(
+        "".join(texts("text", "text", "output_text")) or refusal,
+        "refusal" if refusal else None,
+        calls=sum(str(kind).endswith(_CALLS) for kind in kinds),
+        reasoning="\n".join(texts("thinking", "thinking")),
+    )
+
+
 def _text(text: Any) -> str:
     if text is not None and not isinstance(text, str):
         raise TypeError(f"the text of a reply is a str; got {type(text).__name__}")
     return text or ""
-
-
-def _text_in(block: Any) -> str:
-    """What one content block says."""
-    if isinstance(block, str):
-        return block
-    return get(block, "text") or "" if get(block, "type") in {"text", "output_text"} else ""
 
 
 def _usage(told: Any) -> Usage | None:
@@ -77,76 +135,3 @@ def _usage(told: Any) -> Usage | None:
         return found if found is None or all(type(value) is int for value in astuple(found)) else None
     except Exception:  # noqa: BLE001 - whatever a stranger's object raises when it is read
         return None
-
-
-def _number(calls: Any) -> int:
-    """How many tool calls, as a number or as the calls themselves."""
-    return len(calls) if isinstance(calls, list | tuple) else int(calls or 0)
-
-
-def _blocks(blocks: Sequence[Any], stop: Any = None) -> Reply:
-    """Content blocks: their text, their thinking, and how many of them call a tool."""
-    if not all(isinstance(block, str) or get(block, "type") is not None for block in blocks):
-        raise TypeError("a list that holds no content blocks")
-    return Reply(
-        "".join(_text_in(block) for block in blocks),
-        stop_of(stop),
-        None,
-        sum(get(block, "type") in _CALLS for block in blocks if not isinstance(block, str)),
-        "\n".join(get(block, "thinking") or "" for block in blocks if get(block, "type") == "thinking"),
-    )
-
-
-def reply_of(response: Any) -> Reply:
-    """What an OpenAI Chat, OpenAI Responses or Anthropic response (object or dict) says."""
-    if get(response, "choices"):
-        return _chat(response)
-    if get(response, "output") is not None:
-        return _responses(response)
-    if isinstance(get(response, "content"), list | tuple):
-        return _anthropic(response)
-    raise TypeError(
-        f"can't read a reply from {type(response).__name__}: expected a Chat, Responses or Anthropic response"
-    )
-
-
-def _chat(response: Any) -> Reply:
-    choice = get(response, "choices")[0]
-    message = get(choice, "message")
-    refusal = get(message, "refusal") or ""
-    return Reply(
-        get(message, "content") or refusal,
-        "refusal" if refusal else stop_of(get(choice, "finish_reason")),
-        usage_of(response),
-        len(get(message, "tool_calls") or ()),
-        get(message, "reasoning_content") or get(message, "reasoning") or "",
-        get(response, "model") or "",
-    )
-
-
-def _anthropic(response: Any) -> Reply:
-    said = _blocks(get(response, "content"), get(response, "stop_reason"))
-    return replace(said, usage=usage_of(response), model=get(response, "model") or "")
-
-
-def _responses(response: Any) -> Reply:
-    items = get(response, "output")
-    parts = [part for item in items if get(item, "type") == "message" for part in get(item, "content") or ()]
-    refusal = "".join(get(part, "refusal") or "" for part in parts)
-    calls = sum(str(get(item, "type")).endswith("_call") for item in items)
-    status = get(get(response, "incomplete_details"), "reason") or get(response, "status")
-    thoughts = [part for item in items if get(item, "type") == "reasoning" for part in get(item, "summary") or ()]
-    return Reply(
-        "".join(get(part, "text") or "" for part in parts) or refusal,
-        "refusal" if refusal else "tool" if calls else stop_of(status),
-        usage_of(response),
-        calls,
-        "\n".join(get(part, "text") or "" for part in thoughts),
-        get(response, "model") or "",
-    )
-
-
-def stop_of(reason: Any) -> Stop | None:
-    """Why a model stopped, from the word its provider has for it; None where it said nothing."""
-    reason = getattr(reason, "value", reason)  # some SDKs have a word of their own for each, as an enumeration
-    return None if reason is None else _STOPS.get(str(reason).lower(), "other")

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unabridged.archive.protocol import Scope
-from unabridged.asking.drivers import adrive_in_threads, drive, in_thread, take_lock
+from unabridged.asking.drivers import adrive, drive, in_thread, take_lock
 from unabridged.asking.refused import Refusals, in_words, limits_to_try, overflow_in
 from unabridged.compaction import pipeline
 from unabridged.compaction.plan import make_plan
@@ -130,7 +130,7 @@ class Calls:
         if exchange is None:
             return await in_thread(drive, steps, _nobody)
         try:
-            return await adrive_in_threads(steps, exchange.aask)
+            return await adrive(steps, exchange.aask, threads=True)
         except BaseException:  # a task that was cancelled, above all: nobody waits for the model any more
             exchange.cancel()
             raise
