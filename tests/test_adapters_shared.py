@@ -1,4 +1,4 @@
-"""What every framework's adapter stands on: one text for sync and async, events as data, recall as functions."""
+"""What every framework's adapter stands on: one text for sync and async, events as data, what recall answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import pytest
 from unabridged import Compactor, Settings, events
 from unabridged.adapters.shared import (
     CompactorPool,
-    Recall,
     Steps,
     arun,
     blocking,
@@ -25,6 +24,8 @@ from unabridged.adapters.shared import (
     event_data,
     follow_change,
     hosts,
+    in_both_forms,
+    look_up,
     method,
     run,
     sub_thread,
@@ -103,6 +104,9 @@ def test_one_generator_serves_sync_and_async_callers() -> None:
 
     assert run(work(fails)) == ["sync a", "B", "c"]
     assert asyncio.run(arun(work(fails_later))) == ["async a", "B", "c"]
+    plainly, waiting = in_both_forms(work)
+    assert (plainly(fails), asyncio.run(waiting(fails_later))) == (["sync a", "B", "c"], ["async a", "B", "c"])
+    assert (plainly.__name__, waiting.__name__) == ("work", "awork")
 
 
 class Pool(CompactorPool[int]):
@@ -118,10 +122,10 @@ def test_a_pool_has_one_archive_and_one_compactor_a_kind_and_recall_finds_what_l
     talk = [{"role": "user" if i % 2 == 0 else "assistant", "content": f"{i} {SECRET} " * 20} for i in range(12)]
     assert pool.compactor_for(8_000) is pool.compactor_for(8_000) is not pool.compactor_for(9_000)
     assert pool.compactor_for(8_000).fit(talk, thread="t").changed
-    recall = Recall(lambda: pool.archive, lambda: Scope(pool.namespace, "t"))
-    assert "cellar" in recall.search_history("pump") == asyncio.run(recall.asearch_history("pump"))
-    assert "cellar" in recall.read_history("0") == asyncio.run(recall.aread_history("0"))
-    assert "no thread" in Recall(lambda: pool.archive, lambda: None).search_history("pump")
+    scope = Scope(pool.namespace, "t")
+    assert "cellar" in look_up(pool.archive, scope, "search_history", {"query": "pump"})
+    assert "cellar" in look_up(pool.archive, scope, "read_history", {"ref": "0"})
+    assert "no thread" in look_up(pool.archive, None, "search_history", {"query": "pump"})
     pool.close()
 
 

@@ -22,7 +22,6 @@ from langchain_core.messages import (
 from langchain_support import ScriptedChat, call, long_chat, rounds
 from unabridged import Compactor, IllegalConversation, UnabridgedError, check, repair
 from unabridged.adapters.langchain import LangChain, SummarizationMiddleware, summariser_of
-from unabridged.adapters.langchain.compactors import archivable
 from unabridged.adapters.langchain.state import with_ids
 from unabridged.adapters.shared import change_between, follow_change
 from unabridged.archive import codec
@@ -201,18 +200,15 @@ def test_what_is_archived_comes_back_type_for_type(message: BaseMessage) -> None
     assert back.model_dump() == message.model_dump()
 
 
-def test_an_artifact_that_no_archive_can_hold_does_not_stop_a_compaction() -> None:
+def test_an_artifact_that_no_archive_can_hold_does_not_stop_a_compaction(caplog: pytest.LogCaptureFixture) -> None:
     odd = ToolMessage("r", tool_call_id="call-0", id="t0", artifact=object())
     messages = [odd if m.id == "t0" else m for m in rounds(30)]
     update = SummarizationMiddleware(archive="memory:", window=4_000).before_model({"messages": messages}, None)
     assert len(update["messages"]) < 20
-    compactor = Compactor(window=4_000, archive="memory:", format=LangChain())
-    copied: Any = archivable(compactor, "t", messages)[2]
-    assert copied.artifact is None
-    once, again = archivable(compactor, "t", messages), archivable(compactor, "t", [*messages, HumanMessage("More.")])
-    assert all(one is other for one, other in zip(once, again, strict=False))  # each message is looked at once
-    plain = rounds(2)
-    assert archivable(compactor, "t", plain) is plain
+    with Compactor(window=4_000, archive="memory:", format=LangChain()) as compactor, caplog.at_level("WARNING"):
+        whole = compactor.replay(compactor.fit(messages, thread="t").messages, thread="t")
+    assert "archived without its artifact" in caplog.text
+    assert whole == [m.model_copy(update={"artifact": None}) if m is odd else m for m in messages]
 
 
 def test_edits_reach_every_copy_of_a_call_and_keep_the_id() -> None:

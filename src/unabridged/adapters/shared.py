@@ -1,7 +1,7 @@
 """What the adapter of any agent framework needs, and no framework is imported for.
 
-In reading order: one generator in place of a sync and an async copy (`Step`, `run`, `arun`); compactors on one archive
-(`CompactorPool`); events as data and in words; the recall tools as plain functions (`Recall`); a conversation's name
+In reading order: one generator in place of a sync and an async copy (`Step`, `in_both_forms`); compactors on one
+archive (`CompactorPool`); events as data and in words; what a recall tool answers (`look_up`); a conversation's name
 inside a run (`sub_thread`); a host's list that follows a compaction (`change_between`, `follow_change`).
 """
 
@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, fields, is_dataclass
-from functools import partial
-from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
+from functools import partial, wraps
+from typing import Any, Generic, NamedTuple, ParamSpec, TypedDict, TypeVar
 
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
@@ -24,8 +24,9 @@ from unabridged.compactor import Compactor
 from unabridged.events import Event, Failed, Unchanged
 from unabridged.formats import Format
 from unabridged.history.namespace import DEFAULT
-from unabridged.recall.tools import READ, SEARCH, tools
+from unabridged.recall.tools import tools
 
+P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M")
 K = TypeVar("K", bound=Hashable)
@@ -69,6 +70,22 @@ def run(steps: Steps[T]) -> T:
 async def arun(steps: Steps[T]) -> T:
     """Carry out the work without blocking the event loop."""
     return await adrive(steps, lambda step: step.awaited(*step.arguments, **step.options))
+
+
+def in_both_forms(work: Callable[P, Steps[T]]) -> tuple[Callable[P, T], Callable[P, Coroutine[Any, Any, T]]]:
+    """The work as a function, and as one that does not block the event loop."""
+
+    @wraps(work)
+    def sync_form(*arguments: P.args, **options: P.kwargs) -> T:
+        return run(work(*arguments, **options))
+
+    @wraps(work)
+    async def async_form(*arguments: P.args, **options: P.kwargs) -> T:
+        return await arun(work(*arguments, **options))
+
+    own = work.__name__.lstrip("_")
+    sync_form.__name__, async_form.__name__ = own, f"a{own}"
+    return sync_form, async_form
 
 
 def in_event_loop() -> bool:
@@ -181,41 +198,16 @@ def why_not(events: Sequence[Event]) -> str:
 # -- recall tools -----------------------------------------------------------------------------------------------------
 
 
-class Recall:
-    """`search_history` and `read_history` as functions, bound to the conversation of the run that calls them.
+def look_up(
+    archive: Archive, scope: Scope | None, name: str, arguments: Mapping[str, Any], format_: Format | None = None
+) -> str:
+    """What a recall tool answers in the conversation of the run that calls it: `scope`, None where it has no name.
 
-    `scope` is asked at each call, and says None where the run has no name. Each has an async form behind an `a`.
+    `unabridged.recall.tools` has the tools' names, descriptions and JSON schemas.
     """
-
-    def __init__(
-        self,
-        archive: Callable[[], Archive],
-        scope: Callable[[], Scope | None],
-        format: Format | None = None,  # noqa: A002 - the word every part uses for it
-    ) -> None:
-        self._archive, self._scope, self._format = archive, scope, format
-
-    def search_history(self, query: str, limit: int = 5) -> str:
-        """What left the context and matches, as text for the agent."""
-        return self._call(SEARCH, {"query": query, "limit": limit})
-
-    def read_history(self, ref: str, offset: int = 0) -> str:
-        """One message that left the context, as text for the agent."""
-        return self._call(READ, {"ref": ref, "offset": offset})
-
-    async def asearch_history(self, query: str, limit: int = 5) -> str:
-        """`search_history` without blocking the event loop."""
-        return await asyncio.to_thread(self.search_history, query, limit)
-
-    async def aread_history(self, ref: str, offset: int = 0) -> str:
-        """`read_history` without blocking the event loop."""
-        return await asyncio.to_thread(self.read_history, ref, offset)
-
-    def _call(self, name: str, arguments: dict[str, Any]) -> str:
-        scope = self._scope()
-        if scope is None:
-            return "[recall] This run has no thread, so nothing of it is kept under a name."
-        return tools(self._archive(), scope, format=self._format).call(name, arguments)
+    if scope is None:
+        return "[recall] This run has no thread, so nothing of it is kept under a name."
+    return tools(archive, scope, format=format_).call(name, arguments)
 
 
 # -- the conversation's name, and a list that follows a compaction ----------------------------------------------------

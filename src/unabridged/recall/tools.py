@@ -36,7 +36,7 @@ DESCRIPTIONS: Final = {
         "or the number of a turn as it stands in brackets in the summary, for example 12 for [12]."
     ),
 }
-_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
+PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     SEARCH: {
         "type": "object",
         "properties": {
@@ -102,7 +102,7 @@ class Tools:
                 f"{lookup.MARK} there is no tool {quote(str(name), 60)}: call {SEARCH} or {READ}.", error=True
             )
         try:
-            return ToolAnswer(answers[name](_parse_arguments(arguments, _PARAMETERS[name])))
+            return ToolAnswer(answers[name](_parse_arguments(arguments, PARAMETERS[name])))
         except (_Wrong, UnabridgedError) as error:
             return ToolAnswer(f"{lookup.MARK} {error}", error=True)
 
@@ -138,7 +138,7 @@ def tools(
 
 
 def _schema(name: str, dialect: str) -> dict[str, Any]:
-    description, parameters = DESCRIPTIONS[name], deepcopy(_PARAMETERS[name])
+    description, parameters = DESCRIPTIONS[name], deepcopy(PARAMETERS[name])
     if dialect == MCP:
         return {"name": name, "description": description, "inputSchema": parameters}
     return FORMATS[dialect].tool_schema(name, description, parameters)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from operator import is_
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 from langchain_core.callbacks import dispatch_custom_event
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_stream_writer
@@ -24,16 +22,12 @@ from unabridged.adapters.shared import CompactorPool, Steps, collect_event, even
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive
 from unabridged.compactor import Compaction, Compactor
-from unabridged.errors import ArchiveError, WontFit
+from unabridged.errors import WontFit
 from unabridged.events import Event
 from unabridged.measure.meter import Meter
 
-log = logging.getLogger("unabridged")
-
 _AGENTS = 64
 """Sets of tools whose schemas are remembered."""
-_THREADS = 256
-"""Threads whose messages are remembered."""
 
 for _module in ("langchain_core.documents", "langchain_core.load"):
     codec.allow(_module)  # what tools of LangChain put into a message's artifact
@@ -47,39 +41,27 @@ class Asked(NamedTuple):
     recall: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
-    """What a request holds besides its messages."""
-
-    system: Any = None
-    tools: Any = None
-
-
 class Compactors(CompactorPool[Asked]):
     """A compactor for each model and window.
 
-    `window` is the caller's word and beats what the model says; `judged` is what is known of it now.
+    `window` is the caller's word and beats what the model says; `judged` is what is known of it now. Each is made with
+    the `options`.
     """
 
     def __init__(
         self,
         chosen: Chosen,
         *,
-        summariser: Callable[[Any], Any] | None,
-        summariser_window: int | None,
         window: int | None,
         judged: int | None,
         archive: str | Archive | None,
         namespace: str | None,
         counter: Callable[..., int] | None,
-        on_event: Callable[[Event], object] | None,
-        options: dict[str, Any],
+        **options: Any,
     ) -> None:
         self.chosen, self.window, self._judged = chosen, window, judged
         chosen.settings_for(judged, recall=False)  # what contradicts itself is told now, not at the first call
-        self._shared: dict[str, Any] = {"format": FORMAT, "on_event": on_event, **options}
-        if summariser is not None:
-            self._shared = {"model": summariser, "model_window": summariser_window, **self._shared}
+        self._options = {"format": FORMAT, **options}
         self._taught: WeakSet[Compactor] = WeakSet()
         self._schemas: dict[tuple[int, ...], tuple[list[Any], list[Any]]] = {}
         super().__init__(archive, namespace)
@@ -89,9 +71,8 @@ class Compactors(CompactorPool[Asked]):
         """Count tokens with this function of LangChain's kind from now on; with None, or its default, as we do."""
         with self._lock:
             self._made = {}
-            self._shared.pop("counter", None)
-            if counter is not None and counter is not count_tokens_approximately:
-                self._shared["counter"] = counter_of(counter)
+            own = counter is None or counter is count_tokens_approximately
+            self._options["counter"] = None if own else counter_of(counter)
 
     def get(self, agent: str | None, window: int | None, recall: bool = False) -> Compactor:
         """The compactor for the model of this name, whose window is what the caller said, or else this one.
@@ -103,8 +84,8 @@ class Compactors(CompactorPool[Asked]):
     def make(self, key: Asked) -> Compactor:
         """A compactor for this model and window."""
         settings, window = self.chosen.settings_for(key.window, recall=key.recall, say=key.window != self._judged)
-        shared = {"archive": self.archive, "namespace": self.namespace, **self._shared}
-        return Compactor(agent=key.agent, window=window, settings=settings, **shared)
+        where: dict[str, Any] = {"archive": self.archive, "namespace": self.namespace}
+        return Compactor(agent=key.agent, window=window, settings=settings, **where, **self._options)
 
     def teach(self, call: Call) -> None:
         """Let a new compactor learn from the usage that the first list it sees reports."""
@@ -133,7 +114,8 @@ class Call:
     compactor: Compactor
     messages: list[BaseMessage]
     thread: str | None
-    fixed: Fixed = Fixed()
+    system: Any = None
+    tools: Any = None
     force: bool = False
     values: Any = None
     """Those of the graph's state."""
@@ -141,12 +123,11 @@ class Call:
 
     def fit(self) -> Steps[Compaction]:
         """The answer."""
-        given = archivable(self.compactor, self.thread, self.messages)
         with about(self.values):
             done: Compaction | None = yield method(
-                self.compactor, "compact" if self.force else "fit", given, **self._named
+                self.compactor, "compact" if self.force else "fit", self.messages, **self._named
             )
-        same = Compaction(given, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
+        same = Compaction(self.messages, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
         return done or same
 
     def fit_shorter(self, fitted: Compaction, error: Exception) -> Steps[Compaction]:
@@ -173,7 +154,7 @@ class Call:
 
     @property
     def _named(self) -> dict[str, Any]:
-        return {"thread": self.thread, "system": self.fixed.system, "tools": self.fixed.tools}
+        return {"thread": self.thread, "system": self.system, "tools": self.tools}
 
 
 def _reports(message: BaseMessage, agent: str) -> bool:
@@ -201,60 +182,19 @@ def counter_of(token_counter: Callable[..., int]) -> Callable[[list[Any], Any], 
     return count
 
 
-class EventListener:
-    """Hands each event on. The host's stream gets them only when asked for, and then without any message's content."""
+def event_listener(on_event: Callable[[Event], object] | None, *, stream: bool) -> Callable[[Event], None]:
+    """What hands each event on. The host's stream gets them only when asked for, and without any message's content."""
 
-    def __init__(self, on_event: Callable[[Event], object] | None, *, stream: bool) -> None:
-        self._on_event = on_event
-        self._stream = stream
-
-    def __call__(self, event: Event) -> None:
-        """Tell everybody who listens; who is not there is not told."""
+    def tell(event: Event) -> None:
         collect_event(event)
-        if self._on_event is not None:
-            self._on_event(event)
-        if not self._stream:
+        if on_event is not None:
+            on_event(event)
+        if not stream:
             return
         data = event_data(event)
-        try:
+        with suppress(RuntimeError):  # outside of a run there is no stream
             get_stream_writer()(data)
-        except RuntimeError:  # outside of a run
-            log.debug("no stream to tell of %s", data["event"])
-        try:
+        with suppress(RuntimeError):  # and there are no callbacks
             dispatch_custom_event(f"unabridged.{data['event']}", data)
-        except RuntimeError:
-            log.debug("no callbacks to tell of %s", data["event"])
 
-
-# -- artifacts that no archive can restore ----------------------------------------------------------------------------
-
-Looked = tuple[list[BaseMessage], dict[int, BaseMessage]]
-"""The messages looked at, and by their ids the copies that take the place of some."""
-
-_looked: WeakKeyDictionary[Compactor, OrderedDict[str | None, Looked]] = WeakKeyDictionary()
-
-
-def archivable(compactor: Compactor, thread: str | None, messages: list[BaseMessage]) -> list[BaseMessage]:
-    """The very list; or, where an artifact can't be archived, one with copies without it."""
-    threads = _looked.setdefault(compactor, OrderedDict())
-    seen, copies = threads.pop(thread, ([], {}))
-    if len(seen) > len(messages) or not all(map(is_, seen, messages)):
-        seen, copies = [], {}
-    for message in messages[len(seen) :]:
-        if isinstance(message, ToolMessage) and message.artifact is not None:
-            copy = _without_artifact(message)
-            if copy is not message:
-                copies[id(message)] = copy
-    threads[thread] = (list(messages), copies)
-    while len(threads) > _THREADS:
-        threads.popitem(last=False)
-    return [copies.get(id(message), message) for message in messages] if copies else messages
-
-
-def _without_artifact(message: ToolMessage) -> ToolMessage:
-    try:
-        codec.encode(message.artifact)
-    except ArchiveError as error:
-        log.warning("the artifact of tool message %s is not archived with it: %s", message.id, error)
-        return message.model_copy(update={"artifact": None})
-    return message
+    return tell

@@ -14,7 +14,7 @@ from unabridged.adapters.langchain.compactors import Call
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.adapters.langchain.state import PENDING, replace_messages, with_ids
-from unabridged.adapters.shared import Steps, arun, change_between, follow_change, method, run
+from unabridged.adapters.shared import Steps, change_between, follow_change, in_both_forms, method
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError
 from unabridged.marks import marked_ids
@@ -48,40 +48,9 @@ class Stored(NamedTuple):
         return {PENDING: change_between(self.raw, named)} if self.kept else replace_messages(named)
 
 
-def compact(agent: Any, thread: Thread, *, using: Any = None) -> Compaction | None:
+def _compact(agent: Any, thread: Thread, *, using: Any = None) -> Steps[Compaction | None]:
     """Compact the thread now, whatever its size; None when there is no history or nothing is gained."""
-    return run(_compact(agent, thread, using))
-
-
-async def acompact(agent: Any, thread: Thread, *, using: Any = None) -> Compaction | None:
-    """`compact` without blocking the event loop."""
-    return await arun(_compact(agent, thread, using))
-
-
-def undo(agent: Any, thread: Thread, *, using: Any = None) -> list[BaseMessage] | None:
-    """Take the thread's newest compaction back; the messages as they are now, or None when there was none."""
-    return run(_undo(agent, thread, using))
-
-
-async def aundo(agent: Any, thread: Thread, *, using: Any = None) -> list[BaseMessage] | None:
-    """`undo` without blocking the event loop."""
-    return await arun(_undo(agent, thread, using))
-
-
-def replay(agent: Any, thread: Thread, *, using: Any = None) -> list[BaseMessage]:
-    """The thread's original conversation, exactly; its state is not touched."""
-    return run(_replay(agent, thread, using))
-
-
-async def areplay(agent: Any, thread: Thread, *, using: Any = None) -> list[BaseMessage]:
-    """`replay` without blocking the event loop."""
-    return await arun(_replay(agent, thread, using))
-
-
-def _compact(agent: Any, thread: Thread, using: Any) -> Steps[Compaction | None]:
     stored = yield from _read_stored(agent, thread, using)
-    if not stored.messages:
-        return None
     call = Call(stored.compactor, stored.messages, stored.thread, force=True, values=stored.values)
     done = yield from call.fit()
     if not done.changed:
@@ -90,10 +59,9 @@ def _compact(agent: Any, thread: Thread, using: Any) -> Steps[Compaction | None]
     return done
 
 
-def _undo(agent: Any, thread: Thread, using: Any) -> Steps[list[BaseMessage] | None]:
+def _undo(agent: Any, thread: Thread, *, using: Any = None) -> Steps[list[BaseMessage] | None]:
+    """Take the thread's newest compaction back; the messages as they are now, or None when there was none."""
     stored = yield from _read_stored(agent, thread, using)
-    if not stored.messages:
-        return None
     before: list[BaseMessage] = yield method(stored.compactor, "undo", stored.messages, thread=stored.thread)
     if before is stored.messages:
         return None
@@ -101,12 +69,16 @@ def _undo(agent: Any, thread: Thread, using: Any) -> Steps[list[BaseMessage] | N
     return before
 
 
-def _replay(agent: Any, thread: Thread, using: Any) -> Steps[list[BaseMessage]]:
+def _replay(agent: Any, thread: Thread, *, using: Any = None) -> Steps[list[BaseMessage]]:
+    """The thread's original conversation, exactly; its state is not touched."""
     stored = yield from _read_stored(agent, thread, using, idle=False)
-    if not stored.messages:
-        return []
     whole: list[BaseMessage] = yield method(stored.compactor, "replay", stored.messages, thread=stored.thread)
     return whole
+
+
+compact, acompact = in_both_forms(_compact)
+undo, aundo = in_both_forms(_undo)
+replay, areplay = in_both_forms(_replay)
 
 
 def middleware_of(agent: Any) -> SummarizationMiddleware | None:

@@ -26,9 +26,9 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from unabridged.adapters.langchain.arguments import DEFAULT, settings_of
-from unabridged.adapters.langchain.compactors import Asked, Call, Compactors, EventListener, Fixed
+from unabridged.adapters.langchain.compactors import Asked, Call, Compactors, event_listener
 from unabridged.adapters.langchain.deep import Offload, Partner, clipping_of, event_in, find_evicted
-from unabridged.adapters.langchain.model import model_name, summariser_of, window_of, window_of_summariser
+from unabridged.adapters.langchain.model import model_name, summariser_of, window_of, window_of_writer
 from unabridged.adapters.langchain.state import (
     EVENT,
     PENDING,
@@ -144,17 +144,19 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
         """The model that was asked last: what manual compactions go by."""
         self._token_counter = token_counter
         writer = self.summarizer if self.summarizer is not None else self.model
+        more: dict[str, Any] = {"on_event": event_listener(on_event, stream=stream_events)}
+        if writer is not None:
+            more |= {"model": summariser_of(writer, trim_tokens_to_summarize), "model_window": window_of_writer(writer)}
+        if host_state or backend is not None:
+            more["state"] = self._host_text
         self.compactors = Compactors(
             chosen,
-            summariser=summariser_of(writer, trim_tokens_to_summarize),
-            summariser_window=window_of_summariser(self.summarizer, self.model),
             window=window,
             judged=known,
             archive=archive,
             namespace=namespace,
             counter=token_counter,
-            on_event=EventListener(on_event, stream=stream_events),
-            options={**({"state": self._host_text} if host_state or backend is not None else {}), **(options or {})},
+            **{**more, **(options or {})},
         )
 
     @property
@@ -215,16 +217,16 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
     def _ask(self, request: ModelRequest[Any]) -> Call:
         """What the engine is asked about this request: all of it that the model will read."""
         system = request.system_message.content if request.system_message is not None else None
-        fixed = Fixed(system, self.compactors.schemas(request.tools, request.response_format))
+        tools = self.compactors.schemas(request.tools, request.response_format)
         messages = cast("list[BaseMessage]", request.messages)
         if pending := request.state.get(PENDING):
             messages = follow_change(messages, cast("PendingChange", pending))
         self.last_agent = Asked(model_name(request.model), window_of(request.model), _can_recall(request.tools))
-        return self._call(messages, request.state, fixed)
+        return self._call(messages, request.state, system, tools)
 
-    def _call(self, messages: list[BaseMessage], values: Any, fixed: Fixed = Fixed()) -> Call:  # noqa: B008 - frozen
+    def _call(self, messages: list[BaseMessage], values: Any, system: Any = None, tools: Any = None) -> Call:
         compactor, agent = self.compactors.get(*self.last_agent), self.last_agent.agent
-        call = Call(compactor, messages, thread_of(messages), fixed, values=values, agent=agent)
+        call = Call(compactor, messages, thread_of(messages), system, tools, values=values, agent=agent)
         self.compactors.teach(call)
         return call
 

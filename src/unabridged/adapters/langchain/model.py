@@ -162,9 +162,6 @@ def window_of(model: Any) -> int | None:
     return info.window if info else None
 
 
-def window_of_summariser(summarizer: Any, model: Any) -> int | None:
+def window_of_writer(writer: Any) -> int | None:
     """The most tokens that whoever writes the summaries takes; None where nobody knows."""
-    asked = summarizer if summarizer is not None else model
-    if asked is None or isinstance(asked, BaseChatModel):
-        return window_of(asked)
-    return UNBOUNDED
+    return window_of(writer) if isinstance(writer, BaseChatModel) else UNBOUNDED

@@ -11,24 +11,23 @@ from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 
-from unabridged.adapters.langchain.compactors import Call
+from unabridged.adapters.langchain.compactors import Call, Compactors
 from unabridged.adapters.langchain.deep import find_evicted
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.adapters.langchain.state import PENDING, SummarizationState, thread_of, with_ids
 from unabridged.adapters.shared import (
-    Recall,
     Steps,
-    arun,
     change_between,
     collected_events,
     follow_change,
-    run,
+    in_both_forms,
+    look_up,
     why_not,
 )
 from unabridged.archive.protocol import Scope
 from unabridged.errors import SettingsError
-from unabridged.recall.tools import DESCRIPTIONS, READ, SEARCH
+from unabridged.recall.tools import DESCRIPTIONS, PARAMETERS, READ, SEARCH
 
 COMPACT = "compact_conversation"
 _COMPACT_SAYS = (
@@ -98,42 +97,24 @@ class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
 def compaction_tool(summarization: SummarizationMiddleware) -> BaseTool:
     """`compact_conversation`: compacts the conversation the agent is in, but for the turn that asks for it."""
 
-    def compact_conversation(runtime: ToolRuntime) -> Command[Any]:
-        return run(_compact(summarization, runtime))
+    def compact(runtime: ToolRuntime) -> Steps[Command[Any]]:
+        return _compact(summarization, runtime)
 
-    async def acompact_conversation(runtime: ToolRuntime) -> Command[Any]:
-        return await arun(_compact(summarization, runtime))
-
-    return StructuredTool.from_function(
-        compact_conversation, acompact_conversation, name=COMPACT, description=_COMPACT_SAYS
-    )
+    return StructuredTool.from_function(*in_both_forms(compact), name=COMPACT, description=_COMPACT_SAYS)
 
 
 def history_tools(summarization: SummarizationMiddleware) -> list[BaseTool]:
     """`search_history` and `read_history`: only what left the context of the run's own thread."""
-    pool = summarization.compactors
+    return [_history_tool(summarization.compactors, name) for name in (SEARCH, READ)]
 
-    def recall(runtime: ToolRuntime) -> Recall:
+
+def _history_tool(pool: Compactors, name: str) -> BaseTool:
+    def answer(runtime: ToolRuntime, **arguments: Any) -> str:
         thread = thread_of(runtime.state["messages"])
         scope = None if thread is None else Scope(pool.namespace, thread)
-        return Recall(lambda: pool.archive, lambda: scope, FORMAT)
+        return look_up(pool.archive, scope, name, arguments, FORMAT)
 
-    def search_history(query: str, runtime: ToolRuntime, limit: int = 5) -> str:
-        return recall(runtime).search_history(query, limit)
-
-    async def asearch_history(query: str, runtime: ToolRuntime, limit: int = 5) -> str:
-        return await recall(runtime).asearch_history(query, limit)
-
-    def read_history(ref: str, runtime: ToolRuntime, offset: int = 0) -> str:
-        return recall(runtime).read_history(ref, offset)
-
-    async def aread_history(ref: str, runtime: ToolRuntime, offset: int = 0) -> str:
-        return await recall(runtime).aread_history(ref, offset)
-
-    return [
-        StructuredTool.from_function(search_history, asearch_history, name=SEARCH, description=DESCRIPTIONS[SEARCH]),
-        StructuredTool.from_function(read_history, aread_history, name=READ, description=DESCRIPTIONS[READ]),
-    ]
+    return StructuredTool(name=name, description=DESCRIPTIONS[name], args_schema=PARAMETERS[name], func=answer)
 
 
 def _compact(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> Steps[Command[Any]]:

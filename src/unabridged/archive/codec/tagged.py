@@ -10,6 +10,7 @@ import copy
 import dataclasses
 import enum
 import json
+import logging
 import os
 import struct
 import sys
@@ -26,10 +27,14 @@ from unabridged.archive.codec.classes import DEEPEST, TAG, find, name_of, tell
 from unabridged.archive.codec.leaves import LEAVES, pack_leaf
 from unabridged.errors import ArchiveError
 
+log = logging.getLogger("unabridged")
+
 Above = tuple[int, ...]
 """The ids of all that a value stands in: how deep it is, and whether it stands within itself."""
 
 _NOTHING: Final = object()
+_BESIDE: Final = {"artifact"}
+"""Fields of messages (of LangChain's) that only programs look at: one that is no data does not stop an archive."""
 
 
 def pack(value: Any, place: str, above: Above = ()) -> Any:
@@ -139,13 +144,24 @@ def _pack_model(value: Any, place: str, above: Above) -> Any:
     packed: dict[str, Any] = {TAG: "object", "class": name_of(kind)}
     fields = kind.__pydantic_fields__
     stated = {key: item for key, item in value.__dict__.items() if key in fields and not fields[key].exclude}
-    packed["fields"] = {key: pack(item, f"{place}.{key}", above) for key, item in stated.items()}
+    packed["fields"] = {key: _pack_field(key, item, place, above) for key, item in stated.items()}
     packed["fields"] |= _what_is_data({key: item for key, item in value.__dict__.items() if key not in stated}, above)
     private = getattr(value, "__pydantic_private__", None)
     packed["extra"] = pack(getattr(value, "__pydantic_extra__", None), f"{place}.__pydantic_extra__", above)
     packed["private"] = None if private is None else _what_is_data(private, above)
     packed["set"] = pack(getattr(value, "__pydantic_fields_set__", None), f"{place}.model_fields_set", above)
     return packed
+
+
+def _pack_field(key: str, item: Any, place: str, above: Above) -> Any:
+    """A field of a model; None for what no model is shown of a message and is no data."""
+    try:
+        return pack(item, f"{place}.{key}", above)
+    except ArchiveError as error:
+        if key not in _BESIDE:
+            raise
+        log.warning("a message is archived without its %s: %s", key, error)
+        return None
 
 
 def _what_is_data(values: Mapping[str, Any], above: Above) -> dict[str, Any]:
