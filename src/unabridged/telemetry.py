@@ -117,14 +117,8 @@ def _named(whose: tuple[str, str]) -> dict[str, Any]:
 
 def _facts(receipt: Receipt, whose: tuple[str, str]) -> dict[str, Any]:
     """The numbers of a receipt. Its reason and notes stay where they are: they are for people."""
-    facts = {
-        **_named(whose),
-        "unabridged.record": receipt.id,
-        "unabridged.tokens.before": receipt.tokens_before,
-        "unabridged.tokens.after": receipt.tokens_after,
-        "unabridged.messages.before": receipt.messages_before,
-        "unabridged.messages.after": receipt.messages_after,
-        "unabridged.summariser": receipt.summariser,
-        "unabridged.mended": len(receipt.mended),
-    }
-    return facts | {f"unabridged.cost.{name}": float(value) for name, value in receipt.cost.items()}
+    sizes = ("tokens_before", "tokens_after", "messages_before", "messages_after")
+    facts = _named(whose) | {f"unabridged.{name.replace('_', '.')}": getattr(receipt, name) for name in sizes}
+    facts |= {f"unabridged.cost.{name}": float(value) for name, value in receipt.cost.items()}
+    more = {"record": receipt.id, "summariser": receipt.summariser, "mended": len(receipt.mended)}
+    return facts | {f"unabridged.{name}": value for name, value in more.items()}

@@ -40,7 +40,9 @@ def read_reply(said: Any, name: str) -> Reply:
     if isinstance(said, str):
         return Reply(said, model=name)
     try:
-        found: Any = Reply(said) if isinstance(said, list) else said if isinstance(said, Reply) else reply_of(said)
+        found: Any = (
+            said if isinstance(said, Reply) else _read_blocks(said) if isinstance(said, list) else reply_of(said)
+        )
         blocks = _read_blocks(found.text) if isinstance(found.text, list) else Reply(_text(found.text))
         calls = len(found.calls) if isinstance(found.calls, list | tuple) else int(found.calls or 0)
         return Reply(

@@ -1,6 +1,6 @@
 """What left the context, found again.
 
-In reading order: `lookup` (search and read), `ranking` and `passages` (what a search shows), `excerpts`, `results`,
+In reading order: `lookup` (search, its order, and read), `passages` (what a search shows), `excerpts`, `results`,
 `tools` for agents, `mcp_server`.
 """
 

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import islice
 from math import log
 from typing import Final, NamedTuple
@@ -155,12 +156,10 @@ def _spelled(term: str) -> str:
     return f"{plain}|{re.escape(json.dumps(term)[1:-1])}"
 
 
-class _Fold(dict[str, str]):
-    """Each character as search compares it."""
-
-    def __missing__(self, character: str) -> str:
-        folded = self[character] = unicodedata.normalize("NFKC", character).casefold()
-        return folded
+@lru_cache(4_096)
+def _fold(character: str) -> str:
+    """The character as search compares it."""
+    return unicodedata.normalize("NFKC", character).casefold()
 
 
 def _folded(text: str) -> tuple[str, Sequence[int]]:
@@ -168,8 +167,7 @@ def _folded(text: str) -> tuple[str, Sequence[int]]:
     lower = text.lower()
     if len(lower) == len(text) and unicodedata.is_normalized("NFKC", text):
         return lower, range(len(text))
-    fold = _Fold()
-    characters = [fold[character] for character in text]
+    characters = [*map(_fold, text)]
     return "".join(characters), [place for place, folded in enumerate(characters) for _ in folded]
 
 

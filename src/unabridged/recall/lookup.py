@@ -6,17 +6,17 @@ it. What a reference is, and what it leads to, is in `archive.references`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from unabridged.archive import codec
-from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.archive.references import find, reference
 from unabridged.formats import Format, Message
-from unabridged.recall.excerpts import Piece, pieces_of
+from unabridged.recall.excerpts import Piece, pieces_of, worth_of_stretches
 from unabridged.recall.passages import Look, gather_passages
-from unabridged.recall.ranking import rank
 from unabridged.recall.results import MARK, Found, Neighbour, Reading, Result
 
 __all__ = [
@@ -38,6 +38,16 @@ _CANDIDATES: Final = 200
 """Matches of the archive that are ordered anew."""
 _EACH: Final = 1_400
 """Characters that a result may take, on average, when few are asked for."""
+
+_BESIDE: Final = (0.6, 0.35, 0.15)
+"""What a match one, two and three turns away adds, as a share of its own score."""
+_WEAK: Final = 0.2
+"""Matches below this share of the best are not worth the reader's time."""
+_LONG: Final = 1_500
+"""Characters of a message above which its best stretch counts instead of its length."""
+_LOOKED_AT: Final = 40
+"""The archive's best, whose stretches are looked at."""
+_ECHO: Final = re.compile(r"\s*(?:\[recall\]|[\w.-]{0,80}(?:search|read)_history\b)")
 
 
 def search(
@@ -111,3 +121,45 @@ def _page(pieces: Sequence[Piece], offset: int, room: int) -> tuple[Piece, ...]:
         room -= len(text)
         offset = 0
     return tuple(found)
+
+
+# -- the order of what a search found ---------------------------------------------------------------------------------
+
+
+def rank(hits: Sequence[Hit], query: str) -> list[Hit]:
+    """The hits worth showing, best first: an archive ranks messages by themselves, a reader wants the place to look at.
+
+    What stands beside other good matches comes first: a question and its answer share few words. One sentence in a long
+    log counts as much as if it stood alone. What an agent looked up before is archived, too, and comes last.
+    """
+    originals = [hit for hit in hits if _ECHO.match(hit.text) is None]
+    echoes = [hit for hit in hits if _ECHO.match(hit.text) is not None]
+    scores = _with_stretches(originals, query)
+    by_turn: dict[int, float] = {}
+    for hit, score in zip(originals, scores, strict=True):
+        by_turn[hit.turn] = max(score, by_turn.get(hit.turn, 0.0))
+
+    def beside(turn: int) -> float:
+        shares = enumerate(_BESIDE, 1)
+        return sum(share * (by_turn.get(turn - far, 0.0) + by_turn.get(turn + far, 0.0)) for far, share in shares)
+
+    total = [score + beside(hit.turn) for hit, score in zip(originals, scores, strict=True)]
+    least = _WEAK * max(total, default=0.0)
+    order = sorted(range(len(originals)), key=lambda i: -total[i])
+    return [*(originals[i] for i in order if total[i] >= least), *echoes]
+
+
+def _with_stretches(hits: Sequence[Hit], query: str) -> list[float]:
+    """Each hit's score; a long message has at least what a short one with the words of its best stretch has."""
+    scores = [hit.score for hit in hits]
+    looked_at = hits[:_LOOKED_AT]
+    if all(len(hit.text) <= _LONG for hit in looked_at):
+        return scores
+    worth = worth_of_stretches([hit.text for hit in looked_at], query)
+    short = [(gain, hit.score) for hit, gain in zip(looked_at, worth, strict=True) if len(hit.text) <= _LONG]
+    for i, hit in enumerate(looked_at):
+        if len(hit.text) > _LONG:
+            # A message with less of the query than this stretch has can't be better than it.
+            least = max((score for gain, score in short if gain < worth[i]), default=0.0)
+            scores[i] = max(scores[i], least * 1.01)
+    return scores

@@ -49,7 +49,6 @@ def serve(
     need `Authorization: Bearer …`; without one, nothing but this machine may ask.
     """
     _check(transport, host, token)
-    _import_sdk()
     opened = archive if archive is not None and not isinstance(archive, str) else open_archive(archive)
     try:
         bound = tools(opened, Scope(namespace, thread))
@@ -64,11 +63,12 @@ def serve(
 
 def server(recall: Tools) -> Server[Any]:
     """The two tools as a server of the official SDK, to be run over any of its transports."""
-    _import_sdk()
-    import anyio.to_thread  # noqa: PLC0415 - the extra `mcp` brings it
-    import mcp_types as types  # noqa: PLC0415 - likewise
-    from mcp.server.lowlevel import Server  # noqa: PLC0415 - likewise
-
+    try:
+        import anyio.to_thread  # noqa: PLC0415 - the extra `mcp` brings it
+        import mcp_types as types  # noqa: PLC0415 - likewise
+        from mcp.server.lowlevel import Server  # noqa: PLC0415 - likewise
+    except ImportError as error:
+        raise SettingsError("the MCP server needs the official SDK: pip install 'unabridged[mcp]'.") from error
     harmless = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
     listed = [
         types.Tool(
@@ -168,10 +168,3 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _import_sdk() -> None:
-    try:
-        import mcp.server.lowlevel  # noqa: F401, PLC0415 - only to say what is missing
-    except ImportError as error:
-        raise SettingsError("the MCP server needs the official SDK: pip install 'unabridged[mcp]'.") from error

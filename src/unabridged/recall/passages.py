@@ -6,7 +6,7 @@ stands directly beside it joins it. So a long exchange about one thing is read a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -78,14 +78,8 @@ class _Shelf:
         known = self._places.get((hit.turn, hit.hash))
         if known is not None or len(hit.text) > self._look.beside:
             return known
-        return next(
-            (
-                self._places[part.turn, part.hash]
-                for part in self._around(hit)
-                if (part.turn, part.hash) in self._places and abs(part.turn - hit.turn) == 1
-            ),
-            None,
-        )
+        beside = ((part.turn, part.hash) for part in self._around(hit) if abs(part.turn - hit.turn) == 1)
+        return next((self._places[key] for key in beside if key in self._places), None)
 
     def open(self, hit: Hit) -> bool:
         """A passage of its own for this hit; False when there is no room. The first always finds some."""
@@ -191,8 +185,4 @@ def _neighbour(look: Look, part: Part) -> Neighbour:
 
 def _weight(text: str) -> int:
     """Characters, those of scripts without spaces three times: they take as many tokens."""
-    return len(text) if text.isascii() else len(text) + 2 * sum(_wide(text))
-
-
-def _wide(text: str) -> Iterator[bool]:
-    return (character > "\u2e7f" for character in text)
+    return len(text) if text.isascii() else len(text) + 2 * sum(character > "\u2e7f" for character in text)

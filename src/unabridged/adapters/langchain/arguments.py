@@ -9,7 +9,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypedDict
 
-from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT, ContextSize, TriggerClause
+from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT, ContextSize
 from langchain_core.language_models import BaseChatModel
 
 from unabridged.errors import SettingsError
@@ -27,7 +27,11 @@ UNKNOWN_WINDOW = 200_000
 KNOWN: dict[str, Any] = {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)}
 UNKNOWN: dict[str, Any] = {"trigger": ("tokens", 170_000), "keep": ("messages", 6)}
 
-Trigger = ContextSize | TriggerClause | list[ContextSize | TriggerClause] | None
+_FORMER: dict[str, tuple[str, str, Any]] = {
+    "max_tokens_before_summary": ("trigger", "tokens", None),
+    "messages_to_keep": ("keep", "messages", ("messages", MESSAGES_KEPT)),
+}
+"""Names that LangChain has given up: what each stands for, its unit, and what else counts as not given."""
 
 
 class SummarizationDefaults(TypedDict):
@@ -118,17 +122,14 @@ def make_workable(settings: Settings, window: int, *, say: bool = True) -> Setti
     try:
         limits(settings, window)
     except SettingsError as error:
-        lowest: dict[str, float] = {}
         raised = [
             {name: max(4 / window if name == "fraction" else 2, value) for name, value in one.items()}
             for one in triggers(settings.trigger)
         ]  # one message or token can't be kept below a trigger of one
-        for condition in raised:
-            for name, value in condition.items():
-                unit, bound = ("messages", value) if name == "messages" else ("tokens", value)
-                bound = int(bound * window) if name == "fraction" else bound
-                lowest[unit] = min(bound, lowest.get(unit, bound))
-        less: list[Any] = [(unit, max(1, int(bound) // 2)) for unit, bound in lowest.items()]
+        lowest: dict[str, int] = {}
+        for condition in limits(replace(settings, trigger=raised, keep=("messages", 1)), window).trigger:
+            lowest |= {unit: min(bound, lowest.get(unit, bound)) for unit, bound in condition.items()}
+        less: list[Any] = [(unit, max(1, bound // 2)) for unit, bound in lowest.items()]
         lowered = replace(settings, trigger=raised, keep=[*keeps(settings.keep), *less])
         limits(lowered, window)  # what else is wrong is not ours to put right
         kept = " and ".join(f"{bound:,} {unit}" for unit, bound in less)
@@ -152,23 +153,18 @@ def is_default_prompt(prompt: str | None) -> bool:
 
 def _take_old_names(trigger: Any, keep: Any, deprecated: Mapping[str, Any]) -> tuple[Any, Any]:
     """Trigger and keep with LangChain's former names taken in, each with a warning."""
-    old = dict(deprecated)
-    if "max_tokens_before_summary" in old:
-        value = old.pop("max_tokens_before_summary")
-        _warn("max_tokens_before_summary is deprecated: use trigger=('tokens', value)")
-        if trigger in (DEFAULT, None) and value is not None:
-            trigger = ("tokens", value)
-    if "messages_to_keep" in old:
-        value = old.pop("messages_to_keep")
-        _warn("messages_to_keep is deprecated: use keep=('messages', value)")
-        if keep in (DEFAULT, ("messages", MESSAGES_KEPT)):
-            keep = ("messages", value)
-    if "summary_prefix" in old:
-        del old["summary_prefix"]
-        _warn("summary_prefix has no meaning here and is ignored: a summary turn says itself what it is")
-    if old:
-        raise TypeError(f"SummarizationMiddleware got unexpected arguments: {', '.join(sorted(old))}")
-    return trigger, keep
+    sizes = {"trigger": trigger, "keep": keep}
+    for name, value in deprecated.items():
+        if name == "summary_prefix":
+            _warn("summary_prefix has no meaning here and is ignored: a summary turn says itself what it is")
+        elif name in _FORMER:
+            size, unit, unset = _FORMER[name]
+            _warn(f"{name} is deprecated: use {size}=({unit!r}, value)")
+            if value is not None and (sizes[size] is DEFAULT or sizes[size] == unset):
+                sizes[size] = (unit, value)
+        else:
+            raise TypeError(f"SummarizationMiddleware got an unexpected argument: {name}")
+    return sizes["trigger"], sizes["keep"]
 
 
 def _warn(text: str) -> None:

@@ -71,8 +71,9 @@ class Compactors(CompactorPool[Asked]):
         """Count tokens with this function of LangChain's kind from now on; with None, or its default, as we do."""
         with self._lock:
             self._made = {}
-            own = counter is None or counter is count_tokens_approximately
-            self._options["counter"] = None if own else counter_of(counter)
+            self._options["counter"] = None
+            if counter is not None and counter is not count_tokens_approximately:
+                self._options["counter"] = counter_of(counter)
 
     def get(self, agent: str | None, window: int | None, recall: bool = False) -> Compactor:
         """The compactor for the model of this name, whose window is what the caller said, or else this one.

@@ -21,6 +21,7 @@ from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
 from unabridged.adapters.shared import Steps, method
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Slot
+from unabridged.formats.fields import same_objects
 from unabridged.settings import keeps, triggers
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Clipping(NamedTuple):
             return messages
         older = self._older(messages, window)
         new = [self._clip(m) if i < older else m for i, m in enumerate(messages)]
-        return messages if all(one is other for one, other in zip(new, messages, strict=True)) else new
+        return messages if same_objects(new, messages) else new
 
     def _older(self, messages: Sequence[BaseMessage], window: int) -> int:
         """How many messages are not among the newest that are left alone."""

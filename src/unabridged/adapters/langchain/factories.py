@@ -140,6 +140,5 @@ def _middleware(model: Any, summarization: Any, **more: Any) -> SummarizationMid
     if not isinstance(summarization, Settings):
         raise SettingsError(f"summarization must be Settings, a SummarizationMiddleware or None; got {summarization!r}")
     chat = init_chat_model(model) if isinstance(model, str) else model
-    if not summarization.off and summarization == Settings():
-        return SummarizationMiddleware(chat, **more)
-    return SummarizationMiddleware(chat, settings=summarization, **more)
+    settings = None if summarization == Settings() else summarization  # as they are, they adapt to the model
+    return SummarizationMiddleware(chat, settings=settings, **more)
