@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final, NamedTuple
 
 from unabridged.archive.protocol import Archive, Scope
@@ -76,11 +76,13 @@ class _Wrong(Exception):  # noqa: N818 - never leaves this module
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The two tools, bound to one thread. Nothing an agent passes can reach another one."""
+    """Search and read for the agent of one thread: nothing it passes can reach another one."""
 
     archive: Archive
     scope: Scope
+    _: KW_ONLY
     format: Format | None = None
+    """Reads messages that no built-in format does."""
     room: int = lookup.ROOM
     """Characters that the answer to a search may take."""
 
@@ -123,18 +125,7 @@ class Tools:
         return lookup.read(self.archive, self.scope, ref, offset, format=self.format).text()
 
 
-def tools(
-    archive: Archive,
-    scope: Scope,
-    *,
-    format: Format | None = None,  # noqa: A002 - the word every part uses for it
-    room: int = lookup.ROOM,
-) -> Tools:
-    """Search and read for the agent of this thread.
-
-    `format` reads messages that no built-in format does; a search answers with at most `room` characters.
-    """
-    return Tools(archive, Scope(*scope), format, room)
+tools = Tools
 
 
 def _schema(name: str, dialect: str) -> dict[str, Any]:
