@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from unabridged.archive import codec, laws, search
 from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
 from unabridged.archive.stores import sql_tables
-from unabridged.archive.stores.sql_tables import NAMED, THREAD, Transaction, names, to_bytes, to_text
+from unabridged.archive.stores.sql_tables import NAMED, THREAD, Transaction, to_text
 from unabridged.archive.stores.sql_verify import problems
 
 STEPS: Final = ("begun", "bodies", "parts", "index", "record", "committed")
@@ -75,8 +75,8 @@ class SqlArchive(Archive):
         prepared = sql_tables.prepare(laws.new_parts(parts, ()))  # beforehand, so that others wait less
         with self._database.write(*scope) as write:
             self._step("begun")
-            namesake = sql_tables.find_record(write, scope, "AND id = ?", to_bytes(record.id))
-            holder = sql_tables.find_record(write, scope, "AND key = ? AND live = 1", to_bytes(record.key))
+            namesake = sql_tables.find_record(write, scope, "AND id = ?", record.id)
+            holder = sql_tables.find_record(write, scope, "AND key = ? AND live = 1", record.key)
             keeper = laws.keeper(record, namesake, holder)
             if keeper is not None:
                 return keeper
@@ -112,19 +112,19 @@ class SqlArchive(Archive):
             put_in = sum(part.turn < 0 for part in prepared.parts)
             write.execute("INSERT INTO segments VALUES (?, ?, ?)", [thread, first + put_in, prepared.segment])
         self._step("index")
-        record_id, key = to_bytes(record.id), to_bytes(record.key)
-        write.execute("UPDATE records SET live = 0 WHERE thread = ? AND key = ? AND live = 1", [thread, key])
-        write.execute("DELETE FROM records WHERE thread = ? AND id = ?", [thread, record_id])
+        write.execute("UPDATE records SET live = 0 WHERE thread = ? AND key = ? AND live = 1", [thread, record.key])
+        write.execute("DELETE FROM records WHERE thread = ? AND id = ?", [thread, record.id])
+        number, data = _next_number(write, "records", thread), sql_tables.pack_record(record)
         write.execute(
             "INSERT INTO records (thread, number, id, key, live, data) VALUES (?, ?, ?, ?, 1, ?)",
-            [thread, _next_number(write, "records", thread), record_id, key, sql_tables.pack_record(record)],
+            [thread, number, record.id, record.key, data],
         )
         self._step("record")
 
     def record(self, scope: Scope, record_id: str) -> Record | None:
         """The record with this id, retired or not, or None."""
         with self._database.read() as read:
-            return sql_tables.find_record(read, scope, "AND id = ?", to_bytes(record_id))
+            return sql_tables.find_record(read, scope, "AND id = ?", record_id)
 
     def newest(self, scope: Scope) -> Iterator[Record]:
         """The live records of the thread, newest first, read as they are asked for."""
@@ -133,7 +133,7 @@ class SqlArchive(Archive):
             "ORDER BY number DESC LIMIT ?"
         )
         below, page = sql_tables.FAR, 2  # most often the first is the one
-        while rows := self._select(statement, *names(scope), below, page):
+        while rows := self._select(statement, *scope, below, page):
             page *= 2
             for number, data in rows:
                 below = number
@@ -143,7 +143,7 @@ class SqlArchive(Archive):
         """The live records that hold one of these keys, in no order; no other record is read."""
         statement = f"SELECT data FROM records WHERE thread = {THREAD} AND live = 1 AND key IN (…)"
         with self._database.read() as read:
-            rows = read.execute_in(statement, names(scope), map(to_bytes, keys))
+            rows = read.execute_in(statement, scope, keys)
         return [sql_tables.unpack_record(scope, data) for (data,) in rows]
 
     def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
@@ -154,15 +154,13 @@ class SqlArchive(Archive):
             "AND n.id = t.namespace AND n.name = ? AND r.id IN (…) ORDER BY r.thread DESC"
         )
         with self._database.read() as read:
-            rows = read.execute_in(statement, [to_bytes(namespace)], map(to_bytes, record_ids))
+            rows = read.execute_in(statement, [namespace], record_ids)
         return {to_text(record_id): Scope(namespace, to_text(name)) for record_id, name in rows}
 
     def retire(self, scope: Scope, record_id: str) -> None:
         """Take the record out of look-ups (undo). Its parts stay."""
         with self._database.write(*scope) as write:
-            write.execute(
-                f"UPDATE records SET live = 0 WHERE thread = {THREAD} AND id = ?", [*names(scope), to_bytes(record_id)]
-            )
+            write.execute(f"UPDATE records SET live = 0 WHERE thread = {THREAD} AND id = ?", [*scope, record_id])
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The stored messages with these hashes, those that the thread holds; others are absent."""
@@ -171,7 +169,7 @@ class SqlArchive(Archive):
             "AND EXISTS (SELECT 1 FROM parts p WHERE p.body = b.id AND p.thread = t.id) AND b.hash IN (…)"
         )
         with self._database.read() as read:
-            rows = read.execute_in(statement, names(scope), map(sql_tables.hash_bytes, hashes))
+            rows = read.execute_in(statement, scope, map(sql_tables.hash_bytes, hashes))
         found = {sql_tables.to_hash(digest): body for digest, body in rows}
         return {digest: sql_tables.to_body(digest, body) for digest, body in found.items()}
 
@@ -179,7 +177,7 @@ class SqlArchive(Archive):
         """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
         rows = self._select(
             f"{sql_tables.PARTS} AND p.turn >= ? AND p.turn < ? ORDER BY p.turn, p.number",
-            *names(scope),
+            *scope,
             min(max(first, 0), sql_tables.FAR),
             sql_tables.FAR if last is None else min(max(last, 0), sql_tables.FAR),
         )
@@ -188,9 +186,7 @@ class SqlArchive(Archive):
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
         """The archived messages that match best: literal words, no query syntax."""
         with self._database.read() as read:
-            segments = read.execute(
-                f"SELECT number, data FROM segments WHERE thread = {THREAD} ORDER BY number", names(scope)
-            )
+            segments = read.execute(f"SELECT number, data FROM segments WHERE thread = {THREAD} ORDER BY number", scope)
             found = search.search(query, limit, segments, lambda numbers: sql_tables.numbered(read, scope, numbers))
         return [laws.make_hit(scope, part, score) for part, score in found]
 
@@ -220,7 +216,7 @@ class SqlArchive(Archive):
             scopes = [Scope(namespace, thread) for thread in _threads(write, namespace)]
             if before is None:
                 for table in ("leases", "notes"):
-                    write.execute(f"DELETE FROM {table} WHERE namespace = ?", [to_bytes(namespace)])
+                    write.execute(f"DELETE FROM {table} WHERE namespace = ?", [namespace])
             else:
                 scopes = [scope for scope in scopes if laws.is_older(sql_tables.newest_time(write, scope), before)]
             for scope in scopes:
@@ -234,13 +230,13 @@ class SqlArchive(Archive):
         with self._database.write(namespace, "") as write:
             write.execute(
                 "INSERT INTO notes VALUES (?, ?, ?) ON CONFLICT (namespace, key) DO UPDATE SET data = excluded.data",
-                [to_bytes(namespace), to_bytes(key), codec.encode(dict(data))],
+                [namespace, key, codec.encode(dict(data))],
             )
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """What was kept under this key last; None when nothing was."""
         statement = "SELECT data FROM notes WHERE namespace = ? AND key = ?"
-        rows = self._select(statement, to_bytes(namespace), to_bytes(key))
+        rows = self._select(statement, namespace, key)
         return laws.read_note(rows[0][0]) if rows else None
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
@@ -252,7 +248,7 @@ class SqlArchive(Archive):
             rows = write.execute(
                 f"INSERT INTO leases VALUES (?, ?, ?, ?, {now} + ?) ON CONFLICT (namespace, thread, key) DO UPDATE "
                 f"SET token = excluded.token, expires = excluded.expires WHERE leases.expires <= {now} RETURNING 1",
-                [*names(scope), to_bytes(key), to_bytes(token), float(seconds)],
+                [*scope, key, token, float(seconds)],
             )
         if rows:
             self._tokens.add(scope, key, token)
@@ -265,7 +261,7 @@ class SqlArchive(Archive):
             with self._database.write(*scope) as write:
                 write.execute(
                     "DELETE FROM leases WHERE namespace = ? AND thread = ? AND key = ? AND token = ?",
-                    [*names(scope), to_bytes(key), to_bytes(token)],
+                    [*scope, key, token],
                 )
 
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
@@ -285,13 +281,13 @@ def _next_number(tx: Transaction, table: str, thread: int) -> int:
 
 
 def _threads(tx: Transaction, namespace: str) -> list[str]:
-    rows = tx.execute(f"SELECT t.name FROM {NAMED} WHERE n.name = ?", [to_bytes(namespace)])
+    rows = tx.execute(f"SELECT t.name FROM {NAMED} WHERE n.name = ?", [namespace])
     return sorted(to_text(name) for (name,) in rows)
 
 
 def _remove(write: Transaction, scope: Scope) -> None:
     """Remove a thread: its leases, records and parts, every body only it used, and a namespace it leaves empty."""
-    write.execute("DELETE FROM leases WHERE namespace = ? AND thread = ?", names(scope))
+    write.execute("DELETE FROM leases WHERE namespace = ? AND thread = ?", scope)
     thread = sql_tables.thread_id(write, scope)
     if thread is None:
         return
@@ -302,4 +298,4 @@ def _remove(write: Transaction, scope: Scope) -> None:
     write.execute_in(f"DELETE FROM bodies WHERE {unused} AND id IN (…)", [], bodies)
     write.execute("DELETE FROM threads WHERE id = ?", [thread])
     unused = "NOT EXISTS (SELECT 1 FROM threads t WHERE t.namespace = namespaces.id)"
-    write.execute(f"DELETE FROM namespaces WHERE name = ? AND {unused}", [to_bytes(scope.namespace)])
+    write.execute(f"DELETE FROM namespaces WHERE name = ? AND {unused}", [scope.namespace])

@@ -106,7 +106,7 @@ _AT_ONCE: Final = 500
 NAMED: Final = "threads t JOIN namespaces n ON n.id = t.namespace"
 
 THREAD: Final = f"(SELECT t.id FROM {NAMED} WHERE n.name = ? AND t.name = ?)"
-"""The thread's id; its values are `names(scope)`."""
+"""The thread's id; its values are those of the scope."""
 
 PARTS: Final = (
     "SELECT p.number, p.turn, b.hash, b.body, p.view FROM parts p JOIN bodies b ON b.id = p.body "
@@ -116,7 +116,10 @@ PARTS: Final = (
 
 
 class Transaction:
-    """One transaction of a driver's cursor; statements have `?` for each value, the driver the mark of its own."""
+    """One transaction of a driver's cursor; statements have `?` for each value, the driver the mark of its own.
+
+    A text is stored as its bytes, lone surrogates and NUL too.
+    """
 
     def __init__(self, cursor: Any, mark: str = "?") -> None:
         self._cursor = cursor
@@ -124,7 +127,8 @@ class Transaction:
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run it, and return the rows it gave."""
-        self._cursor.execute(statement.replace("?", self._mark), values)
+        stored = [to_bytes(value) if isinstance(value, str) else value for value in values]
+        self._cursor.execute(statement.replace("?", self._mark), stored)
         return self._cursor.fetchall() if self._cursor.description else []
 
     def execute_in(self, statement: str, values: Sequence[Any], items: Iterable[Any]) -> list[Row]:
@@ -190,18 +194,17 @@ def prepare(parts: list[Part]) -> Prepared:
 
 def thread_id(tx: Transaction, scope: Scope) -> int | None:
     """The thread's id, or None when nothing of it is stored."""
-    return next((found for (found,) in tx.execute(f"SELECT {THREAD}", names(scope))), None)
+    return next((found for (found,) in tx.execute(f"SELECT {THREAD}", scope)), None)
 
 
 def make_thread(tx: Transaction, scope: Scope) -> tuple[int, int]:
     """The ids of a thread that is about to hold something, and of its namespace."""
-    namespace, thread = names(scope)
-    tx.execute("INSERT INTO namespaces (name) VALUES (?) ON CONFLICT DO NOTHING", [namespace])
+    tx.execute("INSERT INTO namespaces (name) VALUES (?) ON CONFLICT DO NOTHING", [scope.namespace])
     tx.execute(
         "INSERT INTO threads (namespace, name) SELECT id, ? FROM namespaces WHERE name = ? ON CONFLICT DO NOTHING",
-        [thread, namespace],
+        [scope.thread, scope.namespace],
     )
-    (row,) = tx.execute(f"SELECT t.id, n.id FROM {NAMED} WHERE n.name = ? AND t.name = ?", [namespace, thread])
+    (row,) = tx.execute(f"SELECT t.id, n.id FROM {NAMED} WHERE n.name = ? AND t.name = ?", scope)
     return row[0], row[1]
 
 
@@ -213,7 +216,7 @@ def known_parts(tx: Transaction, scope: Scope, hashes: Iterable[str]) -> set[tup
     rows = tx.execute_in(
         f"SELECT p.turn, b.hash FROM {NAMED} JOIN bodies b ON b.namespace = n.id "
         "JOIN parts p ON p.body = b.id AND +p.thread = t.id WHERE n.name = ? AND t.name = ? AND b.hash IN (…)",
-        names(scope),
+        scope,
         map(hash_bytes, hashes),
     )
     return {(turn, to_hash(digest)) for turn, digest in rows}
@@ -221,13 +224,13 @@ def known_parts(tx: Transaction, scope: Scope, hashes: Iterable[str]) -> set[tup
 
 def numbered(tx: Transaction, scope: Scope, numbers: Iterable[int]) -> dict[int, Part]:
     """The thread's parts with these numbers."""
-    return {row[0]: to_part(row) for row in tx.execute_in(f"{PARTS} AND p.number IN (…)", names(scope), numbers)}
+    return {row[0]: to_part(row) for row in tx.execute_in(f"{PARTS} AND p.number IN (…)", scope, numbers)}
 
 
 def find_record(tx: Transaction, scope: Scope, condition: str, *values: Any) -> Record | None:
     """The thread's first record that meets the condition; None when none does."""
     statement = f"SELECT data FROM records WHERE thread = {THREAD} {condition} LIMIT 1"
-    return next((unpack_record(scope, data) for (data,) in tx.execute(statement, [*names(scope), *values])), None)
+    return next((unpack_record(scope, data) for (data,) in tx.execute(statement, [*scope, *values])), None)
 
 
 def newest_time(tx: Transaction, scope: Scope) -> float | None:
@@ -256,11 +259,6 @@ def pack_record(record: Record) -> bytes:
 def unpack_record(scope: Scope, packed: bytes) -> Record:
     """The record that was packed."""
     return laws.record_of(scope, codec.decode(pack.unpack(packed)))
-
-
-def names(scope: Scope) -> list[bytes]:
-    """Namespace and thread as they are stored."""
-    return [to_bytes(scope.namespace), to_bytes(scope.thread)]
 
 
 def to_bytes(text: str) -> bytes:

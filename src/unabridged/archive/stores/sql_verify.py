@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from unabridged.archive import laws, search
 from unabridged.archive.protocol import Record, Scope
 from unabridged.archive.stores import sql_tables
-from unabridged.archive.stores.sql_tables import NAMED, PARTS, THREAD, Transaction, names, to_text
+from unabridged.archive.stores.sql_tables import NAMED, PARTS, THREAD, Transaction, to_text
 from unabridged.errors import ArchiveError
 
 _AT_ONCE = 500
@@ -39,7 +39,7 @@ def _of_thread(tx: Transaction, scope: Scope) -> Iterator[str]:
     held: set[str] = set()
     turns: dict[int, int] = {}
     after = -1
-    while rows := tx.execute(f"{PARTS} AND p.number > ? ORDER BY p.number LIMIT {_AT_ONCE}", [*names(scope), after]):
+    while rows := tx.execute(f"{PARTS} AND p.number > ? ORDER BY p.number LIMIT {_AT_ONCE}", [*scope, after]):
         after = rows[-1][0]
         for row in rows:
             turns[row[0]] = row[1]
@@ -56,7 +56,7 @@ def _of_thread(tx: Transaction, scope: Scope) -> Iterator[str]:
 
 def _of_index(tx: Transaction, scope: Scope, turns: dict[int, int]) -> Iterator[str]:
     indexed: dict[int, int] = {}
-    rows = tx.execute(f"SELECT number, data FROM segments WHERE thread = {THREAD} ORDER BY number", names(scope))
+    rows = tx.execute(f"SELECT number, data FROM segments WHERE thread = {THREAD} ORDER BY number", scope)
     for first, segment in rows:
         try:
             indexed |= {number: turn for number, (turn, _) in search.check(first, segment).items()}
@@ -69,7 +69,7 @@ def _of_index(tx: Transaction, scope: Scope, turns: dict[int, int]) -> Iterator[
 
 def _of_records(tx: Transaction, scope: Scope, held: set[str]) -> Iterator[str]:
     records: list[Record] = []
-    rows = tx.execute(f"SELECT id, key, data FROM records WHERE thread = {THREAD} ORDER BY number", names(scope))
+    rows = tx.execute(f"SELECT id, key, data FROM records WHERE thread = {THREAD} ORDER BY number", scope)
     for stored_id, stored_key, data in rows:
         try:
             record = sql_tables.unpack_record(scope, data)
