@@ -128,10 +128,15 @@ def test_a_damaged_file_is_found(folder: Path, name: str, damage: str) -> None:
 
 
 def test_a_lost_file_is_found_and_not_passed_over(folder: Path) -> None:
-    (folder / "00000001.jsonl").unlink()
     archive = DirectoryArchive(folder.parents[1])
-    assert "only 1 are there" in archive.verify(HERE)[0]
-    assert "only 1 are there" in raises(lambda: archive.parts(HERE))
+    store_parts(archive, make_part("third words", 2), key="k3")
+    store_parts(archive, make_part("elsewhere", 0), scope=THERE)
+    for name, count in (("00000002.jsonl", 2), ("00000001.jsonl", 1)):
+        (folder / name).unlink()
+        assert f"only {count} are there" in archive.verify(HERE)[0]
+        assert f"only {count} are there" in raises(lambda: archive.parts(HERE))
+        assert len(archive.verify()) == 1
+        assert archive.threads(THERE.namespace) == [THERE.thread]
     archive.close()
 
 

@@ -91,10 +91,8 @@ def fold(text: str) -> str:
 
 def holds(text: str, phrases: tuple[str, ...]) -> bool:
     """Whether every (folded) phrase stands in the text."""
-    folded = fold(text) if phrases else ""
-    if all(phrase in folded for phrase in phrases):
-        return True
-    return "\\" in text and all(phrase in folded or phrase in fold(unescape(text)) for phrase in phrases)
+    readings = {fold(reading) for reading in (text, unescape(text))} if phrases else ()
+    return all(any(phrase in reading for reading in readings) for phrase in phrases)
 
 
 def words_of(phrase: str) -> list[str]:

@@ -207,9 +207,8 @@ class DirectoryArchive(LogArchive, forks.Forkable):
     def _folders(self, namespace: str | None = None) -> Iterator[tuple[Path, Scope | None]]:
         """Every thread's folder, of a namespace or of all, and whose it is as far as its first file says."""
         for folder in sorted(self._root.glob(f"{'[!.]*' if namespace is None else to_folder(namespace)}/[!.]*")):
-            names = _names(folder)
-            if names:
-                head = _head(folder / names[0])
+            if any(folder.glob("*.jsonl")):
+                head = _head(folder / _NAME.format(1))
                 yield folder, head.scope if head is not None else None
 
     def _load(self, scope: Scope) -> _Loaded:
