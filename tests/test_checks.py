@@ -19,8 +19,7 @@ from unabridged.intent.entries import Request, Rule
 from unabridged.ledger.entries import Ledger
 from unabridged.messages import View
 from unabridged.summarise.brief import Brief
-from unabridged.summarise.checks import Checked, People, check_prose
-from unabridged.summarise.listed_rules import find_said_rules, split_rules, unsaid_rules
+from unabridged.summarise.checks import Checked, People, check_prose, find_said_rules, split_rules, unsaid_rules
 from unabridged.summarise.verify import Expected, find_problems
 from unabridged.testing import ScriptedModel
 

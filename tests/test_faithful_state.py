@@ -20,7 +20,7 @@ from unabridged.compaction.hooks import MOST_STUCK
 from unabridged.events import Event, Failed, receipt_from
 from unabridged.intent import Request, Rule
 from unabridged.ledger.entries import Ledger
-from unabridged.summarise.listed_rules import ledger_with
+from unabridged.summarise.checks import ledger_with
 from unabridged.testing import ScriptedModel
 
 PROSE = "They went through details of many questions, and nothing else is left to decide."

@@ -171,15 +171,11 @@ def written_action(text: str) -> tuple[str, str, str] | None:
         return found[1], json.dumps(arguments, ensure_ascii=False), text[: found.start()]
     if found := _TAGGED.search(text):
         tool = "shell" if found[1] in {"command", "bash", "shell", "action", "run"} else found[1]
-        given = found[2].strip()
+        given, before = found[2].strip(), text[: found.start()]
         named = _values(given) if given.startswith("{") else None
         if isinstance(named, dict) and isinstance(named.get("name"), str):
-            return (
-                named["name"],
-                json.dumps(named.get("arguments") or named.get("parameters") or {}),
-                text[: found.start()],
-            )
-        return tool, given, text[: found.start()]
+            return named["name"], json.dumps(named.get("arguments") or named.get("parameters") or {}), before
+        return tool, given, before
     if fenced := _last_fence(text):
         return fenced
     if found := _REACT.search(text.rstrip()):
@@ -211,14 +207,11 @@ def _invoked(line: str, given: str | None) -> tuple[str, str]:
 def _last_fence(text: str) -> tuple[str, str, str] | None:
     """The fenced block that the text ends with."""
     body = text.rstrip()
-    stop = len(body) - 3
-    start = body.rfind("```", 0, stop) if body.endswith("```") else -1
-    if start < 0:
+    before, opened, block = body.removesuffix("```").rpartition("```")
+    language, newline, code = block.partition("\n")
+    if not (body.endswith("```") and opened and newline):
         return None
-    language, newline, block = body[start + 3 : stop].partition("\n")
-    if not newline:
-        return None
-    return language if language in {"python", "json"} else "shell", block.strip(), text[:start]
+    return language if language in {"python", "json"} else "shell", code.strip(), before
 
 
 def _values(arguments: str) -> Any:

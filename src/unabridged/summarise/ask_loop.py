@@ -18,9 +18,8 @@ from unabridged.errors import SummaryFailed
 from unabridged.languages import language_name
 from unabridged.measure.calibrate import Usage
 from unabridged.summarise.brief import Brief, Summariser
-from unabridged.summarise.checks import People, check_prose
+from unabridged.summarise.checks import People, check_prose, split_rules, unsaid_rules
 from unabridged.summarise.chunks import Chunks, make_chunks
-from unabridged.summarise.listed_rules import split_rules, unsaid_rules
 from unabridged.summarise.prompt import Question
 from unabridged.summarise.verify import Expected, Problem, find_problems, impossible_checks, visible_text
 

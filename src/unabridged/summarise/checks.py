@@ -5,6 +5,7 @@
     repetitions    a line that the ledger beside the prose has word for word goes
     names          paths, identifiers and numbers that stand nowhere are told in the receipt; the text stays as it is
     quotations     elsewhere, of three words or more, that nobody said: likewise
+    rules          a sentence that the reply lists as a standing rule is one only if a person said it, word for word
 
 Everything else is the model's own words, and the heading of the prose says so: no sentence in it is anybody's approval.
 What people really said stands word for word in the ledger.
@@ -13,17 +14,19 @@ What people really said stands word for word in the ledger.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from unabridged.intent import own_sentences
+from unabridged.intent import Rule, add_rules, own_sentences, possible_rules
+from unabridged.ledger.entries import Ledger
 from unabridged.ledger.files import find_paths
 from unabridged.ledger.names import Piece, collect_names
+from unabridged.ledger.rank import within_bounds
 from unabridged.messages import View
 from unabridged.summarise.brief import DECISIONS, Brief
-from unabridged.summarise.headings import harmless, lay_out, lines_below, without_bare_headings
+from unabridged.summarise.headings import harmless, lay_out, lines_below, under_each, without_bare_headings
 from unabridged.text_cache import remembered
-from unabridged.text_tools import bare
+from unabridged.text_tools import bare, sentences
 
 MOST_LISTED = 40
 """Lines that were left out and are listed one by one."""
@@ -31,6 +34,11 @@ MOST_NAMED = 8
 """Names and quotations that stand nowhere and are told one by one."""
 WIDTH = 160
 """Characters of a line that a receipt shows."""
+MOST_RULES = 24
+"""Standing rules that one summary may add."""
+LONGEST_RULES = 16_000
+"""Characters of all rules that a reply lists."""
+NO_RULE = "listed as a rule and said by no person, left out"
 SHORTEST = 16
 """Characters of a line from which on it is taken for a repetition, and not for a few words that anybody says."""
 
@@ -46,6 +54,9 @@ _GAPS = re.compile(r"\n{3,}")
 _SIMPLE = re.compile(r"[A-Z]?[a-z]+[A-Z][A-Za-z]*|[A-Z]{3,}[a-z]*|[A-Z][a-z]+\.(?:js|io|net|ai)")
 _NUMBER = re.compile(r"(?<![\w.,/:#-])\d[\d,.]*\d(?![\w/:-])")
 _SEPARATOR = re.compile(r"(?<=\d)[,.' \u00a0\u202f](?=\d{3}(?!\d))")
+_TITLE = re.compile(r"#{1,6}[ \t]*\**Standing rules\**+(?::\**+)?[ \t]*", re.IGNORECASE)
+_LISTED = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])?[ \t]*(?:\[\d+\][ \t]*)?(.*)$", re.MULTILINE)
+_MARKS = "\"'`\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d*_ \t"
 _EASTERN = "\u2e80"
 """From here on, scripts without spaces."""
 
@@ -229,3 +240,53 @@ def _whole(view: View) -> str:
     """All that the summariser may have been shown of a message, thinking and addresses included."""
     addresses = [media.source for media in view.media if len(media.source) < 400]
     return "\n".join([view.whole_text(), *(block.text for block in view.reasoning), *addresses])
+
+
+# -- rules that a reply lists ----------------------------------------------------------------------------------------
+
+
+def split_rules(text: str) -> tuple[str, tuple[str, ...]]:
+    """A reply without its list of standing rules, and the sentences listed there; what follows the list stays."""
+    lines = text.split("\n")
+    titles = [i for i, line in enumerate(lines) if _TITLE.fullmatch(line)]
+    sections = list(under_each(lines, titles))
+    below = ("\n".join(lines[i] for i in section[1:])[:LONGEST_RULES] for section in sections)
+    listed = tuple(line.rstrip() for rules in below for line in _LISTED.findall(rules) if line.strip(_MARKS))
+    gone = {i for section in sections for i in section}
+    rest = "\n".join(line for i, line in enumerate(lines) if i not in gone)
+    return (_GAPS.sub("\n\n", rest).strip() if listed else text), listed
+
+
+def unsaid_rules(listed: Iterable[str], people: People) -> tuple[str, ...]:
+    """What the receipt says of those sentences that no person said: they are in no ledger."""
+    whole = (sentence for line in listed for sentence in sentences(line.strip(_MARKS)))
+    return tuple(f"{NO_RULE}: {sentence}" for sentence in whole if not people.said(_plain(sentence)))
+
+
+def find_said_rules(listed: Iterable[str], views: Sequence[View], turns: Sequence[int]) -> tuple[Rule, ...]:
+    """Those of the sentences that a person said, exactly as they said them; what they paste or quote is not said.
+
+    Whole sentences only: a part of one may have lost its "never". White space may differ: the person's own is kept.
+    """
+    wanted = {_plain(sentence) for line in listed for sentence in sentences(line.strip(_MARKS))}
+    rules: dict[str, Rule] = {}
+    for i, view in enumerate(views):
+        for rule in possible_rules(turns[i], view.text) if view.is_request else ():
+            if _plain(rule.text) in wanted and len(rules) < MOST_RULES:
+                rules.setdefault(rule.text, rule)
+    return tuple(rules.values())
+
+
+def _plain(sentence: str) -> str:
+    return " ".join(bare(sentence.strip()).split()).strip(_MARKS + ".!\u3002\uff01")
+
+
+def ledger_with(ledger: Ledger, rules: Sequence[Rule]) -> Ledger:
+    """The ledger with these rules in it.
+
+    What it holds already is not added, nor is the whole of a request that was done: that would be done again.
+    """
+    done = {request.text.strip() for request in ledger.finished if request.worked}
+    known = [rule.text for rule in ledger.rules]
+    new = [rule for rule in rules if rule.text not in done and not any(rule.text in text for text in known)]
+    return within_bounds(replace(ledger, rules=add_rules(ledger.rules, new, ledger.lifts))) if new else ledger

@@ -123,7 +123,7 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
     """The body with a model's prose in it; `SummaryFailed` when no reply was good enough."""
     from unabridged.asking.ask import cost_of  # noqa: PLC0415 - only callers with a model pay for it
     from unabridged.summarise.ask_loop import summarise  # noqa: PLC0415 - likewise
-    from unabridged.summarise.listed_rules import find_said_rules, ledger_with  # noqa: PLC0415 - likewise
+    from unabridged.summarise.checks import find_said_rules, ledger_with  # noqa: PLC0415 - likewise
 
     ledger = _ledger(brief)
     said = _own_words(brief, ledger)
