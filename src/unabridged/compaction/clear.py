@@ -106,11 +106,10 @@ def plan_clearing(
     *,
     count: Callable[[str], int],
     protect: Callable[[int], bool] = lambda _: False,
-    rough: bool = False,
 ) -> Clearing | None:
     """What to clear now, or None when it is better to leave everything as it is.
 
-    A message that `protect` says yes to stays. `rough` makes no stubs: a quick look whether there may be something.
+    A message that `protect` says yes to stays. Stubs are made, to know exactly, only where it looks worth it.
     """
     if terms.prices is None and terms.over <= 0:
         return None
@@ -120,8 +119,7 @@ def plan_clearing(
     pieces = [piece for piece in _pieces(views, sizes, wanted, count) if not protect(piece.message)]
     if terms.start(pieces, sizes, turns) is None:
         return None
-    if not rough:  # it looks worth it: now make the stubs, to know exactly
-        pieces = [piece for piece in _with_stubs(views, pieces, count) if piece.freed >= wanted.minimum]
+    pieces = [piece for piece in _with_stubs(views, pieces, count) if piece.freed >= wanted.minimum]
     start = terms.start(pieces, sizes, turns)
     if start is None:
         return None

@@ -157,7 +157,7 @@ def may_clear(setup: Setup, state: State) -> bool:
         restore(setup, state)
     except ArchiveError:
         return True  # it is told of where something is done about it
-    return state.messages is not state.given or _clearable(setup, state, over=0, rough=True) is not None
+    return state.messages is not state.given or _clearable(setup, state, over=0) is not None
 
 
 # -- the steps that have no file of their own -------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def clear_bulk(setup: Setup, state: State, *, over: int) -> Rewrite | None:
     return made if total < state.estimate - over and total <= setup.limit else None
 
 
-def _clearable(setup: Setup, state: State, *, over: int, rough: bool = False) -> clear.Clearing | None:
+def _clearable(setup: Setup, state: State, *, over: int) -> clear.Clearing | None:
     wanted, pin = setup.settings.clear, setup.settings.pin
     if wanted is None:
         return None
@@ -200,7 +200,6 @@ def _clearable(setup: Setup, state: State, *, over: int, rough: bool = False) ->
         clear.Terms(setup.prices, over, state.idle),
         count=setup.meter.text,
         protect=lambda i: pin is not None and pin(state.messages[i]),
-        rough=rough,
     )
 
 

@@ -9,12 +9,18 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
+from unabridged.archive import codec
 from unabridged.archive.protocol import Part, Record, RecordData, Scope
 from unabridged.compaction.rewrite import Rewrite
 from unabridged.compaction.state import Setup, State, put_list
+from unabridged.errors import ArchiveError
 from unabridged.events import Compacted, Receipt, receipt_from
-from unabridged.history.lookup import depth_of, write
+from unabridged.formats import Message
+from unabridged.history.difference import Difference, chain, difference, paired
+from unabridged.history.lookup import apply, depth_of
 from unabridged.ledger.entries import to_json
+from unabridged.marks import is_ours, marked_ids
+from unabridged.messages import View
 
 log = logging.getLogger("unabridged")
 
@@ -25,41 +31,81 @@ def store(setup: Setup, state: State, made: Rewrite, reason: str, *, early: bool
     if not state.learned.get("unclear"):  # said once for each thread; the receipts say it each time
         for note in _unclear(state, made):
             log.warning("thread %r: %s", state.scope.thread, note)
-    receipt = _receipt(setup, state, made, reason)
-    by_model = made.written is not None and made.written.summariser != "model-free"
+    data = _data(made, _receipt(setup, state, made, reason), prior, early=early)
+    record, parts = _record(setup, state, made, data)
+    setup.hooks.show(state.given, made.messages)
+    stored = setup.archive.store(record, [*_common(setup, made.scope, prior), *parts])
+    state.messages, state.views, state.sizes, state.learned = made.messages, made.views, made.sizes, made.learned
+    state.scope, state.record = made.scope, stored
+    if stored.id != made.record_id:  # another replica was first: its bytes are everybody's
+        put_list(setup, state, apply(setup.archive, stored, state.base, state.format))
+    state.receipt = receipt_from(stored.data["receipt"])
+    setup.emit(
+        Compacted(state.scope.thread, state.receipt, state.given, state.messages, namespace=state.scope.namespace)
+    )
+
+
+def _record(setup: Setup, state: State, made: Rewrite, data: RecordData) -> tuple[Record, list[Part]]:
+    """The record of the difference between the base and the new list, and the messages that went and came."""
+    diff, turns = difference(state.base, made.messages), state.base_turns
+    stop_old, stop_new = diff.start + len(diff.before), diff.start + len(diff.after)
+    if stop_old > made.reach:
+        raise ArchiveError(
+            f"a compaction that changes {stop_old} messages has a key over {made.reach}: nothing was changed. "
+            "Report this, with the settings."
+        )
+    views = [state.format.read(message) for message in made.messages[:stop_new]]
+    # What an earlier compaction put in has no turn: its original has it.
+    own = {i: -1 if state.base_views[i].meaning in state.known else turns[i] for i in diff.went}
+    went = {i: _part(setup, state.base[i], state.base_views[i], turn) for i, turn in own.items()}
+    came = {j: _part(setup, made.messages[j], views[j], -1) for j in diff.came}
+    our_turns = [j - diff.start for j in diff.came if is_ours(views[j])]
+    passed = max((turn for turn in turns[:stop_old] if turn >= 0), default=-1)
+    data["characters"] += sum(len(item.text) for item in went.values() if item.turn >= 0)
+    data["marks"] = [views[j].meaning for j in diff.came]
+    data["turns"] = _turns_after(diff, turns, our_turns)
+    data["result"] = chain((view.meaning for view in views), "")[-1]
+    data["next_turn"] = turns[stop_old] if stop_old < len(turns) else passed + 1
+    data["ours"] = our_turns
+    data["named"] = any(made.record_id in marked_ids(views[j]) for j in diff.came)
+    data["format"] = state.format.name
+    writer = made.written.summariser if made.written else "model-free"
     record = Record(
         id=made.record_id,
         scope=made.scope,
         key=made.key,
         length=made.reach,
-        start=0,
-        before=(),
-        after=(),
+        start=diff.start,
+        before=tuple(went[i].hash if i in went else item for i, item in enumerate(diff.before, diff.start)),
+        after=tuple(came[j].hash if j in came else None for j in range(diff.start, stop_new)),
         kind=made.kind,
-        prior=prior.id if prior else None,
-        model=receipt.summariser if by_model else None,
+        prior=state.standing.record.id if state.standing else None,
+        model=writer if writer != "model-free" else None,
         created=time.time(),
-        data=_data(made, receipt, prior, early=early),
+        data=data,
     )
-    setup.hooks.show(state.given, made.messages)
-    stored, messages = write(
-        setup.archive,
-        record,
-        (state.base, state.base_views, state.base_turns),
-        made.messages,
-        format_=state.format,
-        ours=state.known,
-        redact=setup.redact,
-        common=_common(setup, made.scope, prior),
-    )
-    state.messages, state.views, state.sizes, state.learned = made.messages, made.views, made.sizes, made.learned
-    state.scope, state.record = made.scope, stored
-    if stored.id != made.record_id:  # another replica was first
-        put_list(setup, state, messages)
-    state.receipt = receipt_from(stored.data["receipt"])
-    setup.emit(
-        Compacted(state.scope.thread, state.receipt, state.given, state.messages, namespace=state.scope.namespace)
-    )
+    return record, [*went.values(), *came.values()]
+
+
+def _part(setup: Setup, message: Message, view: View, turn: int) -> Part:
+    """The message as it is archived: exact, and redacted what search sees of it."""
+    body = codec.encode(message)
+    return Part(codec.digest(body), body, turn, view.role, view.origin, setup.redact(view.whole_text()))
+
+
+def _turns_after(diff: Difference, old_turns: Sequence[int], ours: Sequence[int]) -> list[int]:
+    """The turn of every message of the new list up to the end of what changed.
+
+    What was put in has none, except where message for message was exchanged: a stub has the turn of what it stands for.
+    """
+    turns = [*old_turns[: diff.start], *([-1] * len(diff.after))]
+    slots = [
+        item if isinstance(item, int) and i not in diff.went else None for i, item in enumerate(diff.before, diff.start)
+    ]
+    places = {j: i for i, j in enumerate(slots) if j is not None} | paired(slots, len(diff.after), ours)
+    for j, i in places.items():
+        turns[diff.start + j] = old_turns[diff.start + i]
+    return turns
 
 
 def _data(made: Rewrite, receipt: Receipt, prior: Record | None, *, early: bool) -> RecordData:

@@ -1,32 +1,27 @@
-"""Compactions stored and found again: the key of a prefix, the record that holds it, and its result made anew.
+"""Compactions found again: the key of a prefix, the record that holds it, and its result made anew.
 
-What stands in a list, and how it is taken back, is in `standing`.
+What stands in a list, and how it is taken back, is in `replay`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import NamedTuple, cast
 
-from unabridged.archive import codec
-from unabridged.archive.protocol import Archive, Part, Record, RecordData, Scope
+from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
 from unabridged.history.difference import (
-    Difference,
     chain,
-    difference,
     forward,
-    paired,
     pairs,
     replace_call_ids,
     transplant,
 )
 from unabridged.history.replay import UNNAMED, Records, Standing, fetch
-from unabridged.marks import is_ours, marked_ids
+from unabridged.marks import marked_ids
 from unabridged.messages import View
 
 _WINDOW = 250
@@ -200,76 +195,3 @@ def turns_of(standing: Standing | None, count: int) -> list[int]:
 def depth_of(record: Record | None) -> int:
     """How many compactions lie behind a list that carries this record; 0 without one."""
     return record.data.get("depth", 0) if record else 0
-
-
-def write(
-    archive: Archive,
-    record: Record,
-    base: tuple[Sequence[Message], Sequence[View], Sequence[int]],
-    new: Sequence[Message],
-    *,
-    format_: Format,
-    ours: frozenset[str],
-    redact: Callable[[str], str],
-    common: Sequence[Part] = (),
-) -> tuple[Record, list[Message]]:
-    """Store originals, record and receipt in one transaction; the record that now holds the key, and its list.
-
-    `record` lacks only the difference between the base (messages, views, turns) and the new list. `ours` are the
-    meanings of what earlier compactions put in: those are no part of the original conversation. `redact` is run over
-    what search sees; the originals themselves stay exact. `common` is what a thread that branches off takes along, so
-    that search finds it there.
-    """
-    old, old_views, old_turns = base
-    diff = difference(old, new)
-    stop_old, stop_new = diff.start + len(diff.before), diff.start + len(diff.after)
-    if stop_old > record.length:
-        raise ArchiveError(
-            f"a compaction that changes {stop_old} messages has a key over {record.length}: nothing was changed. "
-            "Report this, with the settings."
-        )
-
-    def part(message: Message, view: View, turn: int) -> Part:
-        body = codec.encode(message)
-        return Part(codec.digest(body), body, turn, view.role, view.origin, redact(view.whole_text()))
-
-    views = [format_.read(message) for message in new[:stop_new]]
-    # What an earlier compaction put in has no turn: its original has it.
-    went = {i: part(old[i], view := old_views[i], -1 if view.meaning in ours else old_turns[i]) for i in diff.went}
-    came = {j: part(new[j], views[j], -1) for j in diff.came}
-    our_turns = [j - diff.start for j in diff.came if is_ours(views[j])]
-    passed = [turn for turn in old_turns[:stop_old] if turn >= 0]
-    data: RecordData = {
-        **record.data,
-        "characters": record.data.get("characters", 0)
-        + sum(len(item.text) for item in went.values() if item.turn >= 0),
-        "marks": [views[j].meaning for j in diff.came],
-        "turns": _turns_after(diff, old_turns, our_turns),
-        "result": chain((view.meaning for view in views), "")[-1],
-        "next_turn": old_turns[stop_old] if stop_old < len(old) else max(passed, default=-1) + 1,
-        "ours": our_turns,
-        "named": any(record.id in marked_ids(views[j]) for j in diff.came),
-        "format": format_.name,
-    }
-    before = (went[i].hash if i in went else cast("int", item) for i, item in enumerate(diff.before, diff.start))
-    after = (came[j].hash if j in came else None for j in range(diff.start, stop_new))
-    record = replace(record, start=diff.start, before=tuple(before), after=tuple(after), data=data)
-    stored = archive.store(record, [*common, *went.values(), *came.values()])
-    if stored.id == record.id:
-        return stored, list(new)
-    return stored, apply(archive, stored, old, format_)  # another replica was first: its bytes are everybody's
-
-
-def _turns_after(diff: Difference, old_turns: Sequence[int], ours: Sequence[int]) -> list[int]:
-    """The turn of every message of the new list up to the end of what changed.
-
-    What was put in has none, except where message for message was exchanged: a stub has the turn of what it stands for.
-    """
-    turns = [*old_turns[: diff.start], *([-1] * len(diff.after))]
-    slots = [
-        item if isinstance(item, int) and i not in diff.went else None for i, item in enumerate(diff.before, diff.start)
-    ]
-    places = {j: i for i, j in enumerate(slots) if j is not None} | paired(slots, len(diff.after), ours)
-    for j, i in places.items():
-        turns[diff.start + j] = old_turns[diff.start + i]
-    return turns

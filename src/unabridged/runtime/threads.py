@@ -105,7 +105,10 @@ class Thread:
                 self.sent = None
             else:
                 self._remember(state)
-            self.adopt(state.messages, state.format, state.views, state.sizes)
+            self.format, self.early_at = state.format, 0
+            self.messages, self.contents = list(state.messages), contents_of(state.messages)
+            self.views, self.sizes, self.total = list(state.views), list(state.sizes), sum(state.sizes)
+            self.texts = [None] * len(self.views)
             self.cleared = state.receipt is not None and state.receipt.kind == "clearing"
 
     def _remember(self, state: State) -> None:
@@ -132,7 +135,8 @@ class Thread:
     def follow(self, messages: list[Message], format_: Format, meter: Meter) -> int:
         """Take in what is new or was replaced since the last call; the tokens of all messages together."""
         if self.format is not format_:
-            self.reset(format_)
+            self.format = format_
+            self._forget_from(0)
         if not self._same(require_list(messages)):
             first = self._first_change(messages, contents_of(messages))
             self.resent = self.resent or (self.cleared and first < len(self.messages))
@@ -203,18 +207,6 @@ class Thread:
             if view != said:  # more than whose words they are, which takes no tokens
                 self.views[i] = view
                 self._measure(i, meter)
-
-    def adopt(self, messages: Sequence[Message], format_: Format, views: Sequence[View], sizes: Sequence[int]) -> None:
-        """Go on from this list, which was read and measured elsewhere."""
-        self.format, self.early_at = format_, 0
-        self.messages, self.contents = list(messages), contents_of(messages)
-        self.views, self.sizes, self.total = list(views), list(sizes), sum(sizes)
-        self.texts = [None] * len(self.views)
-
-    def reset(self, format_: Format | None = None) -> None:
-        """Forget the messages."""
-        self.format = format_
-        self._forget_from(0)
 
     def _first_change(self, messages: Sequence[Message], contents: Sequence[Any]) -> int:
         for i, (old, new) in enumerate(zip(self.messages, messages, strict=False)):
