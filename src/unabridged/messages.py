@@ -130,11 +130,6 @@ class View:
         """Whether a person speaks here."""
         return self.origin == "person"
 
-    @property
-    def calls_tools(self) -> bool:
-        """Whether the model asks for a tool here, so that the turn goes on."""
-        return bool(self.calls)
-
     def whole_text(self) -> str:
         """Everything readable in the message, its calls and answers included: what search sees."""
         parts = [self.text, *(f"{call.name} {call.arguments}" for call in self.calls)]

@@ -203,7 +203,7 @@ def _first_kept(views: Sequence[View], rounds: int) -> int:
         answered = any(view.answers or view.origin == "tool" for view in views[index:end])
         while index > 0 and views[index - 1].role == "assistant":
             index -= 1
-            answered = answered or views[index].calls_tools
+            answered = answered or bool(views[index].calls)
         rounds -= answered
     return index
 

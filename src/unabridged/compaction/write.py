@@ -157,16 +157,19 @@ def _originals(setup: Setup, state: State, earlier: Earlier, shown: Sequence[int
     """The original conversation that the summary will stand for, every few rounds; else None."""
     if earlier.record is None or not rederive.due(earlier.rounds, depth_of(earlier.record)):
         return None
-    return rederive.originals(
-        setup.archive,
-        state.scope,
-        state.base,
-        state.format,
-        read=lambda messages: setup.read(messages, state.format),
-        stay=state.base_turns,
-        shown=shown,
-        characters=earlier.record.data.get("characters", 0),
-    )
+    last, characters = max(shown, default=-1), earlier.record.data.get("characters", 0)
+    base = (setup.archive, state.scope, state.base, state.format)
+    whole = rederive.originals(*base, last=last, characters=characters)
+    if whole is None:
+        return None
+    views = setup.read(whole, state.format)
+    left = set(state.base_turns) - set(shown)
+    turns = [i for i, view in enumerate(views[: last + 1]) if i not in left and _speaks(view)]
+    return rederive.Whole([views[i] for i in turns], turns)
+
+
+def _speaks(view: View) -> bool:
+    return view.role != "system" and not view.opaque
 
 
 def _host_state(setup: Setup, state: State, turn: int, budget: int) -> str:

@@ -8,7 +8,7 @@ the model also sees some of the prose of earlier rounds, as it was when it was n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from unabridged.archive.protocol import Archive, Record, Scope
@@ -50,39 +50,20 @@ class Prose(NamedTuple):
 
 
 def originals(
-    archive: Archive,
-    scope: Scope,
-    messages: list[Message],
-    format_: Format,
-    *,
-    read: Callable[[Sequence[Message]], list[View]],
-    stay: Collection[int],
-    shown: Sequence[int],
-    characters: int,
-) -> Whole | None:
-    """The original conversation up to the last turn of `shown`, without the turns that `stay`.
+    archive: Archive, scope: Scope, messages: list[Message], format_: Format, *, last: int, characters: int
+) -> list[Message] | None:
+    """The original conversation behind a list, of which the turn at `last` is needed.
 
     None where that is too much to read (the newest record tells how many `characters` went so far), and where the
     archive has it no more.
     """
-    if not shown or max(shown) >= MOST_MESSAGES or characters > MOST_TEXT:
+    if not 0 <= last < MOST_MESSAGES or characters > MOST_TEXT:
         return None
     try:
         whole, records = take_back(archive, scope, messages, format_, every=True)
     except ArchiveError:  # pruned, or forgotten: what was carried is all there is
         return None
-    if not records or max(shown) >= len(whole):
-        return None
-    views = read(whole)
-    left = set(stay) - set(shown)
-    turns = [turn for turn in range(max(shown) + 1) if turn not in left and _speaks(views[turn])]
-    if sum(len(views[turn].whole_text()) for turn in turns) > MOST_TEXT:
-        return None
-    return Whole([views[turn] for turn in turns], turns)
-
-
-def _speaks(view: View) -> bool:
-    return view.role != "system" and not view.opaque
+    return whole if records and last < len(whole) else None
 
 
 def read_proses(archive: Archive, record: Record | None) -> list[Prose]:
