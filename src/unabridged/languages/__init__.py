@@ -13,10 +13,9 @@ open. Phrases of all languages are looked for at once, because people mix them.
 """
 
 from unabridged.languages.detection import WITHOUT_SPACES, detect, sure_language
-from unabridged.languages.files import labels, language_name, tables
-from unabridged.languages.matching import Phrases, eastern_words, folded, phrases, vocabulary
+from unabridged.languages.matching import eastern_words, folded, labels, language_name, phrases, tables, vocabulary
 
 __all__ = [
-    "WITHOUT_SPACES", "Phrases", "detect", "eastern_words", "folded", "labels", "language_name", "phrases",
+    "WITHOUT_SPACES", "detect", "eastern_words", "folded", "labels", "language_name", "phrases",
     "sure_language", "tables", "vocabulary",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
-from unabridged.languages.files import tables
+from unabridged.languages.matching import tables
 from unabridged.text_cache import remembered
 
 WITHOUT_SPACES = frozenset({"zh", "ja", "ko", "thai"})

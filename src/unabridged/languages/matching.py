@@ -1,19 +1,42 @@
-"""Phrases as they are looked for in a text: those of one kind, in all languages at once."""
+"""The files of this folder as they are read, and their phrases as they are looked for in a text.
+
+A label is English where a file lacks it; the phrases of one kind are looked for in all languages at once.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
-from typing import NamedTuple
-
-from unabridged.languages.files import tables
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _EASTERN = "\u2e7f"
 """Scripts above this sign write without spaces."""
 _GAP = r"(?:[^.!?\n]|[.!?](?=\w)){1,40}?"
 """A few words of the same sentence; the dot in a file's name ends none."""
+
+
+@cache
+def tables() -> MappingProxyType[str, dict[str, Any]]:
+    """Everything the files hold, by language code; a file need not have every entry."""
+    files = sorted(Path(__file__).parent.glob("*.json"))
+    return MappingProxyType({file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files})
+
+
+@cache
+def labels(language: str) -> MappingProxyType[str, str]:
+    """Our headings and labels in this language, each in English where there is none."""
+    return MappingProxyType({**tables()["en"]["words"], **tables().get(language, {}).get("words", {})})
+
+
+def language_name(code: str) -> str:
+    """What a language is called in English; "" for one that no file tells of."""
+    name: str = tables().get(code, {}).get("name", "")
+    return name
 
 
 class Phrases(NamedTuple):
