@@ -3,7 +3,7 @@
 `from unabridged.adapters.langchain import SummarizationMiddleware`
 
 The modules, in reading order: `middleware`, `arguments`, `compactors` (the engine, one for each model), `state` (how a
-graph's state follows, and what it tells), `format`, `blocks` and `legal` (LangChain's messages), `model` (chat models
+graph's state follows, and what it tells), `format` and `blocks` (LangChain's messages), `model` (chat models
 as summarisers), `deep` (what Deep Agents does besides), `tools`, `factories`, `manual`. What is not LangChain's own
 stands in `adapters.shared`.
 """
