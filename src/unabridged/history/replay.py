@@ -9,6 +9,7 @@ it (a repair, thinking taken out) is known by all that stands before it, or beca
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple, cast
 
 from unabridged.archive import codec, laws
@@ -193,10 +194,10 @@ class _Search:
     """Looks for the records that stand in a list, newest first; each is read at most once."""
 
     def __init__(self, archive: Archive, scope: Scope, records: Records, most: int | None = None) -> None:
-        self._named, self._most = records.named, most
+        self._named = records.named
         self._done: set[str] = set()
         self._prior: str | None = None
-        self._rest = archive.newest(scope)
+        self._rest = islice(archive.newest(scope), most)
         self._live: list[Record] = []
 
     def take(self, record: Record) -> None:
@@ -220,14 +221,12 @@ class _Search:
             (found for record in named if (found := _exactly(record, lines) or _by_marks(record, lines, places))), None
         )
         unnamed = list(self._unnamed(_age(best.record) if best else None))
-        found = best or None
-        for record in unnamed:
-            if (exact := _exactly(record, lines)) is not None:
-                return exact
-        if found is None:  # all before it was changed since: what it put in must then be enough, and one record's only
-            alike = [found for record in unnamed if (found := _by_marks(record, lines, places)) is not None]
-            found = alike[0] if len(alike) == 1 else None
-        return found
+        exact = next((found for record in unnamed if (found := _exactly(record, lines))), None)
+        if exact is not None or best is not None:
+            return exact or best
+        # All before it was changed since: what it put in must then be enough, and one record's only.
+        alike = [found for record in unnamed if (found := _by_marks(record, lines, places))]
+        return alike[0] if len(alike) == 1 else None
 
     def stranded(self, lines: Sequence[Line]) -> Record | None:
         """A record of which something stands in these lines although its whole result does not."""
@@ -255,8 +254,6 @@ class _Search:
         for record in self._rest:
             self._live.append(record)
             yield record
-            if self._most is not None and len(self._live) >= self._most:
-                self._rest = iter(())
 
 
 def _places(lines: Sequence[Line]) -> dict[str, list[int]]:
