@@ -6,6 +6,7 @@ import json
 from typing import Any, TypeGuard
 
 from unabridged.formats.fields import as_json
+from unabridged.formats.older import media_once
 from unabridged.formats.parts import read_media
 from unabridged.messages import Call, Media, MediaKind, Reasoning
 
@@ -49,6 +50,26 @@ def media_of(block: dict[str, Any]) -> Media | None:
     if kind in _KINDS and "source" not in block and "file" not in block:
         return _standard(kind, block)
     return read_media(block)
+
+
+def read_block_once(block: Any) -> str | Media:  # noqa: PLR0911 - one return for each shape reads best
+    """The text or media that earlier versions saw in a block: only for the keys of their records."""
+    if isinstance(block, str):
+        return block
+    kind = block.get("type")
+    if kind in THINKING or kind in CALLS:
+        return ""
+    if kind in {"text", "text-plain", "output_text", "input_text"} and isinstance(block.get("text"), str | None):
+        return block.get("text") or ""
+    if kind == "refusal":
+        return str(block.get("refusal") or "")
+    if kind == "image_generation_call":
+        return Media("image", "image/png", str(block.get("result") or ""))
+    if kind in _KINDS and "source" not in block and "file" not in block:
+        return _standard(kind, block)
+    if (media := media_once(block)) is not None:
+        return media
+    return block["text"] if isinstance(block.get("text"), str) else as_json(block)
 
 
 def _standard(kind: str, block: dict[str, Any]) -> Media:

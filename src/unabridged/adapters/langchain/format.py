@@ -27,6 +27,7 @@ from unabridged.adapters.langchain.blocks import (
     is_call,
     is_untyped_text,
     media_of,
+    read_block_once,
     read_call_block,
     replace_call_ids,
     thinking_of,
@@ -86,7 +87,7 @@ class LangChain(Format):
                 opaque=bool(own),
                 resets=any(map(resets, own)),
             )
-        return view
+        return replace(view, older=_read_once(view, message.content)) if view.unread else view
 
     def texts(self, message: Message) -> Texts | None:
         """The texts of a plain message, None for any other."""
@@ -226,6 +227,16 @@ def _answered_call(message: ToolMessage | FunctionMessage) -> str:
 def _without_calls(message: AIMessage) -> dict[str, Any]:
     """The fields beside the content, without the provider's own copy of the calls: some would send that instead."""
     return {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
+
+
+def _read_once(view: View, content: Any) -> View:
+    """The message as earlier versions read it, whose records are still to be found."""
+    read = [read_block_once(block) for block in content]
+    text = "\n".join(one for one in read if isinstance(one, str) and one)
+    media = tuple(one for one in read if isinstance(one, Media))
+    if view.answers:
+        return View(view.role, view.origin, answers=(replace(view.answers[0], text=text),), media=media)
+    return View(view.role, view.origin, text, view.calls, media=media)
 
 
 def _calls(message: AIMessage) -> tuple[Call, ...]:
