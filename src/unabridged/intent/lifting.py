@@ -203,6 +203,8 @@ def alike(word: str, other: str) -> bool:
     known = _groups()
     if known.get(word, _NONE) & known.get(other, _NONE):
         return True
+    if word[:3] != other[:3]:  # most pairs differ here already
+        return False
     shared = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
     rests = {word[shared:], other[shared:]} - {""}
     return shared >= (3 if len(rests) < 2 else 4) and rests <= vocabulary("endings")
