@@ -203,7 +203,7 @@ def test_a_password_that_an_earlier_version_stored_is_never_read(
         return open_sqlite(tmp_path / "a.db") if store == "sqlite" else DirectoryArchive(tmp_path / "folder")
 
     with monkeypatch.context() as before:
-        before.setattr("unabridged.archive.laws.scrub_data", dict)
+        before.setattr("unabridged.archive.store_rules.scrub_data", dict)
         archive = opened()
         record = archive.store(old_record(), [make_part("one", 0)])
         archive.close()
@@ -219,7 +219,7 @@ def test_opening_rewrites_what_an_earlier_version_stored(monkeypatch: pytest.Mon
     with psycopg.connect(postgres_url()) as connection:
         migrate(connection, schema, target=SCRUBS)
     with monkeypatch.context() as before:
-        before.setattr("unabridged.archive.laws.scrub_data", dict)
+        before.setattr("unabridged.archive.store_rules.scrub_data", dict)
         before.setattr("unabridged.archive.stores.postgres.migrate", lambda *_: None)
         archive = open_postgres(postgres_url(), schema=schema)
         archive.store(old_record(), [make_part("one", 0)])

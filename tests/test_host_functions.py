@@ -44,7 +44,7 @@ def made(name: str, function: Any, window: int, events: list[Event]) -> Compacto
         given["hooks"] = Hooks(**{name: function})
     else:
         given[name] = function
-    return Compactor(window=window, archive="memory:", settings=Settings(**limits), **given)
+    return Compactor(window=window, archive="memory:", namespace="tenant", settings=Settings(**limits), **given)
 
 
 def raises(*_: Any) -> Any:
@@ -102,7 +102,7 @@ def test_a_function_that_fails_is_told_by_its_name_and_nothing_is_lost(name: str
             failed = [event for event in events if isinstance(event, Failed)]
             stage = "hook" if name in {"prepare", "finalize", "callback"} else name
             assert failed or name == "on_event"
-            assert all(event.stage == stage for event in failed)
+            assert all((event.stage, event.namespace) == (stage, "tenant") for event in failed)
         assert given == TALK
 
 

@@ -59,6 +59,21 @@ def test_a_language_is_added_with_one_file_that_need_not_be_whole(tmp_path: Path
     assert labels("en")["state"] in headings, "what the file lacks is English's"
 
 
+def test_a_language_of_a_script_without_a_file_is_told_by_its_file(tmp_path: Path) -> None:
+    package = tmp_path / "unabridged"
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for code, common in {"ru": "в не на что это как", "uk": "в не на що це як"}.items():
+        (package / "languages" / f"{code}.json").write_text(json.dumps({"common": common}), encoding="utf-8")
+    asked = (
+        "from unabridged.languages import detect; print(detect(['Что это?']), detect(['Що це?']), detect(['Γεια σας']))"
+    )
+    told = subprocess.check_output(
+        [sys.executable, "-c", asked], env={**os.environ, "PYTHONPATH": str(tmp_path)}, cwd=tmp_path, text=True
+    )
+    assert told.split() == ["ru", "uk", "greek"]
+    assert detect(["Что это?"]) == "cyrillic"
+
+
 def test_a_label_that_a_language_lacks_is_englishs_and_so_are_all_of_one_without_any() -> None:
     without = [code for code, table in tables().items() if "words" not in table]
     assert all(labels(code) == labels("en") for code in (*without, "no such language"))

@@ -16,7 +16,7 @@ SOURCE = ROOT / "src" / "unabridged"
 LAYERS = (
     {"errors", "messages", "text_cache"}, {"languages"}, {"text_tools"}, {"marks"}, {"formats"}, {"legal"}, {"measure"},
     {"archive"}, {"intent"}, {"ledger"}, {"settings", "events"}, {"asking"}, {"history"}, {"summarise"},
-    {"compaction"}, {"arguments", "outcome"}, {"runtime"}, {"access"}, {"compactor"},
+    {"compaction"}, {"arguments", "outcome"}, {"runtime"}, {"archive_access"}, {"compactor"},
     {"clear", "recall", "sessions", "telemetry"}, {"unabridged"},
     {"adapters", "evaluate", "testing"}, {"cli"},
 )  # fmt: skip

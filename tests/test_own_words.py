@@ -13,13 +13,13 @@ from unabridged import Compactor, Settings
 from unabridged.formats import FORMATS
 from unabridged.intent import with_origins
 from unabridged.intent.host_words import blank_foreign, is_hosts, own_words
-from unabridged.intent.spoken import own_text
+from unabridged.intent.person_words import own_text
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.messages import View
 from unabridged.summarise.brief import Brief
 from unabridged.summarise.checks import People
-from unabridged.summarise.writing import preserve_user_messages
+from unabridged.summarise.summary_body import preserve_user_messages
 
 RULE, ORDER = "Never push to main.", "Please fix the parser."
 PAYLOADS = (

@@ -155,8 +155,8 @@ BUILDERS = {
 """Functions that make a pattern from something else, and where what they make is looked at."""
 
 MATCHED = {
-    "unabridged.intent.spoken._ITEM": "`_run` and `_blank_indented` match it at the beginning of a line",
-    "unabridged.intent.spoken._INDENT": "`_run` and `_blank_indented` match it at the beginning of a line",
+    "unabridged.intent.person_words._ITEM": "`_run` and `_blank_indented` match it at the beginning of a line",
+    "unabridged.intent.person_words._INDENT": "`_run` and `_blank_indented` match it at the beginning of a line",
     "unabridged.ledger.action_lines._PLAIN": "matched at the beginning of a target",
     "unabridged.summarise.verify._TAGGED": "matched at the beginning of a reply",
     "unabridged.summarise.verify._WRAPPED": "matched at the beginning of a reply",

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ledger_case import LISTS, compacted, person, round_of, says
+from unabridged.intent.person_words import POINTED, own_text
 from unabridged.intent.rules import rules_in
-from unabridged.intent.spoken import POINTED, own_text
 
 LISTED: dict[str, list[dict[str, Any]]] = json.loads((LISTS / "rules_fourth.json").read_text(encoding="utf-8"))
 

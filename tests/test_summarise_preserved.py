@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from summaries import count, model, person, used
 from unabridged.messages import View
-from unabridged.summarise.writing import preserve_user_messages
+from unabridged.summarise.summary_body import preserve_user_messages
 
 VIEWS = [
     person("Repair the importer, please."),

@@ -1,4 +1,4 @@
-"""`Prices`, for those who import it from here."""
+"""Deprecated: `Prices` for code that imports it from here; it is in `unabridged.settings`."""
 
 from unabridged.settings import Prices
 

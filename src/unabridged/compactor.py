@@ -12,9 +12,9 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
-from unabridged.access import Access, unblocked
 from unabridged.archive.opening import announce, archive_of
 from unabridged.archive.protocol import Archive, Record
+from unabridged.archive_access import Access, unblocked
 from unabridged.arguments import check_arguments
 from unabridged.compaction.hooks import Hooks, check_origin, check_pin, check_redact
 from unabridged.errors import SettingsError
@@ -90,7 +90,7 @@ class Compactor(Access):
         from unabridged.compaction.clear import prices_for  # noqa: PLC0415 - importing the package stays cheap
         from unabridged.compaction.state import Setup  # noqa: PLC0415 - likewise
         from unabridged.runtime.calls import Calls  # noqa: PLC0415 - likewise
-        from unabridged.summarise.writing import writers_for  # noqa: PLC0415 - likewise
+        from unabridged.summarise.summary_body import writers_for  # noqa: PLC0415 - likewise
 
         self.settings = settings or Settings()
         bounds = limits(self.settings, window_for(agent, window))

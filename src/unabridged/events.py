@@ -1,4 +1,7 @@
-"""What the engine tells the outside: one event per change, per decision not to change, and per failure."""
+"""What the engine tells the outside: one event per change, per decision not to change, and per failure.
+
+They are emitted where they happen: in `compaction/` (`pipeline`, `store`, `write`), `runtime/calls.py`, `compactor.py`.
+"""
 
 from __future__ import annotations
 

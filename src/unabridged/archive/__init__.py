@@ -1,9 +1,9 @@
 """The archive: an append-only, content-addressed store of what left a context, and of every compaction.
 
 In reading order: `protocol` says what every archive does and `contract` tests it, `codec` makes bytes of a message and
-back, `search` finds it again by its `words`, `laws` decides what holds in every store. `stores` read and write:
-`memory` and `directory`, whose threads are logs (`log`); `sqlite` and `postgres`, which share `sql`. `encrypted` wraps
-any of them.
+back, `search` finds it again by its `words`, `store_rules` decides what holds in every store. `stores` read and write:
+`memory` and `directory`, whose threads are logs (`base_log`); `sqlite` and `postgres`, which share `base_sql`.
+`encrypted` wraps any of them.
 """
 
 from unabridged.archive.opening import open_archive

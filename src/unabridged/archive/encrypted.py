@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from unabridged.archive import codec, laws
+from unabridged.archive import codec, store_rules
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
-from unabridged.archive.stores.log import ThreadLog
+from unabridged.archive.stores.base_log import ThreadLog
 from unabridged.errors import ArchiveError, SettingsError
 
 try:
@@ -55,7 +55,7 @@ class EncryptedArchive:
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""
-        laws.check_parts(parts)
+        store_rules.check_parts(parts)
         sealed = [self._seal_part(record.scope, part) for part in parts]
         return self._open_record(self._archive.store(self._seal_record(record), sealed))
 
@@ -93,7 +93,7 @@ class EncryptedArchive:
             found = self._archive.search(scope, query, limit)
             opened = (self._open_view(scope, hit.hash, hit.turn, hit.role) for hit in found)
             return [
-                laws.make_hit(scope, Part(digest, b"", hit.turn, role, origin, hit.text), hit.score)
+                store_rules.make_hit(scope, Part(digest, b"", hit.turn, role, origin, hit.text), hit.score)
                 for hit, (digest, role, origin, _) in zip(found, opened, strict=True)
             ]
         return ThreadLog(searched=list(self.parts(scope))).search(scope, query, limit)
@@ -111,7 +111,7 @@ class EncryptedArchive:
         if found is None:
             return None
         sealed = base64.b64decode(str(found.get("sealed", "")))
-        return laws.read_note(self._unseal(sealed, "note", namespace, name))
+        return store_rules.read_note(self._unseal(sealed, "note", namespace, name))
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
@@ -132,18 +132,21 @@ class EncryptedArchive:
                 self.records(scope)
                 self.parts(scope)
             except ArchiveError as error:
-                found.append(f"{laws.describe(scope)}: {error}")
+                found.append(f"{store_rules.describe(scope)}: {error}")
         return found
 
     def _name(self, scope: Scope, digest: str) -> str:
-        return laws.KEYED + hmac.digest(self._naming, laws.join_names(scope.namespace, digest), "sha256").hex()
+        return (
+            store_rules.KEYED
+            + hmac.digest(self._naming, store_rules.join_names(scope.namespace, digest), "sha256").hex()
+        )
 
     def _seal(self, data: bytes, *place: str) -> bytes:
-        return self._cipher.encrypt(data, [laws.join_names(*place)])
+        return self._cipher.encrypt(data, [store_rules.join_names(*place)])
 
     def _unseal(self, data: bytes, *place: str) -> bytes:
         try:
-            return self._cipher.decrypt(data, [laws.join_names(*place)])
+            return self._cipher.decrypt(data, [store_rules.join_names(*place)])
         except (InvalidTag, ValueError) as error:
             raise ArchiveError(
                 "a stored message can't be opened: this is not the key it was sealed with, or it was tampered with."
@@ -175,10 +178,10 @@ class EncryptedArchive:
         return digest, role, origin, text
 
     def _open_body(self, scope: Scope, name: str, digest: str, sealed: bytes) -> bytes:
-        return laws.check_body(pack.unpack(self._unseal(sealed[32:], "body", scope.namespace, name)), digest)
+        return store_rules.check_body(pack.unpack(self._unseal(sealed[32:], "body", scope.namespace, name)), digest)
 
     def _seal_record(self, record: Record) -> Record:
-        inside = pack.pack(codec.encode(laws.record_fields(record)))
+        inside = pack.pack(codec.encode(store_rules.record_fields(record)))
         sealed = base64.b64encode(self._seal(inside, "record", *record.scope, record.id)).decode("ascii")
         return replace(
             record,
@@ -191,4 +194,4 @@ class EncryptedArchive:
 
     def _open_record(self, record: Record) -> Record:
         inside = self._unseal(base64.b64decode(record.data.get("sealed", "")), "record", *record.scope, record.id)
-        return laws.record_of(record.scope, codec.decode(pack.unpack(inside)))
+        return store_rules.record_of(record.scope, codec.decode(pack.unpack(inside)))

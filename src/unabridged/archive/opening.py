@@ -1,4 +1,4 @@
-"""From a URL to an archive, tried when it is opened."""
+"""`open_archive`: the archive that a URL names, connected and written to once, so that a bad one is found at once."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import weakref
 from typing import Any
 
 from unabridged.asking.failures import remedy
-from unabridged.asking.speaking import Work, close, speaker_of
+from unabridged.asking.model_calls import Work, close, speaker_of
 from unabridged.errors import SettingsError, SummaryFailed
 from unabridged.settings import Settings
 

@@ -19,8 +19,8 @@ from unabridged.asking.ask import Ask, AskFailed, Reply
 from unabridged.asking.asker import Asker
 from unabridged.asking.drivers import adrive, as_error, drive
 from unabridged.asking.failures import beginning_of, is_lasting, kind_in_words, reason_for, retry_after
+from unabridged.asking.model_calls import Speaker, Work, start, takes
 from unabridged.asking.overflow import Overflow, is_overflow
-from unabridged.asking.speaking import Speaker, Work, start, takes
 
 FIRST_SHARE = 0.6
 """Of the time left, what one call may take while there is another model to turn to."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from unabridged.archive import codec, laws
+from unabridged.archive import codec, store_rules
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.cli import options
 from unabridged.cli.archives import open_compactor, open_store, require_thread, scopes
@@ -162,7 +162,7 @@ def _forget_old(
 def _old_threads(store: Archive, namespace: str | None, older_than: str | None) -> list[Scope]:
     """The threads whose newest compaction, undone or not, is older; all of them without an age."""
     before = _moment(older_than)
-    return [scope for scope in scopes(store, namespace) if laws.is_older(store.newest_time(scope), before)]
+    return [scope for scope in scopes(store, namespace) if store_rules.is_older(store.newest_time(scope), before)]
 
 
 def _moment(older_than: str | None) -> float | None:

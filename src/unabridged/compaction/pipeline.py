@@ -37,7 +37,7 @@ from unabridged.history.replay import UNNAMED
 from unabridged.languages import detect, labels
 from unabridged.legal import repair
 from unabridged.marks import shortening_note, summary_text
-from unabridged.summarise.writing import Writers
+from unabridged.summarise.summary_body import Writers
 
 log = logging.getLogger("unabridged")
 

@@ -24,7 +24,7 @@ from unabridged.measure.calibrate import Calibration
 from unabridged.measure.meter import Meter
 from unabridged.messages import Origin, View
 from unabridged.settings import Limits, Prices, Settings
-from unabridged.summarise.writing import Writers, render_pins
+from unabridged.summarise.summary_body import Writers, render_pins
 
 
 @dataclass(frozen=True, slots=True)

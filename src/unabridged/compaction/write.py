@@ -22,7 +22,7 @@ from unabridged.ledger.gather import open_indices
 from unabridged.ledger.notes import is_talk
 from unabridged.messages import View
 from unabridged.summarise.brief import Brief, Live, Written
-from unabridged.summarise.writing import write_by_rule
+from unabridged.summarise.summary_body import write_by_rule
 
 log = logging.getLogger("unabridged")
 

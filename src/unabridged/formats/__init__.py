@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from unabridged.errors import SettingsError
 from unabridged.formats.anthropic import Anthropic
 from unabridged.formats.base import Edit, Format, Message, Provider, Slot, require_list
-from unabridged.formats.gemini import Gemini
+from unabridged.formats.gemini_rules import Gemini
 from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.formats.openai_responses import OpenAIResponses
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, cast
 
-from unabridged.archive import codec, laws
+from unabridged.archive import codec, store_rules
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats import FORMATS
@@ -155,7 +155,8 @@ def _originals(archive: Archive, standing: Standing, lines: Sequence[Line]) -> d
 
 
 def _refuse_leftovers(archive: Archive, scope: Scope, search: _Search, lines: Sequence[Line]) -> None:
-    where = f"in {laws.describe(scope) if scope.thread else f'namespace {scope.namespace!r}'} of archive {archive.url}"
+    place = store_rules.describe(scope) if scope.thread else f"namespace {scope.namespace!r}"
+    where = f"in {place} of archive {archive.url}"
     if (stranded := search.stranded(lines)) is not None:
         raise ArchiveError(
             f"record {stranded.id} {where} stands in the list only in part: messages it put in were changed or taken "

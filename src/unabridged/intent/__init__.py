@@ -1,6 +1,7 @@
 """What people mean: whose words a turn is, which requests are open, which rules stand.
 
-    with_origins     the views with every turn's true origin; `learn` and `facts_in` carry what is known of the host
+    with_origins     the views with the true origin of every `user` turn
+    learn, facts_in  what is known of the host from one call to the next
     own_words        a turn without what the host put beside the person's words
     own_sentences    the sentences of a turn that are the person's own, without what they quote or hold up
     find_requests    what people asked and what became of it; `join_requests` puts two stretches together
@@ -14,10 +15,10 @@ from unabridged.intent.entries import Lead, Lift, Request, Rule
 from unabridged.intent.host_words import own_words
 from unabridged.intent.lifting import concerns
 from unabridged.intent.origin import NOTHING, Facts, facts_in, learn, with_origins
+from unabridged.intent.person_words import own_sentences
 from unabridged.intent.requests import find_requests, join_requests, kind_of_turn, open_requests
 from unabridged.intent.rule_sentences import RULE_LIMIT
 from unabridged.intent.rules import add_rules, find_rules, merge_rules, possible_rules
-from unabridged.intent.spoken import own_sentences
 
 __all__ = [
     "NOTHING", "RULE_LIMIT", "Facts", "Lead", "Lift", "Request", "Rule", "add_rules", "concerns", "facts_in",

@@ -2,7 +2,7 @@
 
 Found by how it is set off: a tagged block, a labelled context, a forwarded mail, a text that a machine wrote to go on
 with. A part is a range of places, so that the turn itself stays as it is and each word keeps its place in it. Fences,
-quoted lines and quotations are `spoken`'s.
+quoted lines and quotations are `person_words`'.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import cache
 
 from unabridged.intent.entries import Lift, Rule
+from unabridged.intent.person_words import split_sentences
 from unabridged.intent.rule_sentences import Reading
-from unabridged.intent.spoken import split_sentences
 from unabridged.languages import eastern_words, folded, phrases, vocabulary
 from unabridged.text_cache import remembered
 from unabridged.text_tools import sentences

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from unabridged.intent.spoken import BLANK
+from unabridged.intent.person_words import BLANK
 from unabridged.languages import folded, phrases, vocabulary
 
 RULE_LIMIT = 400

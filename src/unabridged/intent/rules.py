@@ -13,8 +13,16 @@ from dataclasses import replace
 from unabridged.intent.entries import Lift, Request, Rule
 from unabridged.intent.host_words import blank_foreign
 from unabridged.intent.lifting import lift, lifts, replaces, restricts
+from unabridged.intent.person_words import (
+    Sentence,
+    end_of_block,
+    heads_list,
+    own_sentences,
+    own_text,
+    read,
+    split_sentences,
+)
 from unabridged.intent.rule_sentences import RULE_LIMIT, Reading
-from unabridged.intent.spoken import Sentence, end_of_block, heads_list, own_sentences, own_text, read, split_sentences
 from unabridged.languages import folded, phrases, sure_language, tables
 from unabridged.messages import View
 from unabridged.text_cache import remembered

@@ -71,10 +71,12 @@ def _language_of(sample: str) -> tuple[str, bool]:
     # A sign says what a whole word says elsewhere: where they are a sixth of the letters they are most of the text.
     if letters and (han + kana) * 6 >= letters:
         return "ja" if kana * 8 >= han + kana else "zh", letters >= 8
-    for code, script in _SCRIPTS.items():
-        if letters and len(script.findall(sample)) * 3 >= letters:
-            return code, letters >= 8
     words = [word.lower() for word in _WORD.findall(sample)]
+    for name, script in _SCRIPTS.items():
+        if letters and len(script.findall(sample)) * 3 >= letters:
+            # A file whose commonest words are in this script tells its language; else the script is all that is known.
+            known = {code: common for code, common in _common().items() if script.search("".join(common))}
+            return max(known, key=lambda code: sum(word in known[code] for word in words), default=name), letters >= 8
     tally = Counter({code: sum(word in common for word in words) for code, common in _common().items()})
     (best, most), (_, second) = tally.most_common(2)
     enough = len(words) >= 8 and most >= 4 and most * 8 >= len(words)

@@ -1,8 +1,8 @@
-"""The ledger as text, within a budget of tokens. The layout of a summary turn is here and nowhere else.
+"""The ledger as text, within a budget of tokens. The layout of a summary turn's body is here.
 
 `LAYOUT` says which sections there are and in which order they stand; the words of their headings are labels in
 `languages/*.json`. `SERVED` says who gets how much of the room, and in which order. A new section is a row in each,
-a label, and a method of `Lines` that gives its candidates.
+a label, and a method of `Lines` that gives its candidates. The frame around it is in `marks.py`.
 """
 
 from __future__ import annotations

@@ -168,7 +168,8 @@ class Calls:
             call = self._begin(thread, scope, messages, fixed, within, anew=not (why or self.limits.trigger))
             return (yield from self._carry_out(call, why, force=force))
         except FunctionFailed as error:  # while it fits, the run goes on without a compaction
-            self._setup.emit(Failed((thread.place or scope).thread, error.function, error))
+            place = thread.place or scope
+            self._setup.emit(Failed(place.thread, error.function, error, namespace=place.namespace))
             if call is None or not call.fits:
                 raise
             log.warning("not compacted: %s failed; the Failed event has its error", error.function)

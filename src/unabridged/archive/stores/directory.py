@@ -23,11 +23,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from unabridged.archive import laws
+from unabridged.archive import store_rules
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import files, forks, thread_files
+from unabridged.archive.stores.base_log import Entry, LogArchive, Place, ThreadLog
 from unabridged.archive.stores.files import to_folder
-from unabridged.archive.stores.log import Entry, LogArchive, Place, ThreadLog
 from unabridged.errors import ArchiveError
 
 STEPS: Final = ("locked", "written", "synced", "renamed", "transcribed")
@@ -277,7 +277,7 @@ def _problems(folder: Path, scope: Scope | None) -> Iterator[str]:
         yield str(error)
         return
     if (to_folder(scope.namespace), to_folder(scope.thread)) != (folder.parent.name, folder.name):
-        yield f"{folder} has what belongs to {laws.describe(scope)}. Put it back where it was."
+        yield f"{folder} has what belongs to {store_rules.describe(scope)}. Put it back where it was."
     for name in names:
         try:
             _apply(thread, folder / name, scope)
@@ -287,4 +287,4 @@ def _problems(folder: Path, scope: Scope | None) -> Iterator[str]:
 
 
 def _digest(*names: str) -> str:
-    return hashlib.sha256(laws.join_names(*names)).hexdigest()
+    return hashlib.sha256(store_rules.join_names(*names)).hexdigest()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import forks
-from unabridged.archive.stores.log import Entry, LogArchive, Place, ThreadLog
+from unabridged.archive.stores.base_log import Entry, LogArchive, Place, ThreadLog
 from unabridged.errors import ArchiveError
 
 

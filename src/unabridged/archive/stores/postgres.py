@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from unabridged.archive.address import scrub_error, without_credentials
 from unabridged.archive.stores import forks, sql_tables
-from unabridged.archive.stores.sql import SqlArchive
+from unabridged.archive.stores.base_sql import SqlArchive
 from unabridged.archive.stores.sql_tables import Transaction, to_bytes
 from unabridged.errors import ArchiveError, SettingsError
 

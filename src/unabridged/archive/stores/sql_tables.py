@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from unabridged.archive import codec, laws, search
+from unabridged.archive import codec, search, store_rules
 from unabridged.archive.address import scrub_data
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Part, Record, Scope
@@ -248,17 +248,17 @@ def to_part(row: Row) -> Part:
 
 def to_body(digest: str, packed: bytes) -> bytes:
     """The body, and only if it is still what its hash says."""
-    return laws.check_body(pack.unpack(packed), digest)
+    return store_rules.check_body(pack.unpack(packed), digest)
 
 
 def pack_record(record: Record) -> bytes:
     """Everything of the record but its scope, which is where it stands."""
-    return pack.pack(codec.encode(laws.record_fields(record)))
+    return pack.pack(codec.encode(store_rules.record_fields(record)))
 
 
 def unpack_record(scope: Scope, packed: bytes) -> Record:
     """The record that was packed."""
-    return laws.record_of(scope, codec.decode(pack.unpack(packed)))
+    return store_rules.record_of(scope, codec.decode(pack.unpack(packed)))
 
 
 def to_bytes(text: str) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unabridged.archive import laws, search
+from unabridged.archive import search, store_rules
 from unabridged.archive.protocol import Record, Scope
 from unabridged.archive.stores import sql_tables
 from unabridged.archive.stores.sql_tables import NAMED, PARTS, THREAD, Transaction, to_text
@@ -47,9 +47,9 @@ def _of_thread(tx: Transaction, scope: Scope) -> Iterator[str]:
             try:
                 sql_tables.to_part(row)
             except ArchiveError as error:
-                yield f"{laws.describe(scope)}: the message at turn {row[1]}: {error}"
+                yield f"{store_rules.describe(scope)}: the message at turn {row[1]}: {error}"
     if list(turns) != list(range(len(turns))):
-        yield f"{laws.describe(scope)}: of {max(turns) + 1:,} parts only {len(turns):,} are there"
+        yield f"{store_rules.describe(scope)}: of {max(turns) + 1:,} parts only {len(turns):,} are there"
     yield from _of_index(tx, scope, {number: turn for number, turn in turns.items() if turn >= 0})
     yield from _of_records(tx, scope, held)
 
@@ -61,10 +61,11 @@ def _of_index(tx: Transaction, scope: Scope, turns: dict[int, int]) -> Iterator[
         try:
             indexed |= {number: turn for number, (turn, _) in search.check(first, segment).items()}
         except ArchiveError as error:
-            yield f"{laws.describe(scope)}: {error}"
+            yield f"{store_rules.describe(scope)}: {error}"
     if indexed != turns:
         wrong = len(indexed.items() ^ turns.items())
-        yield f"{laws.describe(scope)}: the search index and the {len(turns):,} messages differ in {wrong:,} places"
+        where = store_rules.describe(scope)
+        yield f"{where}: the search index and the {len(turns):,} messages differ in {wrong:,} places"
 
 
 def _of_records(tx: Transaction, scope: Scope, held: set[str]) -> Iterator[str]:
@@ -74,9 +75,10 @@ def _of_records(tx: Transaction, scope: Scope, held: set[str]) -> Iterator[str]:
         try:
             record = sql_tables.unpack_record(scope, data)
         except ArchiveError as error:
-            yield f"{laws.describe(scope)}: record {to_text(stored_id)!r}: {error}"
+            yield f"{store_rules.describe(scope)}: record {to_text(stored_id)!r}: {error}"
             continue
         if (record.id, record.key) != (to_text(stored_id), to_text(stored_key)):
-            yield f"{laws.describe(scope)}: record {to_text(stored_id)!r} is filed under another id or key than it has"
+            where = store_rules.describe(scope)
+            yield f"{where}: record {to_text(stored_id)!r} is filed under another id or key than it has"
         records.append(record)
-    yield from laws.find_dangling(scope, records, held)
+    yield from store_rules.find_dangling(scope, records, held)

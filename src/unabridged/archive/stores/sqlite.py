@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from unabridged.archive.stores import forks, sql_tables
-from unabridged.archive.stores.sql import SqlArchive
+from unabridged.archive.stores.base_sql import SqlArchive
 from unabridged.archive.stores.sql_tables import Transaction
 from unabridged.errors import ArchiveError
 

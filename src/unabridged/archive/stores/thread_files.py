@@ -21,10 +21,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from unabridged.archive import codec, laws
+from unabridged.archive import codec, store_rules
 from unabridged.archive.protocol import Part, Scope
+from unabridged.archive.stores.base_log import Entry
 from unabridged.archive.stores.files import write_whole
-from unabridged.archive.stores.log import Entry
 from unabridged.errors import ArchiveError
 
 VERSION: Final = 1
@@ -44,7 +44,7 @@ class Head(NamedTuple):
 
 def write_entry(scope: Scope, entry: Entry, held: Collection[str]) -> bytes:
     """The file of one entry; messages with the hashes in `held` are in an earlier file."""
-    record = {"retire": entry.retired} if entry.record is None else {"record": laws.record_fields(entry.record)}
+    record = {"retire": entry.retired} if entry.record is None else {"record": store_rules.record_fields(entry.record)}
     lines = [codec.encode({"version": VERSION, "namespace": scope.namespace, "thread": scope.thread, **record})]
     written: set[str] = set()
     for part in entry.parts:
@@ -69,12 +69,12 @@ def read_entry(data: bytes, name: str, scope: Scope, held: Mapping[str, bytes]) 
             )
         owner = Scope(head["namespace"], head["thread"])
         if owner != scope:
-            raise ArchiveError(f"{name} belongs to {laws.describe(owner)}. Put it back where it was.")
+            raise ArchiveError(f"{name} belongs to {store_rules.describe(owner)}. Put it back where it was.")
         if "retire" in head:
             return Entry(None, retired=head["retire"])
         new: dict[str, bytes] = {}
         parts = [_read_part(line, held, new) for line in lines[1:]]
-        return Entry(laws.record_of(scope, head["record"]), parts)
+        return Entry(store_rules.record_of(scope, head["record"]), parts)
     except (LookupError, TypeError, ValueError) as error:
         raise ArchiveError(f"{name} can't be read: {error!r}. Restore it from a backup.") from error
 

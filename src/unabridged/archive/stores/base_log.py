@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from unabridged.archive import codec, laws, search
+from unabridged.archive import codec, search, store_rules
 from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
 
 Place = tuple[str, ...]
@@ -49,7 +49,7 @@ class ThreadLog:
     def apply(self, entry: Entry) -> None:
         """Take the entry in."""
         if (record := entry.record) is not None:
-            for part in laws.new_parts(entry.parts, self._known):
+            for part in store_rules.new_parts(entry.parts, self._known):
                 self._known.add((part.turn, part.hash))
                 self.held.setdefault(part.hash, part.body)
                 if part.turn >= 0:
@@ -63,11 +63,11 @@ class ThreadLog:
     def entry(self, record: Record, parts: Sequence[Part]) -> Entry | Record:
         """The entry that stores the record, or the record that keeps its key; what must not be stored is refused."""
         holder = self.records.get(self.live.get(record.key, ""))
-        keeper = laws.keeper(record, self.records.get(record.id), holder)
+        keeper = store_rules.keeper(record, self.records.get(record.id), holder)
         if keeper is not None:
             return keeper
-        laws.check_references(record, parts, self.held)
-        return Entry(record, laws.new_parts(parts, self._known))
+        store_rules.check_references(record, parts, self.held)
+        return Entry(record, store_rules.new_parts(parts, self._known))
 
     def is_live(self, record_id: str) -> bool:
         """Whether the record is there and holds its key."""
@@ -84,15 +84,15 @@ class ThreadLog:
             self._segments.append((self._indexed, search.build([(part.turn, part.text) for part in new])))
             self._indexed += len(new)
         found = search.search(query, limit, self._segments, lambda numbers: {n: self.searched[n] for n in numbers})
-        return [laws.make_hit(scope, part, score) for part, score in found]
+        return [store_rules.make_hit(scope, part, score) for part, score in found]
 
     def problems(self, scope: Scope) -> Iterator[str]:
         """A sentence for every body that is not what its hash says, and every reference to nothing."""
         for digest, body in self.held.items():
-            if not laws.is_named(body, digest):
-                name = laws.describe(scope)
+            if not store_rules.is_named(body, digest):
+                name = store_rules.describe(scope)
                 yield f"{name}: the stored message {digest[:20]}… was damaged. Restore it from a backup."
-        yield from laws.find_dangling(scope, self.records.values(), self.held)
+        yield from store_rules.find_dangling(scope, self.records.values(), self.held)
 
 
 class LogArchive(Archive, ABC):
@@ -104,7 +104,7 @@ class LogArchive(Archive, ABC):
     """By which leases run out."""
 
     def __init__(self) -> None:
-        self._tokens = laws.Tokens()
+        self._tokens = store_rules.Tokens()
 
     @abstractmethod
     def reading(self, scope: Scope) -> AbstractContextManager[ThreadLog]:
@@ -148,7 +148,7 @@ class LogArchive(Archive, ABC):
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""
-        laws.check_parts(parts)
+        store_rules.check_parts(parts)
         with self.locked(record.scope), self.reading(record.scope) as thread:
             entry = thread.entry(record, parts)
             if isinstance(entry, Record):
@@ -188,14 +188,18 @@ class LogArchive(Archive, ABC):
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The stored messages with these hashes, those that the thread holds; others are absent."""
         with self.reading(scope) as thread:
-            return {digest: laws.check_body(thread.held[digest], digest) for digest in hashes if digest in thread.held}
+            return {
+                digest: store_rules.check_body(thread.held[digest], digest)
+                for digest in hashes
+                if digest in thread.held
+            }
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
         """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
         with self.reading(scope) as thread:
             chosen = [part for part in thread.searched if first <= part.turn and (last is None or part.turn < last)]
         for part in chosen:
-            laws.check_body(part.body, part.hash)
+            store_rules.check_body(part.body, part.hash)
         return sorted(chosen, key=lambda part: part.turn)
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
@@ -225,7 +229,7 @@ class LogArchive(Archive, ABC):
         """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
         with self.locked(None):
             found = list(self.scopes(namespace))
-            old = [scope for scope in found if before is None or laws.is_older(self.newest_time(scope), before)]
+            old = [scope for scope in found if before is None or store_rules.is_older(self.newest_time(scope), before)]
             if before is None:
                 self.clear(namespace)
             for scope in old:
@@ -239,11 +243,11 @@ class LogArchive(Archive, ABC):
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """What was kept under this key last; None when nothing was."""
-        return laws.read_note(self.get(("notes", namespace), key))
+        return store_rules.read_note(self.get(("notes", namespace), key))
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
-        laws.check_lease(seconds)
+        store_rules.check_lease(seconds)
         token = uuid.uuid4().hex
         with self.locked(scope):
             if self._lease(scope, key)[1] > self.clock():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
-from unabridged.archive import codec, laws, search
+from unabridged.archive import codec, search, store_rules
 from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
 from unabridged.archive.stores import sql_tables
 from unabridged.archive.stores.sql_tables import NAMED, THREAD, Transaction, to_text
@@ -53,7 +53,7 @@ class SqlArchive(Archive):
     def __init__(self, database: Database, step: Callable[[str], None] | None = None) -> None:
         self._database = database
         self._step = step or (lambda _: None)
-        self._tokens = laws.Tokens()
+        self._tokens = store_rules.Tokens()
 
     @property
     def url(self) -> str:
@@ -70,20 +70,20 @@ class SqlArchive(Archive):
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""
-        laws.check_parts(parts)
+        store_rules.check_parts(parts)
         scope = record.scope
-        prepared = sql_tables.prepare(laws.new_parts(parts, ()))  # beforehand, so that others wait less
+        prepared = sql_tables.prepare(store_rules.new_parts(parts, ()))  # beforehand, so that others wait less
         with self._database.write(*scope) as write:
             self._step("begun")
             namesake = sql_tables.find_record(write, scope, "AND id = ?", record.id)
             holder = sql_tables.find_record(write, scope, "AND key = ? AND live = 1", record.key)
-            keeper = laws.keeper(record, namesake, holder)
+            keeper = store_rules.keeper(record, namesake, holder)
             if keeper is not None:
                 return keeper
-            hashes = laws.hashes_in(record).union(part.hash for part in parts)
+            hashes = store_rules.hashes_in(record).union(part.hash for part in parts)
             known = sql_tables.known_parts(write, scope, hashes)
-            laws.check_references(record, parts, {digest for _, digest in known})
-            fresh = laws.new_parts(parts, known)
+            store_rules.check_references(record, parts, {digest for _, digest in known})
+            fresh = store_rules.new_parts(parts, known)
             if fresh != prepared.parts:  # the thread has some already
                 prepared = sql_tables.prepare(fresh)
             self._write(write, record, prepared)
@@ -188,7 +188,7 @@ class SqlArchive(Archive):
         with self._database.read() as read:
             segments = read.execute(f"SELECT number, data FROM segments WHERE thread = {THREAD} ORDER BY number", scope)
             found = search.search(query, limit, segments, lambda numbers: sql_tables.numbered(read, scope, numbers))
-        return [laws.make_hit(scope, part, score) for part, score in found]
+        return [store_rules.make_hit(scope, part, score) for part, score in found]
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces that have a thread, sorted."""
@@ -218,7 +218,9 @@ class SqlArchive(Archive):
                 for table in ("leases", "notes"):
                     write.execute(f"DELETE FROM {table} WHERE namespace = ?", [namespace])
             else:
-                scopes = [scope for scope in scopes if laws.is_older(sql_tables.newest_time(write, scope), before)]
+                scopes = [
+                    scope for scope in scopes if store_rules.is_older(sql_tables.newest_time(write, scope), before)
+                ]
             for scope in scopes:
                 _remove(write, scope)
         if scopes or before is None:
@@ -237,11 +239,11 @@ class SqlArchive(Archive):
         """What was kept under this key last; None when nothing was."""
         statement = "SELECT data FROM notes WHERE namespace = ? AND key = ?"
         rows = self._select(statement, namespace, key)
-        return laws.read_note(rows[0][0]) if rows else None
+        return store_rules.read_note(rows[0][0]) if rows else None
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
-        laws.check_lease(seconds)
+        store_rules.check_lease(seconds)
         token = uuid.uuid4().hex
         now = self._database.now
         with self._database.write(*scope) as write:
