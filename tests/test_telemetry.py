@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -83,6 +84,26 @@ def test_failures_and_undos_are_counted_with_their_kind() -> None:
     assert counted["failed"] >= 1
     assert counted["undone"] == 1
     assert any(isinstance(event, Failed) for event in seen.events)
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed(Event):
+    """A kind that telemetry has never heard of."""
+
+    tokens: int
+    record: str
+    words: str
+
+
+def test_a_new_kind_of_event_is_a_span_with_its_numbers_and_without_its_words() -> None:
+    seen = Seen()
+    seen.tell(Weighed("t", tokens=7, record="r1", words="hush", namespace="shop"))
+    seen.tell(Failed("t", "summary", ValueError("hush"), {"calls": 2}, namespace="shop"))
+    weighed, failed = ({**span.attributes} for span in seen.spans)
+    named = {"unabridged.namespace": "shop", "unabridged.thread": "t"}
+    assert weighed == {"unabridged.event": "weighed", **named, "unabridged.tokens": 7, "unabridged.record": "r1"}
+    assert failed["unabridged.cost.calls"] == 2
+    assert "hush" not in str([weighed, failed])
 
 
 def test_nothing_that_anybody_said_is_in_an_attribute() -> None:

@@ -11,12 +11,13 @@ kinds and numbers only: nothing that anybody said, and no path, is in an attribu
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from unabridged.errors import SettingsError
-from unabridged.events import Compacted, Compacting, Event, Failed, Receipt, Unchanged, Undone
+from unabridged.events import Compacted, Compacting, Event, Failed, Receipt, Unchanged
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -100,11 +101,10 @@ class _Telling:
         if isinstance(event, Failed):
             facts |= {"unabridged.stage": event.stage, "error.type": type(event.error).__qualname__}
         self._events.add(1, facts)
-        if isinstance(event, Failed | Undone):
-            span = self._tracer.start_span(f"unabridged.{name}", attributes=facts | _named(whose))
-            span.end()
-        if isinstance(event, Unchanged):
+        if isinstance(event, Unchanged):  # told at every call while nothing can go: counted, no span
             self._taken(whose)
+            return
+        self._tracer.start_span(f"unabridged.{name}", attributes=facts | _named(whose) | _numbers(event)).end()
 
     def _taken(self, whose: tuple[str, str]) -> int | None:
         with self._lock:
@@ -113,6 +113,18 @@ class _Telling:
 
 def _named(whose: tuple[str, str]) -> dict[str, Any]:
     return {"unabridged.namespace": whose[0], "unabridged.thread": whose[1]}
+
+
+def _numbers(event: Event) -> dict[str, Any]:
+    """The numbers of an event, whatever its kind, and the record it is about."""
+    facts: dict[str, Any] = {}
+    for name in (field.name for field in fields(event)):
+        value = getattr(event, name)
+        if isinstance(value, int | float) or name == "record":
+            facts[f"unabridged.{name}"] = value
+        elif isinstance(value, Mapping):
+            facts |= {f"unabridged.{name}.{key}": float(number) for key, number in value.items()}
+    return facts
 
 
 def _facts(receipt: Receipt, whose: tuple[str, str]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def make_record(
     before = tuple(part.hash for part in parts)
     put_in = () if after is None else (after.hash,)
     stored = cast("RecordData", data or {})  # stores keep any JSON
-    record_id = record_id or f"r{next(_numbers)}"
+    record_id = record_id or f"record{next(_numbers)}"
     return Record(record_id, scope, key, len(parts), 0, before, put_in, "summary", None, model, created, stored)
 
 

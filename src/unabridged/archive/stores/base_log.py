@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from unabridged.archive import codec, search, store_rules
 from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
+from unabridged.errors import ArchiveError
 
 Place = tuple[str, ...]
 """Where small values are kept: `("notes", namespace)` or `("leases", namespace, thread)`."""
@@ -276,6 +277,9 @@ class LogArchive(Archive, ABC):
         """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
         found: list[str] = []
         for one in self.scopes() if scope is None else [scope]:
-            with self.reading(one) as thread:
-                found += thread.problems(one)
+            try:
+                with self.reading(one) as thread:
+                    found += thread.problems(one)
+            except ArchiveError as error:
+                found.append(f"{store_rules.describe(one)}: {error}")
         return found
