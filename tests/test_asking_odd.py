@@ -19,7 +19,7 @@ from openai.types.responses import Response
 from conversations import assistant, user
 from summaries import quick
 from unabridged import Compactor, Settings
-from unabridged.asking import speaking
+from unabridged.asking import model_calls
 from unabridged.asking.ask import Ask, AskFailed, Reply
 from unabridged.asking.exchange import Exchange
 from unabridged.asking.replies import read_reply
@@ -155,7 +155,7 @@ def test_a_summariser_that_breaks_off_its_own_call_fails_at_once(model: Any) -> 
 def test_a_loop_that_was_closed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = asyncio.new_event_loop()
     closed.close()
-    monkeypatch.setitem(speaking._homes, os.getpid(), closed)  # noqa: SLF001 - a running one can't be closed from outside
+    monkeypatch.setitem(model_calls._homes, os.getpid(), closed)  # noqa: SLF001 - a running one can't be closed from outside
     assert Exchange(quick(good, deadline=5)).ask(Ask(instruction="x")).text == PLAIN
 
 
