@@ -16,11 +16,11 @@ import pytest
 from archive_child import NAMESPACE, compaction, state
 from archive_support import new_place, open_store
 from unabridged.archive.protocol import Scope
-from unabridged.archive.stores import directory, sql
+from unabridged.archive.stores import base_sql, directory
 
 CHILD = Path(__file__).with_name("archive_child.py")
 SCOPE = Scope(NAMESPACE, "crash")
-STEPS = {"sqlite": sql.STEPS, "postgres": sql.STEPS, "directory": directory.STEPS}
+STEPS = {"sqlite": base_sql.STEPS, "postgres": base_sql.STEPS, "directory": directory.STEPS}
 INSIDE = {"sqlite": b"bpir", "postgres": b"bpir", "directory": b"lws"}
 """The first letters of the steps between the beginning of a write and what makes it last."""
 KILLS = int(os.environ.get("UNABRIDGED_KILLS", "6"))
