@@ -13,11 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from unabridged.errors import SettingsError
 
 Measure = Literal["tokens", "fraction", "messages"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
 Condition = tuple[Measure, float]
 Trigger = Condition | Sequence[Condition | Mapping[Measure, float]] | Mapping[Measure, float] | None
 Keep = Condition | Sequence[Condition]

@@ -17,6 +17,7 @@ from unabridged.cli.screen import number_of, reading, tell
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS
 from unabridged.sessions import KINDS, Loaded, load
+from unabridged.settings import MEASURES
 
 NAMES = ", ".join((*FORMATS, *KINDS))
 
@@ -105,8 +106,8 @@ def keep_of(texts: list[str]) -> Any:
 def condition(option: str, text: str) -> tuple[str, float]:
     """One measure and its value; a number alone is a share of the window up to 1, tokens above."""
     measure, _, value = text.strip().rpartition("=")
-    if measure not in {"", "tokens", "messages", "fraction"}:
-        raise SettingsError(f"--{option} knows tokens=, messages= and fraction=; got {text!r}")
+    if measure and measure not in MEASURES:
+        raise SettingsError(f"--{option} knows {', '.join(f'{known}=' for known in MEASURES)}; got {text!r}")
     try:
         share = float(value[:-1]) / 100 if value.endswith("%") else float(value)
     except ValueError:

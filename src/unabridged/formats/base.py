@@ -152,6 +152,8 @@ class Format(Protocol):
     """`openai-chat`, `openai-responses`, `anthropic`; an adapter's own format has another."""
     provider: Provider
     """Whose rules its messages are checked by."""
+    answers_by: str = "tool_call_id"
+    """The field in which a result names the call that it answers."""
     items: bool = False
     """Whether one turn of the model may be several messages."""
     lone_system: bool = False

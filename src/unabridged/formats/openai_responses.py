@@ -120,6 +120,7 @@ class OpenAIResponses(Format):
 
     name = "openai-responses"
     provider = Responses()
+    answers_by = "call_id"
     items = True
     thinking = "glued"
     family = "openai"

@@ -14,9 +14,6 @@ from typing import Any, NamedTuple
 from unabridged.archive.protocol import Record
 from unabridged.formats.base import Message
 
-_CALL_IDS = frozenset({"tool_call_id", "tool_use_id", "call_id"})
-"""Where each format says which call a result answers."""
-
 
 class Difference(NamedTuple):
     """What changed from `start` on: see `Record` for how `before` and `after` are read. Messages, not yet hashes."""
@@ -145,15 +142,15 @@ def transplant(edited: Message, original: Message, current: Message) -> Message:
     return _merged(edited, original, current)
 
 
-def replace_call_ids(message: Message, ids: Mapping[str, str]) -> Message:
-    """A copy of a message of ours that answers calls, with other ids for the calls that it answers."""
+def replace_call_ids(message: Message, field: str, ids: Mapping[str, str]) -> Message:
+    """A copy of a message of ours that answers calls, with other ids in the field that names what is answered."""
     if isinstance(message, list):
-        return [replace_call_ids(item, ids) for item in message]
+        return [replace_call_ids(item, field, ids) for item in message]
     if not isinstance(message, Mapping):
-        named = str(getattr(message, "tool_call_id", ""))
-        return message.model_copy(update={"tool_call_id": ids[named]}) if named in ids else message
+        named = str(getattr(message, field, ""))
+        return message.model_copy(update={field: ids[named]}) if named in ids else message
     return {
-        key: ids.get(value, value) if key in _CALL_IDS and isinstance(value, str) else replace_call_ids(value, ids)
+        key: ids.get(value, value) if key == field and isinstance(value, str) else replace_call_ids(value, field, ids)
         for key, value in message.items()
     }
 

@@ -143,7 +143,8 @@ def _answer_current_calls(messages: list[Message], index: int, format_: Format) 
     if stale:
         others = {answer.call_id for i, view in enumerate(views) if i != index for answer in view.answers}
         free = [call_id for call_id in called if call_id not in others][-len(stale) :]  # the last that nobody answers
-        messages[index] = replace_call_ids(messages[index], dict(zip(stale, free, strict=False)))
+        ids = dict(zip(stale, free, strict=False))
+        messages[index] = replace_call_ids(messages[index], format_.answers_by, ids)
 
 
 def read_cleared(

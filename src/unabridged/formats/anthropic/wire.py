@@ -29,6 +29,7 @@ class Anthropic(Format):
 
     name = "anthropic"
     provider = Claude()
+    answers_by = "tool_use_id"
     lone_system = True
     thinking = "signed"
     family = "claude"
