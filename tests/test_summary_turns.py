@@ -189,3 +189,8 @@ def test_a_whole_turn_is_in_one_language_and_says_nothing_twice() -> None:
     assert re.findall(r"\b[0-9a-f]{12}\b", summary) == marked_ids(View("user", "person", summary)) * 2
     assert f"[0] {asked}" in summary, "a rule is not lost because another summary had no room"
     assert "-1" not in summary.partition("\n")[0], "a summary of nothing but a summary still says what it stands for"
+
+
+def test_a_tool_without_a_name_breaks_nothing() -> None:
+    given = round_of("", "cards GC-11001 and GC-11002 and GC-11003 and GC-11004 " + "x " * 300, id="u1")
+    assert "GC-11003" in turn(person("What do you have on me?"), given, given)

@@ -234,7 +234,7 @@ class Lines:
     def _tools(self) -> dict[str, Line]:
         """A line for each tool that several names came from."""
         numbers = Counter(name.home for name in self.ledger.names)
-        used = dict.fromkeys(action.tool for action in self.ledger.actions)
+        used = dict.fromkeys(action.tool for action in self.ledger.actions if action.tool)
         return {tool: Line(i, f"- {neutral(tool)}", tool) for i, tool in enumerate(used) if numbers[tool] >= _SEVERAL}
 
 
