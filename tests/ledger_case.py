@@ -206,3 +206,18 @@ def section(summary: str, name: str) -> list[str]:
 def headings() -> set[str]:
     """Every heading that a summary turn made without a model may have."""
     return {label for code in tables() for label in labels(code).values()}
+
+
+def told_of_people(story: Sequence[str]) -> list[str]:
+    """The lines of the story that are in the user's voice: those that say so, and what is fenced below them."""
+    users = [labels(code)["user"] for code in tables()]
+    found, fence = list[str](), ""
+    for line in story:
+        if fence:
+            found.append(line)
+            fence = "" if line == fence else fence
+        elif any(re.match(rf"- \[\d+\] {re.escape(word)}:", line) for word in users):
+            found.append(line)
+        elif re.fullmatch(r"~{3,}", line):
+            fence = line
+    return found

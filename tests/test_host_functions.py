@@ -191,5 +191,5 @@ def test_good_functions_are_asked_as_before() -> None:
     ) as engine:
         done = engine.fit(list(TALK), thread="t")
         assert user("next 3") in done.messages
-        assert "NEXT 0" in str(done.messages)
+        assert "“NEXT " in str(done.messages)
         assert engine.replay(done.messages, thread="t") == TALK

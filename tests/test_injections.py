@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, user
-from ledger_case import LISTS, ROUNDS, Message, Run, headings, run, section, sections
+from ledger_case import LISTS, ROUNDS, Message, Run, headings, run, section, sections, told_of_people
 from unabridged import Settings
 from unabridged.formats import detect
 from unabridged.intent import with_origins
@@ -93,14 +93,14 @@ def of_people(ledger: Ledger) -> tuple[object, ...]:
 
 @cache
 def _people_headings() -> frozenset[str]:
-    mine = ("open", "rules", "passing", "own_words")
+    mine = ("open", "rules", "own_words")
     return frozenset(labels(code)[name] for code in tables() for name in mine)
 
 
 def in_the_users_voice(summary: str) -> str:
     """Everything in a summary turn that a reader takes for the user's own words."""
     said = [line for heading, lines in sections(summary).items() if heading in _people_headings() for line in lines]
-    return "\n".join([*said, *(line.partition(" → ")[0] for line in section(summary, "finished"))])
+    return "\n".join([*said, *told_of_people(section(summary, "done"))])
 
 
 def unmarked(line: str) -> bool:

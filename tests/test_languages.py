@@ -56,7 +56,7 @@ def test_a_language_is_added_with_one_file_that_need_not_be_whole(tmp_path: Path
     assert ran.returncode == 0, ran.stderr
     headings = re.findall(r"^## (.*)$", ran.stdout, re.MULTILINE)
     assert "Vrinkels plim zub" in headings
-    assert labels("en")["state"] in headings, "what the file lacks is English's"
+    assert labels("en")["done"] in headings, "what the file lacks is English's"
 
 
 def test_a_language_of_a_script_without_a_file_is_told_by_its_file(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger_case import answers, calls, compacted, count, person, round_of, says
+from unabridged.ledger.bounds import MAX_FILES, MAX_MOMENTS, MAX_NAMES, MAX_REQUESTS, MAX_RULES
 from unabridged.ledger.entries import Ledger, from_json, to_json
 from unabridged.ledger.gather import gather, merge
-from unabridged.ledger.rank import MAX_ACTIONS, MAX_FAULTS, MAX_FILES, MAX_NAMES, MAX_NOTES, MAX_REQUESTS, MAX_RULES
 from unabridged.ledger.summary_turn import render
 from unabridged.messages import View
 
@@ -79,7 +79,7 @@ def test_it_does_not_matter_which_neighbours_are_merged_first(a: list[View], b: 
         turn += len(block)
     first, second, third = ledgers
     left, right = merge(merge(first, second), third), merge(first, merge(second, third))
-    for part in ("rules", "actions", "notes", "said", "end"):
+    for part in ("rules", "actions", "sayings", "todo", "end"):
         assert getattr(left, part) == getattr(right, part)
     assert [(r.turn, r.text) for r in left.open] == [(r.turn, r.text) for r in right.open]
     assert {name.text for name in left.names} == {name.text for name in right.names}
@@ -89,13 +89,9 @@ def test_it_does_not_matter_which_neighbours_are_merged_first(a: list[View], b: 
 @settings(max_examples=60, deadline=None)
 def test_nothing_is_listed_twice(blocks: list[list[View]]) -> None:
     ledger = folded(blocks)
-    for part in ("names", "rules", "notes"):
-        texts = (
-            [entry.text.lower() for entry in getattr(ledger, part)]
-            if part != "names"
-            else [n.text for n in ledger.names]
-        )
-        assert len(texts) == len(set(texts))
+    names, rules = [name.text for name in ledger.names], [rule.text.lower() for rule in ledger.rules]
+    assert (len(set(names)), len(set(rules))) == (len(names), len(rules))
+    assert len(set(ledger.sayings)) == len(ledger.sayings)
     assert len({file.path for file in ledger.files}) == len(ledger.files)
     assert len({request.turn for request in ledger.requests}) == len(ledger.requests)
 
@@ -111,11 +107,10 @@ def test_a_thousand_rounds_stay_within_the_bounds() -> None:
             )
         blocks.append([*block, says(f"The cause was `value_{i}`; fixed.")])
     ledger = folded(blocks)
-    bounds = {
-        "names": MAX_NAMES, "files": MAX_FILES, "actions": MAX_ACTIONS, "faults": MAX_FAULTS, "notes": MAX_NOTES,
-        "requests": MAX_REQUESTS, "rules": MAX_RULES,
-    }  # fmt: skip
+    bounds = {"names": MAX_NAMES, "files": MAX_FILES, "requests": MAX_REQUESTS, "rules": MAX_RULES}
     assert all(len(getattr(ledger, part)) <= bound for part, bound in bounds.items())
+    told = [saying.text for saying in ledger.sayings] + [action.target + action.outcome for action in ledger.actions]
+    assert MAX_MOMENTS // 2 < sum(map(len, told)) <= MAX_MOMENTS
     assert dict(ledger.dropped)["names"] > 0
     assert len(to_json(ledger)) < 300_000
 
@@ -148,7 +143,7 @@ def test_render_without_the_story_leaves_what_was_done_to_the_prose() -> None:
     ledger = gather(
         [person("Never push."), *round_of("bash", "ok", command="make all_targets"), says("Works.")], answered=True
     )
-    text = render(ledger, 1_000, count, story=False).text()
+    text = render(ledger, 1_000, count, prose="It was done.").text()
     assert "Never push." in text
     assert "make all_targets" not in text
     assert "Works." not in text

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, user
-from ledger_case import LISTS, section
+from ledger_case import LISTS, section, told_of_people
 from protocols import PROTOCOLS, Protocol
 from unabridged import Compactor
 from unabridged.archive import Scope
@@ -63,7 +63,8 @@ def says_nothing_evil(archive: MemoryArchive, fitted: list[Any]) -> int:
         assert not [lift.text for lift in ledger.lifts]
     for message in fitted:
         if "[unabridged summary" in message["content"]:
-            told = [section(message["content"], name) for name in ("rules", "open", "passing", "own_words")]
+            told = [section(message["content"], name) for name in ("rules", "open", "own_words")]
+            told.append(told_of_people(section(message["content"], "done")))
             assert "evil" not in str(told)
     assert fitted[0]["content"].startswith("[unabridged") or REQUEST in fitted[0]["content"]
     assert any(REQUEST in message["content"] for message in fitted), "the goal is not lost"

@@ -144,7 +144,7 @@ def test_the_numbers_of_turns_are_those_that_the_summary_prints() -> None:
     with Compactor(window=4_000, archive=archive, namespace=HERE.namespace) as compactor:
         fitted = compactor.fit([*messages, user("What now?")], thread=HERE.thread)
     summary = next(m["content"] for m in fitted.messages if "[unabridged summary" in str(m["content"]))
-    number, words = re.findall(r"last words \[(\d+)\]: “(.+?)”$", summary, re.MULTILINE)[0]
+    number, words = re.findall(r"^- \[(\d+)\] user: “(.+?)”$", summary, re.MULTILINE)[0]
     assert messages[int(number)]["content"] == words
     assert f"\n│ {words}" in tools(archive, HERE).call("read_history", {"ref": f"[{number}]"})
 

@@ -16,7 +16,7 @@ from unabridged.languages import labels
 from unabridged.ledger.summary_turn import LAYOUT, SERVED
 from unabridged.ledger.summary_turn import OPTIONAL as SECTIONS
 
-HEADINGS = {name: labels("en")[{"failures": "faults"}.get(name, name)].partition(" (")[0] for name in SECTIONS}
+HEADINGS = {name: labels("en")[name].partition(" (")[0] for name in SECTIONS}
 CONVERSATIONS = {
     "session": json.loads(SESSION.read_text())["messages"],
     "desk": json.loads(DESK.read_text())["messages"],
@@ -49,7 +49,7 @@ def test_each_section_can_be_left_out_and_only_it_goes(section: str, whole: dict
 
 def test_most_sections_are_there_to_be_left_out(whole: dict[str, str]) -> None:
     shown = {name for text in whole.values() for name in SECTIONS if f"## {HEADINGS[name]}" in text}
-    assert len(shown) >= 7, shown
+    assert shown == {"done", "files", "names"}  # the others need a model, or a list of what is to be done
 
 
 def test_all_of_them_left_out_leaves_what_is_open_and_the_rules(whole: dict[str, str]) -> None:
@@ -65,7 +65,7 @@ def test_all_of_them_left_out_leaves_what_is_open_and_the_rules(whole: dict[str,
     [
         (("rules",), "always stands"),
         (("open",), "always stands"),
-        (("nonsense",), "without knows .*finished"),
+        (("nonsense",), "without knows .*todo"),
         ("files", "tuple of sections"),
         (["files"], "tuple of sections"),
         ((5,), "without knows"),
@@ -77,7 +77,7 @@ def test_what_can_not_be_left_out_is_said(without: Any, says: str) -> None:
 
 
 def test_every_section_of_the_ledger_has_a_heading_and_is_served() -> None:
-    rows = [row for row in LAYOUT if row.candidates is not None]
+    rows = [row for row in LAYOUT if row.write is not None]
     assert all(labels("en")[row.heading] for row in rows)
-    assert {serving.section for serving in SERVED} == {row.name for row in rows}
+    assert sorted(SERVED) == sorted(row.name for row in rows)
     assert len({row.name for row in LAYOUT}) == len(LAYOUT)

@@ -44,16 +44,10 @@ def key_of(ask: Ask) -> str:
 
 
 # R22
-def test_the_built_in_prompt_asks_for_the_five_sections() -> None:
+def test_the_built_in_prompt_asks_for_these_sections_the_present_first() -> None:
     instruction = asked().instruction
-    for heading in (
-        "Goals and constraints",
-        "Decisions and reasons",
-        "Files and artifacts",
-        "Facts learned from tools",
-        "Current state and what remains",
-    ):
-        assert f"### {heading}" in instruction
+    headings = ["Now", "The user", "Decisions of the user", "Done, and why", "Facts and causes", "Doubts", "Left to do"]
+    assert re.findall(r"^### (.*)$", instruction, re.MULTILINE)[: len(headings)] == headings
 
 
 # R21
@@ -61,7 +55,7 @@ def test_a_prompt_of_the_callers_own_replaces_ours_and_its_braces_are_harmless()
     own = 'Answer as {"summary": ""} and %s {0} <words> <key> ${x}.'
     instruction = asked(block(instruction=own)).instruction
     assert instruction.startswith(own)
-    assert "### Goals and constraints" not in instruction
+    assert "### Now" not in instruction
     assert "mark3end" in instruction
 
 

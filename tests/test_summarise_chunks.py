@@ -129,7 +129,7 @@ def test_a_cap_on_the_input_is_opt_in_shows_the_newest_and_is_noted() -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     sizes=st.lists(st.integers(0, 9_000), min_size=1, max_size=12),
-    window=st.integers(1_700, 20_000),
+    window=st.integers(2_500, 20_000),
     budget=st.integers(40, 3_000),
     prior=st.integers(0, 2_000),
 )

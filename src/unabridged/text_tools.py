@@ -108,6 +108,28 @@ def head_and_tail(text: str, limit: int, mark: str = " … ") -> str:
     return before.rstrip() + mark + after.lstrip()
 
 
+def whole_lines(text: str, limit: int, mark: str = "[\u2026]") -> str:
+    """The text, or when it is longer than `limit` whole lines of its beginning and of its end, without blank ones."""
+    text = text.strip()
+    if len(text) <= limit:
+        return text
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    head, tail, room = list[str](), list[str](), limit - len(mark) - 2
+    heads = tails = 0
+    while len(head) + len(tail) < len(lines):
+        from_head = heads <= 1.5 * tails
+        line = lines[len(head)] if from_head else lines[-1 - len(tail)]
+        if heads + tails + len(line) + 1 > room:
+            break
+        if from_head:
+            head.append(line)
+            heads += len(line) + 1
+        else:
+            tail.insert(0, line)
+            tails += len(line) + 1
+    return "\n".join([*head, mark, *tail]) if head else head_and_tail("\n".join(lines), limit)
+
+
 def cut_middle(text: str, tokens: int, count: Count, note: str) -> str:
     """The text, or when it counts more than `tokens` its beginning and its end around a note on its own line."""
     whole = count(text)
@@ -162,6 +184,11 @@ def neutral(text: str) -> str:
 def quote(text: str, limit: int = 0) -> str:
     """What a tool or the model said, on one line, between our quotation marks, which nothing inside can close."""
     return f"\u201c{neutral(one_line(text, limit))}\u201d"
+
+
+def indent(text: str) -> str:
+    """What a tool or the model said, lines after the first set in: none of them can pose as one of ours."""
+    return "\n  ".join(neutral(line) for line in text.splitlines())
 
 
 def fenced(text: str) -> str:

@@ -176,13 +176,15 @@ class State:
         self.base_turns = turns_of(self.standing, len(self.messages))
 
     def turns(self) -> list[int]:
-        """The place in the original conversation of each message; one that was mended counts as the one before it."""
+        """The place in the original conversation of each message; one that was mended has the place that is free."""
         if self.messages is self.base:
             return self.base_turns
         known = {id(message): turn for message, turn in zip(self.base, self.base_turns, strict=True)}
+        taken = {known[id(message)] for message in self.messages if id(message) in known}
         turns: list[int] = []
         for message in self.messages:
-            turns.append(known.get(id(message), turns[-1] if turns else 0))
+            last = turns[-1] if turns else -1
+            turns.append(known.get(id(message), max(last, 0) if last + 1 in taken else last + 1))
         return turns
 
     def stands_for(self) -> dict[int, int]:

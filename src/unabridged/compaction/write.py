@@ -19,7 +19,7 @@ from unabridged.history.replay import Records
 from unabridged.intent import kind_of_turn
 from unabridged.ledger.entries import Ledger, from_json
 from unabridged.ledger.gather import open_indices
-from unabridged.ledger.notes import is_talk
+from unabridged.ledger.sayings import is_talk
 from unabridged.messages import View
 from unabridged.summarise.brief import Brief, Live, Written
 from unabridged.summarise.summary_body import write_by_rule
@@ -77,6 +77,7 @@ def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
         without=setup.settings.without,
         prose=min(plan.summary, setup.limits.summary),
         state=_host_state(setup, state, max(turns), plan.summary),
+        stays=[(turns[i], view) for i, view in enumerate(state.views) if i > plan.gone[-1]],
         beside=[view for i, view in enumerate(state.views) if i not in gone],
         also="\n".join([*setup.settings.pins, _plain(state.system), _plain(state.tools)]) if with_model else "",
         rounds=earlier.rounds,
@@ -148,8 +149,6 @@ def _look_behind(views: Sequence[View], shown: Sequence[int]) -> tuple[bool, boo
 
 def _room_for_words(setup: Setup) -> int:
     """The most tokens for people's own words beside what else a summary turn says."""
-    if "own_words" in setup.settings.without:
-        return 0
     return setup.limits.third if setup.settings.preserve is None else setup.settings.preserve
 
 

@@ -43,6 +43,9 @@ _ITEM = re.compile(r"[ \t]*(?:[-*+\u2022\u00b7\u2013]|\(?\d{1,3}[.)\u3001])[ \t]
 _INDENT = re.compile(r"(?: {4}|\t)[ \t]*\S")
 _QUOTE = re.compile(">")
 _FENCE = re.compile(r"[ \t]*(?P<fence>```+|~~~+)")
+_TITLE = re.compile(r"^#{1,4} \S.*$", re.MULTILINE)
+_TITLES = 3
+"""Headings that make a text a document."""
 _COLON = (":", "\uff1a")
 
 
@@ -67,7 +70,22 @@ def own_text(text: str) -> str:
     """The text, everything blanked that is not the person's own; as long as it was."""
     said = _SUMMARY.sub(lambda found: _keep_rules(found[0]), text) if "[unabridged summary" in text else text
     said = _QUOTED_LINE.sub(_blank, blank_fences(blank_foreign(said)))
-    return _blank_indented(_PASTED.sub(_blank, said))
+    return _blank_indented(_blank_document(_PASTED.sub(_blank, said)))
+
+
+def _blank_document(text: str) -> str:
+    """A plan or report that a person hands over, with headings of its own, is no list of what they want always.
+
+    What stands before its first heading is theirs, and what stands below one that announces rules.
+    """
+    heads = list(_TITLE.finditer(text))
+    if len(heads) < _TITLES:
+        return text
+    parts = [text[: heads[0].start()]]
+    for head, stop in zip(heads, [*(head.start() for head in heads[1:]), len(text)], strict=True):
+        part = text[head.start() : stop]
+        parts.append(part if phrases("rule_headings").inside(folded(head[0])) else re.sub(r"[^\n]", " ", part))
+    return "".join(parts)
 
 
 def split_sentences(said: str) -> Iterator[Sentence]:

@@ -43,6 +43,7 @@ _PATH_KEYS = (
 _PATCHED = re.compile(r"^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S+)", re.MULTILINE)
 _OLD_KEY = re.compile(r"old|search|find|before", re.IGNORECASE)
 _NEW_KEY = re.compile(r"new|content|text$|replac|insert|patch|diff|body|code|message", re.IGNORECASE)
+_TODO = re.compile(r"todo|update_plan|write_plan|Task(?:Create|Update|List|Get)\Z", re.IGNORECASE)
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|(?:[A-Z](?![a-z]))+")
 
 _TAGGED = re.compile(
@@ -105,6 +106,28 @@ def _calls(views: Sequence[View], index: int) -> Sequence[Call]:
     return view.calls
 
 
+def keeps_todo(tool: str) -> bool:
+    """Whether a tool of this name keeps the assistant's list of what is to be done."""
+    return bool(_TODO.search(tool))
+
+
+def find_todo(views: Sequence[View], turns: Sequence[int]) -> tuple[str, int]:
+    """The list of what is to be done as the assistant last wrote it, and in which message; "" where there is none."""
+    for i in reversed(range(len(views))):
+        for call in reversed(views[i].calls):
+            values = _values(call.arguments) if keeps_todo(call.name) else None
+            lists = [value for value in values.values() if isinstance(value, list)] if isinstance(values, dict) else []
+            if items := [item for item in (lists[0] if lists else []) if isinstance(item, dict)]:
+                return "\n".join(_todo_line(item) for item in items), turns[i]
+    return "", -1
+
+
+def _todo_line(item: dict[str, Any]) -> str:
+    state = str(item.get("status") or item.get("state") or "")
+    told = next((value for value in item.values() if isinstance(value, str) and value != state), "")
+    return f"- [{state}] {one_line(told, TARGET)}" if state else f"- {one_line(told, TARGET)}"
+
+
 def effort(deed: Deed) -> int:
     """1 for a deed that leaves things as they are, as far as one can tell; 2 for one that changes something."""
     return 2 if deed in {"create", "change", "delete", "move"} else 1
@@ -157,7 +180,8 @@ def read_call(arguments: str, tool: str) -> Effect:
     if isinstance(command, list):
         command = " ".join(map(str, command[2:] if command[1:2] in (["-lc"], ["-c"]) else command))
     if isinstance(command, str) and (parts & _SHELLS or "path" not in values):
-        return read_command(command)._replace(wrote=wrote)
+        effect, why = read_command(command), values.get("description")
+        return effect._replace(wrote=wrote, gist=effect.gist or (why if isinstance(why, str) else ""))
     deed = _deed_of_tool(tool, values)
     touched = _touched(values, deed, wrote)
     return Effect(deed, _target(values, touched), touched, wrote, _gist(values) if effort(deed) == 2 else "")
@@ -262,10 +286,12 @@ def _touched(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str,
 
 
 def _gist(values: dict[str, Any]) -> str:
-    """What was written: the new text rather than the old."""
-    texts = {key: value for key, value in values.items() if isinstance(value, str) and len(value) > 30}
-    new = [value for key, value in texts.items() if _NEW_KEY.search(key) and not _OLD_KEY.match(key)]
-    return new[0] if new else ""
+    """What was written: of a replacement the lines that are new."""
+    texts = {key: value for key, value in values.items() if isinstance(value, str)}
+    old = {line.strip() for key, text in texts.items() if _OLD_KEY.match(key) for line in text.splitlines()}
+    new = [text for key, text in texts.items() if _NEW_KEY.search(key) and not _OLD_KEY.match(key)]
+    lines = [line.strip() for line in (new[0] if new else "").splitlines()]
+    return " \u23ce ".join([line for line in lines if line not in old and any(map(str.isalnum, line))][:4])
 
 
 def _names_file(key: str, path: str) -> bool:

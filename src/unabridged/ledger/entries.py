@@ -3,15 +3,14 @@
     Ledger
     ├── requests   what people asked, with what became of it: open, waiting, finished, withdrawn
     ├── rules      what people want always, never, or only so; lifted when they lift it
-    ├── actions    what was done: deed, target, outcome; the newest in detail
-    ├── faults     what failed and was not seen to work since
-    ├── notes      what the assistant found and decided, in its words
-    ├── sayings    where nothing but talk happens: what tells most of it, word for word
+    ├── sayings    what people and the assistant said, word for word
+    ├── actions    what was done: deed, target, outcome
+    ├── todo       the assistant's own list of what is to be done
     ├── files      what happened to each file
     └── names      identifiers, numbers and commands, ranked
 
 `gather` makes one from a block of messages, `merge` folds an older one in, `render` writes it within a budget. All
-lists are bounded (`rank`), so a ledger stays the same size however often it is merged.
+lists are bounded (`bounds`), so a ledger stays the same size however often it is merged.
 """
 
 from __future__ import annotations
@@ -57,24 +56,15 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """A sentence of the assistant's worth keeping."""
-
-    turn: int
-    text: str
-    weight: float
-    decided: bool = False
-    """Whether it tells a decision: that holds until another is made, where a finding is soon old."""
-
-
-@dataclass(frozen=True, slots=True)
 class Saying:
-    """A message, or a sentence of a long one, word for word; it does not fade."""
+    """What somebody said, word for word: a message, or of a long one what tells most of it."""
 
     turn: int
     by_person: bool
     text: str
     weight: float
+    lasts: bool = False
+    """Whether it tells a decision of the assistant's: that holds until another is made, where a finding is soon old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +115,12 @@ class Ledger:
     rules: tuple[Rule, ...] = ()
     lifts: tuple[Lift, ...] = ()
     actions: tuple[Action, ...] = ()
-    faults: tuple[Action, ...] = ()
-    notes: tuple[Note, ...] = ()
     sayings: tuple[Saying, ...] = ()
     files: tuple[File, ...] = ()
     names: tuple[Name, ...] = ()
-    said: str = ""
-    """The assistant's last words, shortened head and tail."""
-    said_turn: int = -1
+    todo: str = ""
+    """The assistant's list of what is to be done, as it last wrote it."""
+    todo_turn: int = -1
     dropped: tuple[tuple[str, int], ...] = ()
     """How many entries of each list fell to the bounds, over all merges."""
 
@@ -148,7 +136,7 @@ class Ledger:
 
 
 _PARTS: dict[str, Any] = {
-    "requests": Request, "rules": Rule, "lifts": Lift, "actions": Action, "faults": Action, "notes": Note,
+    "requests": Request, "rules": Rule, "lifts": Lift, "actions": Action,
     "sayings": Saying, "files": File, "names": Name,
 }  # fmt: skip
 

@@ -8,18 +8,13 @@ from dataclasses import replace
 
 from unabridged.intent import Lead, find_requests, find_rules, join_requests, merge_rules, open_requests
 from unabridged.languages import detect
-from unabridged.ledger.actions import Step, efforts, steps, written_action
+from unabridged.ledger.actions import Step, effort, efforts, find_todo, keeps_todo, steps, written_action
+from unabridged.ledger.bounds import within_bounds
 from unabridged.ledger.entries import Ledger, Name, Saying, fade
 from unabridged.ledger.files import clean_path, unite_files
 from unabridged.ledger.names import Piece, collect_files, collect_names
-from unabridged.ledger.notes import drop_repeats, notes_in, sayings_in
-from unabridged.ledger.outcomes import find_unresolved
-from unabridged.ledger.rank import within_bounds
+from unabridged.ledger.sayings import is_talk, sayings_at_work, sayings_in_talk
 from unabridged.messages import View
-from unabridged.text_tools import head_and_tail
-
-SAID_LIMIT = 1_200
-"""Characters of the assistant's last words that a ledger carries."""
 
 
 def gather(
@@ -42,10 +37,14 @@ def gather(
     requests, lead = find_requests(views, turns, efforts(views), answered=answered, at_work=at_work)
     rules, lifts = find_rules(views, turns, requests, tools=bool(done))
     pieces = list(_pieces(views, turns, done))
-    closing = {request.answer_turn for request in requests} | {lead.answer_turn}
-    spoken = [piece for piece in pieces if piece.voice == "model" and piece.text.strip()]
-    last = spoken[-1] if spoken else Piece(-1, "model", "")
-    touched = [(step.action.turn, path, deed) for step in done for path, deed in step.touched]
+    talk = is_talk([*done, *(prior.actions if prior else ())], len(requests) + (len(prior.requests) if prior else 0))
+    todo, todo_turn = find_todo(views, turns)
+    touched = [
+        # An edit that was refused or failed changed nothing.
+        (step.action.turn, path, "mention" if step.action.failed and effort(deed) == 2 else deed)
+        for step in done
+        for path, deed in step.touched
+    ]
     touched += [(turns[i], media.name, "attach") for i, view in enumerate(views) for media in view.media if media.name]
     ledger = within_bounds(
         Ledger(
@@ -56,14 +55,12 @@ def gather(
             requests=requests,
             rules=rules,
             lifts=lifts,
-            actions=tuple(step.action for step in done),
-            faults=find_unresolved((), [step.action for step in done]),
-            notes=drop_repeats(note for piece in spoken for note in notes_in(piece, closing=piece.turn in closing)),
-            sayings=() if done else sayings_in(views, turns),
+            actions=tuple(step.action for step in done if not keeps_todo(step.action.tool)),
+            sayings=tuple(sayings_in_talk(views, turns) if talk else sayings_at_work(pieces)),
             files=collect_files(pieces, touched),
             names=collect_names(pieces),
-            said=head_and_tail(last.text.strip(), SAID_LIMIT),
-            said_turn=last.turn,
+            todo=todo,
+            todo_turn=todo_turn,
         )
     )
     return ledger if prior is None else merge(prior, ledger)
@@ -138,13 +135,11 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
             rules=rules,
             lifts=lifts,
             actions=(*older.actions, *newer.actions),
-            faults=find_unresolved(older.faults, [*newer.actions, *newer.faults]),
-            notes=drop_repeats((*older.notes, *newer.notes)),
             sayings=_joint_sayings(older, newer),
             files=unite_files((*older.files, *newer.files)),
             names=_joint_names(older, newer),
-            said=newer.said or older.said,
-            said_turn=newer.said_turn if newer.said else older.said_turn,
+            todo=newer.todo or older.todo,
+            todo_turn=newer.todo_turn if newer.todo else older.todo_turn,
             dropped=tuple(sorted(dropped.items())),
         )
     )

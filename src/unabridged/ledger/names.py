@@ -51,6 +51,8 @@ _SECRET = re.compile(
     r"(?:sk|pk|rk)[-_]\w{16,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{12,}|AIza[\w-]{20,}"
     r"|eyJ[\w-]{10,}|glpat-[\w-]{10,}|(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z0-9]{32,}"
 )
+_HASH = re.compile(r"[0-9a-f]{6,40}|\d+")
+"""Hashes and bare numbers, of which tools are full: nobody comes back to most of them."""
 _FIELD = re.compile(r'"(\w+)"\s*:')
 _PASSING = re.compile(r"--|\d{4}-\d\d-\d\dT")
 """Options and moments, of which commands and logs are full: next steps take theirs from elsewhere."""
@@ -105,7 +107,8 @@ def collect_names(pieces: Iterable[Piece]) -> tuple[Name, ...]:
             seen = found.setdefault(word, _Seen())
             seen.add(weight, piece.turn, piece.home)
             seen.asked |= by_person
-            seen.told |= few and (by_person or any(map(str.isdigit, word)))
+            exact = any(map(str.isdigit, word)) and (piece.voice == "model" or not _HASH.fullmatch(word))
+            seen.told |= few and (by_person or exact)
     names = [
         Name(word, seen.turn, seen.weight, seen.uses, seen.home, seen.asked, seen.told) for word, seen in found.items()
     ]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 
-from unabridged.ledger.entries import Action, Deed
-from unabridged.ledger.shell import looks_like_path
+from unabridged.ledger.entries import Deed
 from unabridged.text_cache import remembered
 from unabridged.text_tools import one_line
 
 LIMIT = 200
 """Characters of an outcome that an action carries."""
+
+FAILURE = 360
+"""The same of one that failed: the lines that say where and why."""
+_DECISIVE = 3
 
 NOTHING = "no match"
 """The outcome of a search that found nothing: our own word, not the tool's."""
@@ -37,6 +39,10 @@ _RAISED = re.compile(
     r"|^.*\berror(?: TS\d+|\[E\d+\])?: .*$|^(?:fatal|panic|FATAL|ERROR|Error)\b.*$",
     re.MULTILINE,
 )
+_PLACED = re.compile(
+    r"^[^\n]{0,40}?[\w./-]{1,200}\.\w{1,5}:\d{1,6}[:,)][^\n]{0,300}|^[ \t]{0,20}--- FAIL[^\n]{0,200}", re.MULTILINE
+)
+"""Lines that name a file and a line in it, and tests that failed."""
 _REFUSED = re.compile(
     r"^.*\b(?:no such file|not found|denied|cannot|could not|failed|failure|invalid|unknown"
     r"|refused|timed out|does not exist|syntax error|not recognized|aborted)\b.*$",
@@ -67,8 +73,8 @@ def outcome(text: str, deed: Deed, *, error: bool = False) -> tuple[str, bool]:
     if failed and (record := _record(body)):
         return one_line(record, LIMIT), True
     if failed:
-        line = (raised[-1:] or tally[-1:] or ([refused[0]] if refused else [_last_line(body)]))[0]
-        return one_line(line, LIMIT), True
+        lines = _PLACED.findall(judged)[:_DECISIVE] + (raised[-1:] + tally[-1:] or ([refused[0]] if refused else []))
+        return one_line(" | ".join(dict.fromkeys(map(str.strip, lines))) or _last_line(body), FAILURE), True
     if tally:
         return one_line(tally[-1], LIMIT), False
     return _shown(body, looks=looks), False
@@ -116,41 +122,3 @@ def _shown(body: str, *, looks: bool) -> str:
         return ""
     last = _last_line(body)
     return one_line(last if body.count("\n") > 2 and len(last) < LIMIT else body, LIMIT)
-
-
-def find_unresolved(faults: Sequence[Action], actions: Sequence[Action]) -> tuple[Action, ...]:
-    """What failed and was not seen to work since. Looking for what is not there is no fault."""
-    left: dict[str, Action] = {_key(fault): fault for fault in faults}
-    for action in actions:
-        if not action.answered:
-            continue
-        key = _key(action)
-        left.pop(key, None)
-        if action.failed and action.deed not in {"read", "search", "list"}:
-            left[key] = action
-        elif action.deed == "run" and not action.failed and not action.paths:
-            left = {other: fault for other, fault in left.items() if not _covers(action, fault)}
-        elif action.deed == "delete":
-            left = {other: fault for other, fault in left.items() if not set(fault.paths) & set(action.paths)}
-    return tuple(left.values())
-
-
-def _key(action: Action) -> str:
-    """What has to work for a failure to be over: the same deed on the same file, or the same beginning of a command."""
-    if action.paths:
-        return f"{'change' if action.deed == 'change' else 'run'} {action.paths[0].rpartition('/')[2]}"
-    return f"{action.tool} {' '.join(_spelled(action)[:3])}"
-
-
-def _covers(action: Action, fault: Action) -> bool:
-    """Whether a run of everything went well, of which what failed was a part: all tests, after those of a file."""
-    return fault.deed == "run" and fault.tool == action.tool and _program(fault) == _program(action)
-
-
-def _program(action: Action) -> list[str]:
-    """What was run, without options and files."""
-    return [word for word in _spelled(action)[:2] if not looks_like_path(word)]
-
-
-def _spelled(action: Action) -> list[str]:
-    return [word for word in action.target.split() if word[0] != "-"]

@@ -51,7 +51,7 @@ _PROGRAMS: dict[Deed, str] = {
 _DEEDS: dict[str, Deed] = {program: deed for deed, programs in _PROGRAMS.items() for program in programs.split()}
 _GIT: dict[str, Deed] = {
     "diff": "read", "show": "read", "log": "read", "status": "read", "blame": "read", "grep": "search", "rm": "delete",
-    "mv": "move", "checkout": "change", "restore": "change", "apply": "change",
+    "mv": "move", "restore": "change", "apply": "change",
 }  # fmt: skip
 _WRAPPERS = _words("sudo time timeout nice nohup env exec command xargs stdbuf watch then do else if while")
 _QUIET = _words("cd pushd popd echo printf export set source . true sleep pwd exit : for done fi unset alias")
@@ -79,7 +79,7 @@ class Effect(NamedTuple):
 
 def read_command(text: str) -> Effect:
     """The deeds of a command line, the files they went to, and the line a reader wants to see."""
-    body = text[:LIMIT].strip()
+    body = text[:LIMIT].strip().replace("\\\n", " ")
     line = _EDITED.sub(r"\1", _HEREDOC.sub(lambda found: found["rest"], body))
     masked = _QUOTED.sub(lambda found: "\x00" * len(found[0]), line)
     touched: dict[str, Deed] = {}

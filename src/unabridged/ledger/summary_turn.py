@@ -1,18 +1,18 @@
 """The ledger as text, within a budget of tokens. The layout of a summary turn's body is here.
 
-`LAYOUT` says which sections there are and in which order they stand; the words of their headings are labels in
-`languages/*.json`. `SERVED` says who gets how much of the room, and in which order. A new section is a row in each,
-a label, and a method of `Lines` that gives its candidates. The frame around it is in `marks.py`.
+`LAYOUT` says which sections there are, in which order they stand and what each may take; the words of their headings
+are labels in `languages/*.json`. A new section is a row, a label, and a method of `Sections` that writes it. The
+frame around it is in `marks.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from math import inf
+from typing import NamedTuple
 
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.lines import DECIDED, Lines
-from unabridged.ledger.page import Item, Line, Page, Section
+from unabridged.ledger.sections import Sections
 from unabridged.text_tools import Count
 
 
@@ -22,77 +22,32 @@ class Row(NamedTuple):
     name: str
     heading: str = ""
     """The label of its heading in the language files."""
-    candidates: Callable[[Lines], Iterable[Line | Item]] | None = None
-    """Its lines, most important first; None where it comes as a whole."""
-    counted: str = ""
-    """What its entries are called when the receipt says how many found no place."""
-    story: bool = False
-    """Whether it tells what was done and said: with a model, its prose does."""
-    rest: Callable[[Lines, Sequence[Any]], Line | None] | None = None
-    """A line on what found no place."""
+    write: Callable[[Sections, int], str] | None = None
+    """Writes it within so many tokens; None where it comes as a whole."""
+    share: float = 0.0
+    """What it may take of the budget, as far as those before it in `SERVED` left it."""
+    beside: float = 0.0
+    """The same beside a model's prose, which tells what was done."""
     optional: bool = True
     """Whether the host can leave it out (`Settings.without`)."""
 
 
 LAYOUT = (
-    Row("open", "open", Lines.open_requests, "open requests", optional=False),
-    Row("finished", "finished", Lines.finished, "finished requests", rest=Lines.more_requests),
-    Row("rules", "rules", Lines.rules, "standing rules", optional=False),
-    Row("passing", "passing", Lines.passing),
-    Row("done", "done", Lines.done, "actions", story=True, rest=Lines.more_actions),
-    Row("failures", "faults", Lines.failures, "failures", story=True),
-    Row("notes", "notes", Lines.notes, "notes"),
-    Row("sayings", "sayings", Lines.sayings, "sayings"),
-    Row("state", "state", Lines.state, story=True),
-    Row("files", "files", Lines.files, "files"),
-    Row("names", "names", Lines.names, "names"),
-    Row("own_words"),
     Row("prose", optional=False),
+    Row("open", "open", Sections.open_requests, 1.0, 1.0, optional=False),
+    Row("rules", "rules", Sections.rules, 0.5, 0.5, optional=False),
+    Row("done", "done", Sections.story, 1.0),
+    Row("own_words", "own_words", Sections.lasting, beside=0.6),
+    Row("todo", "todo", Sections.todo, 0.15, 0.3),
+    Row("files", "files", Sections.files, 0.12, 0.15),
+    Row("names", "names", Sections.names, 0.1, 0.05),
     Row("host_state", optional=False),
 )
 OPTIONAL = tuple(row.name for row in LAYOUT if row.optional)
-
-
-class Serving(NamedTuple):
-    """Room for a section: a share of the budget, at first without what is `lesser`."""
-
-    section: str
-    share: float
-    lesser: bool = False
-    shorten: bool = True
-    """Whether its first line may be shortened."""
-
-
-def _helping(share: float, *, lesser: bool = False) -> Iterable[Serving]:
-    """A little for each, so that no section starves the others."""
-    for section in ("rules", "notes", "done", "finished", "failures", "files", "names"):
-        yield Serving(section, share, lesser)
-
-
-# What a reader must have comes first, then what the next steps will name. What is left goes in small helpings, what was
-# hardly met last. Tuned together on recorded coding sessions; small changes hardly matter.
-SERVED = (
-    Serving("open", 0.60, shorten=False),
-    Serving("rules", 0.35),
-    Serving("open", 1.00),
-    Serving("notes", DECIDED),
-    Serving("sayings", 1.00),
-    Serving("state", 0.07),
-    Serving("finished", 0.06),
-    Serving("done", 0.14),
-    Serving("notes", 0.06, lesser=True),
-    Serving("failures", 0.04),
-    Serving("files", 0.26),
-    Serving("names", 0.45),
-    *_helping(0.05),
-    *_helping(0.05),
-    Serving("passing", 0.10),
-    *_helping(0.10, lesser=True),
-    *_helping(0.20, lesser=True),
-    *_helping(1.00, lesser=True),
-)
-_POINTERS = 48
-"""Tokens put by for where the rest stands."""
+SERVED = ("rules", "open", "todo", "files", "own_words", "done", "names")
+"""Who gets room first; what is open gets all that rules leave."""
+OPEN = 0.6
+"""The share of the budget that rules leave to what is open, where it needs so much."""
 
 
 class Rendered(NamedTuple):
@@ -113,33 +68,42 @@ def render(
     count: Count,
     *,
     kept: Collection[int] = (),
-    story: bool = True,
-    spoken: Collection[int] = (),
+    prose: str = "",
+    people: float = inf,
     without: Collection[str] = (),
 ) -> Rendered:
     """The ledger within `budget` tokens as `count` counts them; never more, however small the budget.
 
-    `kept` names the turns whose own message stays in the context: those are pointed at, not repeated. Without
-    `story`, what was done and said is left to the prose. `spoken` names the turns whose words the summary turn gives in
-    full elsewhere, `without` the sections that are not wanted.
+    `kept` names the turns whose own message stays in the context: those are pointed at, not repeated. Beside a model's
+    `prose`, which tells what was done, only people's words and decisions are given, and files and names that it lacks.
+    `people` is the most that people's words may take where they are not open; `without` names sections not wanted.
     """
-    page = Page(budget, count)
-    lines = Lines(ledger, budget, count, kept=kept, spoken=spoken, story=story)
-    for request in ledger.requests:
-        if request.turn in lines.kept | lines.spoken:
-            page.know(request.text)
-    for row in LAYOUT:
-        if row.candidates is not None:
-            wanted = row.name not in without and (story or not row.story)
-            page.sections[row.name] = Section(lines.heading(row.heading), row.candidates(lines) if wanted else ())
-    page.left -= (spare := min(budget // 20, _POINTERS))
-    for serving in SERVED:
-        page.fill(page.sections[serving.section], serving.share, lesser=serving.lesser, shorten=serving.shorten)
-    page.left += spare
-    for row in LAYOUT:
-        section = page.sections.get(row.name)
-        if row.rest and section and (line := row.rest(lines, section.waiting)) and section.lines:
-            page.add(section, line, page.left)
-    page.fill(page.sections["names"], 1.0, lesser=True)
-    left = ((row.counted, len(page.sections[row.name].waiting)) for row in LAYOUT if row.counted)
-    return Rendered(page.texts(), tuple(f"{number} {what}" for what, number in left if number))
+    sections = Sections(ledger, count, kept, people)
+    sections.know(prose)
+    rows = {row.name: row for row in LAYOUT}
+    texts: dict[str, str] = {}
+    left = budget
+    # What others may not take: the open requests' share, and a few names.
+    saved = {"rules": min(count(sections.open_requests(budget)), int(budget * OPEN))}
+    shares = {row.name: row.beside if prose else row.share for row in LAYOUT}
+    saved["done"] = saved["own_words"] = 0 if "names" in without else int(budget * shares["names"])
+    for name in SERVED:
+        row = rows[name]
+        if name in without or row.write is None or not shares[name]:
+            continue
+        heading = f"## {sections.heading(row.heading)}\n"
+        room = min(int(budget * shares[name]), left - saved.get(name, 0)) - count(heading) - 1
+        if room > 0 and (text := row.write(sections, room)):
+            texts[name] = heading + text
+            sections.know(text)
+            left -= count(texts[name]) + 1
+    return _within(Rendered(texts, sections.left_out()), budget, count)
+
+
+def _within(rendered: Rendered, budget: int, count: Count) -> Rendered:
+    """Counts of pieces may add up to less than the count of the whole: then what was served last goes."""
+    texts = dict(rendered.sections)
+    while texts and count(rendered.text()) > budget:
+        texts.pop(next(name for name in reversed(SERVED) if name in texts))
+        rendered = rendered._replace(sections=texts)
+    return rendered

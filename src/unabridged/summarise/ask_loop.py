@@ -21,8 +21,10 @@ from unabridged.summarise.brief import Brief, Summariser
 from unabridged.summarise.checks import People, check_prose, split_rules, unsaid_rules
 from unabridged.summarise.chunks import Chunks, make_chunks
 from unabridged.summarise.prompt import Question
-from unabridged.summarise.verify import Expected, Problem, find_problems, impossible_checks, visible_text
+from unabridged.summarise.verify import Expected, Problem, find_problems, impossible_checks, trim, visible_text
 
+OVERRUN = 1.25
+"""Of what a reply may take, up to which it is shortened by rule and not asked for again."""
 SHRINKS = 2
 """How often a summariser may say that an ask was too long for it before it is given up."""
 
@@ -167,15 +169,24 @@ class _Work:
     def _ask_for(self, word: _Asking, expected: Expected) -> Generator[Ask, Reply, str]:
         """The reply to the question, once it has no fault; a faulty one is asked for again, once."""
         question = word("")
-        reply = self.summary.add((yield self._ask(question)))
+        reply = self._trimmed(self.summary.add((yield self._ask(question))), expected)
         found = find_problems(reply, replace(expected, marks=question.marks))
         if found:
             question, ask = self._again(word, found, visible_text(reply.text), expected)
-            reply = self.summary.add((yield replace(ask, again=1)))
+            reply = self._trimmed(self.summary.add((yield replace(ask, again=1))), expected)
             found = find_problems(reply, replace(expected, marks=question.marks))
         if found:
             raise self._rejected(found)
         return visible_text(reply.text)
+
+    def _trimmed(self, reply: Reply, expected: Expected) -> Reply:
+        """The reply, one that is a little too long without the last lines of its longest sections."""
+        text = visible_text(reply.text)
+        size = expected.count(text)
+        if not expected.budget < size <= expected.budget * OVERRUN:
+            return reply
+        self.summary.note(f"the summary took {size:,} of {expected.budget:,} tokens: shortened by rule")
+        return replace(reply, text=trim(text, expected.budget, expected.count))
 
     def _rejected(self, found: Sequence[Problem]) -> Rejected:
         return Rejected(
@@ -221,7 +232,7 @@ class _Work:
     def _fold(self, notes: Sequence[str], *, final: bool = False) -> _Asking:
         tokens = self.plan.goal if final else self.plan.note * 2 // 3
         ledger = self.plan.ledger if final else ""
-        return lambda fault: self.plan.wording.fold(notes, tokens=tokens, ledger=ledger, fault=fault)
+        return lambda fault: self.plan.wording.fold(notes, tokens=tokens, ledger=ledger, last=final, fault=fault)
 
     def _ask(self, question: Question, *, apart: bool = False) -> Ask:
         """The question as an ask: behind the live prompt where that is the plan, else on its own."""

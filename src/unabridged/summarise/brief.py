@@ -36,6 +36,8 @@ class Brief:
     """The prose of the earlier rounds, oldest first."""
     whole: Whole | None = None
     """The original conversation that the summary stands for, when the ledger is to be derived anew."""
+    stays: Sequence[tuple[int, View]] = ()
+    """The messages right behind what goes, with their numbers."""
     beside: Sequence[View] = ()
     """What stays in the context: a summary may rest on that too."""
     kept: Collection[int] = ()

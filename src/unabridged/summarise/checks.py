@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from unabridged.intent import Rule, add_rules, own_sentences, possible_rules
+from unabridged.ledger.bounds import within_bounds
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.files import find_paths
 from unabridged.ledger.names import Piece, collect_names
-from unabridged.ledger.rank import within_bounds
 from unabridged.messages import View
 from unabridged.summarise.brief import DECISIONS, Brief
 from unabridged.summarise.headings import harmless, lay_out, lines_below, under_each, without_bare_headings
@@ -125,7 +125,8 @@ class People:
     @classmethod
     def of(cls, brief: Brief) -> People:
         """Those who speak in what goes, in what stays, and in what the ledger carries."""
-        said: list[tuple[int | None, View]] = [*brief.numbered(), *((None, view) for view in brief.beside)]
+        unnumbered = ((None, view) for view in brief.beside)
+        said: list[tuple[int | None, View]] = [*brief.numbered(), *brief.stays, *unnumbered]
         numbered = [(turn, view.text) for turn, view in said if view.is_request]
         if brief.ledger is not None:
             numbered += [(request.turn, request.text) for request in brief.ledger.requests]

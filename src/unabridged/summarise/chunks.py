@@ -16,6 +16,10 @@ FEWEST = 256
 """Tokens of conversation that must fit into one ask beside the prompt, or asking makes no sense."""
 FAN_IN = 4
 """Notes that fit into one fold at least, so that the folds are at most a third of the chunks, and one a level."""
+GOAL = 92
+"""The share of its budget, in a hundred, that the model is told to use: what is a little longer is cut by rule."""
+STAYS = 12
+"""The share of the window, one in so many, in which the summariser is shown what stays."""
 FRAME = 12
 """Tokens that the label of one note takes."""
 
@@ -67,9 +71,9 @@ def make_chunks(brief: Brief, model: Summariser) -> Chunks:
     """How to show it so that every ask, its reply included, fits; `AskFailed` when the window is too small."""
     count, window = brief.count, model.window
     reserve = min(max(model.reserve, brief.budget * 5 // 4), window // 4)
-    goal = min(brief.budget, reserve) * 4 // 5
+    goal = min(brief.budget, reserve) * GOAL // 100
     ledger = _head(brief.carried, window // 8, count)
-    wording = Wording(model.instruction, _language(brief, model))
+    wording = Wording(model.instruction, _language(brief, model), _density(brief), _newest(brief, window // STAYS))
     free = window - reserve - window // 20  # the count may be off: a twentieth is left for that
 
     def room(question: Question) -> int:
@@ -133,7 +137,7 @@ def _behind(plan: Chunks, brief: Brief, window: int, live: Live) -> Chunks | Non
     return replace(
         plan,
         reserve=reply,
-        goal=min(brief.budget, reply) * 4 // 5,
+        goal=min(brief.budget, reply) * GOAL // 100,
         ledger=_head(plan.ledger, left - reply - FRAME, brief.count),
         live=live,
         tight=reply < plan.reserve,
@@ -160,6 +164,23 @@ def _language(brief: Brief, model: Summariser) -> str:
         return model.language
     people = sure_language(view.text for view in brief.views if view.is_request)
     return people or sure_language(view.text for view in brief.views if view.origin in {"person", "model"})
+
+
+def _density(brief: Brief) -> float:
+    """Characters a token of what people and the assistant say has, as the budget is counted."""
+    texts = [view.text for view in brief.views if view.origin in {"person", "model"} and view.text]
+    return min(max(sum(map(len, texts)), 1) / max(sum(map(brief.count, texts)), 1), 4.0) if texts else 3.0
+
+
+def _newest(brief: Brief, room: int) -> tuple[str, ...]:
+    """What stays, as the summariser reads it; of a long tail the end."""
+    found: list[str] = []
+    for piece in reversed(pieces(brief.stays, brief.count, max(room // 4, FEWEST))):
+        room -= piece.tokens
+        if room < 0:
+            break
+        found.append(piece.text)
+    return tuple(reversed(found))
 
 
 def _head(text: str, room: int, count: Count) -> str:

@@ -27,8 +27,11 @@ _TAGGED = re.compile(r"\s*<h([1-6])\b[^<>]*>([^\n]+?)</h\1>\s*\Z", re.IGNORECASE
 _IN_A_LIST = re.compile(r"\s*(?:[-*+>]\s+)+#{1,6}\s")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _CLOSING = re.compile(r"\[(?=\s*end of summary\b)", re.IGNORECASE)
-_OURS = ("the user's newest messages", "pinned by the host", "state as of message", "told by the host")
-"""Headings of a summary turn that are the same in every language, and what gives them away."""
+_OURS = (
+    "pinned by the host", "state as of message", "told by the host",
+    "the user's newest messages", "finished requests", "also said by the user",
+)  # fmt: skip
+"""Headings of a summary turn that are the same in every language, or that earlier versions wrote."""
 
 
 def lay_out(text: str) -> tuple[list[str], list[str]]:
@@ -179,5 +182,5 @@ def _plain(heading: str) -> str:
 
 @cache
 def _names() -> frozenset[str]:
-    ours = (labels(code)[name] for code in tables() for name in ("open", "finished", "rules", "passing", "own_words"))
+    ours = (labels(code)[name] for code in tables() for name in ("open", "rules", "own_words"))
     return frozenset(folded(re.split(r"[(\uff08]", label)[0].strip()) for label in ours)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from unabridged.languages import WITHOUT_SPACES, language_name
+from unabridged.languages import language_name
 
 PLACE = "{messages}"
 """Where a caller's own prompt wants the conversation; behind it when it does not say. Other braces mean nothing."""
@@ -55,6 +55,10 @@ class Wording:
     """The caller's prompt in the place of ours."""
     language: str = ""
     """As `sure_language` names it."""
+    density: float = 3.0
+    """Characters that a token of this conversation has: models count those better than tokens or words."""
+    stays: Sequence[str] = ()
+    """The newest messages, which stay in the conversation: the record is to be right as of their end."""
 
     def record(
         self,
@@ -67,20 +71,24 @@ class Wording:
         fault: str = "",
     ) -> Question:
         """Write the record (or, of a `part`, notes) of these messages."""
-        key = draw_key(*texts, prior, ledger)
+        stays = () if part else self.stays
+        key = draw_key(*texts, prior, ledger, *stays)
         blocks = [*self._task("citation", standing=True), _fill("data", key=key), *[_fill("part")] * part]
         if prior:
             blocks += [_fill("prior"), _set_off("record", [prior], key)]
         blocks += [*_ledger(ledger, key), *self._limits(tokens, fault)]
-        return Question(self._place(_set_off("conversation", texts, key), blocks), key)
+        return Question(self._place(_set_off("conversation", texts, key), blocks, stays, key), key)
 
-    def fold(self, notes: Sequence[str], *, tokens: int, ledger: str = "", fault: str = "") -> Question:
-        """Put notes on consecutive parts together."""
-        key = draw_key(*notes, ledger)
+    def fold(
+        self, notes: Sequence[str], *, tokens: int, ledger: str = "", last: bool = False, fault: str = ""
+    ) -> Question:
+        """Put notes on consecutive parts together; the `last` time, what comes of it is the record."""
+        stays = self.stays if last else ()
+        key = draw_key(*notes, ledger, *stays)
         heads = [_fill("note", number=str(i + 1), all=str(len(notes))) for i in range(len(notes))]
         numbered = [f"{head}\n{note}\n" for head, note in zip(heads, notes, strict=True)]
         blocks = [*self._task("citation"), _fill("fold", key=key), *_ledger(ledger, key), *self._limits(tokens, fault)]
-        return Question(self._place(_set_off("notes", numbered, key), blocks), key)
+        return Question(self._place(_set_off("notes", numbered, key), blocks, stays, key), key)
 
     def suffix(self, *, tokens: int, kept: int, ledger: str = "", fault: str = "") -> Question:
         """Write the record of the conversation that stands right above."""
@@ -92,13 +100,15 @@ class Wording:
     def rewrite(self, how: str, draft: str, *, tokens: int, fault: str) -> Question:
         """Write this record again: `shorten` or `translate` it."""
         key = draw_key(draft)
-        task = _fill(how, key=key, problem=fault, language=language_name(self.language))
+        over = f"{max(len(draft) - self._characters(tokens), 0):,}"
+        task = _fill(how, key=key, problem=fault, over=over, language=language_name(self.language))
         return Question("\n\n".join([task, self._size(tokens), _set_off("record", [draft], key)]), key)
 
-    def _place(self, shown: str, blocks: Sequence[str]) -> str:
+    def _place(self, shown: str, blocks: Sequence[str], stays: Sequence[str], key: str) -> str:
         """The whole prompt: what is shown goes where the caller's own prompt wants it, else behind everything."""
         head, place, tail = (self.own or "").partition(PLACE)
         whole = [f"{head}{shown}{tail}", *blocks[1:]] if place else [*blocks, shown]
+        whole += [_fill("stays"), _set_off("stays", stays, key)] if stays else []
         return "\n\n".join([*whole, _fill("now")])
 
     def _task(self, citation: str, *, standing: bool = False) -> list[str]:
@@ -115,10 +125,10 @@ class Wording:
         return found + [_fill("again", problem=fault)] * bool(fault)
 
     def _size(self, tokens: int) -> str:
-        """Models count words better than tokens; names and numbers make a word dearer than in plain prose."""
-        if self.language in WITHOUT_SPACES:
-            return _fill("size-in-characters", words=f"{max(40, tokens * 6 // 10):,}")
-        return _fill("size", words=f"{max(20, tokens * 45 // 100):,}")
+        return _fill("size", characters=f"{self._characters(tokens):,}")
+
+    def _characters(self, tokens: int) -> int:
+        return max(80, int(tokens * self.density))
 
 
 def _ledger(ledger: str, key: str) -> list[str]:
@@ -155,5 +165,5 @@ def sendable(text: str) -> str:
 def _set_off(label: str, texts: Sequence[str], key: str) -> str:
     """The texts between two lines that carry the key; the headers of messages get it too."""
     body = "\n".join(text.strip("\n") for text in texts)
-    body = body.replace(KEY, f"#{key}") if label == "conversation" else sendable(body)
+    body = body.replace(KEY, f"#{key}") if label in {"conversation", "stays"} else sendable(body)
     return f"<{label} {key}>\n{body}\n</{label} {key}>"

@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from unabridged.errors import SummaryFailed
 from unabridged.history.rederive import Whole, spaced
-from unabridged.intent import own_words
-from unabridged.languages import labels
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
-from unabridged.ledger.notes import is_talk
 from unabridged.ledger.summary_turn import Rendered, render
 from unabridged.measure.models import model_info
-from unabridged.messages import View
 from unabridged.summarise.brief import DECISIONS, Brief, Live, Summariser, Written
-from unabridged.text_tools import cut_middle, fenced
+from unabridged.text_tools import fenced
 
 if TYPE_CHECKING:
     from unabridged.asking.ask import Ask, Reply
     from unabridged.asking.asker import Asker
     from unabridged.settings import Limits, Settings
 
-PROSE = 0.5
+PROSE = 0.8
 """The share of a summary turn that a model's prose may take; the ledger gets what is left."""
 EARLIER, EARLIER_ANEW = 16, 4
 """The share of the summariser's window, one in so many, for the prose of earlier rounds; and when it begins anew."""
-PRESERVED = 0.25
-"""The share that people's own words, which are not kept otherwise, may take."""
-PRESERVED_OF_TALK = 0.06
-"""The same where nothing is done: there the ledger carries what tells most of all that was said, not of the newest."""
-SMALLEST = 48
-"""Tokens below which a shortened message says nothing any more."""
 
 PINNED = "## Pinned by the host (verbatim, always holds)"
 BY_A_MODEL = "## Summary by a model (its own words, not the user's)"
 WITH_QUOTATIONS = f"{BY_A_MODEL[:-1]}, but for what it quotes under “{DECISIONS}”)"
-_MIDDLE = "[… the middle of this message of {tokens} tokens is left out …]"
 OTHERWISE = "While the request fits, history stays as it is; else the summary is model-free"
 
 
@@ -112,10 +101,9 @@ def writers_for(asker: Asker | None, agent: str | None) -> Writers:
 def write_by_rule(brief: Brief) -> Written:
     """The whole body without a model."""
     ledger = _ledger(brief)
-    said = _own_words(brief, ledger)
-    room = brief.budget - brief.count(said.text) - brief.count(brief.state)
-    rendered = render(ledger, room, brief.count, kept=brief.kept, spoken=said.whole, without=brief.without)
-    text = rendered.text(own_words=said.text, host_state=brief.state)
+    room = brief.budget - brief.count(brief.state)
+    rendered = render(ledger, room, brief.count, kept=brief.kept, people=brief.preserve, without=brief.without)
+    text = rendered.text(host_state=brief.state)
     return Written(text, ledger, notes=_left_out(rendered), rounds=_rounds(brief))
 
 
@@ -126,23 +114,24 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
     from unabridged.summarise.checks import find_said_rules, ledger_with  # noqa: PLC0415 - likewise
 
     ledger = _ledger(brief)
-    said = _own_words(brief, ledger)
-    room = brief.budget - brief.count(said.text) - brief.count(brief.state)
+    room = brief.budget - brief.count(brief.state)
 
-    def rest(ledger: Ledger, room: int) -> Rendered:
-        return render(ledger, room, brief.count, kept=brief.kept, story=False, spoken=said.whole, without=brief.without)
+    def rest(ledger: Ledger, room: int, prose: str) -> Rendered:
+        return render(
+            ledger, room, brief.count, kept=brief.kept, prose=prose, people=brief.preserve, without=brief.without
+        )
 
     most = int(min(room, brief.prose) * PROSE)
-    carried = rest(ledger, room - most).text()
+    carried = rest(ledger, room - most, BY_A_MODEL).text()
     summary = yield from summarise(*_to_ask(replace(brief, budget=most, ledger=ledger, carried=carried), model))
     read = _read(brief)
     ledger = ledger_with(ledger, find_said_rules(summary.rules, read.views, read.turns))
     heading = WITH_QUOTATIONS if f"# {DECISIONS}" in summary.text else BY_A_MODEL
     prose = f"{heading}\n{summary.text.strip()}"
-    rendered = rest(ledger, room - brief.count(prose))
+    rendered = rest(ledger, room - brief.count(prose), prose)
     unchecked = (f"not checked, the model can't tell: {what}" for what in summary.checks_impossible)
     return Written(
-        rendered.text(own_words=said.text, prose=prose, host_state=brief.state),
+        rendered.text(prose=prose, host_state=brief.state),
         ledger,
         summary.text,
         ", ".join(summary.models) or model.name,
@@ -196,60 +185,3 @@ def _rounds(brief: Brief) -> int:
 
 def _left_out(rendered: Rendered) -> tuple[str, ...]:
     return tuple(f"left out of the summary, kept in the archive: {item}" for item in rendered.left_out)
-
-
-# -- people's own words ------------------------------------------------------------------------------------------------
-
-
-class Preserved(NamedTuple):
-    """The text for the summary turn, and the numbers of the messages that it holds in full."""
-
-    text: str = ""
-    whole: frozenset[int] = frozenset()
-
-
-def preserve_user_messages(
-    numbered: Sequence[tuple[int, View]], budget: int, count: Callable[[str], int], language: str = ""
-) -> Preserved:
-    """People's messages, newest first up to `budget` tokens; the newest that does not fit is cut to head and tail.
-
-    Summary turns, observations and host notes are nobody's words and stay out. Each is labelled finished, so that it is
-    not taken up again: what is open stands in the ledger. Rendered oldest first.
-    """
-    entries: list[str] = []
-    whole: set[int] = set()
-    for turn, view in reversed(numbered):
-        if not view.is_request or not view.text.strip():
-            continue
-        text, label = own_words(view.text), f"[{turn}] {labels(language)['is_finished']}:"
-        entry = f"{label}\n{fenced(text)}"
-        if fits := count(entry) + 1 <= budget:
-            whole.add(turn)
-        else:
-            room = budget - count(f"{label}\n{fenced('')}") - 2
-            if room < SMALLEST:
-                break
-            entry = f"{label}\n{fenced(cut_middle(text, room, count, _MIDDLE))}"
-        entries.append(entry)
-        budget -= count(entry) + 1
-        if not fits:
-            break
-    return Preserved("\n".join(reversed(entries)), frozenset(whole))
-
-
-def _own_words(brief: Brief, ledger: Ledger) -> Preserved:
-    """People's messages among what goes, word for word, newest first as they fit; open ones stand in the ledger."""
-    budget = min(brief.preserve, int(brief.budget * (PRESERVED_OF_TALK if _mere_talk(brief) else PRESERVED)))
-    elsewhere = {*brief.kept, *(request.turn for request in ledger.open)}
-    others = [(turn, view) for turn, view in brief.numbered() if turn not in elsewhere]
-    if budget <= 0 or not others:
-        return Preserved()
-    heading = f"## {labels(ledger.language)['own_words']}"
-    words = preserve_user_messages(others, budget - brief.count(heading), brief.count, ledger.language)
-    return Preserved(f"{heading}\n{words.text}", words.whole) if words.text else words
-
-
-def _mere_talk(brief: Brief) -> bool:
-    earlier = brief.prior_ledger or Ledger()
-    done = [*earlier.actions, *(view for view in brief.views if view.calls or view.origin in {"tool", "unknown"})]
-    return is_talk(done, len(earlier.requests) + sum(view.is_request for view in brief.views))

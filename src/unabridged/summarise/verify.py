@@ -81,6 +81,17 @@ def visible_text(text: str) -> str:
     return text
 
 
+def trim(text: str, budget: int, count: Callable[[str], int]) -> str:
+    """The text within the budget, without the last lines of whichever of its sections is the longest."""
+    sections = [part.split("\n") for part in re.split(r"\n(?=#)", text)]
+    while count(whole := "\n".join("\n".join(lines) for lines in sections)) > budget:
+        longest = max(sections, key=lambda lines: sum(map(len, lines)))
+        if len(longest) < 2:
+            break
+        longest.pop()
+    return whole
+
+
 def find_problems(reply: Reply, expected: Expected) -> list[Problem]:
     """Everything that is wrong with the reply; the first is the gravest."""
     text = visible_text(reply.text)

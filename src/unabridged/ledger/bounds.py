@@ -1,0 +1,105 @@
+"""What a ledger holds at most, and what goes when there is more: what the next steps need least.
+
+What was met lately is what they need, and it fades. What a person named, and ids that were told on their own, last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from unabridged.intent import Request
+from unabridged.ledger.entries import Action, Deed, File, Ledger, Name, Saying, fade
+from unabridged.ledger.story import worth
+
+T = TypeVar("T")
+
+MAX_REQUESTS, MAX_RULES, MAX_FILES, MAX_NAMES = 80, 80, 160, 300
+MAX_MOMENTS = 40_000
+"""Characters of what was said and done; a summary turn holds some ten thousand."""
+
+_DEED_RANK: dict[Deed, float] = {
+    "create": 0.6, "change": 0.6, "mention": 0.6, "delete": 0.3, "move": 0.3, "attach": 0.3, "run": 0.2, "read": 0.1,
+}  # fmt: skip
+
+
+def name_rank(name: Name, end: int) -> float:
+    """How likely the next steps need this name: lately used first; what a person named or was used a lot lasts."""
+    return fade(name.weight, end - name.turn) + 0.02 * math.sqrt(name.uses) + 0.1 * (name.asked or name.told)
+
+
+def file_rank(file: File, end: int) -> float:
+    """How likely the next steps need this file: what was changed stays longer than what was only seen."""
+    lasting = max((_DEED_RANK.get(deed, 0.0) for deed, _ in file.deeds), default=0.0)
+    return fade(file.weight, end - file.turn) + lasting
+
+
+def within_bounds(ledger: Ledger) -> Ledger:
+    """The ledger with each list within its bound; what matters least goes first, and is counted."""
+    moments = _bounded_moments(ledger)
+    kept = {
+        "requests": _bounded_requests(ledger.requests),
+        "rules": _best(ledger.rules, MAX_RULES, lambda rule: (rule.lifted < 0, rule.strength, rule.turn)),
+        "lifts": ledger.lifts[-MAX_RULES:],
+        "actions": tuple(entry for entry in moments if isinstance(entry, Action)),
+        "sayings": tuple(entry for entry in moments if isinstance(entry, Saying)),
+        "files": _best(ledger.files, MAX_FILES, lambda file: (file_rank(file, ledger.end), file.path)),
+        "names": _bounded_names(ledger),
+    }
+    dropped = dict(ledger.dropped)
+    for key, entries in kept.items():
+        if lost := len(getattr(ledger, key)) - len(entries):
+            dropped[key] = dropped.get(key, 0) + lost
+    changes: dict[str, Any] = {**kept, "dropped": tuple(sorted(dropped.items()))}
+    return replace(ledger, **changes)
+
+
+def _best(entries: tuple[T, ...], most: int, key: Callable[[T], Any]) -> tuple[T, ...]:
+    """The highest ranked entries, in the order they stood."""
+    if len(entries) <= most:
+        return entries
+    places = sorted(range(len(entries)), key=lambda i: key(entries[i]), reverse=True)[:most]
+    return tuple(entries[i] for i in sorted(places))
+
+
+def names_told(names: Iterable[Name]) -> list[Name]:
+    """Ids that were told on their own, people's first, then the oldest: nobody can guess or read up an id."""
+    return sorted((name for name in names if name.told), key=lambda name: (not name.asked, name.turn, name.text))
+
+
+def _bounded_names(ledger: Ledger) -> tuple[Name, ...]:
+    """A quarter of the places is for ids that were told: a single large file has more names than there are places."""
+    told = {name.text for name in names_told(ledger.names)[: MAX_NAMES // 4]}
+    return _best(ledger.names, MAX_NAMES, lambda name: (name.text in told, name_rank(name, ledger.end), name.text))
+
+
+def _bounded_moments(ledger: Ledger) -> Iterable[Saying | Action]:
+    """What was said and done, without what tells least for its size."""
+    entries: list[Saying | Action] = [*ledger.sayings, *ledger.actions]
+    sizes = [_size(entry) for entry in entries]
+    if sum(sizes) <= MAX_MOMENTS:
+        return entries
+    room, kept = MAX_MOMENTS, set[int]()
+    for i in sorted(range(len(entries)), key=lambda i: -worth(entries[i], ledger, sizes[i])):
+        if sizes[i] <= room:
+            room -= sizes[i]
+            kept.add(i)
+    return [entry for i, entry in enumerate(entries) if i in kept]
+
+
+def _size(entry: Saying | Action) -> int:
+    if isinstance(entry, Saying):
+        return len(entry.text) + 20
+    return len(entry.target) + len(entry.outcome) + len(entry.gist) + 40
+
+
+def _bounded_requests(requests: tuple[Request, ...]) -> tuple[Request, ...]:
+    """Open ones always stay; of the finished ones the first (it set the scene) and the newest."""
+    over = len(requests) - MAX_REQUESTS
+    if over <= 0:
+        return requests
+    finished = [i for i, request in enumerate(requests) if request.state in {"finished", "withdrawn"}]
+    go = set(finished[1 : 1 + over])
+    return tuple(request for i, request in enumerate(requests) if i not in go)

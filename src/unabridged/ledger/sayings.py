@@ -1,0 +1,113 @@
+"""What people and the assistant said, word for word, and how much each of it tells."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import log
+
+from unabridged.archive.words import count_terms
+from unabridged.intent import own_words
+from unabridged.languages import folded, phrases
+from unabridged.ledger.entries import Saying
+from unabridged.ledger.names import Piece
+from unabridged.messages import View
+from unabridged.text_cache import remembered
+from unabridged.text_tools import bare, blank_fences, one_line, sentences, whole_lines
+
+LONGEST = 1_600
+"""Characters of what somebody said in the course of work; of a longer text, lines of its beginning and its end."""
+LONGEST_REQUEST = 4_000
+"""The same of what a person said."""
+_PERSON, _DECISION, _CLOSING, _LONG, _SOME, _REMARK = 9.0, 9.0, 8.0, 6.0, 4.0, 1.5
+"""Weights: a person's words; of the assistant's a decision, its last in a turn, longer ones, remarks on the way."""
+_MOST_DECISIONS = 4
+"""Of one message."""
+_ASKS = (":", "?", "\uff1f", "\uff1a", "\u061f")
+_LONG_FROM, _SOME_FROM, _CLOSING_FROM = 350, 160, 120
+
+TALK = 12
+"""People's messages above which a conversation without any action is mere talk."""
+SAYING_LIMIT = 400
+"""Characters of what is said in mere talk; of a longer message its most telling sentence is kept."""
+_READ = 20_000
+"""Characters of a message that are read."""
+_QUESTION = 0.3
+"""What a question is worth beside an answer of the same words."""
+_TO_REMEMBER = re.compile(r"(?<=[\w,;] )[^\W\d_a-z]\w+|\d+")
+"""Names in the middle of a sentence, and numbers: what one has to remember exactly counts three times."""
+_EVEN = 100
+"""Added to every length, so that a single rare word is not everything."""
+
+
+def is_talk(actions: Sequence[object], requests: int) -> bool:
+    """Whether nothing is done in the conversation, and so much said that what was said is the story."""
+    return not actions and requests > TALK
+
+
+def sayings_at_work(pieces: Sequence[Piece]) -> Iterator[Saying]:
+    """What was said around the work; what the assistant said last before a person spoke closes its turn."""
+    spoken = [piece for piece in pieces if piece.voice in {"person", "model"} and piece.text.strip()]
+    for place, piece in enumerate(spoken):
+        if piece.voice == "person":
+            if text := own_words(piece.text).strip():
+                yield Saying(piece.turn, True, whole_lines(text, LONGEST_REQUEST), _PERSON)
+            continue
+        text = piece.text.strip()
+        closing = place + 1 == len(spoken) or spoken[place + 1].voice == "person"
+        decided = _decisions(text)
+        if decided and len(text) <= SAYING_LIMIT:
+            yield Saying(piece.turn, False, text, _DECISION, lasts=True)
+            continue
+        weight = _REMARK if _announces(text) and not closing else _weight(len(text), closing=closing)
+        yield Saying(piece.turn, False, whole_lines(text, LONGEST), weight)
+        yield from (Saying(piece.turn, False, said, _DECISION, lasts=True) for said in decided)
+
+
+@remembered
+def _decisions(text: str) -> tuple[str, ...]:
+    """The sentences of a text that tell a decision."""
+    said = [bare(sentence) for sentence in sentences(blank_fences(text[:_READ]))]
+    decided = (one for one in said if one[-1:] not in _ASKS and phrases("decisions").inside(folded(one)))
+    return tuple(one_line(one, SAYING_LIMIT) for one in decided)[:_MOST_DECISIONS]
+
+
+def _announces(text: str) -> bool:
+    """Whether a short text only says what comes next: "Let me look at the tests:"."""
+    return len(text) < _LONG_FROM and text[-1:] in _ASKS[:1] + _ASKS[3:4] and "\n" not in text
+
+
+def _weight(length: int, *, closing: bool) -> float:
+    if closing and length > _CLOSING_FROM:
+        return _CLOSING
+    return _LONG if length > _LONG_FROM else _SOME if length > _SOME_FROM else _REMARK
+
+
+def sayings_in_talk(views: Sequence[View], turns: Sequence[int]) -> list[Saying]:
+    """What was said where nothing is done, each with how much it tells: rare words for its length, questions less."""
+    spoken = [i for i, view in enumerate(views) if view.origin in {"person", "model"} and view.text.strip()]
+    said = {i: own_words(view.text) if (view := views[i]).is_request else view.text for i in spoken}
+    terms = {i: count_terms(text[:_READ]) for i, text in said.items()}
+    spread = Counter(term for counted in terms.values() for term in counted)
+    rarity = {term: log(len(spoken) / number) ** 2 for term, number in spread.items()}
+    found = []
+    for i in spoken:
+        text, by_person = said[i].strip(), views[i].is_request
+        if len(text) <= SAYING_LIMIT:
+            found.append(Saying(turns[i], by_person, text, _rarity_of(text, terms[i], rarity)))
+        else:
+            told = [piece for piece in sentences(text[:_READ]) if len(piece) <= SAYING_LIMIT]
+            told = told or [one_line(text, SAYING_LIMIT)]
+            weighed = [(_rarity_of(piece, count_terms(piece), rarity), piece) for piece in told]
+            weight, best = max(weighed, key=lambda pair: pair[0])
+            found.append(Saying(turns[i], by_person, best, weight))
+    most = max((saying.weight for saying in found), default=0.0) or 1.0
+    return [replace(saying, weight=_PERSON * saying.weight / most) for saying in found]
+
+
+def _rarity_of(text: str, terms: dict[str, int], rarity: dict[str, float]) -> float:
+    exact = {word.casefold() for word in _TO_REMEMBER.findall(text) if not word[0].islower()}
+    told = sum(rarity.get(term, 0.0) * (3 if term in exact else 1) for term in terms) / (len(text) + _EVEN)
+    return told * _QUESTION if text.rstrip()[-1:] in _ASKS else told

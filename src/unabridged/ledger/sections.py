@@ -1,0 +1,214 @@
+"""The sections of a summary turn in words, each within the room it is given.
+
+Whose words a line is, is said by the section it stands in: people's words verbatim, everything else on one line between
+quotation marks, indented, or as a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import zip_longest
+from typing import NamedTuple, TypeVar
+
+from unabridged.intent import RULE_LIMIT, Rule, concerns
+from unabridged.languages import labels
+from unabridged.ledger.action_lines import TIMES
+from unabridged.ledger.bounds import file_rank, name_rank, names_told
+from unabridged.ledger.entries import Deed, File, Ledger
+from unabridged.ledger.files import common_root, shown_path
+from unabridged.ledger.story import Story
+from unabridged.text_tools import Count, fenced, head_and_tail, indent, neutral, quote
+
+T = TypeVar("T")
+
+_NOISE = 0.02
+"""The rank of a name not worth its place: it stood once in a list of a thousand."""
+_SHORTEST = 24
+"""Tokens below which a shortened line says nothing."""
+_TOLD: tuple[Deed, ...] = ("create", "change", "delete", "move", "mention", "attach", "read")
+"""What is said of a file, the first of these that happened to it."""
+
+
+_CHANGED = frozenset({"create", "change", "delete", "move", "attach"})
+"""What is told of files beside a model's prose."""
+
+
+class Line(NamedTuple):
+    """A candidate for a section: where it would stand in it, and its text, which may be several lines."""
+
+    order: float
+    text: str
+    shorter: Callable[[int], str] | None = None
+    """Makes a version of about so many characters, when the whole is too long."""
+
+
+class Sections:
+    """Writes each section. `kept` turns stand in the context anyway."""
+
+    def __init__(self, ledger: Ledger, count: Count, kept: Collection[int], people: float) -> None:
+        self._ledger, self._count, self._kept = ledger, count, frozenset(kept)
+        self._labels = labels(ledger.language)
+        self._root = common_root(file.path for file in ledger.files)
+        asked = {request.turn for request in ledger.open}
+        self._story = Story(ledger, self._labels, self._root, self._kept | asked, people)
+        self._shown = ""
+        self._left_out: dict[str, int] = {}
+
+    def heading(self, label: str) -> str:
+        """The heading with this label; that of the files names the folder that all of them are in."""
+        below = f" ({neutral(self._root)}/…)" if label == "files" and self._root else ""
+        return self._labels[label] + below
+
+    def know(self, text: str) -> None:
+        """Note what stands elsewhere in the turn, so that its names are not listed again."""
+        self._shown += text
+
+    def left_out(self) -> tuple[str, ...]:
+        """What found no place, by numbers."""
+        found = {**self._left_out, "moments": self._story.left_out}
+        return tuple(f"{number} {what}" for what, number in found.items() if number)
+
+    # -- what people want ---------------------------------------------------------------------------------------------
+
+    def open_requests(self, room: int) -> str:
+        """Those whose words stand nowhere else before those that are only pointed at; of each the newest first.
+
+        Should not all fit, the last word counts most.
+        """
+        lines = []
+        for request in sorted(self._ledger.open, key=lambda request: (request.turn in self._kept, -request.turn)):
+            whole = request.turn in self._kept
+            label = self._labels["kept" if whole else "waiting" if request.state == "waiting" else "asked"]
+            plain = f"- {label.format(turn=request.turn)}"
+            head = f"{plain}, {self._labels['reply']} {quote(request.context)}" if request.context else plain
+            if whole:
+                lines.append(Line(request.turn, head, partial(_always, plain)))
+            else:
+                text = f"{head}:\n{fenced(request.text)}"
+                lines.append(Line(request.turn, text, partial(_open_request, head, request.text)))
+        return self._fit("open requests", lines, room)
+
+    def rules(self, room: int) -> str:
+        """The strongest first, newer before older, then what seems to lift something, and what was lifted.
+
+        Rules of a message that stays stand there already.
+        """
+        asked = {request.turn for request in self._ledger.open}
+        standing = [rule for rule in self._ledger.rules if rule.lifted < 0]
+        lines = [*self._rules(rule for rule in standing if rule.strength > (2 if rule.turn in asked else 1))]
+        lines += [
+            Line(sentence.turn, f"- [{sentence.turn}] {sentence.text}")
+            for sentence in reversed(self._ledger.lifts)
+            if not sentence.used and sentence.turn not in self._kept and concerns(sentence, standing)
+        ]
+        lines += self._rules(rule for rule in self._ledger.rules if rule.lifted >= 0)
+        return self._fit("standing rules", lines, room)
+
+    def _rules(self, rules: Iterable[Rule]) -> Iterator[Line]:
+        # One with a long block must not take the room of several short ones.
+        for rule in sorted(rules, key=lambda rule: (-rule.strength, len(rule.text) > RULE_LIMIT, -rule.turn)):
+            if rule.turn not in self._kept:
+                note = f" ({self._labels['lifted'].format(turn=rule.lifted)})" if rule.lifted >= 0 else ""
+                line = f"- [{rule.turn}] {rule.text}{note}"
+                alone, block, _ = line.partition("\n")
+                yield Line(rule.turn, line, partial(_always, f"{alone} …") if block else None)
+
+    def lasting(self, room: int) -> str:
+        """People's messages, and what was decided, word for word, in order."""
+        return self._story.lasting(room, self._count, self._shown)
+
+    # -- what happened ------------------------------------------------------------------------------------------------
+
+    def story(self, room: int) -> str:
+        """What was said and done, in order."""
+        return self._story.tell(room, self._count)
+
+    def todo(self, room: int) -> str:
+        """The assistant's own list of what is to be done, as it last wrote it."""
+        if not self._ledger.todo:
+            return ""
+        text = f"- [{self._ledger.todo_turn}]\n  {indent(self._ledger.todo)}"
+        return text if self._count(text) <= room else ""
+
+    # -- what is named ------------------------------------------------------------------------------------------------
+
+    def files(self, room: int) -> str:
+        """Those that something happened to, by what it was, those first that the next steps need."""
+        ledger, groups = self._ledger, dict[Deed, list[str]]()
+        files = sorted(ledger.files, key=lambda file: -file_rank(file, ledger.end))
+        left = room
+        for file in files:
+            deed, text = self._file(file)
+            if self._shown and (deed not in _CHANGED or file.path.rpartition("/")[2] in self._shown):
+                continue
+            cost = self._count(text) + 1 + (0 if deed in groups else self._count(self._labels[deed]) + 3)
+            if cost > left:
+                self._left_out["files"] = self._left_out.get("files", 0) + 1
+                continue
+            groups.setdefault(deed, []).append(text)
+            left -= cost
+        return "\n".join(f"- {self._labels[deed]}: {', '.join(groups[deed])}" for deed in _TOLD if deed in groups)
+
+    def _file(self, file: File) -> tuple[Deed, str]:
+        deeds = dict(file.deeds)
+        deed: Deed = next((deed for deed in _TOLD if deed in deeds), "mention")
+        often = f" {TIMES}{deeds[deed]}" if deed == "change" and deeds.get(deed, 0) > 1 else ""
+        return deed, shown_path(file.path, self._root) + often
+
+    def names(self, room: int) -> str:
+        """Names that the next steps may have to spell and that stand nowhere else, on one line.
+
+        By turns those that are likely, and ids that were told, however long ago.
+        """
+        end, found = self._ledger.end, list[str]()
+        likely = sorted(self._ledger.names, key=lambda name: (-name_rank(name, end), name.text))
+        for name in alternate(likely, names_told(likely)):
+            if name.text in self._shown or name_rank(name, end) < _NOISE:
+                continue
+            if (cost := self._count(f" {name.text}")) > room:
+                break
+            found.append(neutral(name.text))
+            room -= cost
+        return f"- {' '.join(found)}" if found else ""
+
+    def _fit(self, what: str, lines: Iterable[Line], room: int) -> str:
+        """As many of the lines as there is room for, most important first, the others shortened or counted."""
+        chosen: list[Line] = []
+        lost = 0
+        for line in lines:
+            cost = self._count(line.text) + 1
+            if cost > room and line.shorter is not None and room >= _SHORTEST:
+                line = line._replace(text=self._shortened(line, room - 1))  # noqa: PLW2901 - the same line
+                cost = self._count(line.text) + 1
+            if cost > room:
+                lost += 1
+                continue
+            chosen.append(line)
+            room -= cost
+        self._left_out[what] = lost
+        return "\n".join(line.text for line in sorted(chosen, key=lambda line: line.order))
+
+    def _shortened(self, line: Line, tokens: int) -> str:
+        """The line, short enough for so many tokens where that is possible."""
+        chars = len(line.text) * (tokens - 4) // max(self._count(line.text), 1)
+        for _ in range(6):
+            text = line.shorter(chars) if line.shorter else line.text
+            if self._count(text) <= tokens:
+                return text
+            chars = chars * 4 // 5
+        return line.text
+
+
+def alternate(one: Sequence[T], other: Sequence[T]) -> list[T]:
+    """The entries of both, by turns, each once."""
+    mixed = (entry for pair in zip_longest(one, other) for entry in pair if entry is not None)
+    return list(dict.fromkeys(mixed))
+
+
+def _always(text: str, _: int) -> str:
+    return text
+
+
+def _open_request(head: str, text: str, chars: int) -> str:
+    return f"{head}:\n{fenced(head_and_tail(text, max(chars - len(head) - 12, 20)))}"

@@ -1,0 +1,187 @@
+"""The story of a conversation: what was said and done, in order, abridged to the room that there is.
+
+People's words and the assistant's stand as they stood, what was done on one line each. What finds no place is told by
+numbers where it was, so that a reader sees that something is missing there and can fetch it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import inf, sqrt
+from typing import NamedTuple
+
+from unabridged.ledger.action_lines import TIMES, ActionLines, deed_of
+from unabridged.ledger.entries import Action, Ledger, Saying
+from unabridged.ledger.sayings import is_talk
+from unabridged.text_tools import Count, fenced, indent, neutral, one_line, quote, sentences, whole_lines
+
+_WEIGHTS = {"create": 3.0, "change": 3.0, "delete": 3.0, "move": 3.0, "run": 1.2}
+_LOOKED, _FAILED, _ENDED = 0.3, 4.0, 0.8
+"""What was merely looked at, what failed, and how much more it is when it ended with a word on how."""
+_NEWEST = 12
+"""Messages at the end whose moments count double: there the work goes on."""
+_LEAST = 1.0
+"""The weight of what is worth a line of its own."""
+_EVEN = 60
+"""Added to every length, so that short remarks do not crowd out what tells something."""
+_USUAL = 140
+"""Characters of what somebody says: what lasts counts as much however long it is."""
+_LONGEST_TOLD = 900
+"""Characters of a person's message: what is open stands elsewhere as a whole."""
+_REPORT = 800
+"""Characters of a report of the assistant's that a person has answered since."""
+_TELLING = 12
+"""Characters of a sentence that says something by itself."""
+_NAMED, _NAMED_AT_MOST = 4, 60
+"""Files that a gap names, and where there is room."""
+_A_GAP = 6
+"""Tokens put by for each gap."""
+
+
+class Moment(NamedTuple):
+    """One thing that was said or done: its line, and what a gap says of it when it finds no place."""
+
+    turn: int
+    text: str
+    worth: float
+    kind: str
+    """The label of the deed, or of who spoke."""
+    name: str = ""
+    """What it went to, where a gap should name it."""
+    excerpt: bool = False
+    """Whether it is a sentence of a longer message, which may have a place of its own."""
+
+
+def worth(entry: Saying | Action, ledger: Ledger, size: int) -> float:
+    """How much a moment matters for its size: its weight, less the longer ago it was, twice at the very end.
+
+    What people said and what was decided lasts: there the first words, which all else rests on, count like the last.
+    """
+    age = min((ledger.end - entry.turn) / max(ledger.end - ledger.first, 1), 1.0)
+    newest = ledger.end - entry.turn <= _NEWEST
+    if isinstance(entry, Saying) and (entry.by_person or entry.lasts):
+        return weight_of(entry) * (0.5 + abs(0.5 - age) + newest) / sqrt(_USUAL + _EVEN)
+    return weight_of(entry) * (1 - age / 2 + newest) / sqrt(size + _EVEN)
+
+
+def weight_of(entry: Saying | Action) -> float:
+    """What a moment weighs by what it is."""
+    if isinstance(entry, Saying):
+        return entry.weight
+    if entry.failed:
+        return _FAILED if deed_of(entry) not in {"read", "search", "list"} else _LEAST
+    weight = _WEIGHTS.get(entry.deed, _LOOKED)
+    return weight + _ENDED if entry.outcome else weight
+
+
+class Story:
+    """The moments of a ledger, and as many of them as there is room for."""
+
+    def __init__(
+        self, ledger: Ledger, words: Mapping[str, str], root: str, kept: Collection[int] = (), people: float = inf
+    ) -> None:
+        """`kept` turns stand in the context anyway; `people` is what people's words may take, in tokens."""
+        self._ledger, self._words, self._kept, self._people = ledger, words, frozenset(kept), people
+        self._asked = max((saying.turn for saying in ledger.sayings if saying.by_person), default=0)
+        self._withdrawn = {request.turn for request in ledger.requests if request.state == "withdrawn"}
+        self._lines = ActionLines(ledger, words, root)
+        self._talk = is_talk(ledger.actions, len(ledger.requests))
+        self.left_out = 0
+
+    def tell(self, room: int, count: Count) -> str:
+        """The story within so many tokens; "" where there is no room for any of it."""
+        moments = sorted(self._moments(room), key=lambda moment: moment.turn)
+        ranked = sorted(range(len(moments)), key=lambda i: (-moments[i].worth, i))
+        chosen, text = list[int](), ""
+        left, people = room, self._people
+        for i in ranked:
+            cost = count(moments[i].text) + _A_GAP
+            if moments[i].worth > 0 and cost <= (min(left, people) if moments[i].kind == "user" else left):
+                chosen.append(i)
+                left -= cost
+                people -= cost * (moments[i].kind == "user")
+        whole = {moments[i].turn for i in chosen if moments[i].kind == "assistant" and not moments[i].excerpt}
+        chosen = [i for i in chosen if not (moments[i].excerpt and moments[i].turn in whole)]
+        while chosen and count(text := self._lay_out(moments, set(chosen))) > room:
+            chosen.pop()
+        more = self._lay_out(moments, set(chosen), _NAMED_AT_MOST)
+        text = more if count(more) <= room else text
+        self.left_out = sum(moment.worth > 0 for moment in moments) - len(chosen)
+        return text
+
+    def lasting(self, room: int, count: Count, shown: str = "") -> str:
+        """People's messages and what was decided, in order, but for what is `shown` quoted elsewhere.
+
+        Should not all fit, the first and the newest of them.
+        """
+        ledger, chosen, room = self._ledger, list[tuple[int, str]](), int(min(room, self._people))
+        lasting = [saying for saying in ledger.sayings if saying.by_person or saying.lasts]
+        for saying in sorted(lasting, key=lambda saying: -worth(saying, ledger, 0)):
+            if saying.turn not in self._kept and not _quoted(saying.text, shown):
+                line = self._saying(saying, 2 * room)
+                if (cost := count(line) + 1) <= room:
+                    chosen.append((saying.turn, line))
+                    room -= cost
+        return "\n".join(line for _, line in sorted(chosen))
+
+    def _moments(self, room: int) -> Iterator[Moment]:
+        ledger = self._ledger
+        for saying in ledger.sayings:
+            if saying.turn not in self._kept:
+                text = self._saying(saying, 2 * room)
+                rank = worth(saying, ledger, len(text))
+                if self._talk:  # nothing fades, but where it stood is told
+                    rank = saying.weight * (2 if saying.turn == ledger.sayings[-1].turn else 1)
+                kind = "user" if saying.by_person else "assistant"
+                yield Moment(saying.turn, text, rank, kind, excerpt=saying.lasts)
+        width = min(max(room // 8, 70), 200)
+        for action in ledger.actions:
+            text = self._lines.action(action, width, gist=True)
+            deed = deed_of(action)
+            named = action.paths[:1] if deed in {"read", "change", "create"} else ()
+            name = "".join(named).rstrip("/").rpartition("/")[2]
+            shown = weight_of(action) >= _LEAST
+            yield Moment(action.turn, text, worth(action, ledger, len(text)) if shown else 0.0, deed, name)
+
+    def _saying(self, saying: Saying, most: int) -> str:
+        """What somebody said: people exactly, between fences where a line of theirs could pose as another's."""
+        whose = f"- [{saying.turn}] {self._words['user' if saying.by_person else 'assistant']}:"
+        longest = _LONGEST_TOLD if saying.by_person else _REPORT if saying.turn < self._asked else most
+        text = whole_lines(saying.text, max(min(most, longest), 200))
+        if saying.by_person:
+            whose = f"{whose[:-1]} ({self._words['withdrawn']}):" if saying.turn in self._withdrawn else whose
+            plain = "\n" not in text and neutral(text) == text
+            return f"{whose} \u201c{text}\u201d" if plain else f"{whose}\n{fenced(text)}"
+        return f"{whose} {indent(text)}" if "\n" in text else f"{whose} {quote(text)}"
+
+    def _lay_out(self, moments: Sequence[Moment], chosen: Collection[int], named: int = _NAMED) -> str:
+        lines: list[str] = []
+        gap: list[Moment] = []
+        for i, moment in enumerate(moments):
+            if i not in chosen:
+                gap.append(moment)
+                continue
+            lines += [self._gap(gap, moment.turn, named), moment.text] if gap else [moment.text]
+            gap = []
+        lines += [self._gap(gap, self._ledger.end, named)] if gap else []
+        return "\n".join(lines)
+
+    def _gap(self, gap: Sequence[Moment], end: int, named: int) -> str:
+        """What is left out here, up to what is told next, in numbers; of files the names of a few."""
+        told = []
+        for kind, number in Counter(moment.kind for moment in gap).items():
+            names = list(dict.fromkeys(moment.name for moment in gap if moment.kind == kind and moment.name))
+            if names:
+                more = f" +{len(names) - named}" if len(names) > named else ""
+                told.append(f"{self._words[kind]} {', '.join(map(neutral, names[:named]))}{more}")
+            else:
+                told.append(f"{self._words[kind]} {TIMES}{number}")
+        turns = sorted({gap[0].turn, max(gap[-1].turn, end - 1)})
+        return f"  \u2026 [{'-'.join(map(str, turns))}] {one_line('; '.join(told))}"
+
+
+def _quoted(text: str, shown: str) -> bool:
+    """Whether the text, or of a long one nearly all of its sentences, stands in what is shown."""
+    said = [sentence for sentence in sentences(text) if len(sentence) >= _TELLING] or [text]
+    return sum(sentence in shown for sentence in said) > len(said) * 0.8
