@@ -3,61 +3,81 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli_case import DESK, SESSION
-from conversations import long_chat, user
-from engine_case import compactor, texts
-from unabridged import Settings
+from conversations import chat_round, long_chat, user
+from engine_case import texts
+from unabridged import Compactor, Settings
 from unabridged.errors import SettingsError
 from unabridged.languages import labels
 from unabridged.ledger.summary_turn import LAYOUT, SERVED
 from unabridged.ledger.summary_turn import OPTIONAL as SECTIONS
+from unabridged.testing import ScriptedModel
 
 HEADINGS = {name: labels("en")[name].partition(" (")[0] for name in SECTIONS}
+PAGE = Path(__file__).parent.parent / "docs" / "summaries.md"
+PLAN = [{"content": "Rename it in the tests", "status": "in_progress"}, {"content": "Run them", "status": "pending"}]
+PROSE = "The files of the application are gone through one by one, and what the user asked for is under way."
 CONVERSATIONS = {
     "session": json.loads(SESSION.read_text())["messages"],
     "desk": json.loads(DESK.read_text())["messages"],
     "talk": [user("Always answer in English."), *long_chat(120)],
+    "plan": [user("Rename load_settings."), *chat_round("TodoWrite", "ok", todos=PLAN), *long_chat(80)],
 }
+CASES = [(name, by_model) for name in CONVERSATIONS for by_model in (False, True)]
 
 
-def summary(messages: list[Any], without: tuple[str, ...] = ()) -> str:
+def summary(case: tuple[str, bool], without: tuple[str, ...] = ()) -> str:
+    name, by_model = case
     settings = Settings(without=without, clear=None, trigger=("tokens", 6_000), keep=("tokens", 800))
-    done = compactor(16_000, settings=settings).fit(messages, thread="t")
+    model = ScriptedModel([PROSE], forever=True) if by_model else None
+    done = Compactor(model, window=16_000, archive="memory:", settings=settings).fit(CONVERSATIONS[name], thread="t")
     assert done.receipt is not None
+    assert (done.receipt.summariser != "model-free") == by_model
     return texts(done.messages).partition("[end of summary")[0]
 
 
+def shown(text: str) -> set[str]:
+    return {section for section in SECTIONS if f"## {HEADINGS[section]}" in text}
+
+
 @pytest.fixture(scope="module")
-def whole() -> dict[str, str]:
-    return {name: summary(messages) for name, messages in CONVERSATIONS.items()}
+def whole() -> dict[tuple[str, bool], str]:
+    return {case: summary(case) for case in CASES}
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_each_section_can_be_left_out_and_only_it_goes(section: str, whole: dict[str, str]) -> None:
-    for name, messages in CONVERSATIONS.items():
-        shown = {other for other in SECTIONS if f"## {HEADINGS[other]}" in whole[name]}
-        left = summary(messages, (section,))
-        assert f"## {HEADINGS[section]}" not in left, name
+def test_each_section_can_be_left_out_and_only_it_goes(section: str, whole: dict[tuple[str, bool], str]) -> None:
+    for case in CASES:
+        left = summary(case, (section,))
+        assert section not in shown(left), case
         for heading in (labels("en")["open"], labels("en")["rules"]):
-            assert (f"## {heading}" in left) == (f"## {heading}" in whole[name]), name
-        assert shown - {section} <= {other for other in SECTIONS if f"## {HEADINGS[other]}" in left} | {"own_words"}
+            assert (f"## {heading}" in left) == (f"## {heading}" in whole[case]), case
+        assert (PROSE in left) == case[1]
+        assert shown(whole[case]) - {section} <= shown(left), case
 
 
-def test_most_sections_are_there_to_be_left_out(whole: dict[str, str]) -> None:
-    shown = {name for text in whole.values() for name in SECTIONS if f"## {HEADINGS[name]}" in text}
-    assert shown == {"done", "files", "names"}  # the others need a model, or a list of what is to be done
+def test_every_section_is_there_to_be_left_out(whole: dict[tuple[str, bool], str]) -> None:
+    assert set().union(*map(shown, whole.values())) == set(SECTIONS)
 
 
-def test_all_of_them_left_out_leaves_what_is_open_and_the_rules(whole: dict[str, str]) -> None:
-    for name, messages in CONVERSATIONS.items():
-        left = summary(messages, SECTIONS)
-        assert not [section for section in SECTIONS if f"## {HEADINGS[section]}" in left]
+def test_all_of_them_left_out_leaves_what_is_open_and_the_rules(whole: dict[tuple[str, bool], str]) -> None:
+    for case in CASES:
+        left = summary(case, SECTIONS)
+        assert not shown(left)
         for heading in ("open", "rules"):
-            assert (f"## {labels('en')[heading]}" in left) == (f"## {labels('en')[heading]}" in whole[name])
+            assert (f"## {labels('en')[heading]}" in left) == (f"## {labels('en')[heading]}" in whole[case])
+
+
+def test_the_page_names_every_section_that_can_be_left_out() -> None:
+    table = PAGE.read_text(encoding="utf-8").partition("## What stands in it")[2].partition("## ")[0]
+    named = [name for line in table.splitlines() if line.startswith("| `") for name in re.findall("`(\\w+)`", line)]
+    assert sorted(named) == sorted(SECTIONS)
 
 
 @pytest.mark.parametrize(

@@ -2,5 +2,6 @@
 
 In reading order: `score` (the definition), `data` (conversations and questions from files), `moments` (where they are
 cut), `arms` and `peers` (the ways to shorten them), `questions` (what can still be answered), `report` (rows with
-averages), `plot`.
+averages), `plot`. Apart from these, a model as the judge: `candidates` (the texts it compares), `reader` (what it is
+asked, and what of its replies is accepted), `readings` (the protocol).
 """

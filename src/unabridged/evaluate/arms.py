@@ -7,6 +7,7 @@ what a long-running agent would.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from unabridged.compactor import Compactor
@@ -18,6 +19,7 @@ from unabridged.formats import format_named
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.ledger.summary_turn import render
+from unabridged.outcome import Compaction
 from unabridged.settings import Settings
 
 SUMMARY = "[unabridged summary "
@@ -53,9 +55,7 @@ def with_model(model: Any) -> Begin:
     """Our summary turn with a model's prose in it."""
 
     def begin(budget: int, _count: Count) -> Arm:
-        settings = Settings(trigger=None, keep=("messages", 2), summary=budget)
-        events = deque[Event](maxlen=10)
-        compactor = Compactor(model, window=1_000_000, archive="memory:", settings=settings, on_event=events.append)
+        shorten = shortener(model, budget)
         carried: list[Any] = []
         start = 0
 
@@ -63,18 +63,35 @@ def with_model(model: Any) -> Begin:
             nonlocal start, carried
             carried = [*carried, *moment.conversation.messages[start : moment.place]]
             start = moment.place
-            done = compactor.compact(carried, thread=moment.conversation.name)
-            if done is None:
-                failures = [f"{event.stage}: {event.error}" for event in events if isinstance(event, Failed)]
-                why = failures[-1] if failures else "nothing was gained"
-                raise SettingsError(f"the model {model} gave no summary of {moment.conversation.name} ({why})")
-            carried = list(done.messages)
-            read = format_named(moment.conversation.format).read
-            return "\n".join(text for text in (read(one).text for one in carried) if text.startswith(SUMMARY))
+            carried = list(shorten(carried, moment.conversation.name).messages)
+            return summary_in(carried, moment.conversation.format)
 
         return arm
 
     return begin
+
+
+def shortener(model: Any, budget: int) -> Callable[[list[Any], str], Compaction]:
+    """Compacts a conversation to our summary turn and its last two messages; `SettingsError` where that fails."""
+    settings = Settings(trigger=None, keep=("messages", 2), summary=budget)
+    events = deque[Event](maxlen=10)
+    compactor = Compactor(model, window=1_000_000, archive="memory:", settings=settings, on_event=events.append)
+
+    def shorten(messages: list[Any], name: str) -> Compaction:
+        done = compactor.compact(messages, thread=name)
+        if done is None:
+            failures = [f"{event.stage}: {event.error}" for event in events if isinstance(event, Failed)]
+            why = failures[-1] if failures else "nothing was gained"
+            raise SettingsError(f"the model {model} gave no summary of {name} ({why})")
+        return done
+
+    return shorten
+
+
+def summary_in(messages: Iterable[Any], format_: str) -> str:
+    """The summary turn of a list that was compacted."""
+    read = format_named(format_).read
+    return "\n".join(text for text in (read(one).text for one in messages) if text.startswith(SUMMARY))
 
 
 def choose_arms(names: list[str], model: Any = None) -> dict[str, Begin]:

@@ -6,12 +6,14 @@ its `evidence`: the `id`s of the messages that hold the answer.
 
     {"id": "c1", "messages": [{"role": "user", "content": "…", "id": "m1"}, …],
      "questions": [{"question": "When did …?", "evidence": ["m1"]}, …]}
+
+It may also say where it is to be cut for a reading: `cut`, the number of messages before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,8 @@ class Conversation:
     views: Sequence[View]
     """What each message says, and whose words it is."""
     questions: tuple[Question, ...] = ()
+    cut: int | None = None
+    """How many messages stand before the cut at which it is read; None where the file does not say."""
 
 
 def files_in(data: Path) -> list[Path]:
@@ -101,7 +105,11 @@ def _conversation(path: Path, number: int, value: Any, where: str) -> Conversati
     holder: Mapping[str, Any] = value if isinstance(value, dict) else {}
     messages = found[1]
     questions = _questions(holder.get("questions"), messages, where)
-    return made(f"{path.stem}:{holder.get('id', number)}", wire_format(messages, None, holder), messages, questions)
+    cut = holder.get("cut")
+    if cut is not None and (type(cut) is not int or not 0 < cut < len(messages)):
+        raise SessionFileError(f"the cut of {where} is no number of messages between 1 and {len(messages) - 1}")
+    name = f"{path.stem}:{holder.get('id', number)}"
+    return replace(made(name, wire_format(messages, None, holder), messages, questions), cut=cut)
 
 
 def made(name: str, format_: str, messages: Sequence[Any], questions: Sequence[Question] = ()) -> Conversation:
