@@ -13,7 +13,6 @@ from unabridged import Settings
 from unabridged.languages import labels, tables
 from unabridged.ledger.actions import read_call
 from unabridged.ledger.files import common_root
-from unabridged.ledger.gather import gather
 from unabridged.ledger.outcomes import outcome
 from unabridged.ledger.shell import read_command
 from unabridged.marks import is_ours, marked_ids, separators, summary_text
