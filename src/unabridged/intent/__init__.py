@@ -11,7 +11,7 @@
 Everything else in this package is private to it. The words of each language stand in `languages/`.
 """
 
-from unabridged.intent.entries import Lead, Lift, Request, Rule
+from unabridged.intent.entries import GOING, Lead, Lift, Request, Rule
 from unabridged.intent.host_words import own_words
 from unabridged.intent.lifting import concerns
 from unabridged.intent.origin import NOTHING, Facts, facts_in, learn, with_origins
@@ -21,7 +21,7 @@ from unabridged.intent.rule_sentences import RULE_LIMIT
 from unabridged.intent.rules import add_rules, find_rules, merge_rules, possible_rules
 
 __all__ = [
-    "NOTHING", "RULE_LIMIT", "Facts", "Lead", "Lift", "Request", "Rule", "add_rules", "concerns", "facts_in",
+    "GOING", "NOTHING", "RULE_LIMIT", "Facts", "Lead", "Lift", "Request", "Rule", "add_rules", "concerns", "facts_in",
     "find_requests", "find_rules", "join_requests", "kind_of_turn", "learn", "merge_rules", "open_requests",
     "own_sentences", "own_words", "possible_rules", "with_origins",
 ]  # fmt: skip

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["open", "waiting", "finished", "withdrawn"]
+State = Literal["open", "waiting", "interrupted", "finished", "withdrawn", "left"]
+"""`interrupted`: broken off, and the person has not gone on with it; `left`: so, and much else came after it."""
+GOING: frozenset[State] = frozenset({"open", "waiting", "interrupted"})
+"""The states of what people still wait for."""
 Asks = Literal["", "question", "proposal", "offer"]
 
 
@@ -25,9 +28,13 @@ class Request:
     answer_turn: int = -1
     asks: Asks = ""
     """Whether those words end by asking the person back, by proposing a step, or by offering more."""
+    stopped: bool = False
+    """Whether the assistant was interrupted, its call refused or its words cut off, and nothing came after that."""
+    offer: str = ""
+    """What those words offer, until the person has answered: options to choose from, and the last question."""
     state: State = "open"
     context: str = ""
-    """What the assistant had asked or offered, when these words reply to it."""
+    """What the assistant had asked or offered, when these words reply to it: of several options, the one chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +67,5 @@ class Lead:
     answer: str = ""
     answer_turn: int = -1
     asks: Asks = ""
+    stopped: bool = False
+    offer: str = ""

@@ -6,8 +6,10 @@ their sequences behind one another and settling again.
 
 The goal is never lost: in doubt a request stays open, and while tools work on the last message something is open.
 
-- An answered request is finished, unless the words that closed it only announce the work, plan it, tell how far it is,
-  or stop in mid-sentence. One that was interrupted stays open, together with what interrupted it.
+- An answered request is finished, unless the words that closed it only announce the work, plan it, or tell how far it
+  is. One that a person steered while it was worked on stays open, together with what was said.
+- One that was stopped (interrupted, a call refused, a turn cut off in mid-sentence) is interrupted until the person
+  goes on with it, says it anew, or the answer to what came instead speaks of it.
 - A nod goes on with what it nods to: a plan, a report of progress, anything that was not clearly the end. After a
   report that it is done it asks nothing, unless tools go on working.
 - A question in between is finished with its answer; what it interrupted stays open.
@@ -19,12 +21,13 @@ The goal is never lost: in doubt a request stays open, and while tools work on t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from unabridged.intent import speech_acts as says
-from unabridged.intent.entries import Lead, Request, State
+from unabridged.intent.entries import GOING, Lead, Request, State
 from unabridged.intent.host_words import own_words
-from unabridged.intent.lifting import content_words, countermands, share_a_word
+from unabridged.intent.lifting import asks_leave, content_words, countermands, says_again, share_a_word
+from unabridged.intent.offers import answered_offer, offer_in
 from unabridged.messages import View
 from unabridged.text_tools import head_and_tail, sentences
 
@@ -33,6 +36,9 @@ _WAITS = {"question", "proposal"}
 
 ANSWER_LIMIT = 400
 """Characters of an answer that a ledger carries."""
+
+PARKED_FOR = 6
+"""Messages of people for which something that was interrupted stays open when they ask for other things."""
 
 MOST_OPEN = 24
 """Messages of one chain that are open at once: what began it, and the newest. Those between were answered."""
@@ -48,6 +54,8 @@ class _Talk:
     chain: list[int] = field(default_factory=list)
     last_task: list[int] = field(default_factory=list)
     """The last chain that was handed back and was more than a question."""
+    parked: list[int] = field(default_factory=list)
+    """What was interrupted, and something else was asked instead."""
 
     def hear(self, i: int) -> None:
         """Take the next message in."""
@@ -62,7 +70,9 @@ class _Talk:
         if request.kind == "hold" and len(self.chain) > 1:  # What the assistant says to "wait" finishes nothing.
             return
         if self.states[i] != "withdrawn":
-            self._mark(self._outcome(i))
+            self._mark("interrupted" if request.stopped else self._outcome(i))
+        if self.states[i] == "finished":
+            self.parked = [j for j in self.parked if not self._speaks_of(request, j)]
         if self.states[i] == "finished" and (going_on := self._interrupted_task(request)):
             self.chain = going_on
             self._mark("open")
@@ -76,7 +86,7 @@ class _Talk:
 
     @property
     def _is_idle(self) -> bool:
-        return self._state not in {"open", "waiting"}
+        return self._state not in GOING
 
     def _mark(self, state: State) -> None:
         for j in self.chain:
@@ -87,6 +97,8 @@ class _Talk:
 
         In mere talk a question in reply to a question goes on with the talk.
         """
+        if self._state == "interrupted" and request.kind == "ack" and not request.worked:
+            return True
         if self._is_idle or not request.answer or request.kind != "new":
             return False
         interrupts = any(self.requests[j].worked for j in self.chain)  # else all that was just said is answered
@@ -108,27 +120,32 @@ class _Talk:
             return [*self._earlier_part(newest), newest]
         if forbidden := [j for j in self.chain if countermands(request.text, self.requests[j].text)]:
             return [*self._close(forbidden, "withdrawn"), newest]
+        left = self.chain
         if self._state == "waiting" and not self._replies(request):
-            self._mark("finished")
-            return [newest]
-        if request.kind in {"resume", "more"}:
-            holds = [j for j in self.chain if self.requests[j].kind == "hold"]
-            return [*self._close(holds, "finished"), newest]
-        return [*self.chain, newest]
+            left = self._close(left, "finished")
+        elif self._state == "interrupted" and request.kind == "new":
+            left = self._close([j for j in left if says_again(request.text, self.requests[j].text)], "withdrawn")
+            self.parked, left = [*self.parked, *left], []
+        elif request.kind in {"resume", "more"}:
+            left = self._close([j for j in left if self.requests[j].kind == "hold"], "finished")
+        return [*left, newest]
 
     def _chain_after_withdrawal(self, newest: int) -> list[int]:
         """The chain after words that withdraw something: what they name, else what was said last, or all of it.
 
-        Where the assistant had asked or offered something, "never mind" is the answer to that.
+        Where the assistant had asked or offered something, "never mind" is the answer to that: it takes a request back
+        where the assistant asked for leave to carry it out.
         """
         request = self.requests[newest]
-        declines = newest > 0 and self.requests[newest - 1].asks != ""
+        before = self.requests[newest - 1] if newest else request
         what, alone = says.withdrawal(request.text)
         named = content_words(what)
-        gone = [j for j in self.chain if share_a_word(named, self.requests[j].text)]
+        gone = [j for j in (*self.parked, *self.chain) if share_a_word(named, self.requests[j].text)]
         if says.means_all(what):
             gone = self.chain
-        elif not named and not declines:
+        elif not named and before.asks:
+            gone = [j for j in self.chain if asks_leave(before.answer, self.requests[j].text)]
+        elif not named:
             gone = self._last_said()
         was_idle = self._is_idle
         left = self._close(gone, "withdrawn")
@@ -142,6 +159,7 @@ class _Talk:
         """Give these their last state; the chain without them."""
         for j in gone:
             self.states[j] = state
+        self.parked = [j for j in self.parked if j not in gone]
         return [j for j in self.chain if j not in gone]
 
     def _earlier_part(self, newest: int) -> list[int]:
@@ -186,6 +204,7 @@ class _Talk:
         if not self.tools or says.is_question(request.text) or not request.answer:
             return False
         plans = request.worked < 2 and says.is_plan(request.answer) and not says.is_plan(request.text)
+        plans = plans or (says.few_words(request.answer, 3) and request.answer.startswith(("I ", "I'")))  # "I look."
         return (plans or says.tells_of_rest(request.answer)) and not says.surely_done(request.answer)
 
     def _interrupted_task(self, request: Request) -> list[int]:
@@ -202,6 +221,12 @@ class _Talk:
             if self._closes_nothing(older[-1]) and not any(share_a_word(said, self.requests[k].text) for k in older):
                 return older
         return []
+
+    def _speaks_of(self, request: Request, parked: int) -> bool:
+        """Whether the answer to another request speaks of what was interrupted before it: then that is finished too."""
+        if share_a_word(content_words(request.answer), self.requests[parked].text):
+            self.states[parked] = "finished"
+        return self.states[parked] == "finished"
 
     def _is_lookup(self) -> bool:
         """Whether the last chain was one question with a short answer."""
@@ -258,19 +283,25 @@ def settle(requests: Sequence[Request], *, tools: bool) -> tuple[Request, ...]:
         talk.hear(i)
     for j in talk.chain[1 : 1 - MOST_OPEN]:
         talk.states[j] = "finished"
+    for j in talk.parked:
+        talk.states[j] = "interrupted" if len(requests) - j <= PARKED_FOR else "left"
     return tuple(
-        replace(request, state=state, context=_context(requests[i - 1] if i else None, request, state))
+        replace(
+            request,
+            state=state,
+            context=request.context or (_context(requests[i - 1], request) if i else ""),
+            offer=request.offer if i + 1 == len(requests) else "",  # what was answered is the answer's context
+        )
         for i, (request, state) in enumerate(zip(requests, talk.states, strict=True))
     )
 
 
-def _context(before: Request | None, request: Request, state: State) -> str:
-    """The question, offer or plan these words reply to, so that a bare "yes" can be understood."""
-    if before is None or request.kind in {"withdraw", "hold"}:
+def _context(before: Request, request: Request) -> str:
+    """The option, question or plan these words reply to, so that a bare "2" or "yes" can be understood."""
+    if request.kind == "hold" or (request.kind == "ack" and not before.asks):
         return ""
-    if not before.asks and (request.kind != "resume" or state not in {"open", "waiting"}):
-        return ""
-    return " ".join(sentences(before.answer)[-2:])[-300:]
+    bare = request.kind != "new" or (says.few_words(request.text, 3) and not says.is_question(request.text))
+    return answered_offer(request.text, before.offer, replies=bare or before.asks != "")
 
 
 def join_requests(
@@ -289,17 +320,17 @@ def join_requests(
 
 def _with_outcome(request: Request, then: Lead) -> Request:
     """The request with what happened later, before the next person spoke."""
-    if not (then.worked or then.answer):
+    if then == Lead():
         return request
     worked, asks = max(request.worked, then.worked), then.asks
     if worked > then.worked and asks in _WAITS:  # what was done before makes some of them offers
         asks = says.asks_back(then.answer, worked)
-    return replace(request, worked=worked, answer=then.answer, answer_turn=then.answer_turn, asks=asks)
+    return replace(request, **{**asdict(then), "worked": worked, "asks": asks})
 
 
 def _outcome_of(request: Request) -> Lead:
     """What happened after a request."""
-    return Lead(request.worked, request.answer, request.answer_turn, request.asks)
+    return Lead(request.worked, request.answer, request.answer_turn, request.asks, request.stopped, request.offer)
 
 
 def open_requests(views: Sequence[View], efforts: Sequence[int]) -> tuple[int, ...]:
@@ -308,7 +339,7 @@ def open_requests(views: Sequence[View], efforts: Sequence[int]) -> tuple[int, .
     `efforts` says for each view whether tools looked (1) or changed something (2) in it.
     """
     requests, _ = find_requests(views, range(len(views)), efforts, answered=True)
-    return tuple(request.turn for request in requests if request.state in {"open", "waiting"})
+    return tuple(request.turn for request in requests if request.state in GOING)
 
 
 def find_requests(
@@ -321,16 +352,22 @@ def find_requests(
     """
     found = [Request(-1, "")]
     for i, view in enumerate(views):
+        closing = _closing(views, i, efforts, answered=answered)
+        if says.is_stopped(view) or says.is_cut_off(closing):
+            found[-1] = _with_outcome(found[-1], Lead(found[-1].worked, stopped=True))
+            closing = ""
         if view.origin == "person" and (view.text.strip() or view.media or view.attached):
             said = own_words(view.text)
             found.append(Request(turns[i], said, says.kind_of(said)))
-        elif (closing := _closing(views, i, efforts, answered=answered)) or efforts[i]:
+        elif closing or efforts[i]:
             effort = max(found[-1].worked, efforts[i])
-            answer = head_and_tail(closing, ANSWER_LIMIT)
-            asks = says.asks_back(closing, effort) if closing else ""
-            found[-1] = _with_outcome(found[-1], Lead(effort, answer, turns[i] if closing else -1, asks))
+            then = Lead(effort)
+            if closing:
+                answer, asks = head_and_tail(closing, ANSWER_LIMIT), says.asks_back(closing, effort)
+                then = Lead(effort, answer, turns[i], asks, offer=offer_in(closing))
+            found[-1] = _with_outcome(found[-1], then)
     if at_work:
-        found[-1] = replace(found[-1], worked=max(found[-1].worked, 1))
+        found[-1] = replace(found[-1], worked=max(found[-1].worked, 1), stopped=False)
     return settle(found[1:], tools=any(efforts)), _outcome_of(found[0])
 
 
@@ -345,8 +382,6 @@ def _closing(views: Sequence[View], index: int, efforts: Sequence[int], *, answe
     if view.origin != "model" or efforts[index] or view.calls or not view.text.strip():
         return ""
     for i in range(index + 1, len(views)):
-        if says.begins_interrupted(views[i].text):
-            return ""
         if views[i].origin not in {"host", "summary"}:
             return view.text if views[i].origin == "person" else ""
     return view.text if answered else ""

@@ -10,8 +10,9 @@ import re
 
 from unabridged.intent.entries import Asks
 from unabridged.languages import detect, eastern_words, folded, phrases, tables, vocabulary
+from unabridged.messages import View
 from unabridged.text_cache import remembered
-from unabridged.text_tools import blank_fences, sentences
+from unabridged.text_tools import bare, blank_fences, sentences
 
 _LONG = 1_200
 """Characters from which on an answer says so much that a question at its end is an offer."""
@@ -36,7 +37,12 @@ _NODS = ("go", "yes", "thanks", "praise", "filler")
 """The kinds of words that a message is made of which only nods or thanks."""
 _SIGNS_OF_A_NOD = 40
 """Signs of a script without spaces up to which a message may be a mere nod: one can be read as words in many ways."""
-_INTERRUPTED = re.compile(r"\s*\[[^\]\n]{0,40}\b(?:interrupted|aborted|cancell?ed) by (?:the )?user[^\]\n]{0,40}\]\s*")
+_STOPPED = re.compile(
+    r"\A<turn_aborted>|(?:interrupted|aborted|rejected|denied|cancell?ed) by (?:the )?user\b|(?:command|operation|tool"
+    r" execution) (?:aborted|cancell?ed)|user (?:doesn't want to|did not allow|(?:has )?(?:rejected|denied|declined))",
+    re.IGNORECASE,
+)
+"""What hosts write where a person stopped the assistant, or refused a call of its."""
 _SIGNS = str.maketrans(
     dict.fromkeys("\U0001f44d\U0001f44c\u2705\U0001f197\U0001f4af\u2714", " yes ")
     | dict.fromkeys("\U0001f44e\u274c", " no ")
@@ -79,6 +85,11 @@ def asks_back(text: str, worked: int) -> Asks:
     return "offer" if polite or long else _kind_of_question(told, worked, done=reports_done(text))
 
 
+def asks(sentence: str) -> bool:
+    """Whether a sentence of the assistant's asks or offers something."""
+    return bool(_QUESTION.search(sentence)) or phrases("asks", "offer").inside(folded(sentence))
+
+
 @remembered
 def reports_done(text: str) -> bool:
     """Whether the assistant says that the work is done, and nothing of it left.
@@ -100,10 +111,7 @@ def surely_done(text: str) -> bool:
 
 @remembered
 def breaks_off(text: str) -> bool:
-    """Whether the assistant's closing words announce what it does next, or stop in mid-sentence: they close nothing."""
-    words = folded(text[-_LONG:].rstrip())
-    if words.endswith(_GOES_ON) or (not few_words(words, 3) and _ends_in_mid_sentence(words)):
-        return True
+    """Whether the assistant's closing words announce what it does next: they close nothing."""
     last = after_small_words("".join(_sentences_of(text[-_LONG:])[-1:]))
     announced = phrases("promise").at_start(last) or phrases("remains").at_start(last)
     return bool(announced) and not phrases("acknowledged", "asks", "courtesy").at_start(last)
@@ -191,9 +199,25 @@ def means_all(words: str) -> bool:
     return phrases("whole").inside(folded(words))
 
 
-def begins_interrupted(text: str) -> bool:
-    """Whether a turn begins with the host's mark that the assistant was stopped in the middle."""
-    return bool(_INTERRUPTED.match(text))
+def is_stopped(view: View) -> bool:
+    """Whether the assistant was stopped here: the turn begins with the host's mark of it, or a call was refused."""
+    marks = view.origin in {"host", "person"} and view.text.lstrip().startswith(("[", "<"))
+    ended = view.text.lstrip().partition("]")[0] if marks else "".join(answer.text for answer in view.answers[-1:])
+    return bool(_STOPPED.search(ended[:120]))
+
+
+@remembered
+def is_cut_off(text: str) -> bool:
+    """Whether the assistant's words stop in mid-sentence: in code, after "the", or without the mark others end with."""
+    last = text.rstrip().rpartition("\n")[2].strip()
+    if last.endswith(_GOES_ON) or (last.count("`") % 2 and "```" not in last):
+        return True
+    if not last[-1:].islower() or bare(last) != last:
+        return False
+    if not few_words(last, 3) and _ends_in_mid_sentence(folded(last)):
+        return True
+    ended = any(sentence[-1] in ".!?" for sentence in sentences(blank_fences(text))[:-1])
+    return ended and (len(sentences(last)) > 1 or not few_words(last, 5))
 
 
 def few_words(text: str, most: int) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from unabridged.intent import Request
+from unabridged.intent import GOING, Request
 from unabridged.ledger.entries import Action, Deed, File, Ledger, Name, Saying, fade
 from unabridged.ledger.story import worth
 
@@ -100,6 +100,6 @@ def _bounded_requests(requests: tuple[Request, ...]) -> tuple[Request, ...]:
     over = len(requests) - MAX_REQUESTS
     if over <= 0:
         return requests
-    finished = [i for i, request in enumerate(requests) if request.state in {"finished", "withdrawn"}]
+    finished = [i for i, request in enumerate(requests) if request.state not in GOING]
     go = set(finished[1 : 1 + over])
     return tuple(request for i, request in enumerate(requests) if i not in go)

@@ -1,7 +1,7 @@
 """The ledger: what is carried verbatim beside the prose, as a value; two of them merged by rule, never by a model.
 
     Ledger
-    ├── requests   what people asked, with what became of it: open, waiting, finished, withdrawn
+    ├── requests   what people asked, with what became of it: open, waiting, interrupted, finished, withdrawn
     ├── rules      what people want always, never, or only so; lifted when they lift it
     ├── sayings    what people and the assistant said, word for word
     ├── actions    what was done: deed, target, outcome
@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from unabridged.intent import Lead, Lift, Request, Rule
+from unabridged.intent import GOING, Lead, Lift, Request, Rule
 
 Deed = Literal[
     "read", "search", "list", "create", "change", "delete", "move", "run", "fetch", "call", "mention", "attach"
@@ -127,12 +127,12 @@ class Ledger:
     @property
     def open(self) -> tuple[Request, ...]:
         """What people are still waiting for, in the order asked."""
-        return tuple(request for request in self.requests if request.state in {"open", "waiting"})
+        return tuple(request for request in self.requests if request.state in GOING)
 
     @property
     def finished(self) -> tuple[Request, ...]:
-        """What was answered, or withdrawn, in the order asked."""
-        return tuple(request for request in self.requests if request.state in {"finished", "withdrawn"})
+        """What was answered, withdrawn or left, in the order asked."""
+        return tuple(request for request in self.requests if request.state not in GOING)
 
 
 _PARTS: dict[str, Any] = {

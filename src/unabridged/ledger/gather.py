@@ -153,7 +153,7 @@ def _joint_language(older: Ledger, newer: Ledger) -> str:
 
 def _joint_lead(older: Ledger, newer: Ledger) -> Lead:
     """What happened before the first person spoke: when none did in the older one, the newer one's comes after it."""
-    if older.requests or not (newer.lead.worked or newer.lead.answer):
+    if older.requests or newer.lead == Lead():
         return older.lead
     return replace(newer.lead, worked=max(older.lead.worked, newer.lead.worked))
 

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import NamedTuple, TypeVar
 
-from unabridged.intent import RULE_LIMIT, Rule, concerns
+from unabridged.intent import RULE_LIMIT, Request, Rule, concerns
 from unabridged.languages import labels
 from unabridged.ledger.action_lines import TIMES
 from unabridged.ledger.bounds import file_rank, name_rank, names_told
@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 _NOISE = 0.02
 """The rank of a name not worth its place: it stood once in a list of a thousand."""
+_SHORT = 60
+"""Characters of a message that can hardly be understood without what was asked before it."""
 _SHORTEST = 24
 """Tokens below which a shortened line says nothing."""
 _TOLD: tuple[Deed, ...] = ("create", "change", "delete", "move", "mention", "attach", "read")
@@ -72,22 +74,38 @@ class Sections:
     # -- what people want ---------------------------------------------------------------------------------------------
 
     def open_requests(self, room: int) -> str:
-        """Those whose words stand nowhere else before those that are only pointed at; of each the newest first.
+        """The newest message first, then what is behind it in the order asked.
 
-        Should not all fit, the last word counts most.
+        Should not all fit, those whose words stand nowhere else come before those only pointed at, the newest first.
         """
         lines = []
+        newest = max((request.turn for request in self._ledger.open), default=-1)
         for request in sorted(self._ledger.open, key=lambda request: (request.turn in self._kept, -request.turn)):
-            whole = request.turn in self._kept
-            label = self._labels["kept" if whole else "waiting" if request.state == "waiting" else "asked"]
-            plain = f"- {label.format(turn=request.turn)}"
+            whole, order = request.turn in self._kept, request.turn if request.turn < newest else -1
+            plain = f"- {self._labels[self._label(request)].format(turn=request.turn)}"
             head = f"{plain}, {self._labels['reply']} {quote(request.context)}" if request.context else plain
             if whole:
-                lines.append(Line(request.turn, head, partial(_always, plain)))
+                lines.append(Line(order, head, partial(_always, plain)))
             else:
                 text = f"{head}:\n{fenced(request.text)}"
-                lines.append(Line(request.turn, text, partial(_open_request, head, request.text)))
-        return self._fit("open requests", lines, room)
+                lines.append(Line(order, text, partial(_open_request, head, request.text)))
+        return self._fit("open requests", [*lines, *self._behind()], room)
+
+    def _label(self, request: Request) -> str:
+        if request.state == "open":
+            return "kept" if request.turn in self._kept else "asked"
+        return "broken_off" if request.state == "interrupted" else "waiting"
+
+    def _behind(self) -> Iterator[Line]:
+        """The task behind a short message that is all that is open: the last that says something by itself."""
+        *_, newest = self._ledger.open or (None,)
+        if newest is None or len(self._ledger.open) > 1 or len(newest.text) > _SHORT:
+            return
+        for request in reversed(self._ledger.requests):
+            if request.turn < newest.turn and request.state != "withdrawn" and len(request.text) > _SHORT:
+                label = self._labels["behind"].format(turn=request.turn, answered=request.answer_turn)
+                yield Line(request.turn, f"- {label}: {quote(request.text, RULE_LIMIT)}")
+                return
 
     def rules(self, room: int) -> str:
         """The strongest first, newer before older, then what seems to lift something, and what was lifted.

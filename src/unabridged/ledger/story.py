@@ -31,6 +31,8 @@ _LONGEST_TOLD = 900
 """Characters of a person's message: what is open stands elsewhere as a whole."""
 _REPORT = 800
 """Characters of a report of the assistant's that a person has answered since."""
+_REPLY = 80
+"""Characters of a reply that is told with what it replies to."""
 _TELLING = 12
 """Characters of a sentence that says something by itself."""
 _NAMED, _NAMED_AT_MOST = 4, 60
@@ -84,7 +86,7 @@ class Story:
         """`kept` turns stand in the context anyway; `people` is what people's words may take, in tokens."""
         self._ledger, self._words, self._kept, self._people = ledger, words, frozenset(kept), people
         self._asked = max((saying.turn for saying in ledger.sayings if saying.by_person), default=0)
-        self._withdrawn = {request.turn for request in ledger.requests if request.state == "withdrawn"}
+        self._requests = {request.turn: request for request in ledger.requests}
         self._lines = ActionLines(ledger, words, root)
         self._talk = is_talk(ledger.actions, len(ledger.requests))
         self.left_out = 0
@@ -150,10 +152,19 @@ class Story:
         longest = _LONGEST_TOLD if saying.by_person else _REPORT if saying.turn < self._asked else most
         text = whole_lines(saying.text, max(min(most, longest), 200))
         if saying.by_person:
-            whose = f"{whose[:-1]} ({self._words['withdrawn']}):" if saying.turn in self._withdrawn else whose
+            whose = f"{whose[:-1]}{self._beside(saying.turn)}:"
             plain = "\n" not in text and neutral(text) == text
             return f"{whose} \u201c{text}\u201d" if plain else f"{whose}\n{fenced(text)}"
         return f"{whose} {indent(text)}" if "\n" in text else f"{whose} {quote(text)}"
+
+    def _beside(self, turn: int) -> str:
+        """What became of a person's message where it is not finished, and of a short one what it replies to."""
+        request = self._requests.get(turn)
+        if request is None:
+            return ""
+        told = f" ({self._words[request.state]})" if request.state in {"withdrawn", "interrupted", "left"} else ""
+        short = request.context and len(request.text) <= _REPLY
+        return f"{told}, {self._words['reply']} {quote(request.context)}" if short else told
 
     def _lay_out(self, moments: Sequence[Moment], chosen: Collection[int], named: int = _NAMED) -> str:
         lines: list[str] = []

@@ -1,0 +1,125 @@
+"""What is going on: interruptions, rejections, turns that were cut off, short answers, changes of mind.
+
+A dialogue is what was said and done in order: `U` a person, `A` the assistant, `H` a turn of the host's; `look` and
+`edit` are tool calls, `cut` is one with the answer that follows the word. `states` says what became of each of the
+person's messages, null where it does not matter; `context` what is shown beside one, word for word.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ledger_case import LISTS, count, person, round_of, says
+from unabridged.ledger.gather import gather, merge
+from unabridged.ledger.summary_turn import render
+from unabridged.messages import View
+
+GROUPS: dict[str, list[dict[str, Any]]] = json.loads((LISTS / "going.json").read_text(encoding="utf-8"))
+DIALOGUES = [entry for group in GROUPS.values() for entry in group]
+TOOLS = {
+    "look": ("read_file", "some text", {"path": "a.py"}),
+    "edit": ("edit_file", "ok", {"path": "a.py", "new_text": "x"}),
+}
+
+
+def views_of(said: list[str]) -> list[View]:
+    """The messages of a dialogue."""
+    views: list[View] = []
+    for step in said:
+        kind, _, text = step.partition(" ")
+        if kind in TOOLS:
+            tool, answer, arguments = TOOLS[kind]
+            views += round_of(tool, answer, **arguments)
+        elif kind == "cut":
+            views += round_of("bash", text, command="./run.sh")
+        else:
+            views.append({"U": person, "A": says, "H": hosts}[kind](text))
+    return views
+
+
+def hosts(text: str) -> View:
+    return View("user", "host", text)
+
+
+def named(dialogue: dict[str, Any]) -> str:
+    return " | ".join(dialogue["said"])[-70:]
+
+
+def ends(views: list[View]) -> bool:
+    """Whether the assistant handed back at the end."""
+    return views[-1].origin in {"model", "person", "host"}
+
+
+def assert_states(found: list[str], expected: list[str | None]) -> None:
+    assert [state if wanted else None for state, wanted in zip(found, expected, strict=True)] == expected
+
+
+# R25
+@pytest.mark.parametrize("dialogue", DIALOGUES, ids=named)
+def test_each_request_is_told_as_what_it_is(dialogue: dict[str, Any]) -> None:
+    views = views_of(dialogue["said"])
+    ledger = gather(views, answered=ends(views))
+    assert_states([request.state for request in ledger.requests], dialogue["states"])
+
+
+# R25
+@pytest.mark.parametrize("dialogue", DIALOGUES, ids=named)
+def test_it_is_so_wherever_a_compaction_fell(dialogue: dict[str, Any]) -> None:
+    views = views_of(dialogue["said"])
+    for cut in range(1, len(views)):
+        if views[cut].answers:
+            continue
+        older = gather(views[:cut], answered=views[cut].origin == "person", at_work=bool(views[cut].calls))
+        newer = gather(views[cut:], first_turn=cut, answered=ends(views))
+        merged = merge(older, newer)
+        assert_states([request.state for request in merged.requests], dialogue["states"])
+        assert [request.context for request in merged.requests] == [
+            request.context for request in gather(views, answered=ends(views)).requests
+        ]
+
+
+@pytest.mark.parametrize("dialogue", GROUPS["answers"], ids=named)
+def test_a_short_answer_stands_beside_the_offer_it_answers_also_when_it_is_finished(dialogue: dict[str, Any]) -> None:
+    views = views_of(dialogue["said"])
+    ledger = gather(views, answered=ends(views))
+    told = render(ledger, 3_000, count).text()
+    for number, offers in dialogue["context"].items():
+        request = ledger.requests[int(number)]
+        for offer in offers:
+            assert offer in request.context
+        beside = next(line for line in told.splitlines() if f"{request.turn}" in line and request.context in line)
+        assert beside
+        assert not [gone for gone in dialogue.get("without", {}).get(number, []) if gone in request.context]
+
+
+def test_the_newest_message_heads_what_is_open_and_the_task_behind_it_follows() -> None:
+    task, typo = "Port all twelve files of the uploader to the new client.", "also fix the typo"
+    views = views_of([f"U {task}", "edit", f"U {typo}", "edit"])
+    told = render(gather(views, answered=False), 3_000, count).sections["open"]
+    assert told.index(typo) < told.index(task)
+
+
+def test_a_short_message_that_is_all_that_is_open_is_followed_by_the_task_before_it() -> None:
+    task = "Port all twelve files of the uploader to the new client, and keep the tests as they are."
+    views = views_of([f"U {task}", "edit", "A Done, all twelve files are ported, all tests pass.", "U push it", "look"])
+    told = render(gather(views, answered=False), 3_000, count).sections["open"]
+    assert told.index("push it") < told.index("answered since") < told.index(task)
+
+
+def test_what_was_interrupted_is_told_as_broken_off_and_is_left_after_much_else() -> None:
+    said = ["U Port the uploader to the new client.", "edit", "H [Request interrupted by user]"]
+    other = ["U Write the release notes for 2.4, please.", "edit", "A The release notes are written."]
+    ledger = gather(views_of([*said, *other]), answered=True)
+    assert "broken off" in render(ledger, 3_000, count).sections["open"]
+    ledger = gather(views_of([*said, *other * 6]), answered=True)
+    assert [request.state for request in ledger.requests][:2] == ["left", "finished"]
+    assert "interrupted, not taken up again" in render(ledger, 3_000, count).sections["done"]
+
+
+@pytest.mark.parametrize("text", ["Command aborted by a test.\n" * 9, "The user may abort it.", "rejected: bad input"])
+def test_what_a_tool_merely_prints_stops_nothing_that_goes_on(text: str) -> None:
+    views = [*views_of(["U Clean up the branches."]), *round_of("bash", text, command="make"), *views_of(["edit"])]
+    assert [request.state for request in gather(views, answered=False).requests] == ["open"]
