@@ -59,16 +59,15 @@ class Voice:
         self.model = open_model(model) if isinstance(model, str) else model
         self.asker = Asker(self.model, deadline=600, cool_down=0)
         self.cost: dict[str, float] = {}
-
-    @property
-    def room(self) -> int:
-        """The characters that surely fit into one ask beside the reply."""
         window = self.asker.window or WINDOW
-        return int((window - min(REPLY, window // 4)) * 2.5)
+        self.most = min(REPLY, window // 4)
+        """The tokens that a reply may take."""
+        self.room = int((window - self.most) * 2.5)
+        """The characters that surely fit into one ask beside the reply."""
 
     def ask(self, instruction: str) -> Reply:
         """The reply; `AskFailed` where there is none."""
-        reply = Exchange(self.asker).ask(Ask(instruction=instruction, max_tokens=REPLY))
+        reply = Exchange(self.asker).ask(Ask(instruction=instruction, max_tokens=self.most))
         cost = cost_of(1, reply.usage)
         info = model_info(self.asker.name)
         if reply.usage is not None and info is not None and info.input:
@@ -129,22 +128,21 @@ def shown(views: Sequence[View], first: int, room: int) -> str:
     return "".join(texts)
 
 
-def probes_task(probes: int) -> str:
-    """The ask for so many probes."""
-    return part("probes", probes=probes, kinds="\n".join(f"- {kind}: {what}" for kind, what in KINDS.items()))
+def ask_probes(voice: Voice, head: str, wanted: int, keep: Keep) -> list[Probe]:
+    """So many probes on the conversation in `head`, written before any text is seen."""
+    task = part("probes", probes=wanted, kinds="\n".join(f"- {kind}: {what}" for kind, what in KINDS.items()))
+    return voice.ask_for(f"{head}\n\n{task}", lambda value: read_probes(value, wanted), keep, "probes")
 
 
-def marks_task(texts: Mapping[str, str], probes: Sequence[Probe], stays: str, key: str) -> str:
-    """The ask to mark these texts, in this order."""
+def ask_marks(
+    voice: Voice, head: str, texts: Mapping[str, str], probes: Sequence[Probe], *, stays: str, key: str, keep: Keep
+) -> dict[str, Any]:
+    """What these texts get on the probes, shown in this order."""
     asked = "\n".join(f"{i}. {probe['question']} — {probe['answer']}" for i, probe in enumerate(probes, 1))
-    return part(
-        "marks",
-        texts="\n\n".join(set_off(f"text {letter}", sendable(text), key) for letter, text in texts.items()),
-        asked=set_off("probes", sendable(asked), key),
-        stays=stays,
-        letters=", ".join(texts),
-        probes=len(probes),
-    )
+    blocks = "\n\n".join(set_off(f"text {letter}", sendable(text), key) for letter, text in texts.items())
+    asked = set_off("probes", sendable(asked), key)
+    task = part("marks", texts=blocks, asked=asked, stays=stays, letters=", ".join(texts), probes=len(probes))
+    return voice.ask_for(f"{head}\n\n{task}", lambda value: read_marks(value, list(texts), len(probes)), keep, "marks")
 
 
 # -- what is accepted -------------------------------------------------------------------------------------------------
@@ -153,7 +151,7 @@ def marks_task(texts: Mapping[str, str], probes: Sequence[Probe], stays: str, ke
 def read_json(reply: Reply) -> Any:
     """The JSON value that a reply is, alone or in one fence; `ValueError` for anything else."""
     if reply.stop == "length":
-        raise ValueError(f"it was cut off after {REPLY:,} tokens")
+        raise ValueError("it was cut off: write shorter reasons")
     fenced = _FENCE.fullmatch(reply.text.strip())
     try:
         return json.loads(fenced[1] if fenced else reply.text, object_pairs_hook=_without_doubles)

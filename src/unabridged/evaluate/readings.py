@@ -19,18 +19,7 @@ from typing import Any
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.evaluate.candidates import AFTER, OWN, Candidates, candidates, file_name, place_to_cut
 from unabridged.evaluate.data import Conversation
-from unabridged.evaluate.reader import (
-    Keep,
-    Probe,
-    Voice,
-    marks_task,
-    part,
-    probes_task,
-    read_marks,
-    read_probes,
-    set_off,
-    shown,
-)
+from unabridged.evaluate.reader import Keep, Probe, Voice, ask_marks, ask_probes, part, set_off, shown
 from unabridged.sessions import write_whole
 from unabridged.summarise.prompt import KEY, draw_key, sendable
 
@@ -128,7 +117,7 @@ def read_all(
             with _noted(f"{name}: the texts and the probes", found.failed, tell):
                 made = candidates(conversation, place, budget, writer, brought)
                 sheet = _Sheet(f"{number:03}-{file_name(name)}", conversation, place, made, voice, keep)
-                asked = sheet.ask_probes(probes)
+                asked = ask_probes(voice, sheet.head, probes, sheet.keep)
                 for turn in range(1, readings + 1):
                     with _noted(f"{name}: reading {turn} of {readings}", found.failed, tell):
                         found.readings.append(sheet.read(turn, asked))
@@ -173,18 +162,18 @@ class _Sheet:
         order = list(self.letters)[:: 1 if turn % 2 else -1]
         return {letter: self.made.texts[self.letters[letter]] for letter in order}
 
-    def ask_probes(self, wanted: int) -> list[Probe]:
-        """The reader's probes, written before it sees a text."""
-        task = f"{self.head}\n\n{probes_task(wanted)}"
-        return self.voice.ask_for(task, lambda value: read_probes(value, wanted), self.keep, "probes")
-
     def read(self, turn: int, probes: Sequence[Probe]) -> Reading:
         """The reader's marks, by the names of the texts."""
         stays = ", ".join(f"[{place}]" for place in self.made.stays) or "none"
         texts = self.texts(turn)
-        task = f"{self.head}\n\n{marks_task(texts, probes, stays, self.key)}"
-        judged = self.voice.ask_for(
-            task, lambda value: read_marks(value, list(texts), len(probes)), self.keep, f"marks-{turn}"
+        judged = ask_marks(
+            self.voice,
+            self.head,
+            texts,
+            probes,
+            stays=stays,
+            key=self.key,
+            keep=lambda file, text: self.keep(f"reading-{turn}-{file}", text),
         )
         false = [
             {**row, "text": self.letters[row["text"]], "found": _flat(row["statement"]) in _flat(texts[row["text"]])}
