@@ -75,6 +75,8 @@ class View:
     reasoning: tuple[Reasoning, ...] = ()
     attached: tuple[str, ...] = ()
     """Text that is in the message and is not in the voice of `origin`, block by block."""
+    inserted: tuple[str, ...] = ()
+    """Blocks of its text that another system put there, a summary or a text of the host's: known when `origin` is."""
     sealed: int = 0
     """Characters of encrypted content that only the provider reads, thinking left out."""
     unread: str = ""
@@ -85,6 +87,8 @@ class View:
     """A provider's own compaction, whose server drops all that stands before it in the list."""
     glued: bool = False
     """Must stay directly in front of what follows it (a Responses reasoning item)."""
+    starts: tuple[int, ...] = field(default=(), repr=False, compare=False)
+    """Where each block of its text begins but the first, if it has more than one."""
     older: View | None = field(default=None, repr=False, compare=False)
     """The message as earlier versions read it, where that was different: records of theirs are found by its meaning."""
     _meaning: str = field(default="", init=False, repr=False, compare=False)
@@ -125,6 +129,12 @@ class View:
         object.__setattr__(view, "_meaning", self.meaning)
         return view
 
+    def with_inserted(self, own: str, others: tuple[str, ...]) -> View:
+        """The same message, of which only `own` is in the voice of its origin; it still means what it meant."""
+        view = replace(self, text=own, inserted=others, starts=())
+        object.__setattr__(view, "_meaning", self.meaning)
+        return view
+
     @property
     def is_request(self) -> bool:
         """Whether a person speaks here."""
@@ -134,6 +144,6 @@ class View:
         """Everything readable in the message, its calls and answers included: what search sees."""
         parts = [self.text, *(f"{call.name} {call.arguments}" for call in self.calls)]
         parts += [answer.text for answer in self.answers]
-        parts += self.attached
+        parts += (*self.inserted, *self.attached)
         parts += [media.name for media in self.media if media.name]
         return "\n".join(part for part in parts if part)

@@ -36,7 +36,7 @@ from unabridged.history.namespace import has_records
 from unabridged.history.replay import UNNAMED
 from unabridged.languages import detect, labels
 from unabridged.legal import repair
-from unabridged.marks import shortening_note, summary_text
+from unabridged.marks import is_our_summary, shortening_note, summary_text
 from unabridged.summarise.summary_body import Writers
 
 log = logging.getLogger("unabridged")
@@ -209,7 +209,7 @@ def situation(setup: Setup, state: State, slack: int = 0) -> Situation:
     language = detect(view.text for view in state.views if view.origin == "person")
     separator = setup.size(state.format, text("assistant", labels(language)["acknowledgment"]))
     header = text("user", summary_text("0" * 12, setup.front(language), 9_999, 99_999, language))
-    pins = [i for i, m in enumerate(state.messages) if pin and state.views[i].origin != "summary" and pin(m)]
+    pins = [i for i, m in enumerate(state.messages) if pin and not is_our_summary(state.views[i]) and pin(m)]
     piece = setup.meter.text(shortening_note("0" * 12)) + 30
     return Situation(
         views=state.views,

@@ -21,6 +21,7 @@ from unabridged.compaction.trigger import least_freed
 from unabridged.errors import WontFit
 from unabridged.intent import kind_of_turn
 from unabridged.ledger.gather import open_indices
+from unabridged.marks import is_our_summary
 from unabridged.messages import View
 from unabridged.settings import Limits
 
@@ -186,7 +187,7 @@ def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
 
 def _summary_plan(now: Situation, cut: Cut) -> Plan:
     kept = tuple(sorted(i for i in now.open_requests if dropped(now.views) <= i < cut.tail))
-    earlier = now.size(i for i in cut.gone if now.views[i].origin == "summary")  # folded in, it keeps its room
+    earlier = now.size(i for i in cut.gone if is_our_summary(now.views[i]))  # folded in, it keeps its room
     new = now.size(cut.gone) - earlier
     return Plan(
         gone=cut.gone,
@@ -204,7 +205,7 @@ def _squeeze(now: Situation) -> Plan:
     much, no request stays as a message of its own: the summary has what it can of their words.
     """
     cut = _smallest_cut(now)
-    ours = frozenset(cut.gone if cut and all(now.views[i].origin == "summary" for i in cut.gone) else ())
+    ours = frozenset(cut.gone if cut and all(is_our_summary(now.views[i]) for i in cut.gone) else ())
     ways = [replace(now, pinned=now.pinned | ours)] * bool(ours) + [now]
     ways += [replace(now, open_requests=frozenset())] * bool(now.open_requests)
     for way in ways[:-1]:

@@ -20,6 +20,7 @@ from unabridged.intent import kind_of_turn
 from unabridged.ledger.entries import Ledger, from_json
 from unabridged.ledger.gather import open_indices
 from unabridged.ledger.sayings import is_talk
+from unabridged.marks import is_our_summary
 from unabridged.messages import View
 from unabridged.summarise.brief import Brief, Live, Written
 from unabridged.summarise.summary_body import write_by_rule
@@ -48,7 +49,7 @@ def write(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Written
 
 def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
     """Everything a summary turn is made from."""
-    shown = [i for i in sorted({*plan.gone, *plan.kept_requests}) if state.views[i].origin != "summary"]
+    shown = [i for i in sorted({*plan.gone, *plan.kept_requests}) if not is_our_summary(state.views[i])]
     shown += _closing_answer(state.views, shown)
     handed_back, at_work = _look_behind(state.views, shown)
     turns = state.turns()
@@ -98,7 +99,7 @@ class Earlier(NamedTuple):
 
 def earlier_summary(state: State, gone: Sequence[int]) -> Earlier:
     """What is remembered of the summary turn that goes, if one does."""
-    if not any(state.views[i].origin == "summary" for i in gone):
+    if not any(is_our_summary(state.views[i]) for i in gone):
         return Earlier()
     record = state.standing.record if state.standing else None
     while record is not None and "ledger" not in record.data:

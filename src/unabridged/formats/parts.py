@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
 from typing import Any, NamedTuple, Self
 
 from unabridged.formats.base import Edit, Slot
@@ -115,7 +116,8 @@ class Content:
 
     def beside(self) -> dict[str, Any]:
         """The fields of a view that hold the rest, all but what is attached."""
-        return {"media": tuple(self.media), "sealed": self.sealed, "unread": content_of(self.others)}
+        starts = tuple(accumulate(len(text) + 1 for text in self.texts[:-1]))
+        return {"media": tuple(self.media), "sealed": self.sealed, "unread": content_of(self.others), "starts": starts}
 
 
 def plain_text(content: Any, spoken: frozenset[str] = SPOKEN) -> str | None:

@@ -21,6 +21,7 @@ from unabridged.history.difference import (
     transplant,
 )
 from unabridged.history.replay import UNNAMED, Records, Standing, fetch
+from unabridged.intent import set_apart
 from unabridged.marks import marked_ids
 from unabridged.messages import View
 
@@ -165,7 +166,7 @@ def read_cleared(
             by_scope.setdefault(place, []).append(digest)
         originals = {place: fetch(archive, place, digests) for place, digests in by_scope.items()}
         left = {i: format_.read(originals[place][digest]) for i, (place, digest) in hashes.items()}
-        found |= {i: view.said_by(views[i].origin) for i, view in left.items()}
+        found |= {i: set_apart(view).said_by(views[i].origin) for i, view in left.items()}
         left = {i: view for i, view in left.items() if _CLEARED in view.whole_text()}
     return found
 

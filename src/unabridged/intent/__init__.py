@@ -2,6 +2,8 @@
 
     with_origins     the views with the true origin of every `user` turn
     learn, facts_in  what is known of the host from one call to the next
+    set_apart        a turn without the blocks that another system put into it; `retold_in`: what a summary says
+    rejection_in     what a person said when rejecting a tool call
     own_words        a turn without what the host put beside the person's words
     own_sentences    the sentences of a turn that are the person's own, without what they quote or hold up
     find_requests    what people asked and what became of it; `join_requests` puts two stretches together
@@ -12,9 +14,10 @@ Everything else in this package is private to it. The words of each language sta
 """
 
 from unabridged.intent.entries import GOING, Lead, Lift, Request, Rule
+from unabridged.intent.frames import is_guess, is_summary, rejection_in, retold_in
 from unabridged.intent.host_words import own_words
 from unabridged.intent.lifting import concerns
-from unabridged.intent.origin import NOTHING, Facts, facts_in, learn, with_origins
+from unabridged.intent.origin import NOTHING, Facts, facts_in, learn, set_apart, with_origins
 from unabridged.intent.person_words import own_sentences
 from unabridged.intent.requests import find_requests, join_requests, kind_of_turn, open_requests
 from unabridged.intent.rule_sentences import RULE_LIMIT
@@ -22,6 +25,7 @@ from unabridged.intent.rules import add_rules, find_rules, merge_rules, possible
 
 __all__ = [
     "GOING", "NOTHING", "RULE_LIMIT", "Facts", "Lead", "Lift", "Request", "Rule", "add_rules", "concerns", "facts_in",
-    "find_requests", "find_rules", "join_requests", "kind_of_turn", "learn", "merge_rules", "open_requests",
-    "own_sentences", "own_words", "possible_rules", "with_origins",
+    "find_requests", "find_rules", "is_guess", "is_summary", "join_requests", "kind_of_turn", "learn",
+    "merge_rules", "open_requests", "own_sentences", "own_words", "possible_rules", "rejection_in", "retold_in",
+    "set_apart", "with_origins",
 ]  # fmt: skip

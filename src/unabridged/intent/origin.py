@@ -26,6 +26,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from unabridged.archive.protocol import RecordData
+from unabridged.intent.frames import blocks_of, frames
 from unabridged.intent.host_words import is_hosts
 from unabridged.intent.text_actions import acts, addresses, intends, manner
 from unabridged.marks import is_cleared, is_ours
@@ -43,12 +44,11 @@ _LINES = 12
 """Last lines that are remembered of each kind: one that the host puts under every output is soon among them."""
 _READ = 12
 """Lines that are looked at to tell whether somebody said them."""
+_OUTPUT = {
+    kind: "|".join(words.split() if kind == "tags" else words) for kind, words in frames()["observations"].items()
+}
 _OBSERVATION = re.compile(
-    r"\A\s*(?:<(?:output|returncode|observation|tool_result|tool_response|function_result|stdout|stderr|result|information)"
-    r"|\[?(?:Observation|OBSERVATION|Tool (?:output|result)|Output|OUTPUT|Command output|Execution (?:result|logs)"
-    r"|EXECUTION RESULT|STDOUT|STDERR|(?:New|Current) Terminal)\b[^\n]{0,40}[:\]]"
-    r"|Traceback \(most recent call last\)|\[File: |Your command ran |I ran this command:|[Ee]xit ?code\b|returncode\b"
-    r"|Command \w+ returned:|```tool_outputs|\[?(?:stdout|stderr)[\]:])"
+    rf"\A\s*(?:<(?:{_OUTPUT['tags']})|\[?(?:{_OUTPUT['labels']})\b[^\n]{{0,40}}[:\]]|{_OUTPUT['openings']})"
     r"|(?:\n|\A)\S{0,40}[$#>]\s*\Z"
     r"|\n\[?(?:exit code|Exit code|returncode|The command completed with exit code)\W{0,3}\d+",
 )
@@ -57,11 +57,7 @@ _NUMBER = re.compile(r"\d+")
 _PLAIN = re.compile(r"[\"'\u201c\u2018(\xbf\xa1*]*[^\W\d_]+(?:['\u2019-][^\W\d_]+)*[.,!?;:\u2026\"'\u201d\u2019)*]*")
 _MADE = re.compile(r"\s{2,}|\t|\S+:\d|[A-Z]{4,}\b(?!\W*$)|[\[({<#@+|$-]|(?:def|class|import|from \S+ import)\s")
 """How a line begins that a machine made."""
-_MACHINES = re.compile(
-    r"\b(?:no such file|command not found|permission denied|nothing to commit|no output|no matches|is a directory"
-    r"|not a directory|already exists|up to date|syntax error|segmentation fault|timed out)\b",
-    re.IGNORECASE,
-)
+_MACHINES = re.compile(rf"\b(?:{_OUTPUT['printed']})\b", re.IGNORECASE)
 _OPENING = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)?[:,!.\uff1a\uff0c]")
 """A word or two that more follows: "Now:"."""
 _EASTERN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -82,9 +78,12 @@ def _by_rule(views: Sequence[View], before: Facts) -> list[View]:
     if _calls_tools(views, before):
         return found
     host = _Host(found, before)
-    for i in [i for i, view in enumerate(found) if view.role == "user" and view.origin == "person"]:
+    for i in [i for i, view in enumerate(found) if view.role == "user" and view.origin in {"person", "summary"}]:
         if (said := _turn_before(found, i)) is not None:
-            found[i] = found[i].said_by(host.whose(said.text, found[i]))
+            whose = host.whose(said.text, found[i])
+            if found[i].origin == "summary":  # none follows an action
+                whose = "summary" if not acts(said.text) else "unknown" if whose == "person" else whose
+            found[i] = found[i].said_by(whose)
     return found
 
 
@@ -96,8 +95,25 @@ def _by_itself(view: View) -> View:
     guessed = view.origin in {"tool", "unknown"} and not view.answers
     if view.role != "user" or not (guessed or view.origin == "person"):
         return view
-    origin: Origin = "host" if not view.media and is_hosts(view.text) else "person"
+    view = set_apart(view)
+    hosts = view.origin == "host" or (not view.media and is_hosts(view.text))
+    origin: Origin = "summary" if view.origin == "summary" else "host" if hosts else "person"
     return view if view.origin == origin else view.said_by(origin)
+
+
+def set_apart(view: View) -> View:
+    """A turn without the blocks that another system put into it; where a person said nothing beside them, it is theirs.
+
+    In a turn of a person's such blocks are `inserted`, nobody's words.
+    """
+    blocks = blocks_of(view)
+    whose = {block.whose for block in blocks}
+    if not whose - {"person"}:
+        return view
+    own = "\n".join(block.text.strip("\n") for block in blocks if block.whose == "person")
+    if view.media or (own.strip() and not is_hosts(own)):
+        return view.with_inserted(own, tuple(block.text for block in blocks if block.whose != "person"))
+    return view.said_by("summary" if "summary" in whose else "host")
 
 
 def learn(views: Sequence[View], gone: Collection[int], before: Facts = NOTHING) -> Facts:

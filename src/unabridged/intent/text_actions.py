@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from unabridged.intent.frames import frames
 from unabridged.languages import folded, phrases
 from unabridged.text_cache import remembered
 
@@ -17,12 +18,7 @@ Manner = Literal["", "marked", "coded", "shown"]
 
 _LAST = 4_000
 """Characters at the end of a turn in which its action is looked for."""
-_ANSWERS = "answer response final final_answer result output reply message summary think thinking artifact antartifact"
-_HTML = (
-    "html body div span p b i u em strong a ul ol li table tr td th thead tbody h1 h2 h3 h4 pre blockquote svg script"
-    " style sub sup section main form button label select option center font small details"
-)
-_SAID = frozenset(f"{_ANSWERS} {_HTML}".split())
+_SAID = frozenset(frames()["tags"]["said"].split())
 """Tags that a turn may end with though it only says something."""
 _TAG = re.compile(r"</([A-Za-z][\w.:-]*)>\Z")
 _INSIDE = re.compile(

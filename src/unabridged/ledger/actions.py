@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from unabridged.intent import rejection_in
 from unabridged.ledger.entries import Action, Deed
 from unabridged.ledger.outcomes import outcome
 from unabridged.ledger.shell import EDITOR, Effect, is_program, looks_like_path, read_command
@@ -134,12 +135,13 @@ def effort(deed: Deed) -> int:
 
 
 def _step(place: int, turn: int, call: Call, read: Effect, answer: Answer | None) -> Step:
-    ended, failed = outcome(answer.text, read.deed, error=answer.error) if answer else ("", False)
+    frame, rejection = rejection_in(answer.text, call.name) if answer and answer.error else ("", "")
+    ended, failed = outcome(frame or answer.text, read.deed, error=answer.error) if answer else ("", False)
     if not failed and effort(read.deed) == 2 and any(path in ended for path, _ in read.touched):
         ended = ""  # "Successfully wrote theme.ts" says nothing that the deed and the target don't.
     paths = tuple(path for path, _ in read.touched)[:6]
     target, gist = one_line(read.target, TARGET), read.gist.strip()[:GIST]
-    action = Action(turn, read.deed, call.name, target, ended, failed, paths, gist, answer is not None)
+    action = Action(turn, read.deed, call.name, target, ended, failed, paths, gist, rejection, answer is not None)
     return Step(place, call.id, action, read.touched, read.wrote)
 
 

@@ -51,6 +51,8 @@ class Action:
     paths: tuple[str, ...] = ()
     gist: str = ""
     """The beginning of what was written."""
+    rejection: str = ""
+    """What a person said who rejected it, in the frame of a known host."""
     answered: bool = True
     """Whether the tool answered at all; a call that was aborted has no result."""
 
@@ -63,6 +65,10 @@ class Saying:
     by_person: bool
     text: str
     weight: float
+    retold: bool = False
+    """Whether it is from a summary that another system wrote earlier."""
+    rejected: str = ""
+    """The call that the person rejected with these words, where they stood in its result."""
     lasts: bool = False
     """Whether it tells a decision of the assistant's: that holds until another is made, where a finding is soon old."""
 

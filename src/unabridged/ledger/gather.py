@@ -13,7 +13,8 @@ from unabridged.ledger.bounds import within_bounds
 from unabridged.ledger.entries import Ledger, Name, Saying, fade
 from unabridged.ledger.files import clean_path, unite_files
 from unabridged.ledger.names import Piece, collect_files, collect_names
-from unabridged.ledger.sayings import is_talk, sayings_at_work, sayings_in_talk
+from unabridged.ledger.sayings import is_talk, rejections, retold, sayings_at_work, sayings_in_talk
+from unabridged.marks import is_our_summary
 from unabridged.messages import View
 
 
@@ -38,6 +39,7 @@ def gather(
     rules, lifts = find_rules(views, turns, requests, tools=bool(done))
     pieces = list(_pieces(views, turns, done))
     talk = is_talk([*done, *(prior.actions if prior else ())], len(requests) + (len(prior.requests) if prior else 0))
+    beside = [*retold(views, turns), *rejections(step.action for step in done)]
     todo, todo_turn = find_todo(views, turns)
     touched = [
         # An edit that was refused or failed changed nothing.
@@ -56,7 +58,7 @@ def gather(
             rules=rules,
             lifts=lifts,
             actions=tuple(step.action for step in done if not keeps_todo(step.action.tool)),
-            sayings=tuple(sayings_in_talk(views, turns) if talk else sayings_at_work(pieces)),
+            sayings=(*beside, *(sayings_in_talk(views, turns) if talk else sayings_at_work(pieces))),
             files=collect_files(pieces, touched),
             names=collect_names(pieces),
             todo=todo,
@@ -80,7 +82,7 @@ def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -
         by_place.setdefault(step.place, []).append(step)
     home = ""
     for i, view in enumerate(views):
-        if view.role == "system" or view.origin == "summary":
+        if view.role == "system" or is_our_summary(view):
             continue
         here = by_place.get(i, [])
         yield _spoken(view, turns[i], home, acts=bool(here))
@@ -90,7 +92,7 @@ def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -
             yield Piece(turns[i], "call", step.wrote, home)
             if step.action.failed:
                 yield Piece(turns[i], "fault", step.action.outcome, home)
-        yield from (Piece(turns[i], "tool", text) for text in view.attached)
+        yield from (Piece(turns[i], "tool", text) for text in (*view.inserted, *view.attached))
         yield from (Piece(turns[i], "tool", answer.text, homes.get(answer.call_id, "")) for answer in view.answers)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import log
 
 from unabridged.archive.words import count_terms
-from unabridged.intent import own_words
+from unabridged.intent import own_words, retold_in
 from unabridged.languages import folded, phrases
-from unabridged.ledger.entries import Saying
+from unabridged.ledger.entries import Action, Saying
 from unabridged.ledger.names import Piece
 from unabridged.messages import View
 from unabridged.text_cache import remembered
@@ -21,6 +21,10 @@ LONGEST = 1_600
 """Characters of what somebody said in the course of work; of a longer text, lines of its beginning and its end."""
 LONGEST_REQUEST = 4_000
 """The same of what a person said."""
+LONGEST_SUMMARY = 2_400
+"""The same of another system's summary."""
+REJECTED = 120
+"""Characters of a call that a person rejected."""
 _PERSON, _DECISION, _CLOSING, _LONG, _SOME, _REMARK = 9.0, 9.0, 8.0, 6.0, 4.0, 1.5
 """Weights: a person's words; of the assistant's a decision, its last in a turn, longer ones, remarks on the way."""
 _MOST_DECISIONS = 4
@@ -45,6 +49,21 @@ _EVEN = 100
 def is_talk(actions: Sequence[object], requests: int) -> bool:
     """Whether nothing is done in the conversation, and so much said that what was said is the story."""
     return not actions and requests > TALK
+
+
+def retold(views: Sequence[View], turns: Sequence[int]) -> Iterator[Saying]:
+    """What earlier summaries of other systems say; of a long one lines of its beginning and its end."""
+    for turn, view in zip(turns, views, strict=True):
+        if text := retold_in(view):
+            yield Saying(turn, False, whole_lines(text, LONGEST_SUMMARY), _PERSON, retold=True)
+
+
+def rejections(actions: Iterable[Action]) -> Iterator[Saying]:
+    """What people said when they rejected a call."""
+    for action in actions:
+        if action.rejection:
+            call = one_line(f"{action.tool} {action.target}", REJECTED)
+            yield Saying(action.turn, True, whole_lines(action.rejection, LONGEST), _PERSON, rejected=call)
 
 
 def sayings_at_work(pieces: Sequence[Piece]) -> Iterator[Saying]:

@@ -62,7 +62,7 @@ def worth(entry: Saying | Action, ledger: Ledger, size: int) -> float:
     """
     age = min((ledger.end - entry.turn) / max(ledger.end - ledger.first, 1), 1.0)
     newest = ledger.end - entry.turn <= _NEWEST
-    if isinstance(entry, Saying) and (entry.by_person or entry.lasts):
+    if isinstance(entry, Saying) and (entry.by_person or entry.lasts or entry.retold):
         return weight_of(entry) * (0.5 + abs(0.5 - age) + newest) / sqrt(_USUAL + _EVEN)
     return weight_of(entry) * (1 - age / 2 + newest) / sqrt(size + _EVEN)
 
@@ -135,7 +135,7 @@ class Story:
                 rank = worth(saying, ledger, len(text))
                 if self._talk:  # nothing fades, but where it stood is told
                     rank = saying.weight * (2 if saying.turn == ledger.sayings[-1].turn else 1)
-                kind = "user" if saying.by_person else "assistant"
+                kind = "assistant" if _speaker(saying) == "assistant" else "user"
                 yield Moment(saying.turn, text, rank, kind, excerpt=saying.lasts)
         width = min(max(room // 8, 70), 200)
         for action in ledger.actions:
@@ -148,8 +148,9 @@ class Story:
 
     def _saying(self, saying: Saying, most: int) -> str:
         """What somebody said: people exactly, between fences where a line of theirs could pose as another's."""
-        whose = f"- [{saying.turn}] {self._words['user' if saying.by_person else 'assistant']}:"
+        whose = f"- [{saying.turn}] {self._words[_speaker(saying)]}:".replace("{call}", quote(saying.rejected))
         longest = _LONGEST_TOLD if saying.by_person else _REPORT if saying.turn < self._asked else most
+        longest = most if saying.retold else longest
         text = whole_lines(saying.text, max(min(most, longest), 200))
         if saying.by_person:
             whose = f"{whose[:-1]}{self._beside(saying.turn)}:"
@@ -190,6 +191,13 @@ class Story:
                 told.append(f"{self._words[kind]} {TIMES}{number}")
         turns = sorted({gap[0].turn, max(gap[-1].turn, end - 1)})
         return f"  \u2026 [{'-'.join(map(str, turns))}] {one_line('; '.join(told))}"
+
+
+def _speaker(saying: Saying) -> str:
+    """The label of who speaks."""
+    if saying.retold:
+        return "retold"
+    return "rejecting" if saying.rejected else "user" if saying.by_person else "assistant"
 
 
 def _quoted(text: str, shown: str) -> bool:

@@ -64,7 +64,7 @@ class Meter:
         tokens = self._plain((view.text, written, tuple(answer.text for answer in view.answers)))
         for media in view.media:
             tokens += media_tokens(media, self.model, self.family) + self._count(media.name)
-        tokens += sum(map(self._count, view.attached)) + view.sealed // _SEALED
+        tokens += sum(map(self._count, (*view.inserted, *view.attached))) + view.sealed // _SEALED
         return tokens + sum(map(self._thinking, view.reasoning))
 
     def plain(self, texts: Texts, raw: Message) -> int:

@@ -153,7 +153,7 @@ class _Joined(Session):
         if is_results(new) and self.ends_in_results():
             self.extend(-1, entry, content)
             return
-        self.add(entry, new, host=bool(entry.get("isMeta") or entry.get("isCompactSummary")))
+        self.add(entry, new, "summary" if entry.get("isCompactSummary") else "host" if entry.get("isMeta") else None)
         if not is_results(new):
             self.reply = None  # a person spoke: what follows is another reply, whatever its id
 

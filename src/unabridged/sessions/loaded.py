@@ -54,12 +54,12 @@ class Session:
     facts: Entry = field(default_factory=dict)
     """What the client writes on every line, or what the next line has to name."""
 
-    def add(self, entry: Entry, message: Message, *, host: bool = False) -> int:
+    def add(self, entry: Entry, message: Message, origin: Origin | None = None) -> int:
         """A message that begins with this line; its index."""
         self.messages.append(message)
         self.entries.append([entry])
-        if host:
-            self.origins[len(self.messages) - 1] = "host"
+        if origin is not None:
+            self.origins[len(self.messages) - 1] = origin
         return len(self.messages) - 1
 
     def extend(self, index: int, entry: Entry, blocks: Sequence[Any]) -> None:

@@ -87,7 +87,7 @@ def _add_entry(session: Session, entry: Entry) -> None:
         if origin == "tool" and session.ends_in_results():
             session.extend(-1, entry, message["content"])
             continue
-        index = session.add(entry, message, host=origin == "host")
+        index = session.add(entry, message, None if origin == "tool" else origin)
         usage = (entry.get("message") or {}).get("usage") or {}
         if reported := {name: usage[key] for key, name in _USAGE.items() if key in usage}:
             session.usage[index] = reported
@@ -97,7 +97,7 @@ def to_anthropic(entry: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Origin
     """The message that an entry is sent as, and whose words it is when it is not plain from the role. Or none."""
     kind = entry.get("type")
     if kind in {"compaction", "branch_summary"}:
-        yield {"role": "user", "content": str(entry.get("summary") or "")}, "host"
+        yield {"role": "user", "content": str(entry.get("summary") or "")}, "summary"
         return
     message = entry if kind == "custom_message" else entry.get("message") or {}
     role, content = message.get("role"), message.get("content")
@@ -110,7 +110,7 @@ def to_anthropic(entry: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Origin
         if not message.get("excludeFromContext"):
             yield {"role": "user", "content": _shell(message)}, "host"
     elif role in {"compactionSummary", "branchSummary"}:
-        yield {"role": "user", "content": str(message.get("summary") or "")}, "host"
+        yield {"role": "user", "content": str(message.get("summary") or "")}, "summary"
     elif role == "assistant":
         if blocks := list(_blocks(content)):
             yield {"role": "assistant", "content": blocks}, None

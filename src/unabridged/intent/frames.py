@@ -1,0 +1,168 @@
+"""Which blocks of a `user` turn another system wrote: its summary of what was said before, or a text of the host's.
+
+How known systems open and close such texts is data (`frames.json`). A summary of an unknown system is told by one rule:
+of three signs two, and nobody who speaks for themselves at its beginning or asks for something at its end. Whatever
+stands in a block of its own, before a frame or behind its end is still the person's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from unabridged.languages import folded, phrases
+from unabridged.messages import View
+from unabridged.text_cache import remembered
+from unabridged.text_tools import sentences
+
+_LONG = 400
+"""Characters from which on a text may be the summary of an unknown system."""
+_OURS = "[unabridged "
+_READ = 20_000
+"""Characters that are looked through for its signs."""
+_KINDS, _TELLINGS = 3, 2
+"""Kinds of headings, and ways of speaking about the user as somebody else, that are a sign."""
+_AROUND = "#*=-_<>/[](){}\"'`|:.,\u2022\u2013\u2014 \t0123456789"
+
+
+class Block(NamedTuple):
+    """A stretch of a turn and who wrote it."""
+
+    whose: Literal["person", "summary", "host"]
+    text: str
+
+
+@cache
+def frames() -> dict[str, Any]:
+    """The table of frames."""
+    found: dict[str, Any] = json.loads(Path(__file__).with_name("frames.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _frame(kind: str, text: str) -> dict[str, Any]:
+    """The frame of this kind that a text opens with; an empty one where there is none."""
+    found: Iterator[dict[str, Any]] = (frame for frame in frames()[kind] if text.lstrip().startswith(frame["opens"]))
+    return next(found, {})
+
+
+def blocks_of(view: View) -> list[Block]:
+    """The text of a turn, by who wrote it."""
+    text, found = view.text, list[Block]()
+    if text.startswith(_OURS):
+        return [Block("person", text)]  # ours, if the archive knows it
+    for start, stop in pairwise([0, *view.starts, len(text) + 1]):
+        whole = "whole_turn" in _frame("summaries", text[start:stop])
+        found += _divide(text[start : None if whole else stop - 1])
+        if whole:
+            break
+    return found
+
+
+@remembered
+def _divide(text: str) -> tuple[Block, ...]:
+    """One block of a turn, cut where a frame ends."""
+    if _frame("host_texts", text):
+        return (Block("host", text),)
+    stop = _end_of_frame(text) or (len(text) if _is_hand_over(text) else 0)
+    if not stop:
+        return (Block("person", text),) if text.strip() else ()
+    return (Block("summary", text[:stop]), *_divide(text[stop:]))
+
+
+def is_summary(text: str) -> bool:
+    """Whether a block that was set apart is a summary."""
+    return any(block.whose == "summary" for block in _divide(text))
+
+
+def _end_of_frame(text: str) -> int:
+    """Where a summary ends that opens a block in a known frame; 0 where there is none.
+
+    At the last of its closing words, for what it retells may have those too; at the end of the block where it has none.
+    """
+    frame = _frame("summaries", text)
+    if not frame or ("\n" not in text.strip() and _speaks(text, "asking")):  # somebody speaks about the frame
+        return 0
+    places = (text.rfind(words) + len(words) for words in frame.get("closes", ()) if words in text)
+    return max(places, default=len(text))
+
+
+def retold_in(view: View) -> str:
+    """What the summaries in a turn say, without the words of the frames around them."""
+    return "\n".join(map(_unframed, _summaries(view)))
+
+
+def is_guess(view: View) -> bool:
+    """Whether a summary in the turn is taken for one by its shape alone."""
+    return any(not _frame("summaries", text) and _is_hand_over(text) for text in _summaries(view))
+
+
+def _summaries(view: View) -> list[str]:
+    """The summaries in a turn; all of one that the caller says is a summary."""
+    if view.text.startswith(_OURS):
+        return []
+    if view.origin == "summary":
+        return [block.text for block in blocks_of(view) if block.whose == "summary"] or [view.text]
+    return [text for text in view.inserted if is_summary(text)]
+
+
+def _unframed(text: str) -> str:
+    if not (frame := _frame("summaries", text)):
+        return text.strip()
+    for words in frame.get("closes", ()):
+        text = text.strip().removesuffix(words)
+    opening, _, rest = text.strip().partition("\n")
+    return rest.strip().removeprefix("<summary>").strip() or opening
+
+
+@remembered
+def _is_hand_over(text: str) -> bool:
+    """Whether a text in no known frame is a machine's summary: two of three signs, and nobody speaks for themselves.
+
+    The signs: it calls itself a recap of a conversation; it tells of the user as of somebody else; it has headings of
+    several kinds that hand-overs have.
+    """
+    lines = [line for line in text[:_READ].splitlines() if line.strip(_AROUND)]
+    if len(text) < _LONG or not lines:
+        return False
+    shape, opening = frames()["hand_over"], folded(lines[0])[: _LONG // 2]
+    named = _has(opening, shape["recap"]) and _has(opening, shape["recalled"])
+    spoken = f" {folded(' '.join(text[:_READ].split()))}"
+    told = sum(f" {words}" in spoken for words in shape["told"])
+    signs = named + (told >= _TELLINGS)
+    if signs == 1:
+        titles = [title for line in lines if (title := _title(line))]
+        signs += sum(any(_has(title, words) for title in titles) for words in shape["headings"].values()) >= _KINDS
+    last = folded(sentences(lines[-1])[-1])
+    asks = _speaks(last, "asking") and not phrases("onward").inside(last)
+    return signs > 1 and not _speaks(opening, "own_voice") and not asks
+
+
+def _title(line: str) -> str:
+    """The words of a line that is a heading or begins with a label; "" for any other."""
+    label, colon, _ = line.strip(_AROUND).partition(":")
+    headed = colon or line.strip()[0] in "#*<=[" or line.isupper() or line.rstrip().endswith(":")
+    return " ".join(folded(label).replace("_", " ").replace("-", " ").split()) if headed else ""
+
+
+def _has(text: str, words: list[str]) -> bool:
+    """Whether a word of the text begins as one of these does."""
+    return any(f" {word}" in f" {text[:_LONG]}" for word in words)
+
+
+def _speaks(line: str, kind: str) -> bool:
+    """Whether somebody asks in a line, or speaks with words of this kind."""
+    words = f" {' '.join(folded(line).replace(',', ' ').split())} "
+    return words.endswith("? ") or any(f" {word} " in words for word in frames()["hand_over"][kind])
+
+
+def rejection_in(text: str, tool: str) -> tuple[str, str]:
+    """The host's frame at the very opening of an error and, behind it, what a person said when rejecting the call."""
+    for frame in frames()["rejections"]:
+        opens = frame["opens"].replace("{tool}", tool)
+        if text.startswith(opens):
+            return opens, text[len(opens) :].partition(frame.get("closes") or "\x00")[0].strip()
+    return "", ""
