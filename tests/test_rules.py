@@ -10,6 +10,12 @@ from unabridged.languages import phrases, tables
 from unabridged.ledger.gather import gather
 from unabridged.messages import View
 
+SMALL_TALK = [
+    "Rex is great, he always cheers me up!",
+    "Never give up, and always remember to smile.",
+    "Don't put too much pressure on yourself.",
+    "From now on I'll always think of you.",
+]
 RULES = [
     "Never push to main.",
     "Don't act until I say so.",
@@ -123,14 +129,10 @@ def test_code_quotations_and_logs_in_a_message_make_no_rules() -> None:
     assert rules_in(0, text)[0] == []
 
 
-def test_what_the_assistant_only_acknowledged_is_kept_in_mind() -> None:
-    ledger = gather([person("Dates day first. The client is Acme."), says("Understood, noted.")], answered=True)
-    assert [rule.text for rule in ledger.rules] == ["Dates day first.", "The client is Acme."]
-
-
-def test_what_was_acknowledged_holds_however_weakly_it_was_put() -> None:
-    ledger = gather([person("Never push to main. Use tabs."), says("OK.")], answered=True)
-    assert [(rule.text, rule.strength) for rule in ledger.rules] == [("Never push to main.", 3), ("Use tabs.", 2)]
+def test_an_ok_makes_no_rule_of_what_is_not_worded_as_one() -> None:
+    said = "Never push to main. The client is Acme. Yes, upgrade it and cancel it afterward."
+    ledger = gather([person(said), says("OK, noted.")], answered=True)
+    assert [rule.text for rule in ledger.rules] == ["Never push to main."]
 
 
 @pytest.mark.parametrize(
@@ -243,3 +245,67 @@ def test_of_a_message_without_end_the_beginning_and_the_end_are_read() -> None:
 )
 def test_how_a_sentence_speaks_decides_whether_it_rules(text: str, rule: bool) -> None:
     assert any(found.strength > 1 for found in rules_in(0, text)[0]) is rule
+
+
+def test_what_two_people_say_to_each_other_rules_nothing() -> None:
+    """A log of a chat: also who answers speaks under a time and a name. One tool call, or one plain answer, tells."""
+    chat = [person(f"[9:{i:02} pm, 3 May] Ann: {line}") for i, line in enumerate([*SMALL_TALK, *RULES[:8]])]
+    answers_by_name = [says("[9:30 pm, 3 May] Ben: So true!")] * len(chat)
+    talk = [view for pair in zip(chat, answers_by_name, strict=True) for view in pair]
+    assert gather(talk, answered=True).rules == ()
+    for sign in ([says("Understood.")], round_of("read_file", "text", path="a.py")):
+        found = [rule.text for rule in gather([*talk, *sign], answered=True).rules]
+        assert all(any(rule in text for text in found) for rule in RULES[:8])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rex is great, he always cheers me up!",
+        "I need to cancel my flight, please.",
+        "Yes, go ahead and upgrade it and cancel it afterward.",
+        "Not basic economy, no. No insurance, and they're not refundable.",
+        "That's unacceptable, I want my money back.",
+        "I cannot change my plans at this point.",
+        "I have two bags and no insurance.",
+        "Please use my card ending in 1234 for this.",
+        "the price exceeds my budget",
+        "we can always render it later",
+        "that's not the file i meant",
+        "i get a 403 forbidden when i call it",
+        "unless i'm missing something, it works without my changes",
+        "the hook fires on every commit and never waits",
+        "each row has its own colour",
+        "If we need help, we'll let you know.",
+        "no it's fine, all of them need to be updated",
+    ],
+)
+def test_what_is_asked_for_now_or_merely_told_is_no_rule(text: str) -> None:
+    assert rules_in(0, text)[0] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I really don't want to be transferred.",
+        "I'm willing to pay up to $100 for the change.",
+        "I want to keep the total under $400.",
+        "you can look at the log if you need to (don't read the whole file!)",
+        "the dialog crashed when i closed it, that should never happen",
+        "Every invoice needs a number.",
+    ],
+)
+def test_what_binds_later_steps_is_a_rule(text: str) -> None:
+    assert [rule.text for rule in rules_in(0, text)[0]] == [text]
+
+
+@pytest.mark.parametrize("prompt", ["\u276f", "\u23fa", "\u23bf"])
+def test_the_screen_of_a_terminal_that_is_pasted_makes_no_rules(prompt: str) -> None:
+    screen = f"{prompt} Always be critical.\n\n     Never wait for me.\n   \n{prompt} Only the index was included."
+    text = f"It does not work. The screen: {screen}\n\nNever push to main."
+    assert [rule.text for rule in rules_in(0, text)[0]] == ["Never push to main."]
+
+
+def test_numbered_lines_of_a_diff_that_are_pasted_make_no_rules() -> None:
+    text = "+ 8 - Themes: invalid themes must never\n crash the application.\n + 9\n\nRemove that. Never push to main."
+    assert [rule.text for rule in rules_in(0, text)[0]] == ["Never push to main."]

@@ -35,11 +35,18 @@ SUMMARIES = Settings(clear=None)
 OWN = "Never push to main."
 
 KNOWN_MISSES = {
+    "Every PR gets exactly one reviewer.",
+    "Our API is versioned; breaking v1 is not acceptable.",
+    "Our CTO says no new services.",
+    "Our customers are called members, not users.",
+    "Please write all code comments in English.",
+    "Round all amounts to whole euros.",
+    "We're a UK company: pounds, miles and British dates.",
     "I only work with people who double check their numbers.",
     "I need everything in both English and Welsh.",
     "It's four spaces in this repo, always.",
 }
-"""Rules that nothing in their words gives away, or not enough."""
+"""Rules that nothing in their words gives away, or not enough: one-off tasks and facts are put in the same words."""
 KNOWN_MISTAKES = {
     "我们公司以前规定必须每天写日报，后来取消了。你能帮我找一下去年的模板吗？",  # noqa: RUF001 - Chinese has its own comma
     "Our tests never fail on Linux.",

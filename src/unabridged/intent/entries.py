@@ -43,8 +43,8 @@ class Rule:
 
     turn: int
     text: str
-    strength: int = 1
-    """3: never, always, must; 2: a clear wish or limit; 1: perhaps only for the moment."""
+    strength: int = 2
+    """3: never, always, must; 2: a clear wish or limit. Records of older versions have 1: perhaps for the moment."""
     lifted: int = -1
     """The turn in which the person lifted it."""
 

@@ -20,11 +20,16 @@ POINTED = 1_000
 """Characters of a block that a rule points at."""
 
 _QUOTED_LINE = re.compile(
-    r"^[ \t]*(?:>|\||[-+]\d{1,5}\s|[-+] ?\d{1,5}\s{2,}|at (?:async )?\S+ ?\(|at \S+:\d+\s*$|File \"|\d+\||\d{3,}:|"
-    r"\d{1,2}:(?!\d\d\b| \S)).*$",
+    r"^[ \t]*(?:>|\||[-+]\d{1,5}[ \t]|[-+] ?\d{1,5}[ \t]{2,}|at (?:async )?\S+ ?\(|at \S+:\d+\s*$|File \"|\d+\||"
+    r"\d{3,}:|\d{1,2}:(?!\d\d\b| \S)).*$",
     re.MULTILINE,
 )
-_PASTED = re.compile(r"\"\"\"(?:[^\"]|\"\"?(?!\"))*+\"\"\"|'''(?:[^']|''?(?!'))*+'''")
+_PASTED = re.compile(
+    r"\"\"\"(?:[^\"]|\"\"?(?!\"))*+\"\"\"|'''(?:[^']|''?(?!'))*+'''"
+    r"|(?:[\u276f\u23bf\u23fa]|^[ \t]?\+ \d{1,5}(?:[ \t]|$))[^\n]*+(?:\n(?:[ \t][^\n]*+)?)*+",
+    re.MULTILINE,
+)
+"""Blocks between marks, and the screen of a terminal: a line with its prompt or bullet, and what is indented below."""
 _QUOTED = re.compile(
     r"\"[^\"\n]*\"|(?<![\w\"])\"(?=\S)[^\"]*(?<=\S)\"(?![\w\"])|\u201c[^\u201c\u201d]*\u201d|\u201e[^\u201c\u201d\u201e]*[\u201c\u201d]"
     r"|«[^«»]*»|[\u300c\u300e][^\u300c-\u300f]*[\u300d\u300f]"

@@ -1,6 +1,6 @@
 """Whether a sentence states a rule, and how strongly. What counts is as much how it speaks as what it says.
 
-"Never" tells of the past as often as it forbids. So the words that make a rule (`strong`, `wish`, `weak`) count only
+"Never" tells of the past as often as it forbids. So the words that make a rule (`strong`, `wish`) count only
 where the sentence is no report of somebody else's words, no supposition, no tale of what is the case, and no one-off
 task that merely describes what is to be made. All of it is looked up in the phrases of `languages/`.
 """
@@ -35,6 +35,7 @@ _CLAUSE = re.compile(r"[,;\uff0c\u3001:\u2013\u2014-]\Z")
 _COLON = re.compile(r"\s?:\s|\uff1a")
 _COMMA = re.compile(r"[,\uff0c\u3001]\s*")
 _TOPIC = re.compile(r"\A[^,]{3,40},\s*\Z")
+_MARKS = (", ", "; ", ": ", " - ", " \u2013 ", " \u2014 ", "(")
 _EASTERN = "\u2e7f"
 
 
@@ -45,11 +46,12 @@ class Reading:
     core: str
 
     def strength(self, *, listed: bool = False) -> int:
-        """3, 2 or 1 for a sentence that states a rule, 0 for one that does not. `listed`: under a heading of rules."""
+        """3 or 2 for a sentence that states a rule, 0 for one that does not. `listed`: under a heading of rules."""
         short = len(self.core) < 5 and self.core.isascii()
         if short or len(self.core) > 3 * RULE_LIMIT or self._printed:
             return 0
-        strong = self._cues("strong")
+        habits = self._spans("habit")
+        strong = [span for span in self._cues("strong") if span not in habits or not self._told(span)]
         if self._asks:
             return 2 if strong and self._begins("polite") else 0
         if self._reported or self._has("imagined"):
@@ -71,11 +73,6 @@ class Reading:
         other = self._printed or self._asks or self._narrates or self._task or self._reported or self._denied
         return not other and not self._has("imagined", "once")
 
-    @property
-    def states(self) -> bool:
-        """Whether it says how something is, and rules nothing."""
-        return self._subject and not self.strength()
-
     def _lasting(self, strong: Sequence[Span]) -> bool:
         """Whether something in it holds for good all the same: "never" does."""
         return not self._spans("habit").isdisjoint(strong)
@@ -93,30 +90,24 @@ class Reading:
             return 2 if self._own("wish") else 0
         if self._subject and not self._has("lift") and not any(self._addressed(span) for span in strong):
             # "The dates, always in ISO": a topic and what holds for it, no tale.
-            return 3 if any(_TOPIC.match(self._words[:start]) for start, _ in strong) else 1
+            return 3 if any(_TOPIC.match(self._words[:start]) for start, _ in strong) else 0
         return 3
 
     def _wished(self) -> int:
         """What is left without a strong word: a wish, a limit, a convention, an order with a negation in it."""
-        once = self._has("once")
+        if self._task or self._has("once"):
+            return 0
         if self._narrates:
-            return 0 if once else 2 if self._own("wish") else int(self._own("weak"))
-        wishes = bool(self._cues("wish"))
-        if self._task or once:
-            own = any(not self._describes(span) for span in self._cues("wish"))
-            return 2 if own and self._has("scope") and not once else 0
-        if self._subject and not self._has("addressed"):  # "The error only shows up on Mondays" tells.
-            wishes = not self._spans("vague").issuperset(self._cues("wish"))
+            return 2 if self._own("wish") else 0
+        wishes = {span for span in self._cues("wish") if not self._told(span)}
+        if self._subject and not self._has("addressed"):  # "The error shows up only in winter" tells.
+            wishes -= self._spans("vague")
         denied = any(start == self._start for start, _ in self._denied)
         begins = not denied and (phrases("begins").at_start(self._head) > 0 or self._begins("conventions"))
         if self._forbids:
             return 2
-        if begins or wishes:
-            return 1 if self._has("passing") and not self._has("forbids") else 2
-        weak = bool(self._cues("weak")) or phrases("customs").at_start(self._head) > 0
-        if self._has("scope"):  # "Make every change …": for all of a kind, so perhaps for good.
-            return 2 if weak else int(not self._subject and len(self._words) <= 120)
-        return int(weak)
+        passing = self._has("passing") and not self._has("forbids")
+        return 2 if (begins or wishes) and not passing else 0
 
     # -- what it is ---------------------------------------------------------------------------------------------------
 
@@ -201,12 +192,16 @@ class Reading:
     @cached_property
     def _forbids(self) -> bool:
         """An order with a negation in it: "no emojis", "bitte keine Tests anfassen", "no toques esto"."""
-        if any(self._leads(span) for span in self._cues("orders")):
-            return True
         barred = self._cues("barred")
-        if self._subject or len(self._words) > 200:
-            return any(self._words[:start].rstrip().endswith((":", ";")) for start, _ in barred)
+        if self._subject or self._goes_on_telling or len(self._words) > 200:
+            return any(self._words[:start].rstrip().endswith((":", ";", "(")) for start, _ in barred)
         return bool(self._cues("negation")) or any(self._leads(span) for span in barred)
+
+    @property
+    def _goes_on_telling(self) -> bool:
+        """Whether what it says goes on as a tale: "no insurance, and it's an economy ticket"."""
+        clauses = (self._words[comma.end() :].partition(" ") for comma in _COMMA.finditer(self._words))
+        return any(first in vocabulary("and") and phrases("narrators").at_start(rest) for first, _, rest in clauses)
 
     @cached_property
     def _conditional(self) -> bool:
@@ -260,13 +255,26 @@ class Reading:
         stop = _COMMA.search(self._words, span[1])
         return phrases("addressed").inside(self._words[start + 1 : stop.start() if stop else len(self._words)])
 
+    def _told(self, span: Span) -> bool:
+        """Whether it stands in a clause of its own that tells something: "Max is great, he always cheers me up"."""
+        before = self._words[: span[0]]
+        start = max(before.rfind(mark) for mark in _MARKS)
+        clause = _without_openers(before[start:].lstrip(_BETWEEN + "("))
+        return start >= 0 and phrases("narrators").at_start(clause) > 0 and not self._addressed(span)
+
     def _leads(self, span: Span) -> bool:
         """Whether it stands at the beginning of the sentence or of a clause, so that nobody else is said to do it."""
         before = self._words[: span[0]].rstrip()
         first_words = self._words[self._start : span[0]]
-        if not first_words or (not self._subject and first_words.count(" ") <= 1):
+        if not first_words:
             return True
-        return _CLAUSE.search(before) is not None or before.rpartition(" ")[2].strip(",") in vocabulary("openers")
+        return _CLAUSE.search(before) is not None
+
+
+def is_signed(text: str) -> bool:
+    """Whether a turn begins with a time and a name, as in the log of a chat: "[9:14 pm, 3 May] Ann: …"."""
+    said = _SPEAKER.match(text)
+    return said is not None and text.startswith("[") and said[0].rstrip().endswith(":")
 
 
 def _without_openers(words: str) -> str:

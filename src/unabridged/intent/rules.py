@@ -1,8 +1,8 @@
 """Standing rules: sentences in which a person says what holds from then on, and those that take one back.
 
 Only a person's own words make a rule. Code, quotations and pasted logs in their message don't. Found by the phrases of
-each language (`languages/`); in doubt a sentence is taken: it costs a line, a missed rule costs trust. What a rule
-points at, code or a list, belongs to it.
+each language (`languages/`); in doubt a sentence is none: it stands among the person's messages all the same, and a
+wrong rule is worse than a missing one. What a rule points at, code or a list, belongs to it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from unabridged.intent.person_words import (
     read,
     split_sentences,
 )
-from unabridged.intent.rule_sentences import RULE_LIMIT, Reading
+from unabridged.intent.rule_sentences import RULE_LIMIT, Reading, is_signed
 from unabridged.languages import folded, phrases, sure_language, tables
 from unabridged.messages import View
 from unabridged.text_cache import remembered
@@ -34,21 +34,19 @@ MOST_PER_MESSAGE = 24
 
 
 def find_rules(
-    views: Sequence[View], turns: Sequence[int], requests: Sequence[Request], *, tools: bool
+    views: Sequence[View], turns: Sequence[int], requests: Sequence[Request]
 ) -> tuple[tuple[Rule, ...], tuple[Lift, ...]]:
     """The rules that people state in these messages, verbatim, and the sentences in which they lift one.
 
-    `requests` are what `find_requests` found in them; `tools` says whether tools are used.
+    `requests` are what `find_requests` found in them. What two people say to each other rules nothing.
     """
-    rules, taken_back = [], []
+    rules, taken_back = list[Rule](), list[Lift]()
+    apart = _between_people(views)
     for turn, view in zip(turns, views, strict=True):
-        if view.origin == "person":
+        if view.origin == "person" and not apart:
             stated, lifting = rules_in(turn, view.text)
             rules += stated
             taken_back += lifting
-    for request in requests:
-        if request.kind == "new" and not request.worked and _acknowledges(request.answer):
-            rules += _instructions(request, fact=1 if tools else 2)
     return merge_rules(rules, taken_back, requests)
 
 
@@ -78,15 +76,15 @@ def add_rules(rules: Sequence[Rule], new: Sequence[Rule], taken_back: Sequence[L
 def possible_rules(turn: int, text: str) -> list[Rule]:
     """Every sentence of a person's that may be a rule, if somebody takes it for one.
 
-    As strong as its wording; where we know the language and find none, it may have been meant for the moment.
+    One that is worded as a rule; where we don't know the language, all that is said to be kept in mind.
     """
-    unworded = 1 if "strong" in tables().get(sure_language([text]), {}) else 2
+    known = "strong" in tables().get(sure_language([text]), {})
     found = []
     for sentence in own_sentences(text):
-        reading = Reading(sentence.plain)
-        if 6 <= len(sentence.core) <= RULE_LIMIT and (reading.strength() or reading.imparts):
+        if 6 <= len(sentence.core) <= RULE_LIMIT:
             worded = max((rule.strength for rule in rules_in(turn, sentence.core)[0]), default=0)
-            found.append(Rule(turn, sentence.core, worded or unworded))
+            if worded or (Reading(sentence.plain).imparts and not known):
+                found.append(Rule(turn, sentence.core, worded or 2))
     return found
 
 
@@ -122,29 +120,10 @@ def _read_rules(text: str) -> tuple[tuple[_Stated, ...], tuple[str, ...]]:
     return tuple(_strongest(rules)), tuple(taken_back[:MOST_PER_MESSAGE])
 
 
-def _instructions(request: Request, *, fact: int) -> list[Rule]:
-    """The sentences of a message that the assistant only acknowledged: it was told something to keep in mind.
-
-    Not where it was asked, or told a story, or given something to do: then "OK" is all there is to say. `fact` is the
-    strength of what merely says how something is.
-    """
-    found = list(own_sentences(request.text[:4_000]))
-    if not all(Reading(sentence.plain).imparts for sentence in found):
-        return []
-    known = [rule for rule, _ in _read_rules(request.text)[0]]
-    kept = [
-        sentence
-        for sentence in found
-        if 6 <= len(sentence.core) <= RULE_LIMIT
-        and not lifts(sentence.plain)
-        and not any(sentence.core in rule and sentence.core != rule for rule in known)
-    ]
-    return [Rule(request.turn, sentence.core, fact if Reading(sentence.plain).states else 2) for sentence in kept[:8]]
-
-
-def _acknowledges(answer: str) -> bool:
-    """Whether the assistant's words do nothing but take note of what it was told."""
-    return 0 < len(answer) <= 160 and "?" not in answer and phrases("acknowledged").at_start(folded(answer.strip())) > 0
+def _between_people(views: Sequence[View]) -> bool:
+    """Whether nobody here is an assistant: whoever answers speaks under a time and a name, and calls no tool."""
+    answers = [view for view in views if view.origin == "model"]
+    return bool(answers) and all(is_signed(view.text) and not view.calls for view in answers)
 
 
 def _unite(rules: Iterable[Rule]) -> tuple[Rule, ...]:

@@ -36,7 +36,7 @@ def gather(
     turns = list(turns) if turns is not None else list(range(first_turn, first_turn + len(views)))
     done = list(steps(views, turns))
     requests, lead = find_requests(views, turns, efforts(views), answered=answered, at_work=at_work)
-    rules, lifts = find_rules(views, turns, requests, tools=bool(done))
+    rules, lifts = find_rules(views, turns, requests)
     pieces = list(_pieces(views, turns, done))
     talk = is_talk([*done, *(prior.actions if prior else ())], len(requests) + (len(prior.requests) if prior else 0))
     beside = [*retold(views, turns), *rejections(step.action for step in done)]
