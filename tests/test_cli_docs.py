@@ -1,7 +1,8 @@
-"""The reference is what the commands say, and every command says an example."""
+"""The reference is what the commands say, every command says an example, and no section goes without a word."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import typer
 from cli_case import run
 from unabridged import __version__
 from unabridged.cli import app
+from unabridged.ledger.summary_turn import OPTIONAL
 
 ROOT = Path(__file__).parent.parent
 GROUP: Any = typer.main.get_command(app)
@@ -23,6 +25,13 @@ def test_the_reference_is_up_to_date() -> None:
     code = "import sys; sys.path.insert(0, 'scripts'); import generate_cli_docs as docs; print(docs.page(), end='')"
     made = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert (ROOT / "docs" / "cli.md").read_text() == made, "run scripts/generate_cli_docs.py"
+
+
+def test_the_page_on_summaries_names_every_section_that_can_be_left_out() -> None:
+    page = (ROOT / "docs" / "summaries.md").read_text(encoding="utf-8")
+    lines = page.partition("## What stands in it")[2].partition("\n## ")[0].splitlines()
+    named = [name for line in lines if line.startswith("| `") for name in re.findall(r"`(\w+)`", line.split("|")[1])]
+    assert sorted(named) == sorted(OPTIONAL)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

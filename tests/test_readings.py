@@ -329,6 +329,8 @@ def test_a_writer_that_fails_is_said_and_nothing_else_stands_in_for_its_text(fau
     assert not read.readings
     assert len(read.failed) == 1
     assert asked.calls == 0
+    assert "there is no summary by" in read.failed[0]
+    assert read.cost["writer"].get("calls", 0) == (0 if isinstance(fault, Exception) else 2)
     plain_only = ScriptedModel([PROSE, fault, fault, fault])
     read = read_all([one()], asked, model=plain_only, window=4_000)
     assert not read.readings

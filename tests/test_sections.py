@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +18,6 @@ from unabridged.ledger.summary_turn import OPTIONAL as SECTIONS
 from unabridged.testing import ScriptedModel
 
 HEADINGS = {name: labels("en")[name].partition(" (")[0] for name in SECTIONS}
-PAGE = Path(__file__).parent.parent / "docs" / "summaries.md"
 PLAN = [{"content": "Rename it in the tests", "status": "in_progress"}, {"content": "Run them", "status": "pending"}]
 PROSE = "The files of the application are gone through one by one, and what the user asked for is under way."
 CONVERSATIONS = {
@@ -72,12 +69,6 @@ def test_all_of_them_left_out_leaves_what_is_open_and_the_rules(whole: dict[tupl
         assert not shown(left)
         for heading in ("open", "rules"):
             assert (f"## {labels('en')[heading]}" in left) == (f"## {labels('en')[heading]}" in whole[case])
-
-
-def test_the_page_names_every_section_that_can_be_left_out() -> None:
-    table = PAGE.read_text(encoding="utf-8").partition("## What stands in it")[2].partition("## ")[0]
-    named = [name for line in table.splitlines() if line.startswith("| `") for name in re.findall("`(\\w+)`", line)]
-    assert sorted(named) == sorted(SECTIONS)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ what a long-running agent would.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from unabridged.compactor import Compactor
@@ -71,18 +71,27 @@ def with_model(model: Any) -> Begin:
     return begin
 
 
-def shortener(model: Any, budget: int) -> Callable[[list[Any], str], Compaction]:
-    """Compacts a conversation to our summary turn and its last two messages; `SettingsError` where that fails."""
+def shortener(
+    model: Any, budget: int, pay: Callable[[Mapping[str, float]], None] = lambda _: None
+) -> Callable[[list[Any], str], Compaction]:
+    """Compacts a conversation to our summary turn and its last two messages; `SettingsError` where that fails.
+
+    `pay` is told what the model took, for nothing or not.
+    """
     settings = Settings(trigger=None, keep=("messages", 2), summary=budget)
     events = deque[Event](maxlen=10)
     compactor = Compactor(model, window=1_000_000, archive="memory:", settings=settings, on_event=events.append)
 
     def shorten(messages: list[Any], name: str) -> Compaction:
+        events.clear()
         done = compactor.compact(messages, thread=name)
+        failures = [event for event in events if isinstance(event, Failed)]
+        for cost in (*(event.cost for event in failures), *([done.receipt.cost] if done and done.receipt else [])):
+            pay(cost)
         if done is None:
-            failures = [f"{event.stage}: {event.error}" for event in events if isinstance(event, Failed)]
-            why = failures[-1] if failures else "nothing was gained"
-            raise SettingsError(f"the model {model} gave no summary of {name} ({why})")
+            why = f"{failures[-1].stage}: {failures[-1].error}" if failures else "nothing was gained"
+            writer = "" if model is None else f" by {getattr(model, 'name', model)}"
+            raise SettingsError(f"there is no summary{writer} of {name} ({why})")
         return done
 
     return shorten

@@ -52,10 +52,9 @@ def candidates(
     kept = {id(message) for message in done.messages}
     found = {"unabridged": _body(done.messages, conversation.format)}
     if writer is not None:
-        with_prose = shortener(writer.model, budget)(before, conversation.name)
+        with_prose = shortener(writer.model, budget, writer.pay)(before, conversation.name)
         if with_prose.receipt is None or with_prose.receipt.summariser == "model-free":
             raise SummaryFailed(f"{writer.asker.name} gave no summary of {conversation.name}")
-        writer.pay(with_prose.receipt.cost)
         found["model"] = _body(with_prose.messages, conversation.format)
         found["plain"] = _plain(conversation, place, len(found["model"]), writer)
     return Candidates(found | brought, [i for i, message in enumerate(before) if id(message) in kept])
