@@ -288,12 +288,14 @@ def _touched(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str,
 
 
 def _gist(values: dict[str, Any]) -> str:
-    """What was written: of a replacement the lines that are new."""
+    """What was written: of a replacement the lines that are new; where it only takes some out, those."""
     texts = {key: value for key, value in values.items() if isinstance(value, str)}
-    old = {line.strip() for key, text in texts.items() if _OLD_KEY.match(key) for line in text.splitlines()}
+    old = [line.strip() for key, text in texts.items() if _OLD_KEY.match(key) for line in text.splitlines()]
     new = [text for key, text in texts.items() if _NEW_KEY.search(key) and not _OLD_KEY.match(key)]
     lines = [line.strip() for line in (new[0] if new else "").splitlines()]
-    return " \u23ce ".join([line for line in lines if line not in old and any(map(str.isalnum, line))][:4])
+    added = [line for line in lines if line not in old and any(map(str.isalnum, line))]
+    taken = [f"\u2212 {line}" for line in old if line not in lines and any(map(str.isalnum, line))]
+    return " \u23ce ".join((added or taken)[:4])
 
 
 def _names_file(key: str, path: str) -> bool:

@@ -80,17 +80,14 @@ def common_root(paths: Iterable[str]) -> str:
     folders = [path.rpartition("/")[0] for path in paths]
     known = {folder for folder in folders if folder and folder[0] not in "/~"}
     absolute = [folder for folder in folders if folder.startswith("/")]
-    tops = {folder.partition("/")[0] for folder in known}
-    before = Counter(root for folder in absolute if (root := _before(folder, known, tops)))
+    before = Counter(root for folder in absolute if (root := _before(folder, known)))
     above = Counter(root for folder in absolute for root in accumulate(folder.split("/"), "{}/{}".format))
     nearly_all = [root for root, number in above.items() if number > 2 and number * 5 >= len(absolute) * 4]
     root = max(before, key=lambda root: (before[root], root), default=max(nearly_all, key=len, default=""))
     return root if root not in _SYSTEM else ""
 
 
-def _before(folder: str, known: Collection[str], tops: Collection[str]) -> str:
-    """What stands before a folder that is known without it, else before one that a known path begins with; or ""."""
+def _before(folder: str, known: Collection[str]) -> str:
+    """What stands before a folder that is known without it; "" for any other."""
     parts = folder.split("/")
-    places = [i for i in range(2, len(parts)) if parts[i] in tops]
-    whole = [i for i in places if "/".join(parts[i:]) in known]
-    return "/".join(parts[: (whole or places)[0]]) if places else ""
+    return next(("/".join(parts[:i]) for i in range(2, len(parts)) if "/".join(parts[i:]) in known), "")

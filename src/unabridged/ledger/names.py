@@ -53,15 +53,11 @@ _SECRET = re.compile(
 )
 _HASH = re.compile(r"[0-9a-f]{6,40}|\d+")
 """Hashes and bare numbers, of which tools are full: nobody comes back to most of them."""
+_SMALL = re.compile(r"\d{1,7}|0o?\d+|(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{6,40}")
+"""Of those, what nobody needs to spell who only saw it in a call or an output."""
 _FIELD = re.compile(r'"(\w+)"\s*:')
 _PASSING = re.compile(r"--|\d{4}-\d\d-\d\dT")
 """Options and moments, of which commands and logs are full: next steps take theirs from elsewhere."""
-_SPOKEN = frozenset(
-    """BEGIN BETWEEN COMMIT COUNT CREATE DEBUG DELETE DISTINCT ERROR ERRORS EXISTS FAILED FALSE GROUP HAVING IMMEDIATE
-    INFO INNER INSERT LICENSE LIMIT ORDER OUTER PASSED PRIMARY ROLLBACK SELECT TABLE TODO UNION UNIQUE UPDATE VALUES
-    WARNING WHERE""".split()  # noqa: SIM905 - a list of words reads best as lines
-)
-"""Words of a language in capitals: anybody can spell them."""
 _TRIGGER = re.compile(r"[\d@#$€£¥%]|://|--|-\w+-")
 _TRAILING = ".,;:!?)]}'\"`"
 
@@ -85,11 +81,7 @@ def is_name(word: str) -> bool:
     if _CAMEL.search(word):
         return True
     digits = sum(char.isdigit() for char in word)
-    if digits == len(word):
-        return False
-    if digits:
-        return len(word) >= 4 and not _MEASURE.fullmatch(word)
-    return len(word) >= 5 and word.isupper() and word not in _SPOKEN and len(set(word)) > 1
+    return 0 < digits < len(word) >= 4 and not _MEASURE.fullmatch(word)
 
 
 def collect_names(pieces: Iterable[Piece]) -> tuple[Name, ...]:
@@ -124,6 +116,8 @@ def _named(text: str, voice: Voice) -> frozenset[str]:
     if voice == "tool" and text[:1] in {"{", "["}:  # of a record, the names of its fields are the tool's
         words.difference_update(_FIELD.findall(text))
     words -= {word[1:] for word in words if word[0] == "#"}
+    if voice in {"tool", "call"}:
+        words = {word for word in words if not _SMALL.fullmatch(word)}
     return frozenset(word for word in words if len(word) < 14 or not _SECRET.match(word))
 
 

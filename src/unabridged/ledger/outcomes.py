@@ -7,9 +7,9 @@ import re
 
 from unabridged.ledger.entries import Deed
 from unabridged.text_cache import remembered
-from unabridged.text_tools import one_line
+from unabridged.text_tools import head_and_tail, one_line, with_line_ends
 
-LIMIT = 200
+LIMIT = 320
 """Characters of an outcome that an action carries."""
 
 FAILURE = 360
@@ -120,5 +120,4 @@ def _shown(body: str, *, looks: bool) -> str:
         return one_line(body)
     if looks:
         return ""
-    last = _last_line(body)
-    return one_line(last if body.count("\n") > 2 and len(last) < LIMIT else body, LIMIT)
+    return head_and_tail(one_line(with_line_ends(body)), LIMIT)

@@ -17,7 +17,7 @@ from unabridged.messages import View
 from unabridged.text_cache import remembered
 from unabridged.text_tools import bare, blank_fences, one_line, sentences, whole_lines
 
-LONGEST = 1_600
+LONGEST = 2_000
 """Characters of what somebody said in the course of work; of a longer text, lines of its beginning and its end."""
 LONGEST_REQUEST = 4_000
 """The same of what a person said."""
@@ -74,8 +74,8 @@ def sayings_at_work(pieces: Sequence[Piece]) -> Iterator[Saying]:
             if text := own_words(piece.text).strip():
                 yield Saying(piece.turn, True, whole_lines(text, LONGEST_REQUEST), _PERSON)
             continue
-        text = piece.text.strip()
         closing = place + 1 == len(spoken) or spoken[place + 1].voice == "person"
+        text = piece.text.strip() if closing else _without_announcement(piece.text.strip())
         decided = _decisions(text)
         if decided and len(text) <= SAYING_LIMIT:
             yield Saying(piece.turn, False, text, _DECISION, lasts=True)
@@ -88,14 +88,22 @@ def sayings_at_work(pieces: Sequence[Piece]) -> Iterator[Saying]:
 @remembered
 def _decisions(text: str) -> tuple[str, ...]:
     """The sentences of a text that tell a decision."""
-    said = [bare(sentence) for sentence in sentences(blank_fences(text[:_READ]))]
-    decided = (one for one in said if one[-1:] not in _ASKS and phrases("decisions").inside(folded(one)))
+    said = dict.fromkeys(bare(sentence) for sentence in sentences(blank_fences(text[:_READ])))
+    decided = (
+        one for one in said if one[:1].isalpha() and one[-1:] not in _ASKS and phrases("decisions").inside(folded(one))
+    )
     return tuple(one_line(one, SAYING_LIMIT) for one in decided)[:_MOST_DECISIONS]
 
 
 def _announces(text: str) -> bool:
     """Whether a short text only says what comes next: "Let me look at the tests:"."""
     return len(text) < _LONG_FROM and text[-1:] in _ASKS[:1] + _ASKS[3:4] and "\n" not in text
+
+
+def _without_announcement(text: str) -> str:
+    """A text without the sentence at its end that only says what comes next, where there is another."""
+    rest = text.removesuffix(sentences(text)[-1]).rstrip() if text[-1:] in _ASKS[:1] + _ASKS[3:4] else ""
+    return rest or text
 
 
 def _weight(length: int, *, closing: bool) -> float:

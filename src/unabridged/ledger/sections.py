@@ -6,7 +6,7 @@ quotation marks, indented, or as a list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import zip_longest
 from typing import NamedTuple, TypeVar
@@ -48,13 +48,13 @@ class Line(NamedTuple):
 class Sections:
     """Writes each section. `kept` turns stand in the context anyway."""
 
-    def __init__(self, ledger: Ledger, count: Count, kept: Collection[int], people: float) -> None:
+    def __init__(self, ledger: Ledger, count: Count, kept: Collection[int], people: float, prose: str = "") -> None:
         self._ledger, self._count, self._kept = ledger, count, frozenset(kept)
         self._labels = labels(ledger.language)
         self._root = common_root(file.path for file in ledger.files)
         asked = {request.turn for request in ledger.open}
         self._story = Story(ledger, self._labels, self._root, self._kept | asked, people)
-        self._shown = ""
+        self._prose = self._shown = prose
         self._left_out: dict[str, int] = {}
 
     def heading(self, label: str) -> str:
@@ -158,7 +158,7 @@ class Sections:
         left = room
         for file in files:
             deed, text = self._file(file)
-            if self._shown and (deed not in _CHANGED or file.path.rpartition("/")[2] in self._shown):
+            if self._prose and (deed not in _CHANGED or file.path.rpartition("/")[2] in self._prose):
                 continue
             cost = self._count(text) + 1 + (0 if deed in groups else self._count(self._labels[deed]) + 3)
             if cost > left:
@@ -177,11 +177,13 @@ class Sections:
     def names(self, room: int) -> str:
         """Names that the next steps may have to spell and that stand nowhere else, on one line.
 
-        By turns those that are likely, and ids that were told, however long ago.
+        After each three that are likely comes an id that was told, however long ago; beside prose those come first.
         """
         end, found = self._ledger.end, list[str]()
         likely = sorted(self._ledger.names, key=lambda name: (-name_rank(name, end), name.text))
-        for name in alternate(likely, names_told(likely)):
+        told = names_told(likely)
+        mixed = [(*told, *likely)] if self._prose else zip_longest(likely[::3], likely[1::3], likely[2::3], told)
+        for name in dict.fromkeys(name for names in mixed for name in names if name is not None):
             if name.text in self._shown or name_rank(name, end) < _NOISE:
                 continue
             if (cost := self._count(f" {name.text}")) > room:
@@ -216,12 +218,6 @@ class Sections:
                 return text
             chars = chars * 4 // 5
         return line.text
-
-
-def alternate(one: Sequence[T], other: Sequence[T]) -> list[T]:
-    """The entries of both, by turns, each once."""
-    mixed = (entry for pair in zip_longest(one, other) for entry in pair if entry is not None)
-    return list(dict.fromkeys(mixed))
 
 
 def _always(text: str, _: int) -> str:

@@ -30,7 +30,8 @@ _USUAL = 140
 _LONGEST_TOLD = 900
 """Characters of a person's message: what is open stands elsewhere as a whole."""
 _REPORT = 800
-"""Characters of a report of the assistant's that a person has answered since."""
+"""Characters of a report of the assistant's that people have answered more than `_LATE` times since."""
+_LATE = 3
 _REPLY = 80
 """Characters of a reply that is told with what it replies to."""
 _TELLING = 12
@@ -85,7 +86,7 @@ class Story:
     ) -> None:
         """`kept` turns stand in the context anyway; `people` is what people's words may take, in tokens."""
         self._ledger, self._words, self._kept, self._people = ledger, words, frozenset(kept), people
-        self._asked = max((saying.turn for saying in ledger.sayings if saying.by_person), default=0)
+        self._late = ([0] * _LATE + [saying.turn for saying in ledger.sayings if saying.by_person])[-_LATE]
         self._requests = {request.turn: request for request in ledger.requests}
         self._lines = ActionLines(ledger, words, root)
         self._talk = is_talk(ledger.actions, len(ledger.requests))
@@ -137,7 +138,7 @@ class Story:
                     rank = saying.weight * (2 if saying.turn == ledger.sayings[-1].turn else 1)
                 kind = "assistant" if _speaker(saying) == "assistant" else "user"
                 yield Moment(saying.turn, text, rank, kind, excerpt=saying.lasts)
-        width = min(max(room // 8, 70), 200)
+        width = min(max(room // 8, 70), 320)
         for action in ledger.actions:
             text = self._lines.action(action, width, gist=True)
             deed = deed_of(action)
@@ -149,7 +150,7 @@ class Story:
     def _saying(self, saying: Saying, most: int) -> str:
         """What somebody said: people exactly, between fences where a line of theirs could pose as another's."""
         whose = f"- [{saying.turn}] {self._words[_speaker(saying)]}:".replace("{call}", quote(saying.rejected))
-        longest = _LONGEST_TOLD if saying.by_person else _REPORT if saying.turn < self._asked else most
+        longest = _LONGEST_TOLD if saying.by_person else _REPORT if saying.turn < self._late else most
         longest = most if saying.retold else longest
         text = whole_lines(saying.text, max(min(most, longest), 200))
         if saying.by_person:

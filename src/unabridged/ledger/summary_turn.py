@@ -39,8 +39,8 @@ LAYOUT = (
     Row("done", "done", Sections.story, 1.0),
     Row("own_words", "own_words", Sections.lasting, beside=0.6),
     Row("todo", "todo", Sections.todo, 0.15, 0.3),
-    Row("files", "files", Sections.files, 0.12, 0.15),
-    Row("names", "names", Sections.names, 0.1, 0.05),
+    Row("files", "files", Sections.files, 0.16, 0.15),
+    Row("names", "names", Sections.names, 0.2, 0.05),
     Row("host_state", optional=False),
 )
 OPTIONAL = tuple(row.name for row in LAYOUT if row.optional)
@@ -78,8 +78,7 @@ def render(
     `prose`, which tells what was done, only people's words and decisions are given, and files and names that it lacks.
     `people` is the most that people's words may take where they are not open; `without` names sections not wanted.
     """
-    sections = Sections(ledger, count, kept, people)
-    sections.know(prose)
+    sections = Sections(ledger, count, kept, people, prose)
     rows = {row.name: row for row in LAYOUT}
     texts: dict[str, str] = {}
     left = budget
