@@ -132,9 +132,9 @@ class Sections:
                 alone, block, _ = line.partition("\n")
                 yield Line(rule.turn, line, partial(_always, f"{alone} …") if block else None)
 
-    def lasting(self, room: int) -> str:
-        """People's messages, and what was decided, word for word, in order."""
-        return self._story.lasting(room, self._count, self._shown)
+    def own_words(self, room: int) -> str:
+        """People's messages, word for word, in order."""
+        return self._story.own_words(room, self._count, self._shown)
 
     # -- what happened ------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,8 @@ _USUAL = 140
 """Characters of what somebody says: what lasts counts as much however long it is."""
 _LONGEST_TOLD = 900
 """Characters of a person's message: what is open stands elsewhere as a whole."""
+_LONGEST_BESIDE = 360
+"""The same beside a model's prose, which says what it was about."""
 _REPORT = 800
 """Characters of a report of the assistant's that people have answered more than `_LATE` times since."""
 _LATE = 3
@@ -59,12 +61,14 @@ class Moment(NamedTuple):
 def worth(entry: Saying | Action, ledger: Ledger, size: int) -> float:
     """How much a moment matters for its size: its weight, less the longer ago it was, twice at the very end.
 
-    What people said and what was decided lasts: there the first words, which all else rests on, count like the last.
+    What people said and what was decided counts the same however long it is, and the first of it, which all else
+    rests on, like the last.
     """
     age = min((ledger.end - entry.turn) / max(ledger.end - ledger.first, 1), 1.0)
     newest = ledger.end - entry.turn <= _NEWEST
-    if isinstance(entry, Saying) and (entry.by_person or entry.lasts or entry.retold):
-        return weight_of(entry) * (0.5 + abs(0.5 - age) + newest) / sqrt(_USUAL + _EVEN)
+    if isinstance(entry, Saying) and (entry.by_person or entry.lasts):
+        first = entry.by_person and entry.turn == ledger.sayings[0].turn
+        return weight_of(entry) * (1 - age / 2 + (newest or first)) / sqrt(_USUAL + _EVEN)
     return weight_of(entry) * (1 - age / 2 + newest) / sqrt(size + _EVEN)
 
 
@@ -113,16 +117,16 @@ class Story:
         self.left_out = sum(moment.worth > 0 for moment in moments) - len(chosen)
         return text
 
-    def lasting(self, room: int, count: Count, shown: str = "") -> str:
-        """People's messages and what was decided, in order, but for what is `shown` quoted elsewhere.
+    def own_words(self, room: int, count: Count, shown: str = "") -> str:
+        """People's messages in order, but for what is `shown` quoted elsewhere.
 
-        Should not all fit, the first and the newest of them.
+        Of long ones the beginning and the end. Should not all fit, the first and the newest of them.
         """
         ledger, chosen, room = self._ledger, list[tuple[int, str]](), int(min(room, self._people))
-        lasting = [saying for saying in ledger.sayings if saying.by_person or saying.lasts]
-        for saying in sorted(lasting, key=lambda saying: -worth(saying, ledger, 0)):
+        said = [saying for saying in ledger.sayings if saying.by_person]
+        for saying in sorted(said, key=lambda saying: -worth(saying, ledger, 0)):
             if saying.turn not in self._kept and not _quoted(saying.text, shown):
-                line = self._saying(saying, 2 * room)
+                line = self._saying(saying, _LONGEST_BESIDE)
                 if (cost := count(line) + 1) <= room:
                     chosen.append((saying.turn, line))
                     room -= cost

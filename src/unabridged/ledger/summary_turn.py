@@ -37,7 +37,7 @@ LAYOUT = (
     Row("open", "open", Sections.open_requests, 1.0, 1.0, optional=False),
     Row("rules", "rules", Sections.rules, 0.5, 0.5, optional=False),
     Row("done", "done", Sections.story, 1.0),
-    Row("own_words", "own_words", Sections.lasting, beside=0.6),
+    Row("own_words", "own_words", Sections.own_words, beside=0.7),
     Row("todo", "todo", Sections.todo, 0.15, 0.3),
     Row("files", "files", Sections.files, 0.16, 0.15),
     Row("names", "names", Sections.names, 0.2, 0.05),
