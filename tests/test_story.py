@@ -63,7 +63,7 @@ def test_what_finds_no_place_is_told_by_numbers_where_it_was() -> None:
     for i in range(40):
         views += round_of("read_file", "x" * 500, path=f"src/part_{i}.py")
     views += [*round_of("bash", "2 failed", command="pytest -q"), says("Two tests fail.")]
-    text = told(views, 200)
+    text = told(views, 260)
     assert "read part_0.py, part_1.py, part_2.py, part_3.py +36" in text
     assert text.index("+36") < text.index("pytest -q") < text.index("Two tests fail.")
 

@@ -133,7 +133,7 @@ class Sections:
                 yield Line(rule.turn, line, partial(_always, f"{alone} …") if block else None)
 
     def own_words(self, room: int) -> str:
-        """People's messages, word for word, in order."""
+        """People's messages, and what was decided, word for word, in order."""
         return self._story.own_words(room, self._count, self._shown)
 
     # -- what happened ------------------------------------------------------------------------------------------------

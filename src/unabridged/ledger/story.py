@@ -61,14 +61,16 @@ class Moment(NamedTuple):
 def worth(entry: Saying | Action, ledger: Ledger, size: int) -> float:
     """How much a moment matters for its size: its weight, less the longer ago it was, twice at the very end.
 
-    What people said and what was decided counts the same however long it is, and the first of it, which all else
-    rests on, like the last.
+    What people said and what was decided counts the same however long it is; the first of it, which all else rests on,
+    like the last, and a decision as long as no other is made.
     """
     age = min((ledger.end - entry.turn) / max(ledger.end - ledger.first, 1), 1.0)
     newest = ledger.end - entry.turn <= _NEWEST
-    if isinstance(entry, Saying) and (entry.by_person or entry.lasts):
-        first = entry.by_person and entry.turn == ledger.sayings[0].turn
+    if isinstance(entry, Saying) and entry.by_person:
+        first = entry.turn - ledger.first < _NEWEST
         return weight_of(entry) * (1 - age / 2 + (newest or first)) / sqrt(_USUAL + _EVEN)
+    if isinstance(entry, Saying) and entry.lasts:
+        return weight_of(entry) * (1 + newest) / sqrt(_USUAL + _EVEN)
     return weight_of(entry) * (1 - age / 2 + newest) / sqrt(size + _EVEN)
 
 
@@ -118,12 +120,12 @@ class Story:
         return text
 
     def own_words(self, room: int, count: Count, shown: str = "") -> str:
-        """People's messages in order, but for what is `shown` quoted elsewhere.
+        """People's messages, and what was decided, in order, but for what is `shown` quoted elsewhere.
 
         Of long ones the beginning and the end. Should not all fit, the first and the newest of them.
         """
         ledger, chosen, room = self._ledger, list[tuple[int, str]](), int(min(room, self._people))
-        said = [saying for saying in ledger.sayings if saying.by_person]
+        said = [saying for saying in ledger.sayings if saying.by_person or saying.lasts]
         for saying in sorted(said, key=lambda saying: -worth(saying, ledger, 0)):
             if saying.turn not in self._kept and not _quoted(saying.text, shown):
                 line = self._saying(saying, _LONGEST_BESIDE)
