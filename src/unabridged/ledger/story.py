@@ -69,7 +69,7 @@ def worth(entry: Saying | Action, ledger: Ledger, size: int) -> float:
     if isinstance(entry, Saying) and entry.by_person:
         first = entry.turn - ledger.first < _NEWEST
         return weight_of(entry) * (1 - age / 2 + (newest or first)) / sqrt(_USUAL + _EVEN)
-    if isinstance(entry, Saying) and entry.lasts:
+    if isinstance(entry, Saying) and (entry.lasts or entry.retold):
         return weight_of(entry) * (1 + newest) / sqrt(_USUAL + _EVEN)
     return weight_of(entry) * (1 - age / 2 + newest) / sqrt(size + _EVEN)
 
