@@ -123,3 +123,8 @@ def test_what_was_interrupted_is_told_as_broken_off_and_is_left_after_much_else(
 def test_what_a_tool_merely_prints_stops_nothing_that_goes_on(text: str) -> None:
     views = [*views_of(["U Clean up the branches."]), *round_of("bash", text, command="make"), *views_of(["edit"])]
     assert [request.state for request in gather(views, answered=False).requests] == ["open"]
+
+
+def test_an_answer_that_is_nothing_but_code_offers_nothing() -> None:
+    ledger = gather([person("show me"), says("```python\nx = 1\n```"), person("yes"), says("")], answered=True)
+    assert [request.context for request in ledger.requests] == [""] * len(ledger.requests)

@@ -59,7 +59,7 @@ def _last_question(text: str) -> str:
     """
     told = sentences(text)
     asked = next((i for i in range(len(told) - 1, max(len(told) - 4, -1), -1) if says.asks(told[i])), len(told) - 1)
-    if _OPTION.match(told[asked]):
+    if not told or _OPTION.match(told[asked]):
         return ""
     pair = one_line(" ".join(told[max(asked - 1, 0) : asked + 1]))
     return pair if len(pair) <= _LONGEST else one_line(told[asked], _LONGEST)
