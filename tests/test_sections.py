@@ -24,7 +24,13 @@ CONVERSATIONS = {
     "session": json.loads(SESSION.read_text())["messages"],
     "desk": json.loads(DESK.read_text())["messages"],
     "talk": [user("Always answer in English."), *long_chat(120)],
-    "plan": [user("Rename load_settings."), *chat_round("TodoWrite", "ok", todos=PLAN), *long_chat(80)],
+    "plan": [
+        user("Rename load_settings."),
+        *chat_round("TodoWrite", "ok", todos=PLAN),
+        *chat_round("edit_file", "ok", path="a.py", new_text="read_settings"),
+        *chat_round("bash", "12 passed", command="make test"),
+        *long_chat(80),
+    ],
 }
 CASES = [(name, by_model) for name in CONVERSATIONS for by_model in (False, True)]
 

@@ -104,8 +104,7 @@ class _Talk:
         interrupts = any(self.requests[j].worked for j in self.chain)  # else all that was just said is answered
         if not (interrupts if self._state == "open" else self.tools):
             return False
-        long = self._state != "open" or len(request.answer) > ANSWER_LIMIT // 2
-        if (request.worked == 2 and long) or not says.is_question(request.text):
+        if not says.is_question(request.text):
             return False
         if request.asks in _WAITS:
             return len(sentences(request.answer)) > 1
@@ -173,12 +172,10 @@ class _Talk:
             return [] if done and says.orders_by_itself(request.text) else self._last_said()
         if before.asks and not says.is_courtesy(before.answer):
             return []
-        cheers = not self.tools and not says.few_words(request.text, 12)  # "That is great news! Keep going!"
-        goes_on = (request.kind == "more" and not cheers) or (request.kind == "resume" and says.says_go(request.text))
+        goes_on = request.kind == "more" or (request.kind == "resume" and says.says_go(request.text))
         if not goes_on and not self._nods(request, before):
             return []
-        back = self.last_task and self._is_lookup() and not says.reports_done(self.requests[self.last_task[-1]].answer)
-        return list(self.last_task if back else self.chain)
+        return self.last_task if self.last_task and self._is_lookup() else self.chain
 
     def _nods(self, request: Request, before: Request) -> bool:
         """Whether it goes on with what was handed back: a nod to anything but its end, or one that work follows.

@@ -1,12 +1,13 @@
-"""What was done, in words: one action on a line."""
+"""What was done, in words: one action on a line. And which checks ran since the last edit, and which are due."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from unabridged.ledger.entries import Action, Deed, Ledger
+from unabridged.ledger.entries import CHANGES, Action, Deed, Ledger
 from unabridged.ledger.outcomes import NOTHING
 from unabridged.text_tools import neutral, one_line, quote, with_line_ends
 
@@ -14,6 +15,11 @@ TIMES = "\u00d7"
 _SHELL = frozenset({"shell", "bash", "sh", "terminal", "run_command", "run_shell_command", "execute_bash", "exec"})
 _BARE = frozenset({"search", "grep", "glob", "find", "list", "ls", "read", "write", "edit"})
 _SEVERAL = re.compile(r"; | && ")
+_CHECKS = frozenset("test tests pytest tox jest lint eslint golangci-lint ruff mypy tsc vet clippy check build".split())  # noqa: SIM905 - a list of words reads best as a line
+"""The words by which a command that checks the work is known, among its first four."""
+_OTHERS = frozenset({"git", "gh", "cd", "echo", "cat", "which", "pip", "install", "add"})
+"""Words of commands that check nothing, whatever they name."""
+_MOST_DUE = 5
 
 
 class ActionLines:
@@ -66,3 +72,39 @@ def _tool(action: Action) -> str:
         return ""
     plain = action.paths and action.deed not in {"call", "run", "search"}
     return "" if plain else f"{action.tool} " if action.target else action.tool
+
+
+class Checks(NamedTuple):
+    """What is known of the checks at the end of a conversation."""
+
+    edit: int
+    """The turn of the last edit."""
+    ran: Sequence[Action]
+    """The last run of each check since then, in order."""
+    due: Sequence[tuple[str, int]]
+    """Commands that were run after an earlier edit and not since the last one, and in which turn."""
+
+
+def checks_in(actions: Sequence[Action]) -> Checks | None:
+    """The checks by these actions; None where nothing was edited, or nothing was checked after it."""
+    edits = [i for i, action in enumerate(actions) if action.deed in CHANGES and action.paths and not action.failed]
+    earlier, since = dict[str, tuple[str, int]](), dict[str, Action]()
+    for i, action in enumerate(actions):
+        if action.deed in {"run", "call"} and action.answered and edits and i > edits[0]:
+            for kind, command in _checks_of(action):
+                if i < edits[-1]:
+                    earlier[kind] = (command, action.turn)
+                else:
+                    since[kind] = action
+    due = [earlier[kind] for kind in earlier if kind not in since][-_MOST_DUE:]
+    return Checks(actions[edits[-1]].turn, list(dict.fromkeys(since.values())), due) if due or since else None
+
+
+def _checks_of(action: Action) -> Iterator[tuple[str, str]]:
+    """The checks in a command, each by its program and as it was written, without where its output went."""
+    for part in _SEVERAL.split(action.target):
+        command = part.partition(" | ")[0].partition(" 2>")[0].strip()
+        words = command.split()[:4]
+        known = [i for i, word in enumerate(words) if word.rpartition("/")[2].partition(":")[0] in _CHECKS]
+        if known and not _OTHERS & {*words}:
+            yield " ".join(words[: known[0] + 1]), command

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from unabridged.intent import RULE_LIMIT, Request, Rule, concerns
 from unabridged.languages import labels
-from unabridged.ledger.action_lines import TIMES
+from unabridged.ledger.action_lines import TIMES, ActionLines, checks_in
 from unabridged.ledger.bounds import file_rank, name_rank, names_told
 from unabridged.ledger.entries import Deed, File, Ledger
 from unabridged.ledger.files import common_root, shown_path
@@ -28,6 +28,8 @@ _SHORT = 60
 """Characters of a message that can hardly be understood without what was asked before it."""
 _SHORTEST = 24
 """Tokens below which a shortened line says nothing."""
+_WIDTH = 120
+"""Characters of a check, and of how it ended."""
 _TOLD: tuple[Deed, ...] = ("create", "change", "delete", "move", "mention", "attach", "read")
 """What is said of a file, the first of these that happened to it."""
 
@@ -148,6 +150,18 @@ class Sections:
             return ""
         text = f"- [{self._ledger.todo_turn}]\n  {indent(self._ledger.todo)}"
         return text if self._count(text) <= room else ""
+
+    def checks(self, room: int) -> str:
+        """Which checks ran since the last edit and how they ended, and which customary ones did not."""
+        found = checks_in(self._ledger.actions)
+        if found is None:
+            return ""
+        told = ActionLines(self._ledger, self._labels, self._root)
+        lines = [Line(action.turn, told.action(action, _WIDTH)) for action in reversed(found.ran)]
+        if found.due:
+            due = "; ".join(f"{quote(command, _WIDTH // 2)} [{turn}]" for command, turn in found.due)
+            lines.insert(0, Line(self._ledger.end, f"- {self._labels['due'].format(turn=found.edit)}: {due}"))
+        return self._fit("checks", lines, room)
 
     # -- what is named ------------------------------------------------------------------------------------------------
 

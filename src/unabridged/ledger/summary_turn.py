@@ -39,12 +39,13 @@ LAYOUT = (
     Row("done", "done", Sections.story, 1.0),
     Row("own_words", "own_words", Sections.own_words, beside=0.7),
     Row("todo", "todo", Sections.todo, 0.15, 0.3),
+    Row("checks", "checks", Sections.checks, 0.08),
     Row("files", "files", Sections.files, 0.16, 0.15),
     Row("names", "names", Sections.names, 0.2, 0.05),
     Row("host_state", optional=False),
 )
 OPTIONAL = tuple(row.name for row in LAYOUT if row.optional)
-SERVED = ("rules", "open", "todo", "files", "own_words", "done", "names")
+SERVED = ("rules", "open", "todo", "checks", "files", "own_words", "done", "names")
 """Who gets room first; what is open gets all that rules leave."""
 OPEN = 0.6
 """The share of the budget that rules leave to what is open, where it needs so much."""

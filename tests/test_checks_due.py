@@ -1,0 +1,74 @@
+"""Which checks ran since the last edit and how they ended, and which customary ones are due."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger_case import calls, count, person, round_of
+from unabridged.ledger.gather import gather
+from unabridged.ledger.summary_turn import render
+from unabridged.messages import View
+
+EDIT = round_of("edit_file", "ok", path="src/a.go", new_text="x")
+ASKED = person("Port the uploader.")
+
+
+def ran(command: str, result: str = "ok  pkg 0.3s") -> list[View]:
+    return round_of("bash", result, command=command)
+
+
+def told(*views: View) -> str:
+    """The section on checks; "" where there is none."""
+    return render(gather([ASKED, *views], answered=False), 2_000, count).sections.get("checks", "")
+
+
+def test_a_check_since_the_last_edit_is_told_with_how_it_ended() -> None:
+    text = told(*EDIT, *ran("go test ./...", "--- FAIL: TestA (0.1s)\n    a_test.go:12: got 2\nFAIL"))
+    assert "[3] ran go test ./... → FAILED" in text
+    assert "a_test.go:12" in text
+    assert "not since" not in text
+
+
+def test_what_was_run_after_an_earlier_edit_only_is_due() -> None:
+    text = told(
+        *EDIT, *ran("go test ./... 2>&1 | tail -5"), *ran("golangci-lint run"), *EDIT, *ran("go test ./cmd/...")
+    )
+    assert "but not since the one in message 7: “golangci-lint run” [5]" in text
+    assert "ran go test ./cmd/..." in text
+    assert "tail -5" not in text
+
+
+def test_of_one_check_the_last_run_counts_whatever_it_was_run_on() -> None:
+    text = told(*EDIT, *ran("go test ./a"), *ran("go test ./b"))
+    assert "./b" in text
+    assert "./a" not in text
+
+
+def test_several_in_one_command_are_each_known() -> None:
+    text = told(*EDIT, *ran("cd app && npm run lint && npx tsc --noEmit"), *EDIT)
+    assert "“npm run lint” [3]; “npx tsc --noEmit” [3]" in text
+
+
+def test_an_edit_that_failed_makes_no_check_due() -> None:
+    refused = round_of("edit_file", "Error: no such text in the file", path="src/a.go", new_text="y")
+    assert "not since" not in told(*EDIT, *ran("go test ./..."), *refused)
+
+
+@pytest.mark.parametrize(
+    "command", ["git checkout test", "cat test", "pip install pytest", "echo test", "ls build", "grep -rn test src"]
+)
+def test_what_merely_names_a_check_is_none(command: str) -> None:
+    assert told(*EDIT, *ran(command)) == ""
+
+
+def test_it_stays_away_where_there_is_nothing_to_say() -> None:
+    assert told(*EDIT) == ""
+    assert told(*ran("go test ./...")) == ""
+    assert told(*EDIT, calls("bash", command="go test ./...")) == ""
+
+
+def test_it_is_model_free_only_and_can_be_left_out() -> None:
+    ledger = gather([ASKED, *EDIT, *ran("go test ./...")], answered=False)
+    assert "checks" in render(ledger, 2_000, count).sections
+    assert "checks" not in render(ledger, 2_000, count, prose="It is ported.").sections
+    assert "checks" not in render(ledger, 2_000, count, without=("checks",)).sections
