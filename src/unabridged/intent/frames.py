@@ -19,7 +19,7 @@ from unabridged.messages import View
 from unabridged.text_cache import remembered
 from unabridged.text_tools import sentences
 
-_LONG = 400
+_LONG = 200
 """Characters from which on a text may be the summary of an unknown system."""
 _OURS = "[unabridged "
 _READ = 20_000
@@ -125,27 +125,33 @@ def _is_hand_over(text: str) -> bool:
     The signs: it calls itself a recap of a conversation; it tells of the user as of somebody else; it has headings of
     several kinds that hand-overs have.
     """
-    lines = [line for line in text[:_READ].splitlines() if line.strip(_AROUND)]
+    shape, lines = frames()["hand_over"], [line for line in text[:_READ].splitlines() if line.strip(_AROUND)]
     if len(text) < _LONG or not lines:
         return False
-    shape, opening = frames()["hand_over"], folded(lines[0])[: _LONG // 2]
+    opening, spoken = _plain(lines[0][:_LONG]), f" {_plain(text[:_READ])}"
     named = _has(opening, shape["recap"]) and _has(opening, shape["recalled"])
-    spoken = f" {folded(' '.join(text[:_READ].split()))}"
-    told = sum(f" {words}" in spoken for words in shape["told"])
-    signs = named + (told >= _TELLINGS)
-    if signs == 1:
-        titles = [title for line in lines if (title := _title(line))]
-        signs += sum(any(_has(title, words) for title in titles) for words in shape["headings"].values()) >= _KINDS
+    signs = named and not _has(opening, shape["gatherings"])
+    signs += sum(f" {words}" in spoken for words in shape["told"]) >= _TELLINGS
+    titles = {title for line in lines if (title := _title(line))}
+    signs += sum(any(_has(title, words) for title in titles) for words in shape["headings"].values()) >= _KINDS
+    signs += 2 * any(len(titles.intersection(known)) >= len(known) - 1 for known in shape["templates"])
     last = folded(sentences(lines[-1])[-1])
     asks = _speaks(last, "asking") and not phrases("onward").inside(last)
-    return signs > 1 and not _speaks(opening, "own_voice") and not asks
+    first = opening.partition(". ")[0]
+    speaks = _speaks(opening, "own_voice") and not _has(first, shape["told"])
+    return signs > 1 and not (speaks or asks or first.partition(" ")[0] in shape["orders"])
 
 
 def _title(line: str) -> str:
     """The words of a line that is a heading or begins with a label; "" for any other."""
+    headed = line.strip()[0] in "#*<=[" or line.isupper() or line.rstrip().endswith(":")
     label, colon, _ = line.strip(_AROUND).partition(":")
-    headed = colon or line.strip()[0] in "#*<=[" or line.isupper() or line.rstrip().endswith(":")
-    return " ".join(folded(label).replace("_", " ").replace("-", " ").split()) if headed else ""
+    return _plain(label) if headed or colon else ""
+
+
+def _plain(text: str) -> str:
+    """The words of a text as they are looked for, without what marks a heading."""
+    return " ".join(folded(text).replace("_", " ").replace("-", " ").strip(_AROUND).split())
 
 
 def _has(text: str, words: list[str]) -> bool:
