@@ -114,7 +114,13 @@ def test_an_action_is_not_answered_by_a_summary() -> None:
         views += [says(f"<command>\ncat {i}\n</command>"), person(f"Output:\n{i}")]
     views += [says("<command>\ncat notes\n</command>"), person(f"Output:\n{TEXTS['LangChain']}")]
     views += [says("<command>\ncat notes\n</command>"), person(TEXTS["LangChain"])]
-    assert [view.origin for view in with_origins(views)][-3:] == ["tool", "model", "unknown"]
+    closed = f"{TEXTS['Claude Code']}\n\nNever push to main."
+    views += [says("<command>\ncat notes\n</command>"), person(f"Output:\n{closed}")]
+    views += [says("<command>\ncat notes\n</command>"), person(closed)]
+    found = with_origins(views)
+    assert [view.origin for view in found][8::2] == ["tool", "unknown", "tool", "unknown"]
+    assert not any(view.inserted for view in found)
+    assert not any(saying.retold for saying in gather(found, answered=False).sayings)
 
 
 def test_a_caller_can_say_that_a_turn_is_a_summary() -> None:

@@ -112,10 +112,10 @@ def _summaries(view: View) -> list[str]:
 def _unframed(text: str) -> str:
     if not (frame := _frame("summaries", text)):
         return text.strip()
-    for words in frame.get("closes", ()):
-        text = text.strip().removesuffix(words)
-    opening, _, rest = text.strip().partition("\n")
-    return rest.strip().removeprefix("<summary>").strip() or opening
+    for words in (*frame.get("until", ()), *frame.get("closes", ())):
+        text = text.partition(words)[0] if words in text else text
+    body = text.strip().partition("\n")[2].strip() or text.strip()
+    return body.rpartition(frame.get("after", "\x00"))[2].removeprefix("<summary>").strip()
 
 
 @remembered
@@ -130,12 +130,12 @@ def _is_hand_over(text: str) -> bool:
         return False
     opening, spoken = _plain(lines[0][:_LONG]), f" {_plain(text[:_READ])}"
     named = _has(opening, shape["recap"]) and _has(opening, shape["recalled"])
-    signs = named and not _has(opening, shape["gatherings"])
+    signs = int(named and not _has(opening, shape["gatherings"]))
     signs += sum(f" {words}" in spoken for words in shape["told"]) >= _TELLINGS
     titles = {title for line in lines if (title := _title(line))}
     signs += sum(any(_has(title, words) for title in titles) for words in shape["headings"].values()) >= _KINDS
     signs += 2 * any(len(titles.intersection(known)) >= len(known) - 1 for known in shape["templates"])
-    last = folded(sentences(lines[-1])[-1])
+    last = folded((sentences(text.rstrip()[-_LONG:]) or lines)[-1])
     asks = _speaks(last, "asking") and not phrases("onward").inside(last)
     first = opening.partition(". ")[0]
     speaks = _speaks(opening, "own_voice") and not _has(first, shape["told"])

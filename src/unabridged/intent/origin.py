@@ -81,9 +81,10 @@ def _by_rule(views: Sequence[View], before: Facts) -> list[View]:
     for i in [i for i, view in enumerate(found) if view.role == "user" and view.origin in {"person", "summary"}]:
         if (said := _turn_before(found, i)) is not None:
             whose = host.whose(said.text, found[i])
-            if found[i].origin == "summary":  # none follows an action
-                whose = "summary" if not acts(said.text) else "unknown" if whose == "person" else whose
-            found[i] = found[i].said_by(whose)
+            if whose == "person":  # but no summary answers an action
+                retold = found[i].origin == "summary" or found[i].inserted
+                whose = "unknown" if retold and acts(said.text) else found[i].origin
+            found[i] = (found[i] if whose in {"person", "summary"} else views[i]).said_by(whose)
     return found
 
 
