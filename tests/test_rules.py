@@ -278,6 +278,13 @@ def test_what_two_people_say_to_each_other_rules_nothing() -> None:
         "each row has its own colour",
         "If we need help, we'll let you know.",
         "no it's fine, all of them need to be updated",
+        "Every time I call I get a different answer.",
+        "No other changes, thank you.",
+        "tests in foo.ts fail",
+        "write tests, then review the changes",
+        "not that file, the other one",
+        "Instead, I propose to call f(x, None) with a list",
+        "In order to rotate your secret keys, set a new one.",
     ],
 )
 def test_what_is_asked_for_now_or_merely_told_is_no_rule(text: str) -> None:
@@ -293,6 +300,9 @@ def test_what_is_asked_for_now_or_merely_told_is_no_rule(text: str) -> None:
         "you can look at the log if you need to (don't read the whole file!)",
         "the dialog crashed when i closed it, that should never happen",
         "Every invoice needs a number.",
+        "I'd like to avoid layovers if possible.",
+        "I can only travel on weekends.",
+        "tests should only use the public api",
     ],
 )
 def test_what_binds_later_steps_is_a_rule(text: str) -> None:
