@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from unabridged.intent import speech_acts as says
 from unabridged.text_cache import remembered
@@ -22,7 +23,8 @@ _ORDER = {"first": "1", "second": "2", "third": "3"}
 def offer_in(text: str) -> str:
     """The options in a text, one a line, and on the last line its last question with what leads up to it."""
     text = blank_fences(text)
-    return "\n".join([*_options(text).values(), _last_question(text)])
+    options = [*_options(text).values()]
+    return "\n".join([*options, _last_question(text, options)])
 
 
 def answered_offer(reply: str, offer: str, *, replies: bool) -> str:
@@ -48,18 +50,19 @@ def _labels_in(reply: str) -> list[str]:
     if not says.few_words(reply, 8):
         marked = (found.groups()[:2] for found in _CHOICE.finditer(" ".join(reply.split()[:8])))
         return [label.lower() for pair in marked for label in pair if label]
-    words = [reply.upper()] if len(reply) == 1 else [_ORDER.get(word.lower(), word) for word in reply.split()]
+    words = [_ORDER.get(word.lower(), word) for word in reply.split()]
+    words[:1] = [word.upper() if len(words) < 3 else word for word in words[:1]]  # "b please"
     return [next(filter(None, found.groups())).lower() for found in _CHOICE.finditer(" ".join(words))]
 
 
-def _last_question(text: str) -> str:
+def _last_question(text: str, options: Sequence[str]) -> str:
     """The question among the last sentences with the sentence before it, as far as they fit; else the last two.
 
     "" where it is one of the options.
     """
     told = sentences(text)
     asked = next((i for i in range(len(told) - 1, max(len(told) - 4, -1), -1) if says.asks(told[i])), len(told) - 1)
-    if not told or _OPTION.match(told[asked]):
+    if not told or any(told[asked] in option for option in options):
         return ""
     pair = one_line(" ".join(told[max(asked - 1, 0) : asked + 1]))
     return pair if len(pair) <= _LONGEST else one_line(told[asked], _LONGEST)

@@ -63,8 +63,6 @@ class _Talk:
         self.states.append("open")
         if self._is_aside(request):
             self.states[i] = "finished"
-            if request.asks in _WAITS:
-                self._mark("waiting")
             return
         self.chain = self._chain_of(i)
         if request.kind == "hold" and len(self.chain) > 1:  # What the assistant says to "wait" finishes nothing.
@@ -201,7 +199,7 @@ class _Talk:
         if not self.tools or says.is_question(request.text) or not request.answer:
             return False
         plans = request.worked < 2 and says.is_plan(request.answer) and not says.is_plan(request.text)
-        plans = plans or (says.few_words(request.answer, 3) and request.answer.startswith(("I ", "I'")))  # "I look."
+        plans = plans or (says.few_words(request.answer, 6) and request.answer.startswith(("I look", "I'll ", "I'm ")))
         return (plans or says.tells_of_rest(request.answer)) and not says.surely_done(request.answer)
 
     def _interrupted_task(self, request: Request) -> list[int]:
@@ -215,7 +213,8 @@ class _Talk:
             return []
         for place in range(len(self.chain) - 1, 0, -1):
             older = self.chain[:place]
-            if self._closes_nothing(older[-1]) and not any(share_a_word(said, self.requests[k].text) for k in older):
+            left = self._closes_nothing(older[-1]) or not self.requests[older[-1]].answer
+            if left and not any(share_a_word(said, self.requests[k].text) for k in older):
                 return older
         return []
 

@@ -78,8 +78,6 @@ def asks_back(text: str, worked: int) -> Asks:
     if not _QUESTION.search(last):
         waits = not long and not polite and not reports_done(text)
         return "question" if waits and (worked < 2 or len(told) == 1 or _is_something_left(told)) else ""
-    if phrases("onward").inside(last) and _is_something_left(told[-1:]):
-        return "question"
     if phrases("confirm").inside(last):
         return "offer" if worked == 2 and reports_done(text) else "question"
     return "offer" if polite or long else _kind_of_question(told, worked, done=reports_done(text))
@@ -144,9 +142,7 @@ def is_courtesy(text: str) -> bool:
 @remembered
 def is_question(text: str) -> bool:
     """Whether a person's message only wants to know something: it tells nothing and orders nothing, even politely."""
-    if not few_words(text, 60):
-        return False
-    told = _sentences_of(blank_fences(text))
+    told = _sentences_of(blank_fences(text[:_LONG]))
     if not told or not _asking(told[-1]):
         return False
     if phrases("polite").inside(told[-1]) and not phrases("tell").inside(told[-1]):
