@@ -85,7 +85,8 @@ def test_a_summary_has_goals_rules_the_story_and_files_in_this_order() -> None:
     text = made(SESSION)
     headings = [line[3:].split(" (")[0].split(",")[0] for line in text.splitlines() if line.startswith("## ")]
     assert headings == [
-        "Open request", "Standing rules of the user", "What was said and done", "Files and artifacts",
+        "Open request", "Standing rules of the user", "What was said and done", "Checks since the last edit",
+        "Files and artifacts",
     ]  # fmt: skip
     assert "“Make the login page handle empty tokens. Never change the API.”" in text
     assert "- changed: src/login.py" in text

@@ -93,7 +93,7 @@ def render(
             continue
         heading = f"## {sections.heading(row.heading)}\n"
         room = min(int(budget * shares[name]), left - saved.get(name, 0)) - count(heading) - 1
-        if room > 0 and (text := row.write(sections, room)):
+        if text := row.write(sections, max(room, 0)):  # without any room, what is left out is counted
             texts[name] = heading + text
             sections.know(text)
             left -= count(texts[name]) + 1
