@@ -216,7 +216,7 @@ def told_of_people(story: Sequence[str]) -> list[str]:
         if fence:
             found.append(line)
             fence = "" if line == fence else fence
-        elif any(re.match(rf"- \[\d+\] {re.escape(word)}:", line) for word in users):
+        elif any(re.match(rf"- \[\d+\] {re.escape(word)}(?:[ ,(].*)?:", line) for word in users):
             found.append(line)
         elif re.fullmatch(r"~{3,}", line):
             fence = line

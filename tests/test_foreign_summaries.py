@@ -14,7 +14,9 @@ from unabridged import Compactor, Settings
 from unabridged.formats import FORMATS
 from unabridged.intent import with_origins
 from unabridged.intent.frames import frames, is_guess
+from unabridged.languages import labels
 from unabridged.ledger.gather import gather
+from unabridged.ledger.story import Story
 from unabridged.messages import View
 from unabridged.testing import ScriptedModel
 
@@ -143,6 +145,16 @@ def test_a_model_is_shown_a_summary_as_a_summary() -> None:
     prompt = str(model.asks[0])
     assert prompt.count("an earlier summary by another system, not the user") >= 2
     assert "] user\\nPlease add the numbat test." in prompt or "] user\nPlease add the numbat test." in prompt
+
+
+def test_a_summary_that_finds_no_place_is_counted_as_what_it_is() -> None:
+    views = with_origins([person(TEXTS["Claude Code"] * 9), *(says(f"Step {i} is done: {i} rows.") for i in range(40))])
+    ledger = gather(views, answered=False)
+
+    told = Story(ledger, labels("en"), "").tell(60, lambda text: len(text) // 4)
+    assert "quokka" not in told
+    assert "from an earlier summary" in told
+    assert "user \u00d7" not in told
 
 
 # -- what a person said when rejecting a call ------------------------------------------------------------------------

@@ -27,7 +27,6 @@ _HELD = frozenset(frames()["tags"]["held_up"].split())
 """Tags, also as the last word of one, in which a person holds something up, on one line or on many."""
 _OWN = frozenset(frames()["tags"]["own"].split())
 """Tags around what is the person's own."""
-_COMMAND = frozenset({"command-name", "command-args"})
 _WRAPPERS = frozenset({"prompt", "text", "content", "context", "conversation", "chat"})
 """Tags that a host may also put around all that a person says."""
 _NAMES = re.compile(r"[-_.:]")
@@ -115,7 +114,7 @@ def _tagged(text: str) -> Iterator[Part]:
             continue
         close, end = tags.closed(name, body)
         local = _runs_locally(text, text[body:close].strip()) if name == "command-name" else local
-        hosts = name in _HOSTS or name.startswith("local-command-") or (local and name in _COMMAND)
+        hosts = name in _HOSTS or name.startswith("local-command-") or (local and name.startswith("command-"))
         alone = name in _WRAPPERS and start <= first and end >= last
         if close < 0 and not hosts:
             continue

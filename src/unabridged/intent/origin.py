@@ -96,25 +96,20 @@ def _by_itself(view: View) -> View:
     guessed = view.origin in {"tool", "unknown"} and not view.answers
     if view.role != "user" or not (guessed or view.origin == "person"):
         return view
-    view = set_apart(view)
-    hosts = view.origin == "host" or (not view.media and is_hosts(view.text))
-    origin: Origin = "summary" if view.origin == "summary" else "host" if hosts else "person"
-    return view if view.origin == origin else view.said_by(origin)
+    return set_apart(view if view.origin == "person" else view.said_by("person"))
 
 
 def set_apart(view: View) -> View:
-    """A turn without the blocks that another system put into it; where a person said nothing beside them, it is theirs.
+    """A person's turn without the blocks that another system put into it, which are `inserted`.
 
-    In a turn of a person's such blocks are `inserted`, nobody's words.
+    Where a person says nothing beside them, or beside the host's words, the turn is that system's.
     """
     blocks = blocks_of(view)
-    whose = {block.whose for block in blocks}
-    if not whose - {"person"}:
-        return view
-    own = "\n".join(block.text.strip("\n") for block in blocks if block.whose == "person")
-    if view.media or (own.strip() and not is_hosts(own)):
-        return view.with_inserted(own, tuple(block.text for block in blocks if block.whose != "person"))
-    return view.said_by("summary" if "summary" in whose else "host")
+    others = tuple(block.text for block in blocks if block.whose != "person")
+    own = "\n".join(block.text.strip("\n") for block in blocks if block.whose == "person") if others else view.text
+    if view.media or not (is_hosts(own) or (others and not own.strip())):
+        return view.with_inserted(own, others) if others else view
+    return view.said_by("summary" if any(block.whose == "summary" for block in blocks) else "host")
 
 
 def learn(views: Sequence[View], gone: Collection[int], before: Facts = NOTHING) -> Facts:

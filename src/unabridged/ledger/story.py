@@ -142,7 +142,7 @@ class Story:
                 rank = worth(saying, ledger, len(text))
                 if self._talk:  # nothing fades, but where it stood is told
                     rank = saying.weight * (2 if saying.turn == ledger.sayings[-1].turn else 1)
-                kind = "assistant" if _speaker(saying) == "assistant" else "user"
+                kind = "user" if saying.by_person else _speaker(saying)
                 yield Moment(saying.turn, text, rank, kind, excerpt=saying.lasts)
         width = min(max(room // 8, 70), 320)
         for action in ledger.actions:
