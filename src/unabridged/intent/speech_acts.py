@@ -206,7 +206,7 @@ def is_stopped(view: View) -> bool:
 def is_cut_off(text: str) -> bool:
     """Whether the assistant's words stop in mid-sentence: in code, after "the", or without the mark others end with."""
     last = text.rstrip().rpartition("\n")[2].strip()
-    if last.endswith(_GOES_ON) or (last.count("`") % 2 and "```" not in last):
+    if last.endswith(_GOES_ON) or (last.count("`") % 2 and last[-1] not in ".!?)" and "```" not in last):
         return True
     if not last[-1:].islower() or bare(last) != last:
         return False
