@@ -29,6 +29,8 @@ _RANGES = {"tokens": _WHOLE, "messages": _WHOLE, "fraction": "a number above 0 a
 _ALWAYS = frozenset({"open", "rules", "pins", "prose"})
 """Sections of a summary turn that can't be left out."""
 
+MOST_BY_A_MODEL = 4_096
+"""Tokens of a summary by a model, where the settings don't say."""
 SMALL = 4_096
 """A trigger in tokens below which a summary turn does not grow for talk."""
 MOST_OF_TALK = 0.6
@@ -203,6 +205,8 @@ class Limits:
     keep_tokens: int | None
     keep_messages: int | None
     summary: int
+    with_model: int
+    """What a summary takes of that where a model writes it: a longer one takes longer and tells little more."""
     talk: int
     """What more a summary may take where people only talk."""
     aim: int | None = None
@@ -245,7 +249,15 @@ def limits(settings: Settings, window: int) -> Limits:
         _refuse_aim_above_trigger(aimed_at, sizes.budget, trigger)
         keep, summary = {}, min(summary, max(64, aimed_at // 2))
     made = Limits(
-        window, reserve, trigger, keep.get("tokens"), keep.get("messages"), summary=summary, talk=0, aim=aimed_at
+        window,
+        reserve,
+        trigger,
+        keep.get("tokens"),
+        keep.get("messages"),
+        summary=summary,
+        talk=0,
+        aim=aimed_at,
+        with_model=summary if settings.summary is not None else min(summary, MOST_BY_A_MODEL),
     )
     if settings.summary is not None or made.target < SMALL:  # a small trigger would be pulled all the time
         return made
@@ -271,9 +283,9 @@ class _Sizes(NamedTuple):
 
 
 def _summary_size(window: int, trigger: Sequence[Mapping[Measure, int]]) -> int:
-    """A third of the window, or of a trigger in tokens that is lower; never more than 4,096."""
+    """A third of the window, or of a lower trigger in tokens, up to 4,096; of a large window an eighth, up to 6,144."""
     thirds = [max(256, condition["tokens"] // 3) for condition in trigger if set(condition) == {"tokens"}]
-    return min([4_096, window // 3, *thirds])
+    return min([6_144, max(min(window // 3, 4_096), window // 8), *thirds])
 
 
 def triggers(trigger: Any) -> tuple[dict[Measure, float], ...]:

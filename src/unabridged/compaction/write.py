@@ -64,6 +64,7 @@ def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
     earlier = earlier_summary(state, plan.gone)
     gone = set(plan.gone)
     with_model = setup.writers.asker is not None
+    unused = max(0, min(plan.summary, setup.limits.summary) - setup.limits.with_model) if with_model else 0
     return Brief(
         views=views,
         turns=list(range(len(views))) if prepared else [turns[i] for i in shown],
@@ -72,11 +73,11 @@ def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
         answered=handed_back and not plan.kept_requests,
         at_work=at_work,
         kept=frozenset(turns[i] for i in plan.kept_requests),
-        budget=plan.summary,
+        budget=plan.summary - unused,
         count=setup.meter.text,
         preserve=_room_for_words(setup),
         without=setup.settings.without,
-        prose=min(plan.summary, setup.limits.summary),
+        prose=min(plan.summary, setup.limits.summary - unused),
         state=_host_state(setup, state, max(turns), plan.summary),
         stays=[(turns[i], view) for i, view in enumerate(state.views) if i > plan.gone[-1]],
         beside=[view for i, view in enumerate(state.views) if i not in gone],

@@ -19,7 +19,7 @@ from unabridged.messages import Answer, Call, View
 from unabridged.text_cache import remembered
 from unabridged.text_tools import one_line
 
-TARGET, GIST = 300, 200
+TARGET, GIST = 300, 320
 """Characters of a command or target, and of what was written, that an action carries."""
 
 _VERBS: dict[Deed, str] = {
@@ -295,7 +295,7 @@ def _gist(values: dict[str, Any]) -> str:
     lines = [line.strip() for line in (new[0] if new else "").splitlines()]
     added = [line for line in lines if line not in old and any(map(str.isalnum, line))]
     taken = [f"\u2212 {line}" for line in old if line not in lines and any(map(str.isalnum, line))]
-    return " \u23ce ".join((added or taken)[:4])
+    return " \u23ce ".join((added or taken)[:8])
 
 
 def _names_file(key: str, path: str) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from unabridged.intent import Lead, find_requests, find_rules, join_requests, merge_rules, open_requests
+from unabridged.intent import Lead, find_requests, find_rules, join_requests, merge_rules, open_requests, own_words
 from unabridged.languages import detect
 from unabridged.ledger.actions import Step, effort, efforts, find_todo, keeps_todo, steps, written_action
 from unabridged.ledger.bounds import within_bounds
@@ -99,7 +99,7 @@ def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -
 def _spoken(view: View, turn: int, home: str, *, acts: bool) -> Piece:
     """A message's own text. An action that the model wrote into it is told apart: it is a call."""
     if view.origin == "person":
-        return Piece(turn, "person", view.text)
+        return Piece(turn, "person", own_words(view.text))
     if view.origin == "model":
         found = written_action(view.text) if acts and not view.calls else None
         return Piece(turn, "model", found[2] if found else view.text)

@@ -71,7 +71,7 @@ def sayings_at_work(pieces: Sequence[Piece]) -> Iterator[Saying]:
     spoken = [piece for piece in pieces if piece.voice in {"person", "model"} and piece.text.strip()]
     for place, piece in enumerate(spoken):
         if piece.voice == "person":
-            if text := own_words(piece.text).strip():
+            if text := piece.text.strip():
                 yield Saying(piece.turn, True, whole_lines(text, LONGEST_REQUEST), _PERSON)
             continue
         closing = place + 1 == len(spoken) or spoken[place + 1].voice == "person"

@@ -191,12 +191,12 @@ class Sections:
     def names(self, room: int) -> str:
         """Names that the next steps may have to spell and that stand nowhere else, on one line.
 
-        After each three that are likely comes an id that was told, however long ago; beside prose those come first.
+        After each three that are likely comes an id that was told, however long ago. Beside prose only ids are given.
         """
         end, found = self._ledger.end, list[str]()
         likely = sorted(self._ledger.names, key=lambda name: (-name_rank(name, end), name.text))
         told = names_told(likely)
-        mixed = [(*told, *likely)] if self._prose else zip_longest(likely[::3], likely[1::3], likely[2::3], told)
+        mixed = [told] if self._prose else zip_longest(likely[::3], likely[1::3], likely[2::3], told)
         for name in dict.fromkeys(name for names in mixed for name in names if name is not None):
             if name.text in self._shown or name_rank(name, end) < _NOISE:
                 continue

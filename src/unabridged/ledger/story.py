@@ -16,7 +16,7 @@ from unabridged.ledger.entries import Action, Ledger, Saying
 from unabridged.ledger.sayings import is_talk
 from unabridged.text_tools import Count, fenced, indent, neutral, one_line, quote, sentences, whole_lines
 
-_WEIGHTS = {"create": 3.0, "change": 3.0, "delete": 3.0, "move": 3.0, "run": 1.2}
+_WEIGHTS = {"create": 3.0, "change": 3.0, "delete": 3.0, "move": 3.0, "run": 1.2, "call": 1.2}
 _LOOKED, _FAILED, _ENDED = 0.3, 4.0, 0.8
 """What was merely looked at, what failed, and how much more it is when it ended with a word on how."""
 _NEWEST = 12
@@ -146,12 +146,15 @@ class Story:
                 yield Moment(saying.turn, text, rank, kind, excerpt=saying.lasts)
         width = min(max(room // 8, 70), 320)
         for action in ledger.actions:
+            if action.rejection:  # told by the person's words
+                continue
             text = self._lines.action(action, width, gist=True)
             deed = deed_of(action)
-            named = action.paths[:1] if deed in {"read", "change", "create"} else ()
+            named = action.paths[:1] if deed in {"read", "change", "create"} and not action.failed else ()
             name = "".join(named).rstrip("/").rpartition("/")[2]
             shown = weight_of(action) >= _LEAST
-            yield Moment(action.turn, text, worth(action, ledger, len(text)) if shown else 0.0, deed, name)
+            kind = "failed" if action.failed else deed
+            yield Moment(action.turn, text, worth(action, ledger, len(text)) if shown else 0.0, kind, name)
 
     def _saying(self, saying: Saying, most: int) -> str:
         """What somebody said: people exactly, between fences where a line of theirs could pose as another's."""
@@ -208,6 +211,6 @@ def _speaker(saying: Saying) -> str:
 
 
 def _quoted(text: str, shown: str) -> bool:
-    """Whether the text, or of a long one nearly all of its sentences, stands in what is shown."""
+    """Whether the text, or of a long one most of its sentences, stands in what is shown."""
     said = [sentence for sentence in sentences(text) if len(sentence) >= _TELLING] or [text]
-    return sum(sentence in shown for sentence in said) > len(said) * 0.8
+    return sum(sentence in shown for sentence in said) * 2 > len(said)

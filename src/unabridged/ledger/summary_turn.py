@@ -40,7 +40,7 @@ LAYOUT = (
     Row("own_words", "own_words", Sections.own_words, beside=0.7),
     Row("todo", "todo", Sections.todo, 0.15, 0.3),
     Row("checks", "checks", Sections.checks, 0.08),
-    Row("files", "files", Sections.files, 0.16, 0.15),
+    Row("files", "files", Sections.files, 0.12, 0.15),
     Row("names", "names", Sections.names, 0.2, 0.05),
     Row("host_state", optional=False),
 )

@@ -131,6 +131,14 @@ class People:
         if brief.ledger is not None:
             numbered += [(request.turn, request.text) for request in brief.ledger.requests]
             numbered += [(rule.turn, rule.text) for rule in brief.ledger.rules]
+            rejecting = [saying for saying in brief.ledger.sayings if saying.rejected]
+            numbered += [(saying.turn, saying.text) for saying in rejecting]
+            numbered += [  # in the message that answers the call, too
+                (turn, saying.text)
+                for turn, view in said
+                for saying in rejecting
+                if any(saying.text in answer.text for answer in view.answers)
+            ]
         people = cls()
         for turn, text in numbered:
             people.texts.setdefault(turn, []).append(text)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from unabridged.asking.asker import Asker
     from unabridged.settings import Limits, Settings
 
-PROSE = 0.77
+PROSE = 0.84
 """The share of a summary turn that a model's prose may take; the ledger gets what is left."""
 EARLIER, EARLIER_ANEW = 16, 4
 """The share of the summariser's window, one in so many, for the prose of earlier rounds; and when it begins anew."""
