@@ -21,6 +21,8 @@ from unabridged.text_tools import one_line
 
 TARGET, GIST = 300, 320
 """Characters of a command or target, and of what was written, that an action carries."""
+_DOCUMENT, _HEADINGS = 3, 16
+"""Headings from which on a document is told by them, and how many."""
 
 _VERBS: dict[Deed, str] = {
     "delete": "delete remove rm unlink cancel drop destroy",
@@ -288,12 +290,15 @@ def _touched(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str,
 
 
 def _gist(values: dict[str, Any]) -> str:
-    """What was written: of a replacement the lines that are new; where it only takes some out, those."""
+    """What was written: a document's headings, the lines that an edit adds, or else those it takes out."""
     texts = {key: value for key, value in values.items() if isinstance(value, str)}
     old = [line.strip() for key, text in texts.items() if _OLD_KEY.match(key) for line in text.splitlines()]
     new = [text for key, text in texts.items() if _NEW_KEY.search(key) and not _OLD_KEY.match(key)]
     lines = [line.strip() for line in (new[0] if new else "").splitlines()]
     added = [line for line in lines if line not in old and any(map(str.isalnum, line))]
+    headings = [line for line in added if line.startswith("#")]
+    if len(headings) >= _DOCUMENT and any(value.endswith(".md") for value in texts.values()):
+        return " \u23ce ".join(headings[:_HEADINGS])
     taken = [f"\u2212 {line}" for line in old if line not in lines and any(map(str.isalnum, line))]
     return " \u23ce ".join((added or taken)[:8])
 

@@ -33,7 +33,7 @@ def clean_path(path: str) -> str:
     path = path.strip("'\"`,;:()[]<> ").rstrip(".")
     while path.startswith(("./", "../")):
         path = path.partition("/")[2]
-    return path if len(path) <= 260 else ""
+    return path if len(path) <= 260 and "$" not in path and path.strip("/.-") and path[-1] != "-" else ""
 
 
 def unite_files(files: Iterable[File]) -> tuple[File, ...]:
