@@ -169,11 +169,15 @@ class Sections:
         """Those that something happened to, by what it was, those first that the next steps need."""
         ledger, groups = self._ledger, dict[Deed, list[str]]()
         files = sorted(ledger.files, key=lambda file: -file_rank(file, ledger.end))
-        left = room
+        left, listed = room, set[str]()
         for file in files:
             deed, text = self._file(file)
-            if self._prose and (deed not in _CHANGED or file.path.rpartition("/")[2] in self._prose):
+            name = file.path.rpartition("/")[2]
+            if (deed == "mention" and name in listed) or (
+                self._prose and (deed not in _CHANGED or name in self._prose)
+            ):
                 continue
+            listed.add(name)
             cost = self._count(text) + 1 + (0 if deed in groups else self._count(self._labels[deed]) + 3)
             if cost > left:
                 self._left_out["files"] = self._left_out.get("files", 0) + 1
