@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 State = Literal["open", "waiting", "interrupted", "finished", "withdrawn", "left"]
-"""`interrupted`: broken off, and the person has not gone on with it; `left`: so, and much else came after it."""
+"""`interrupted`: broken off, and the person has not gone on with it; `left`: so, and the person dropped it,
+or much else came after it."""
 GOING: frozenset[State] = frozenset({"open", "waiting", "interrupted"})
 """The states of what people still wait for."""
 Asks = Literal["", "question", "proposal", "offer"]

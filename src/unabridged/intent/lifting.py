@@ -106,6 +106,17 @@ def says_again(text: str, request: str) -> bool:
     return 0 < len(said) <= 2 * len(order) and 3 * sum(_named(word, said) for word in order) >= 2 * len(order)
 
 
+def drops(text: str, request: str) -> bool:
+    """Whether a sentence says of something the request names that it is not to be done, or not wanted any more."""
+    for sentence in sentences(text[: _BARE * 10]):
+        words = folded(sentence)
+        forbidden = phrases("forbids").inside(words) and Reading(sentence).strength() > 0
+        gone = forbidden or phrases("unneeded").inside(words) or phrases("cancel").at_start(words) > 0
+        if gone and share_a_word(content_words(sentence), request):
+            return True
+    return False
+
+
 def _named(word: str, order: Sequence[str]) -> bool:
     """Whether the order speaks of it; signs run on without spaces."""
     return any(alike(word, other) or (word[0] > _EASTERN and word in other) for other in order)

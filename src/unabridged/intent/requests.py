@@ -9,7 +9,8 @@ The goal is never lost: in doubt a request stays open, and while tools work on t
 - An answered request is finished, unless the words that closed it only announce the work, plan it, or tell how far it
   is. One that a person steered while it was worked on stays open, together with what was said.
 - One that was stopped (interrupted, a call refused, a turn cut off in mid-sentence) is interrupted until the person
-  goes on with it, says it anew, or the answer to what came instead speaks of it.
+  goes on with it, says it anew, or the answer to what came instead speaks of it. Where the person drops
+  it, it is left.
 - A nod goes on with what it nods to: a plan, a report of progress, anything that was not clearly the end. After a
   report that it is done it asks nothing, unless tools go on working.
 - A question in between is finished with its answer; what it interrupted stays open.
@@ -26,7 +27,7 @@ from dataclasses import asdict, dataclass, field, replace
 from unabridged.intent import speech_acts as says
 from unabridged.intent.entries import GOING, Lead, Request, State
 from unabridged.intent.host_words import own_words
-from unabridged.intent.lifting import asks_leave, content_words, countermands, says_again, share_a_word
+from unabridged.intent.lifting import asks_leave, content_words, countermands, drops, says_again, share_a_word
 from unabridged.intent.offers import answered_offer, offer_in
 from unabridged.messages import View
 from unabridged.text_tools import head_and_tail, sentences
@@ -121,7 +122,8 @@ class _Talk:
         if self._state == "waiting" and not self._replies(request):
             left = self._close(left, "finished")
         elif self._state == "interrupted" and request.kind == "new":
-            left = self._close([j for j in left if says_again(request.text, self.requests[j].text)], "withdrawn")
+            self.chain = self._close([j for j in left if says_again(request.text, self.requests[j].text)], "withdrawn")
+            left = self._close([j for j in self.chain if drops(request.text, self.requests[j].text)], "left")
             self.parked, left = [*self.parked, *left], []
         elif request.kind in {"resume", "more"}:
             left = self._close([j for j in left if self.requests[j].kind == "hold"], "finished")

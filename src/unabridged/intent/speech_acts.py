@@ -210,7 +210,7 @@ def is_cut_off(text: str) -> bool:
         return True
     if not last[-1:].islower() or bare(last) != last:
         return False
-    if not few_words(last, 3) and _ends_in_mid_sentence(folded(last)):
+    if text.count("```") % 2 or (not few_words(last, 3) and _ends_in_mid_sentence(folded(last))):
         return True
     ended = any(sentence[-1] in ".!?" for sentence in sentences(blank_fences(text))[:-1])
     return ended and (len(sentences(last)) > 1 or not few_words(last, 5))
@@ -327,12 +327,10 @@ def _goes_on(text: str) -> bool:
             continue
         if _nod(sentence) or phrases("onward").at_start(after_small_words(sentence)):
             return True
-        for start, stop in phrases("onward").found(sentence):
-            before, behind = sentence[:start].rstrip(), _BETWEEN.sub("", sentence[stop:])
+        for start, _ in phrases("onward").found(sentence):
+            before = sentence[:start].rstrip()[-1:]
             eastern = sentence[start] > "\u2e7f"
-            if eastern and before[-1:] not in vocabulary("negators") and few_words(sentence, 16):
-                return True
-            if not eastern and not behind and before[-1:] in ",;:":
+            if (before not in vocabulary("negators") and few_words(sentence, 16)) if eastern else before in ",;:":
                 return True
     return False
 
