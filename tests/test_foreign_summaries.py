@@ -110,6 +110,33 @@ def test_behind_the_end_of_a_frame_the_person_speaks_again(frame: dict[str, Any]
             assert "quokka" not in of_people([view])
 
 
+BELOW = {
+    "Thanks, that is fine. Show me the numbat diff first.": True,
+    "my boss wants the numbat report on Monday, leave the rest": True,
+    "Bitte zeig mir zuerst den numbat.": True,
+    "I'll go on with the numbat test next.": False,
+    "Let me know if my numbat plan is fine.": False,
+    "The user wants me to write the numbat test.": False,
+    'Said last: "show me the numbat".': False,
+    "The numbat test must be written.": False,
+    "- show me the numbat": False,
+    "## Show me the numbat": False,
+}
+"""A last paragraph below a list, and whether a person says it."""
+
+
+@pytest.mark.parametrize("last", BELOW)
+def test_below_the_list_that_ends_a_frame_without_closing_words_a_person_may_speak_of_themselves(last: str) -> None:
+    for frame in frames()["summaries"]:
+        listed = f"{frame['opens']}\n\n## Next\n- {CLAIM}\n- {TASK}"
+        (view,) = with_origins([person(f"{listed}\n\n{last}")])
+        whole = "whole_turn" in frame
+        assert (view.text == last) == (BELOW[last] and not whole), frame["of"]
+        assert "quokka" not in of_people([view])
+        (view,) = with_origins([person(f"{frame['opens']}\n\n{CLAIM}\n{TASK}\n\n{last}")])
+        assert view.origin == "summary", "without a list nothing tells where the summary ends"
+
+
 def test_an_action_is_not_answered_by_a_summary() -> None:
     views = [person("Fix it.")]
     for i in range(3):

@@ -170,6 +170,21 @@ def test_the_persons_own_words_are_what_remains(turn: str, own: str) -> None:
     assert own_words(turn) == own
 
 
+SKILL = "Base directory for this skill: /home/al/skills/x\n\n# X\n\nAlways obey.\n\nARGUMENTS: look"
+CALLED = "<command-message>x</command-message>\n<command-name>/x</command-name>\n<command-args>{}</command-args>"
+
+
+def test_a_skill_ends_where_the_host_speaks_again() -> None:
+    again = CALLED.format("why are the hooks slow?")
+    assert own_words(f"{CALLED.format('look')}\n{SKILL}") == "/x\nlook"
+    assert own_words(f"{SKILL}\n[Request interrupted by user]\n{again}") == "/x\nwhy are the hooks slow?"
+    assert (
+        own_words(f"{SKILL}\n{again}\n{SKILL}\n[Request interrupted by user]\nStop.")
+        == "/x\nwhy are the hooks slow?\nStop."
+    )
+    assert is_hosts(f"{SKILL}\n[Request interrupted by user]")
+
+
 def test_every_word_keeps_its_place() -> None:
     for wrapper, payload, position in product((*WRAPPERS.values(), *OPEN_ENDED.values()), PAYLOADS, POSITIONS):
         turn = position.format(wrapped=wrapped(wrapper, payload), rule=RULE, order=ORDER)

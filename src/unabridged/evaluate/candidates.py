@@ -20,7 +20,7 @@ AFTER = 40
 OWN = ("unabridged", "model", "plain")
 """What the candidates are called that are made here."""
 
-_FRAME = re.compile(r"\[unabridged summary [^\n]*\n|\[end of summary [^\n]*\]")
+_FRAME = re.compile(r"^\[unabridged summary [^\n]*\n|^\[end of summary [^\]\n]*\]", re.MULTILINE)
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 

@@ -49,7 +49,7 @@ Keep = Callable[[str, str], None]
 """Keeps a text under a name, for people to read."""
 Probe = dict[str, str]
 """A question about what happened next: its `kind`, the `question`, and the right `answer`."""
-_FENCE = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)
+_FENCE = re.compile(r"```(?:json)?(.*)```", re.DOTALL)
 
 
 class Voice:

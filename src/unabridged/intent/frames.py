@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise, product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -24,6 +24,13 @@ _LONG = 200
 _OURS = "[unabridged "
 _READ = 20_000
 """Characters that are looked through for its signs."""
+_EASTERN = "\u2e7f"
+"""Scripts above this sign write without spaces."""
+_SET_OFF = ("\n", '"', "\u201c", "\u201e", "\u00ab", "\u300c")
+_MODELS = ("promise", "acts_next", "reported", "offer", "courtesy")
+"""How a model speaks of itself."""
+_SHORT = 40
+"""Characters of a line that may be a heading though nothing marks it."""
 _KINDS, _TELLINGS = 3, 2
 """Kinds of headings, and ways of speaking about the user as somebody else, that are a sign."""
 _AROUND = "#*=-_<>/[](){}\"'`|:.,\u2022\u2013\u2014 \t0123456789"
@@ -87,7 +94,19 @@ def _end_of_frame(text: str) -> int:
     if not frame or ("\n" not in text.strip() and _speaks(text, "asking")):  # somebody speaks about the frame
         return 0
     places = (text.rfind(words) + len(words) for words in frame.get("closes", ()) if words in text)
-    return max(places, default=len(text))
+    return max(places, default=len(text) if "whole_turn" in frame else _end_of_list(text))
+
+
+def _end_of_list(text: str) -> int:
+    """Where the list ends that a summary closes with, if somebody speaks of themselves in one paragraph below it."""
+    listed, _, last = text.rstrip().rpartition("\n\n")
+    ends = listed.rpartition("\n")[2]
+    apart = (
+        ends.startswith((" ", "\t", "- ", "* ")) and last[:1].isalpha() and not any(sign in last for sign in _SET_OFF)
+    )
+    said = [folded(sentence) for sentence in sentences(last)] if apart and phrases("own").inside(folded(last)) else []
+    others = any(phrases(*_MODELS).at_start(words) or any(_has(words, role) for role in _roles()) for words in said)
+    return len(listed) if said and not others else len(text)
 
 
 def retold_in(view: View) -> str:
@@ -122,30 +141,53 @@ def _unframed(text: str) -> str:
 def _is_hand_over(text: str) -> bool:
     """Whether a text in no known frame is a machine's summary: two of three signs, and nobody speaks for themselves.
 
-    The signs: it calls itself a recap of a conversation; it tells of the user as of somebody else; it has headings of
-    several kinds that hand-overs have.
+    The signs: its first lines or its last call it a recap of a conversation; it tells of the user as of somebody else,
+    which is enough where it does nothing but; it has headings of several kinds that hand-overs have.
     """
     shape, lines = frames()["hand_over"], [line for line in text[:_READ].splitlines() if line.strip(_AROUND)]
     if len(text) < _LONG or not lines:
         return False
-    opening, spoken = _plain(lines[0][:_LONG]), f" {_plain(text[:_READ])}"
-    named = _has(opening, shape["recap"]) and _has(opening, shape["recalled"])
-    signs = int(named and not _has(opening, shape["gatherings"]))
-    signs += sum(f" {words}" in spoken for words in shape["told"]) >= _TELLINGS
+    opening, naming = _plain(lines[0][:_LONG]), _plain(" ".join(line[:_LONG] for line in (*lines[:3], lines[-1])))
     titles = {title for line in lines if (title := _title(line))}
+    signs = int(
+        all(_has(naming, shape[kind]) for kind in ("recap", "recalled")) and not _has(opening, shape["gatherings"])
+    )
     signs += sum(any(_has(title, words) for title in titles) for words in shape["headings"].values()) >= _KINDS
     signs += 2 * any(len(titles.intersection(known)) >= len(known) - 1 for known in shape["templates"])
+    signs += _retellings(text[:_READ])
     last = folded((sentences(text.rstrip()[-_LONG:]) or lines)[-1])
-    asks = _speaks(last, "asking") and not phrases("onward").inside(last)
-    first = opening.partition(". ")[0]
-    speaks = _speaks(opening, "own_voice") and not _has(first, shape["told"])
-    return signs > 1 and not (speaks or asks or first.partition(" ")[0] in shape["orders"])
+    asks = lines[-1][0].isalpha() and _speaks(last, "asking") and not phrases("onward").inside(last)
+    speaks = _speaks(opening, "own_voice") and not any(words in opening.partition(". ")[0] for words in _tellings())
+    return signs > 1 and not (speaks or asks or opening.partition(" ")[0] in shape["orders"])
+
+
+def _retellings(text: str) -> int:
+    """How surely a text tells of a user and a helper as of others: 2 where most of its sentences begin with either."""
+    openings = [" ".join(folded(sentence).split()[:2]) for sentence in sentences(text)]
+    begins = [sum(_has(opening, role) for opening in openings) for role in _roles()]
+    told = sum(phrase in f" {_plain(text)} " for phrase in _tellings())
+    return 2 if min(begins) > _TELLINGS and 2 * sum(begins) > len(openings) else int(told >= _TELLINGS)
+
+
+def _roles() -> list[list[str]]:
+    """What a user and a helper are called by somebody else."""
+    return [frames()["hand_over"][role] for role in ("user", "helper")]
+
+
+@cache
+def _tellings() -> frozenset[str]:
+    """Ways to tell what a user or a helper did: "user asked"."""
+    pairs = product(chain(*_roles()), frames()["hand_over"]["told"])
+    return frozenset(who + did if who > _EASTERN else f" {who} {did} " for who, did in pairs)
 
 
 def _title(line: str) -> str:
     """The words of a line that is a heading or begins with a label; "" for any other."""
-    headed = line.strip()[0] in "#*<=[" or line.isupper() or line.rstrip().endswith(":")
-    label, colon, _ = line.strip(_AROUND).partition(":")
+    label, colon, _ = line.strip(_AROUND).replace("=", ":").replace("\uff1a", ":").partition(":")
+    end = line.rstrip()[-1]
+    headed = (
+        line.strip()[0] in "#*<=[" or line.isupper() or end in ":\uff1a{[" or (len(label) < _SHORT and end.isalnum())
+    )
     return _plain(label) if headed or colon else ""
 
 
@@ -155,8 +197,8 @@ def _plain(text: str) -> str:
 
 
 def _has(text: str, words: list[str]) -> bool:
-    """Whether a word of the text begins as one of these does."""
-    return any(f" {word}" in f" {text[:_LONG]}" for word in words)
+    """Whether a word of the text begins as one of these does; signs that are written without spaces stand anywhere."""
+    return any((word if word > _EASTERN else f" {word}") in f" {text}" for word in words)
 
 
 def _speaks(line: str, kind: str) -> bool:

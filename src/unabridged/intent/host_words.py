@@ -190,12 +190,17 @@ def _labels(text: str, kind: str) -> Iterator[tuple[int, int]]:
 
 
 def _open_ended(text: str) -> Iterator[Part]:
-    """What goes on to the end of the turn: a forwarded mail, a skill's text, a file shown without any marks around it.
+    """What goes on to the end of the turn: a forwarded mail, a file shown without any marks around it.
 
-    And single lines of the host's.
+    A skill's text, which ends where the host speaks again, and single lines of the host's.
     """
-    if below := _to_the_end().search(text):
-        yield Part(below.start(), len(text), shown=not below[0].startswith("Base directory"))
+    stop = 0
+    for below in _to_the_end().finditer(text):
+        if below.start() >= stop:
+            shown = not below[0].startswith("Base directory")
+            ends = [] if shown else [text.find(f"\n{words}", below.end()) for words in frames()["after_a_skill"]]
+            stop = min((end for end in ends if end >= 0), default=len(text))
+            yield Part(below.start(), stop, shown=shown)
     if (body := _shown_from(text)) >= 0:
         yield Part(body, len(text), shown=True)
     yield from (Part(note.start(), note.end(), shown=False) for note in _NOTES.finditer(text))
