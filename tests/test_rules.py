@@ -119,9 +119,48 @@ def test_every_bullet_under_a_heading_of_rules_is_one() -> None:
     assert [rule.text for rule in rules_in(0, text)[0]] == ["British spelling", "one commit a day"]
 
 
-def test_a_sentence_that_points_back_takes_the_one_before_along() -> None:
-    text = "You fixed the test by deleting it. Don't do that again."
-    assert [rule.text for rule in rules_in(0, text)[0]] == [text]
+REVIEW = (
+    "The loader calls open() without a limit. {} See also close() on line 88, which leaks.\n\nCan you look into that?",
+    "=== Step 3: load ===\n{{\n  size: 12\n}}\n{}\nunknown command: load <file>",
+    "The cache is read twice (line 40). {} The check on lines 51-60 comes too late.",
+)
+"""Texts that people paste without setting them off."""
+
+
+@pytest.mark.parametrize("pasted", REVIEW)
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Using bytes would be more consistent and avoid trouble with old files.",
+        "No initial_size in metadata",
+        "The rest of the file remains unchanged.",
+        "When reading a directory, hidden files are not skipped.",
+        "This must never be larger than the page.",
+    ],
+)
+def test_what_stands_among_code_and_logs_is_no_rule_unless_it_orders_something_for_good(pasted: str, said: str) -> None:
+    assert rules_in(0, pasted.format(said))[0] == []
+    for order in ("Never touch the loader.", "From now on run the linter first."):
+        assert [rule.text for rule in rules_in(0, f"{pasted.format(said)}\n\n{order}")[0]] == [order]
+
+
+def test_a_list_of_rules_is_one_although_it_names_code() -> None:
+    text = "Ground rules:\n- British spelling\n- types such as List<int> go first\n- no calls of exit()"
+    assert [rule.text for rule in rules_in(0, text)[0]] == ["British spelling"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "That is more than I'm willing to pay.",
+        "I'm willing to pay a fee if needed.",
+        "could we write the options down but keep it in the repo.",
+        "though that may not remove the old files",
+        "To hide this warning in future sessions, run:\n  tool config --quiet",
+    ],
+)
+def test_what_is_put_up_with_asked_for_supposed_or_explained_is_no_rule(text: str) -> None:
+    assert rules_in(0, text)[0] == []
 
 
 def test_code_quotations_and_logs_in_a_message_make_no_rules() -> None:

@@ -45,6 +45,7 @@ KNOWN_MISSES = {
     "I only work with people who double check their numbers.",
     "I need everything in both English and Welsh.",
     "It's four spaces in this repo, always.",
+    "You must not touch the vendor folder, the tester says it is fragile.",
 }
 """Rules that nothing in their words gives away, or not enough: one-off tasks and facts are put in the same words."""
 KNOWN_MISTAKES = {
@@ -52,6 +53,7 @@ KNOWN_MISTAKES = {
     "Our tests never fail on Linux.",
     "Users never read the manual.",
     "サーバーはいつも昼まで応答しません。",
+    "the intern always forgets the semicolon, can you add it",
 }
 """Taken for rules: one was lifted in the same breath, the others tell in the words in which one rules."""
 

@@ -170,17 +170,11 @@ def _taking(text: str) -> tuple[str, tuple[str, ...]]:
     kind = next((kind for kind in _KINDS if phrases(kind).inside(folded(plain))), "")
     if not kind or restricts(plain) or not Reading(plain).is_order:
         return "", ()
-    return kind, tuple(word for word in content_words(_clause_that_lifts(text, kind)) if word not in _literal(kind))
-
-
-def _clause_that_lifts(text: str, kind: str) -> str:
-    """The clause that takes something back, with what leads up to it unless that is a mere reason or a nod."""
-    lead = ""
-    for clause in _CLAUSE.split(text):
-        if phrases(kind).inside(folded(clause)):
-            return f"{lead} {clause}"
-        lead += "" if phrases("asides", "openers").at_start(folded(clause)) else f" {clause}"
-    return text
+    mere = phrases("asides", "openers")  # "now that the release is out, …"
+    clauses = [
+        part for part in _CLAUSE.split(text) if phrases(kind).inside(folded(part)) or not mere.at_start(folded(part))
+    ]
+    return kind, tuple(word for word in content_words(" ".join(clauses)) if word not in _literal(kind))
 
 
 @remembered
@@ -263,9 +257,8 @@ def _takes_place_of(older: str, newer: str) -> bool:
 def _bounds(text: str, number: str) -> bool:
     """Whether this number is a limit: a server's number tells which server."""
     words = folded(text)
-    place = re.search(rf"(?<!\d){number}(?!\d)", words) if number.isdigit() else None
-    if place is None:
-        return False
-    near = [stop for start, stop in phrases("bounds").found(words) if start < place.start()]
-    after = eastern_words("bounds").search(words, place.end(), place.end() + 6)
-    return any(place.start() - stop <= 2 for stop in near) or after is not None
+    for start, stop in phrases("bounds").found(words):
+        begin = max(start - 8, 0) if words[start] > _EASTERN else stop
+        if number.isdigit() and number in _WORD.findall(words[begin : stop + 3 + len(number)]):
+            return True
+    return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 from unabridged.intent.host_words import blank_foreign
@@ -47,6 +48,8 @@ _LINES = re.compile(r"[^\n]*\n?")
 _ITEM = re.compile(r"[ \t]*(?:[-*+\u2022\u00b7\u2013]|\(?\d{1,3}[.)\u3001])[ \t]+\S")
 _INDENT = re.compile(r"(?: {4}|\t)[ \t]*\S")
 _QUOTE = re.compile(">")
+_INDENTED = re.compile(rf"^(\S.*)(\n\s*?)^(?!{_ITEM.pattern})((?: {{4}}|\t).*(?:\n+(?: {{4}}|\t).*)*)", re.MULTILINE)
+"""A line and an indented block below it that is no list."""
 _FENCE = re.compile(r"[ \t]*(?P<fence>```+|~~~+)")
 _TITLE = re.compile(r"^#{1,4} \S.*$", re.MULTILINE)
 _TITLES = 3
@@ -75,7 +78,7 @@ def own_text(text: str) -> str:
     """The text, everything blanked that is not the person's own; as long as it was."""
     said = _SUMMARY.sub(lambda found: _keep_rules(found[0]), text) if "[unabridged summary" in text else text
     said = _QUOTED_LINE.sub(_blank, blank_fences(blank_foreign(said)))
-    return _blank_indented(_blank_document(_PASTED.sub(_blank, said)))
+    return _INDENTED.sub(_blank_indented, _blank_document(_PASTED.sub(_blank, said)))
 
 
 def _blank_document(text: str) -> str:
@@ -137,21 +140,10 @@ def _block(lines: list[str]) -> str:
     if fence:
         closing = next((i for i, line in enumerate(lines[1:], 1) if line.strip() == fence["fence"]), -1)
         return "".join(lines[: closing + 1])
-    for kind in (_ITEM, _INDENT, _QUOTE):
-        if kind.match(lines[0]):
-            return "".join(_run(lines, kind))
-    return lines[0]
-
-
-def _run(lines: list[str], kind: re.Pattern[str]) -> Iterator[str]:
-    """The lines up to the first that is neither of this kind nor goes on from one."""
-    inside = False
-    for line in lines:
-        goes_on = line.startswith(("  ", "\t")) or (inside and kind is _ITEM and line[:1].islower())
-        if line.strip() and not kind.match(line) and not goes_on:
-            return
-        inside = bool(line.strip())
-        yield line
+    kind = next((kind for kind in (_ITEM, _INDENT, _QUOTE) if kind.match(lines[0])), None)
+    if kind is None:
+        return lines[0]
+    return "".join(takewhile(lambda line: not line.strip() or kind.match(line) or line[0] in " \t", lines))
 
 
 def _blank_quotation(quotation: str) -> str:
@@ -175,23 +167,10 @@ def _keep_rules(summary: str) -> str:
     return "".join(kept)
 
 
-def _blank_indented(text: str) -> str:
-    """The text without indented blocks that a line leads up to ("I get this:"), but for lists and what it rules."""
-    if "\n    " not in text and "\n\t" not in text:
-        return text
-    lines, lead, pasted, empty = text.split("\n"), "", False, False
-    for place, line in enumerate(lines):
-        if not line.strip():
-            empty = True
-            continue
-        if not _INDENT.match(line):
-            lead, pasted = line.strip(), False
-        elif pasted or (lead and not _ITEM.match(line) and _leads_up(lead, apart=empty)):
-            lines[place], pasted = "\n" * len(line), True
-        else:
-            lead = lead and line.strip()
-        empty = False
-    return "\n".join(lines)
+def _blank_indented(found: re.Match[str]) -> str:
+    """A line and the indented block below it, blanked where the line only leads up to it ("I get this:")."""
+    lead, gap, block = found.groups()
+    return lead + gap + "\n" * len(block) if _leads_up(lead.strip(), apart=gap.count("\n") > 1) else found[0]
 
 
 def _leads_up(lead: str, *, apart: bool) -> bool:

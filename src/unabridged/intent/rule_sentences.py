@@ -29,6 +29,7 @@ _MACHINE = re.compile(
     r"|^\s*(?:import|from|def|class|const|let|var|return|if)\b.*[:;({]\s*$"
 )
 """Lines of code and of logs."""
+_LINE_OF_CODE = re.compile(r"\blines? \d")
 _SPEAKER = re.compile(r"\A(?:\[[^\]\n]{4,40}\]\s*)?(?:\w{1,20}:\s+)?")
 _BETWEEN = " \t,.:;!\u3001\uff0c\u2013\u2014-"
 _CLAUSE = re.compile(r"[,;\uff0c\u3001:\u2013\u2014-]\Z")
@@ -52,15 +53,26 @@ class Reading:
             return 0
         habits = self._spans("habit")
         strong = [span for span in self._cues("strong") if span not in habits or not self._told(span)]
-        if self._asks:
-            return 2 if strong and self._begins("polite") else 0
+        polite = phrases("polite").at_start(self._head) > 0
+        if self._asks or polite:
+            return 2 if strong and polite else 0
         if self._reported or self._has("imagined"):
             return 0
-        if self._has("moment"):  # for this one time
-            return self._strong(strong) if self._lasting(strong) else 0
+        if self._has("moment") and habits.isdisjoint(strong):  # for this one time, and nothing in it holds for good
+            return 0
         if strong:
             return self._strong(strong)
         return 2 if listed or self._conditional else self._wished()
+
+    @property
+    def cites_code(self) -> bool:
+        """Whether it is a line of code or of a log, or names one: somebody's tool or review speaks so."""
+        return self._printed or _LINE_OF_CODE.search(self.core) is not None
+
+    @property
+    def is_firm(self) -> bool:
+        """Whether it orders something for good, in words that neither tell nor describe."""
+        return self.strength() > 2 and not self._subject and not self._narrates
 
     @property
     def is_order(self) -> bool:
@@ -73,10 +85,6 @@ class Reading:
         other = self._printed or self._asks or self._narrates or self._task or self._reported or self._denied
         return not other and not self._has("imagined", "once")
 
-    def _lasting(self, strong: Sequence[Span]) -> bool:
-        """Whether something in it holds for good all the same: "never" does."""
-        return not self._spans("habit").isdisjoint(strong)
-
     def _strong(self, strong: Sequence[Span]) -> int:
         """What "always", "must" and "from now on" are worth: the first two may only tell or describe."""
         habits, modal = self._spans("habit"), self._spans("modal")
@@ -88,7 +96,7 @@ class Reading:
             return 3
         if self._narrates:
             return 2 if self._own("wish") else 0
-        if self._subject and not self._has("lift") and not any(self._addressed(span) for span in strong):
+        if self._subject and not self._has("lift", "addressed"):
             # "The dates, always in ISO": a topic and what holds for it, no tale.
             return 3 if any(_TOPIC.match(self._words[:start]) for start, _ in strong) else 0
         return 3
@@ -153,13 +161,7 @@ class Reading:
 
     @cached_property
     def _reported(self) -> bool:
-        return not self._has("restates") and any(not self._adds(span) for span in phrases("reports").found(self._words))
-
-    def _adds(self, report: Span) -> bool:
-        """Whether somebody's words are only the reason that an order is given: "…, the tester says it is fragile"."""
-        before, after = self._words[: report[0]], self._words[report[1] :]
-        comma = _COMMA.search(before, max((stop for _, stop in self._cues("strong")), default=len(before)))
-        return comma is not None and not self._eastern and bool(before[comma.end() :].strip()) and after.count(" ") > 1
+        return self._has("reports") and not self._has("restates")
 
     @cached_property
     def _narrates(self) -> bool:
@@ -249,26 +251,16 @@ class Reading:
         # ", and never touch …" is an order of its own.
         return bool(commas) and before[commas[-1].end() :].partition(" ")[0] not in vocabulary("and")
 
-    def _addressed(self, span: Span) -> bool:
-        """Whether the words between the commas around it are said to somebody."""
-        start = max(self._words.rfind(mark, 0, span[0]) for mark in ",\uff0c\u3001")
-        stop = _COMMA.search(self._words, span[1])
-        return phrases("addressed").inside(self._words[start + 1 : stop.start() if stop else len(self._words)])
-
     def _told(self, span: Span) -> bool:
         """Whether it stands in a clause of its own that tells something: "Max is great, he always cheers me up"."""
         before = self._words[: span[0]]
         start = max(before.rfind(mark) for mark in _MARKS)
         clause = _without_openers(before[start:].lstrip(_BETWEEN + "("))
-        return start >= 0 and phrases("narrators").at_start(clause) > 0 and not self._addressed(span)
+        return start >= 0 and phrases("narrators").at_start(clause) > 0 and not self._has("addressed")
 
     def _leads(self, span: Span) -> bool:
         """Whether it stands at the beginning of the sentence or of a clause, so that nobody else is said to do it."""
-        before = self._words[: span[0]].rstrip()
-        first_words = self._words[self._start : span[0]]
-        if not first_words:
-            return True
-        return _CLAUSE.search(before) is not None
+        return span[0] <= self._start or _CLAUSE.search(self._words[: span[0]].rstrip()) is not None
 
 
 def is_signed(text: str) -> bool:

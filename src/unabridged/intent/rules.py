@@ -1,6 +1,7 @@
 """Standing rules: sentences in which a person says what holds from then on, and those that take one back.
 
-Only a person's own words make a rule. Code, quotations and pasted logs in their message don't. Found by the phrases of
+Only a person's own words make a rule. Code, quotations and pasted logs in their message don't, and beside code or a
+log that nothing sets off only an order with a lasting word does: the rest may be part of it. Found by the phrases of
 each language (`languages/`); in doubt a sentence is none: it stands among the person's messages all the same, and a
 wrong rule is worse than a missing one. What a rule points at, code or a list, belongs to it.
 """
@@ -13,15 +14,7 @@ from dataclasses import replace
 from unabridged.intent.entries import Lift, Request, Rule
 from unabridged.intent.host_words import blank_foreign
 from unabridged.intent.lifting import lift, lifts, replaces, restricts
-from unabridged.intent.person_words import (
-    Sentence,
-    end_of_block,
-    heads_list,
-    own_sentences,
-    own_text,
-    read,
-    split_sentences,
-)
+from unabridged.intent.person_words import end_of_block, heads_list, own_sentences, own_text, read, split_sentences
 from unabridged.intent.rule_sentences import RULE_LIMIT, Reading, is_signed
 from unabridged.languages import folded, phrases, sure_language, tables
 from unabridged.messages import View
@@ -100,24 +93,28 @@ def _read_rules(text: str) -> tuple[tuple[_Stated, ...], tuple[str, ...]]:
     said, own = own_text(text), blank_foreign(text)
     rules: list[_Stated] = []
     taken_back: list[str] = []
-    listed, before, stop = False, "", 0
-    for sentence in split_sentences(said):
+    listed, stop = False, 0
+    spoken = [(sentence, Reading(sentence.plain)) for sentence in split_sentences(said)]
+    pasted = sum(reading.cites_code for _, reading in spoken) > 1
+    for sentence, reading in spoken:
         core, plain = sentence.core, sentence.plain
         if sentence.stop <= stop:  # Part of what a rule points at.
             continue
         heading = heads_list(plain)
         listed = (listed and sentence.bullet) or heading
         takes = len(core) <= RULE_LIMIT and lifts(plain)
-        found = 0 if heading or (takes and not restricts(plain)) else Reading(plain).strength(listed=listed)
+        told = heading or (takes and not restricts(plain)) or (pasted and not listed and not reading.is_firm)
+        found = 0 if told else reading.strength(listed=listed)
         if found:
             stop = end_of_block(text, sentence)
             if own[sentence.stop : stop] != text[sentence.stop : stop]:  # nobody points at what the host put there
                 stop = sentence.stop
-            rules.append((_whole(sentence, before, text, stop), found))
+            block = text[sentence.stop : stop]
+            rules.append((core + block if block else core[:RULE_LIMIT].rstrip(), found))
         if (takes and found < 2) or (found > 1 and replaces(plain)):
             taken_back.append(core)
-        before = core
-    return tuple(_strongest(rules)), tuple(taken_back[:MOST_PER_MESSAGE])
+    kept = sorted(rules, key=lambda rule: -rule[1])[:MOST_PER_MESSAGE]
+    return tuple(rule for rule in rules if rule in kept), tuple(taken_back[:MOST_PER_MESSAGE])
 
 
 def _between_people(views: Sequence[View]) -> bool:
@@ -138,23 +135,3 @@ def _unite(rules: Iterable[Rule]) -> tuple[Rule, ...]:
             lifted = rule.lifted if rule.turn > known.lifted or known.turn == rule.turn else known.lifted
             found[key] = replace(known, strength=max(known.strength, rule.strength), lifted=lifted)
     return tuple(sorted(found.values(), key=lambda rule: (rule.turn, rule.text)))
-
-
-def _whole(sentence: Sentence, before: str, text: str, stop: int) -> str:
-    """The sentence with what it points at, forwards or only back; always a stretch of what was said."""
-    begin = sentence.stop - len(sentence.core)
-    if stop > sentence.stop:
-        return text[begin:stop]
-    core = sentence.core[:RULE_LIMIT].rstrip()
-    if len(core) < 45 and before and phrases("points_back").inside(folded(core)):
-        start = text.rfind(before, 0, begin)
-        end = begin + len(core)
-        if start >= 0 and end - start <= RULE_LIMIT and "\n" not in text[start:end]:
-            return text[start:end]
-    return core
-
-
-def _strongest(rules: list[_Stated]) -> list[_Stated]:
-    """The strongest rules of a message, in order."""
-    places = sorted(range(len(rules)), key=lambda i: (-rules[i][1], i))[:MOST_PER_MESSAGE]
-    return [rules[i] for i in sorted(places)]
