@@ -156,6 +156,7 @@ def test_a_list_of_rules_is_one_although_it_names_code() -> None:
         "I'm willing to pay a fee if needed.",
         "could we write the options down but keep it in the repo.",
         "though that may not remove the old files",
+        "Keep it in the repo for now.",
         "To hide this warning in future sessions, run:\n  tool config --quiet",
     ],
 )

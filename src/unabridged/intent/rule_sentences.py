@@ -26,7 +26,6 @@ _MACHINE = re.compile(
     r"|[{}<>=\\]|;(?:\S|\s*$)|::|->|\w\(\)|\bError code: \d|\w(?:Error|Exception): "
     rf"|^\[?{_LEVEL}[:\]]|^(?:\[?\d[\d:.,TZ/-]*\]? )+\[?{_LEVEL}|^(?:error|fatal|hint|warning): |^npm ERR!"
     r"|^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
-    r"|^\s*(?:import|from|def|class|const|let|var|return|if)\b.*[:;({]\s*$"
 )
 """Lines of code and of logs."""
 _LINE_OF_CODE = re.compile(r"\blines? \d")
@@ -114,8 +113,7 @@ class Reading:
         begins = not denied and (phrases("begins").at_start(self._head) > 0 or self._begins("conventions"))
         if self._forbids:
             return 2
-        passing = self._has("passing") and not self._has("forbids")
-        return 2 if (begins or wishes) and not passing else 0
+        return 2 if (begins or wishes) and not self._has("passing") else 0
 
     # -- what it is ---------------------------------------------------------------------------------------------------
 
@@ -216,7 +214,7 @@ class Reading:
         if not reach or self._has("once") or not (comma or self._eastern):
             return False
         then = text[comma.end() if comma else reach :]
-        return bool(then) and not phrases("narrators", "subjects", "results").at_start(then)
+        return bool(then) and not phrases("narrators", "subjects").at_start(then)
 
     # -- how it is looked up ------------------------------------------------------------------------------------------
 
