@@ -44,10 +44,8 @@ BLANK = "\ufffc"
 _SUMMARY = re.compile(r"\[unabridged summary\b.*?(?:\[end of summary\b[^\]\n]{0,60}\]|\Z)", re.DOTALL)
 _HEADED = re.compile(r"^## (?P<heading>.*)\n(?P<lines>(?:(?!## |\[end of summary).*\n?)*)", re.MULTILINE)
 _TURN = re.compile(r"^- \[\d+\]", re.MULTILINE)
-_LINES = re.compile(r"[^\n]*\n?")
-_ITEM = re.compile(r"[ \t]*(?:[-*+\u2022\u00b7\u2013]|\(?\d{1,3}[.)\u3001])[ \t]+\S")
+_ITEM = re.compile(r"[ \t]*(?:[-*+>\u2022\u00b7\u2013]|\(?\d{1,3}[.)\u3001])[ \t]+\S")
 _INDENT = re.compile(r"(?: {4}|\t)[ \t]*\S")
-_QUOTE = re.compile(">")
 _INDENTED = re.compile(rf"^(\S.*)(\n\s*?)^(?!{_ITEM.pattern})((?: {{4}}|\t).*(?:\n+(?: {{4}}|\t).*)*)", re.MULTILINE)
 """A line and an indented block below it that is no list."""
 _FENCE = re.compile(r"[ \t]*(?P<fence>```+|~~~+)")
@@ -125,7 +123,7 @@ def end_of_block(text: str, sentence: Sentence) -> int:
     rest = text[sentence.stop : sentence.stop + POINTED + 1]
     gap = len(rest) - len(rest.lstrip())
     begin = rest.rfind("\n", 0, gap) + 1
-    lines = [line for line in _LINES.findall(rest[begin:]) if line]
+    lines = rest[begin:].splitlines(keepends=True)
     if not begin or not lines:
         return sentence.stop
     if not colon and not (_FENCE.match(lines[0]) and phrases("pointers").inside(folded(sentence.plain))):
@@ -140,7 +138,7 @@ def _block(lines: list[str]) -> str:
     if fence:
         closing = next((i for i, line in enumerate(lines[1:], 1) if line.strip() == fence["fence"]), -1)
         return "".join(lines[: closing + 1])
-    kind = next((kind for kind in (_ITEM, _INDENT, _QUOTE) if kind.match(lines[0])), None)
+    kind = next((kind for kind in (_ITEM, _INDENT) if kind.match(lines[0])), None)
     if kind is None:
         return lines[0]
     return "".join(takewhile(lambda line: not line.strip() or kind.match(line) or line[0] in " \t", lines))
