@@ -102,13 +102,6 @@ def test_the_newest_message_heads_what_is_open_and_the_task_behind_it_follows() 
     assert told.index(typo) < told.index(task)
 
 
-def test_a_short_message_that_is_all_that_is_open_is_followed_by_the_task_before_it() -> None:
-    task = "Port all twelve files of the uploader to the new client, and keep the tests as they are."
-    views = views_of([f"U {task}", "edit", "A Done, all twelve files are ported, all tests pass.", "U push it", "look"])
-    told = render(gather(views, answered=False), 3_000, count).sections["open"]
-    assert told.index("push it") < told.index("answered since") < told.index(task)
-
-
 def test_what_was_interrupted_is_told_as_broken_off_and_is_left_after_much_else() -> None:
     said = ["U Port the uploader to the new client.", "edit", "H [Request interrupted by user]"]
     other = ["U Write the release notes for 2.4, please.", "edit", "A The release notes are written."]

@@ -168,9 +168,8 @@ class _Talk:
             return []
         before = self.requests[newest - 1]
         if request.kind == "correct":
-            done = before.worked == 2 or says.reports_done(before.answer)
-            return [] if done and says.orders_by_itself(request.text) else self._last_said()
-        if before.asks and not says.is_courtesy(before.answer):
+            return self._last_said()
+        if before.asks:
             return []
         goes_on = request.kind == "more" or (request.kind == "resume" and says.says_go(request.text))
         if not goes_on and not self._nods(request, before):
@@ -191,7 +190,7 @@ class _Talk:
             return True
         if request.kind == "ack" or self._is_lookup():
             return self._closes_nothing(self.chain[-1])
-        return not says.surely_done(before.answer)
+        return not says.reports_done(before.answer)
 
     def _closes_nothing(self, i: int) -> bool:
         """Whether the words that followed this message close nothing: they plan, announce, or tell of the rest."""
@@ -202,7 +201,7 @@ class _Talk:
             return False
         plans = request.worked < 2 and says.is_plan(request.answer) and not says.is_plan(request.text)
         plans = plans or (says.few_words(request.answer, 6) and request.answer.startswith(("I look", "I'll ", "I'm ")))
-        return (plans or says.tells_of_rest(request.answer)) and not says.surely_done(request.answer)
+        return (plans or says.tells_of_rest(request.answer)) and not says.reports_done(request.answer)
 
     def _interrupted_task(self, request: Request) -> list[int]:
         """What of the chain goes on although its newest message was answered: that was another task.
@@ -247,7 +246,7 @@ class _Talk:
         if _at_work(request):
             return "open"
         nods = request.kind == "ack" or (request.kind == "resume" and not says.says_go(request.text))
-        replies = i == 0 or (self.requests[i - 1].asks != "" and not says.is_courtesy(self.requests[i - 1].answer))
+        replies = i == 0 or self.requests[i - 1].asks != ""
         if len(self.chain) == 1 and nods and (request.kind == "ack" or not replies):
             return "finished"
         if not request.answer:

@@ -101,13 +101,6 @@ def reports_done(text: str) -> bool:
 
 
 @remembered
-def surely_done(text: str) -> bool:
-    """Whether the assistant says in so many words that it is done, and of nothing that it is left."""
-    words = folded(text[-_LONG:])
-    return phrases("done").inside(words) and not phrases("remains").inside(words)
-
-
-@remembered
 def breaks_off(text: str) -> bool:
     """Whether the assistant's closing words announce what it does next: they close nothing."""
     last = after_small_words("".join(_sentences_of(text[-_LONG:])[-1:]))
@@ -134,12 +127,6 @@ def is_plan(text: str) -> bool:
 
 
 @remembered
-def is_courtesy(text: str) -> bool:
-    """Whether it ends with a question that nods can't answer with a task: "Is there anything else?"."""
-    return phrases("courtesy").inside("".join(_sentences_of(text[-_LONG // 3 :])[-1:]))
-
-
-@remembered
 def is_question(text: str) -> bool:
     """Whether a person's message only wants to know something: it tells nothing and orders nothing, even politely."""
     told = _sentences_of(blank_fences(text[:_LONG]))
@@ -148,17 +135,6 @@ def is_question(text: str) -> bool:
     if phrases("polite").inside(told[-1]) and not phrases("tell").inside(told[-1]):
         return False
     return all(_asking(sentence) or few_words(sentence, 4) for sentence in told)
-
-
-@remembered
-def orders_by_itself(text: str) -> bool:
-    """Whether a correction also says in a sentence of its own what to do, so that it can be understood alone."""
-    for sentence in _sentences_of(text)[1:]:
-        words = after_small_words(sentence)
-        ordered = phrases("tasks").at_start(words) or phrases("polite").at_start(_LEADING.sub("", sentence, count=1))
-        if ordered and not phrases("correct").at_start(words) and not few_words(words, 3):
-            return True
-    return False
 
 
 def orders(text: str) -> bool:

@@ -31,10 +31,6 @@ class ActionLines:
         repeated = Counter(action.outcome for action in ledger.actions if not action.failed)
         self._usual = {outcome for outcome, number in repeated.items() if number > 2 and len(outcome) > 30}
 
-    def _told(self, action: Action) -> str:
-        """What came of it; "" where it is what the tool says every time."""
-        return "" if action.outcome in self._usual else action.outcome
-
     def action(self, action: Action, width: int, *, gist: bool = False) -> str:
         """One action on a line: deed, target, what was written, what came of it."""
         line = f"- [{action.turn}] {self._words[deed_of(action)]} {self._target(action, width)}"
@@ -47,8 +43,8 @@ class ActionLines:
             return f"{line} → {self._words['failed']}{why}"
         if action.outcome == NOTHING:
             return f"{line} → {self._words['nothing']}"
-        told = self._told(action)
-        return f"{line} → {quote(self._short(told), width)}" if told else line
+        tells = action.outcome and action.outcome not in self._usual
+        return f"{line} → {quote(self._short(action.outcome), width)}" if tells else line
 
     def _target(self, action: Action, width: int) -> str:
         told = f"{_tool(action)}{action.target}"

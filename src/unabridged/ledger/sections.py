@@ -24,8 +24,6 @@ T = TypeVar("T")
 
 _NOISE = 0.02
 """The rank of a name not worth its place: it stood once in a list of a thousand."""
-_SHORT = 60
-"""Characters of a message that can hardly be understood without what was asked before it."""
 _SHORTEST = 24
 """Tokens below which a shortened line says nothing."""
 _WIDTH = 120
@@ -86,28 +84,15 @@ class Sections:
             whole, order = request.turn in self._kept, request.turn if request.turn < newest else -1
             plain = f"- {self._labels[self._label(request)].format(turn=request.turn)}"
             head = f"{plain}, {self._labels['reply']} {quote(request.context)}" if request.context else plain
-            if whole:
-                lines.append(Line(order, head, partial(_always, plain)))
-            else:
-                text = f"{head}:\n{fenced(request.text)}"
-                lines.append(Line(order, text, partial(_open_request, head, request.text)))
-        return self._fit("open requests", [*lines, *self._behind()], room)
+            text = head if whole else f"{head}:\n{fenced(request.text)}"
+            shorter = partial(_always, plain) if whole else partial(_open_request, head, request.text)
+            lines.append(Line(order, text, shorter))
+        return self._fit("open requests", lines, room)
 
     def _label(self, request: Request) -> str:
         if request.state == "open":
             return "kept" if request.turn in self._kept else "asked"
         return "broken_off" if request.state == "interrupted" else "waiting"
-
-    def _behind(self) -> Iterator[Line]:
-        """The task behind a short message that is all that is open: the last that says something by itself."""
-        *_, newest = self._ledger.open or (None,)
-        if newest is None or len(self._ledger.open) > 1 or len(newest.text) > _SHORT:
-            return
-        for request in reversed(self._ledger.requests):
-            if request.turn < newest.turn and request.state != "withdrawn" and len(request.text) > _SHORT:
-                label = self._labels["behind"].format(turn=request.turn, answered=request.answer_turn)
-                yield Line(request.turn, f"- {label}: {quote(request.text, RULE_LIMIT)}")
-                return
 
     def rules(self, room: int) -> str:
         """The strongest first, newer before older, then what seems to lift something, and what was lifted.
