@@ -44,9 +44,7 @@ _LINES = 12
 """Last lines that are remembered of each kind: one that the host puts under every output is soon among them."""
 _READ = 12
 """Lines that are looked at to tell whether somebody said them."""
-_OUTPUT = {
-    kind: "|".join(words.split() if kind == "tags" else words) for kind, words in frames()["observations"].items()
-}
+_OUTPUT = {kind: "|".join(words) for kind, words in frames()["observations"].items()}
 _OBSERVATION = re.compile(
     rf"\A\s*(?:<(?:{_OUTPUT['tags']})|\[?(?:{_OUTPUT['labels']})\b[^\n]{{0,40}}[:\]]|{_OUTPUT['openings']})"
     r"|(?:\n|\A)\S{0,40}[$#>]\s*\Z"
@@ -119,14 +117,13 @@ def learn(views: Sequence[View], gone: Collection[int], before: Facts = NOTHING)
     facts = Counter(before)
     facts.update(fact for i in sorted(gone) for fact in _facts_shown_by(views, i))
     facts["unclear"] += sum(views[i].origin == "unknown" for i in gone)
-    kept: Counter[str] = Counter()
     number: Counter[str] = Counter()
-    for fact, times in facts.most_common():
+    for fact, _ in facts.most_common():
         kind = fact.rpartition(" ")[0]
-        number[kind] += 1
-        if number[kind] <= _LINES or not kind.endswith(("line", "head")):
-            kept[fact] = times
-    return +kept
+        number[kind] += kind.endswith(("line", "head"))
+        if number[kind] > _LINES:
+            del facts[fact]
+    return +facts
 
 
 def facts_in(data: RecordData) -> Facts:

@@ -21,28 +21,19 @@ _LAST = 4_000
 _SAID = frozenset(frames()["tags"]["said"].split())
 """Tags that a turn may end with though it only says something."""
 _TAG = re.compile(r"</([A-Za-z][\w.:-]*)>\Z")
-_INSIDE = re.compile(
-    r"(?<!`)</(?:tool_call|tool_use|tool_input|function_calls|function|invoke|execute\w*|commands?|keystrokes|action|bash"
-    r"|shell|search)>",
-)
+_WORDS = {kind: "|".join(words) for kind, words in frames()["actions"].items()}
+_INSIDE = re.compile(rf"(?<!`)</(?:{_WORDS['inside']})>")
 """Tags that are an action's, wherever they stand."""
 _TOKENS = ("<end_code>", "<end_action>", "<|eom_id|>", "[[ ## completed ## ]]")
-_LABEL = re.compile(
-    r"^[ \t]*(?:Action|ACTION|action|Act|ACT|Command|COMMAND|Tool|RUN|Execute|EXECUTE)(?: Input)?[ \t]*:[ \t]*\S",
-    re.MULTILINE,
-)
-_KEYS = re.compile(
-    r'"(?:action|action_input|tool|tool_name|tool_input|function|function_call|thoughts?|keystrokes)"\s?:'
-)
+_LABEL = re.compile(rf"^[ \t]*(?:{_WORDS['labels']})(?: Input)?[ \t]*:[ \t]*\S", re.MULTILINE)
+_KEYS = re.compile(rf'"(?:{_WORDS["keys"]})"\s?:')
 """Keys of an object that orders something."""
-_MORE_KEYS = re.compile(r'"(?:commands?|cmd|code|query|arguments|args|parameters)"\s?:')
+_MORE_KEYS = re.compile(rf'"(?:{_WORDS["keys_alone"]})"\s?:')
 """Keys that do so where the object is all there is, or stands without a fence."""
 _CALL = re.compile(r"\[?[A-Za-z_][\w.]*[(\[].*[)\]];?\]?\Z")
 _CODE = re.compile(r"(?:import|from|def|class|for|with|while|if|try|print)\b.*[\w):\"']\Z|[A-Za-z_][\w.]* ?= ?\S|#")
 _COMMAND = re.compile(r"[ \t]*[$!] ?\S")
-_ACTS = re.compile(
-    r"<(?:command|execute\w*|tool_call|tool_use|function[=_]|invoke|action|bash|shell|run)\b|^[ \t]*\$ \S", re.MULTILINE
-)
+_ACTS = re.compile(rf"<(?:{_WORDS['opened']})\b|^[ \t]*\$ \S", re.MULTILINE)
 
 
 @remembered
@@ -90,9 +81,7 @@ def _is_marked(end: str, *, whole: bool) -> bool:
             return True
         last = end[:opened].rstrip().rpartition("\n\n")[2]  # "Action:" and a block below it
         return fence.startswith("```tool_code") or (last.endswith(":") and bool(_LABEL.search(f"{last} -")))
-    if _LABEL.search(last):
-        return True
-    return _is_an_object(end) or _is_code(end, whole=whole)
+    return _LABEL.search(last) is not None or _is_an_object(end) or _is_code(end, whole=whole)
 
 
 def _is_an_object(end: str) -> bool:
