@@ -26,7 +26,7 @@ _READ = 20_000
 """Characters that are looked through for its signs."""
 _EASTERN = "\u2e7f"
 """Scripts above this sign write without spaces."""
-_SET_OFF = ("\n", '"', "\u201c", "\u201e", "\u00ab", "\u300c")
+_SET_OFF = frozenset('\n"\u201c\u201e\u00ab\u300c')
 _MODELS = ("promise", "acts_next", "reported", "offer", "courtesy")
 """How a model speaks of itself."""
 _SHORT = 40
@@ -101,11 +101,9 @@ def _end_of_list(text: str) -> int:
     """Where the list ends that a summary closes with, if somebody speaks of themselves in one paragraph below it."""
     listed, _, last = text.rstrip().rpartition("\n\n")
     ends = listed.rpartition("\n")[2]
-    apart = (
-        ends.startswith((" ", "\t", "- ", "* ")) and last[:1].isalpha() and not any(sign in last for sign in _SET_OFF)
-    )
-    said = [folded(sentence) for sentence in sentences(last)] if apart and phrases("own").inside(folded(last)) else []
-    others = any(phrases(*_MODELS).at_start(words) or any(_has(words, role) for role in _roles()) for words in said)
+    apart = ends.startswith((" ", "\t", "- ", "* ")) and last[:1].isalpha() and _SET_OFF.isdisjoint(last)
+    said = folded(last) if apart and phrases("own").inside(folded(last)) else ""
+    others = any(phrases(*_MODELS).at_start(words) for words in sentences(said)) or _has(said, [*chain(*_roles())])
     return len(listed) if said and not others else len(text)
 
 
@@ -149,9 +147,8 @@ def _is_hand_over(text: str) -> bool:
         return False
     opening, naming = _plain(lines[0][:_LONG]), _plain(" ".join(line[:_LONG] for line in (*lines[:3], lines[-1])))
     titles = {title for line in lines if (title := _title(line))}
-    signs = int(
-        all(_has(naming, shape[kind]) for kind in ("recap", "recalled")) and not _has(opening, shape["gatherings"])
-    )
+    named = _has(naming, shape["recap"]) and _has(naming, shape["recalled"])
+    signs = int(named and not _has(opening, shape["gatherings"]))
     signs += sum(any(_has(title, words) for title in titles) for words in shape["headings"].values()) >= _KINDS
     signs += 2 * any(len(titles.intersection(known)) >= len(known) - 1 for known in shape["templates"])
     signs += _retellings(text[:_READ])
@@ -165,7 +162,8 @@ def _retellings(text: str) -> int:
     """How surely a text tells of a user and a helper as of others: 2 where most of its sentences begin with either."""
     openings = [" ".join(folded(sentence).split()[:2]) for sentence in sentences(text)]
     begins = [sum(_has(opening, role) for opening in openings) for role in _roles()]
-    told = sum(phrase in f" {_plain(text)} " for phrase in _tellings())
+    spoken = f" {_plain(text)} "
+    told = sum(phrase in spoken for phrase in _tellings()) if _has(spoken, [*chain(*_roles())]) else 0
     return 2 if min(begins) > _TELLINGS and 2 * sum(begins) > len(openings) else int(told >= _TELLINGS)
 
 
@@ -184,11 +182,9 @@ def _tellings() -> frozenset[str]:
 def _title(line: str) -> str:
     """The words of a line that is a heading or begins with a label; "" for any other."""
     label, colon, _ = line.strip(_AROUND).replace("=", ":").replace("\uff1a", ":").partition(":")
-    end = line.rstrip()[-1]
-    headed = (
-        line.strip()[0] in "#*<=[" or line.isupper() or end in ":\uff1a{[" or (len(label) < _SHORT and end.isalnum())
-    )
-    return _plain(label) if headed or colon else ""
+    first, last = line.strip()[0], line.rstrip()[-1]
+    bare = len(label) < _SHORT and last.isalnum()
+    return _plain(label) if colon or bare or first in "#*<=[" or last in ":\uff1a{[" or line.isupper() else ""
 
 
 def _plain(text: str) -> str:

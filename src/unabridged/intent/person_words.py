@@ -134,8 +134,7 @@ def end_of_block(text: str, sentence: Sentence) -> int:
 
 
 def _block(lines: list[str]) -> str:
-    fence = _FENCE.match(lines[0])
-    if fence:
+    if fence := _FENCE.match(lines[0]):
         closing = next((i for i, line in enumerate(lines[1:], 1) if line.strip() == fence["fence"]), -1)
         return "".join(lines[: closing + 1])
     kind = next((kind for kind in (_ITEM, _INDENT) if kind.match(lines[0])), None)
@@ -173,7 +172,5 @@ def _blank_indented(found: re.Match[str]) -> str:
 
 def _leads_up(lead: str, *, apart: bool) -> bool:
     """Whether this line only shows what follows; one that asks for it to be followed does not."""
-    words = folded(lead)
-    if bare(lead) != lead or phrases("rule_headings", "introduces").inside(words):
-        return False
-    return lead.endswith(_COLON) or (apart and (lead[-1].isalnum() or lead[-1] == "`"))
+    asks = bare(lead) != lead or phrases("rule_headings", "introduces").inside(folded(lead))
+    return not asks and (lead.endswith(_COLON) or (apart and (lead[-1].isalnum() or lead[-1] == "`")))
