@@ -148,7 +148,6 @@ BUILDERS = {
     "unabridged.asking.overflow._pattern": "stands in `_SAID`",
     "unabridged.languages.matching.eastern_words": "below, for the kinds that are asked for",
     "unabridged.languages.matching._pattern": "below, for every phrase",
-    "unabridged.intent.lifting._bounds": "a number, with a digit neither before nor behind: no repeat",
     "unabridged.measure.models._find_name": "the name of a model of our own table: no conversation",
     "unabridged.evaluate.reader.part": "the names of places in a prompt of our own: no repeat",
     "unabridged.recall.excerpts._pattern": "below, for a query of every kind",

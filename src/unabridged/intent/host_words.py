@@ -156,8 +156,7 @@ def _labelled(text: str) -> Iterator[Part]:
         return
     rest = text[stop:].partition("\n")[0]
     if not rest.strip(" *"):
-        body = len(text) - len(text[stop + len(rest) :].lstrip())
-        end = text.find("\n\n", body)
+        end = text.find("\n\n", len(text) - len(text[stop + len(rest) :].lstrip()))
         yield Part(start, end if end >= 0 else len(text), shown=True)
 
 

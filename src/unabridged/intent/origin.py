@@ -248,9 +248,8 @@ def _digest(line: str) -> str:
 def _turn_before(views: Sequence[View], index: int) -> View | None:
     """The model's turn right before this `user` turn, if it is the model's."""
     before = next((views[i] for i in range(index - 1, -1, -1) if views[i].role != "system"), None)
-    if before is None or before.role != "assistant" or before.origin == "summary" or is_ours(before):
-        return None
-    return before
+    models = before and before.role == "assistant" and before.origin != "summary" and not is_ours(before)
+    return before if models else None
 
 
 def _facts_shown_by(views: Sequence[View], index: int) -> list[str]:

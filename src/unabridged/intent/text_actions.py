@@ -42,9 +42,7 @@ def manner(text: str) -> Manner:
     end = text.rstrip()[-_LAST:]
     if _is_marked(end, whole=len(text) <= _LAST):
         return "marked"
-    if "```" not in text:
-        return ""
-    return "coded" if end.endswith("```") else "shown"
+    return ("coded" if end.endswith("```") else "shown") if "```" in text else ""
 
 
 @remembered
