@@ -187,7 +187,8 @@ class Sections:
         told = names_told(likely)
         mixed = [told] if self._prose else zip_longest(likely[::3], likely[1::3], likely[2::3], told)
         for name in dict.fromkeys(name for names in mixed for name in names if name is not None):
-            if name.text in self._shown or name_rank(name, end) < _NOISE:
+            passing = self._prose and (name.text[0] == "-" or name.text.isdecimal())
+            if passing or name.text in self._shown or name_rank(name, end) < _NOISE:
                 continue
             if (cost := self._count(f" {name.text}")) > room:
                 break

@@ -64,8 +64,10 @@ class Brief:
     """The same as the summary turn shows it; the model is told not to repeat it."""
 
     def numbered(self) -> list[tuple[int, View]]:
-        """The messages that go, each with its number in the original conversation."""
-        return list(zip(self.turns or range(len(self.views)), self.views, strict=True))
+        """The messages that go, each with its number in the original conversation; not those of the tail."""
+        staying = {turn for turn, _ in self.stays}
+        numbered = zip(self.turns or range(len(self.views)), self.views, strict=True)
+        return [(turn, view) for turn, view in numbered if turn not in staying]
 
 
 @dataclass(frozen=True, slots=True)

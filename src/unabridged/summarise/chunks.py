@@ -168,10 +168,15 @@ def _language(brief: Brief, model: Summariser) -> str:
     return people or sure_language(view.text for view in brief.views if view.origin in {"person", "model"})
 
 
+_OF_A_RECORD = 3.0
+"""Characters a token of a record in a language with spaces has, counted on records that models wrote."""
+
+
 def _density(brief: Brief) -> float:
-    """Characters a token of what people and the assistant say has, as the budget is counted."""
+    """Characters a token of a record has: as what people and the assistant say, but full of names and numbers."""
     texts = [view.text for view in brief.views if view.origin in {"person", "model"} and view.text]
-    return min(max(sum(map(len, texts)), 1) / max(sum(map(brief.count, texts)), 1), 4.0) if texts else 3.0
+    said = max(sum(map(len, texts)), 1) / max(sum(map(brief.count, texts)), 1)
+    return min(said, _OF_A_RECORD) if texts else _OF_A_RECORD
 
 
 def _newest(brief: Brief, room: int) -> tuple[str, ...]:
