@@ -77,6 +77,7 @@ class Sections:
         """The newest message first, then what is behind it in the order asked.
 
         Should not all fit, those whose words stand nowhere else come before those only pointed at, the newest first.
+        Beside prose, which says what is under way, none is only pointed at.
         """
         lines = []
         newest = max((request.turn for request in self._ledger.open), default=-1)
@@ -86,7 +87,7 @@ class Sections:
             head = f"{plain}, {self._labels['reply']} {quote(request.context)}" if request.context else plain
             text = head if whole else f"{head}:\n{fenced(request.text)}"
             shorter = partial(_always, plain) if whole else partial(_open_request, head, request.text)
-            lines.append(Line(order, text, shorter))
+            lines += [Line(order, text, shorter)] if not (whole and self._prose) else []
         return self._fit("open requests", lines, room)
 
     def _label(self, request: Request) -> str:
@@ -180,15 +181,18 @@ class Sections:
     def names(self, room: int) -> str:
         """Names that the next steps may have to spell and that stand nowhere else, on one line.
 
-        After each three that are likely comes an id that was told, however long ago. Beside prose only ids are given.
+        After each three that are likely comes an id that was told, however long ago. Beside prose only those, and only
+        where it forgets most of them.
         """
         end, found = self._ledger.end, list[str]()
         likely = sorted(self._ledger.names, key=lambda name: (-name_rank(name, end), name.text))
         told = names_told(likely)
-        mixed = [told] if self._prose else zip_longest(likely[::3], likely[1::3], likely[2::3], told)
+        if self._prose:
+            likely = []
+            told = told if sum(name.text in self._prose for name in told) * 3 < len(told) else []
+        mixed = zip_longest(likely[::3], likely[1::3], likely[2::3], told)
         for name in dict.fromkeys(name for names in mixed for name in names if name is not None):
-            passing = self._prose and (name.text[0] == "-" or name.text.isdecimal())
-            if passing or name.text in self._shown or name_rank(name, end) < _NOISE:
+            if name.text in self._shown or name_rank(name, end) < _NOISE:
                 continue
             if (cost := self._count(f" {name.text}")) > room:
                 break

@@ -120,14 +120,15 @@ class Story:
         return text
 
     def own_words(self, room: int, count: Count, shown: str = "") -> str:
-        """People's messages, and what was decided, in order, but for what is `shown` quoted elsewhere.
+        """People's messages, and what was decided, in order, but for what is `shown`: quoted, or told by its number.
 
         Of long ones the beginning and the end. Should not all fit, the first and the newest of them.
         """
         ledger, chosen, room = self._ledger, list[tuple[int, str]](), int(min(room, self._people))
         said = [saying for saying in ledger.sayings if saying.by_person or saying.lasts]
         for saying in sorted(said, key=lambda saying: -worth(saying, ledger, 0)):
-            if saying.turn not in self._kept and not _quoted(saying.text, shown):
+            told = f"[{saying.turn}]" in shown or _quoted(saying.text, shown)
+            if saying.turn not in self._kept and not told:
                 line = self._saying(saying, _LONGEST_BESIDE)
                 if (cost := count(line) + 1) <= room:
                     chosen.append((saying.turn, line))
