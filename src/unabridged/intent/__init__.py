@@ -7,7 +7,6 @@
     own_words        a turn without what the host put beside the person's words
     own_sentences    the sentences of a turn that are the person's own, without what they quote or hold up
     find_requests    what people asked and what became of it; `join_requests` puts two stretches together
-    open_requests    the messages in which people ask for what is still open
     find_rules       what people want always, never or only so, and what they take back; `merge_rules`, `add_rules`
 
 Everything else in this package is private to it. The words of each language stand in `languages/`.
@@ -19,13 +18,13 @@ from unabridged.intent.host_words import own_words
 from unabridged.intent.lifting import concerns
 from unabridged.intent.origin import NOTHING, Facts, facts_in, learn, set_apart, with_origins
 from unabridged.intent.person_words import own_sentences
-from unabridged.intent.requests import find_requests, join_requests, kind_of_turn, open_requests
+from unabridged.intent.requests import find_requests, join_requests, kind_of_turn
 from unabridged.intent.rule_sentences import RULE_LIMIT
 from unabridged.intent.rules import add_rules, find_rules, merge_rules, possible_rules
 
 __all__ = [
     "GOING", "NOTHING", "RULE_LIMIT", "Facts", "Lead", "Lift", "Request", "Rule", "add_rules", "concerns", "facts_in",
     "find_requests", "find_rules", "is_guess", "is_summary", "join_requests", "kind_of_turn", "learn",
-    "merge_rules", "open_requests", "own_sentences", "own_words", "possible_rules", "rejection_in", "retold_in",
+    "merge_rules", "own_sentences", "own_words", "possible_rules", "rejection_in", "retold_in",
     "set_apart", "with_origins",
 ]  # fmt: skip

@@ -330,15 +330,6 @@ def _outcome_of(request: Request) -> Lead:
     return Lead(request.worked, request.answer, request.answer_turn, request.asks, request.stopped, request.offer)
 
 
-def open_requests(views: Sequence[View], efforts: Sequence[int]) -> tuple[int, ...]:
-    """Indices of the messages in which people ask for what is still open at the end of these views.
-
-    `efforts` says for each view whether tools looked (1) or changed something (2) in it.
-    """
-    requests, _ = find_requests(views, range(len(views)), efforts, answered=True)
-    return tuple(request.turn for request in requests if request.state in GOING)
-
-
 def find_requests(
     views: Sequence[View], turns: Sequence[int], efforts: Sequence[int], *, answered: bool, at_work: bool = False
 ) -> tuple[tuple[Request, ...], Lead]:

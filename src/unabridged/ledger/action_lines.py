@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from unabridged.ledger.entries import CHANGES, Action, Deed, Ledger
 from unabridged.ledger.outcomes import NOTHING
@@ -70,19 +69,11 @@ def _tool(action: Action) -> str:
     return "" if plain else f"{action.tool} " if action.target else action.tool
 
 
-class Checks(NamedTuple):
-    """What is known of the checks at the end of a conversation."""
+def checks_in(actions: Sequence[Action]) -> tuple[int, list[Action], list[tuple[str, int]]]:
+    """The turn of the last edit, the last run of each check since then, and what ran after an earlier edit only.
 
-    edit: int
-    """The turn of the last edit."""
-    ran: Sequence[Action]
-    """The last run of each check since then, in order."""
-    due: Sequence[tuple[str, int]]
-    """Commands that were run after an earlier edit and not since the last one, and in which turn."""
-
-
-def checks_in(actions: Sequence[Action]) -> Checks | None:
-    """The checks by these actions; None where nothing was edited, or nothing was checked after it."""
+    Of those the command and its turn. Nothing ran and nothing is due where nothing was edited or checked after it.
+    """
     edits = [i for i, action in enumerate(actions) if action.deed in CHANGES and action.paths and not action.failed]
     earlier, since = dict[str, tuple[str, int]](), dict[str, Action]()
     for i, action in enumerate(actions):
@@ -93,7 +84,7 @@ def checks_in(actions: Sequence[Action]) -> Checks | None:
                 else:
                     since[kind] = action
     due = [earlier[kind] for kind in earlier if kind not in since][-_MOST_DUE:]
-    return Checks(actions[edits[-1]].turn, list(dict.fromkeys(since.values())), due) if due or since else None
+    return actions[edits[-1]].turn if edits else -1, list(dict.fromkeys(since.values())), due
 
 
 def _checks_of(action: Action) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from unabridged.intent import Lead, find_requests, find_rules, join_requests, merge_rules, open_requests, own_words
+from unabridged.intent import GOING, Lead, find_requests, find_rules, join_requests, merge_rules, own_words
 from unabridged.languages import detect
 from unabridged.ledger.actions import Step, effort, efforts, find_todo, keeps_todo, steps, written_action
 from unabridged.ledger.bounds import within_bounds
@@ -70,7 +70,8 @@ def gather(
 
 def open_indices(views: Sequence[View]) -> tuple[int, ...]:
     """Indices of the messages in which people ask for what is still open at the end of these views."""
-    return open_requests(views, efforts(views))
+    requests, _ = find_requests(views, range(len(views)), efforts(views), answered=True)
+    return tuple(request.turn for request in requests if request.state in GOING)
 
 
 def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -> Iterator[Piece]:

@@ -139,14 +139,12 @@ class Sections:
 
     def checks(self, room: int) -> str:
         """Which checks ran since the last edit and how they ended, and which customary ones did not."""
-        found = checks_in(self._ledger.actions)
-        if found is None:
-            return ""
+        edit, ran, overdue = checks_in(self._ledger.actions)
         told = ActionLines(self._ledger, self._labels, self._root)
-        lines = [Line(action.turn, told.action(action, _WIDTH)) for action in reversed(found.ran)]
-        if found.due:
-            due = "; ".join(f"{quote(command, _WIDTH // 2)} [{turn}]" for command, turn in found.due)
-            lines.insert(0, Line(self._ledger.end, f"- {self._labels['due'].format(turn=found.edit)}: {due}"))
+        lines = [Line(action.turn, told.action(action, _WIDTH)) for action in reversed(ran)]
+        if overdue:
+            due = "; ".join(f"{quote(command, _WIDTH // 2)} [{turn}]" for command, turn in overdue)
+            lines.insert(0, Line(self._ledger.end, f"- {self._labels['due'].format(turn=edit)}: {due}"))
         return self._fit("checks", lines, room)
 
     # -- what is named ------------------------------------------------------------------------------------------------
