@@ -93,8 +93,12 @@ def test_a_refused_edit_is_told_as_that_and_changes_nothing() -> None:
 
 
 def test_the_list_of_what_is_to_be_done_stands_as_it_was_last_written() -> None:
-    first = {"todos": [{"content": "Read it", "status": "in_progress"}, {"content": "Mend it", "status": "pending"}]}
-    last = {"todos": [{"content": "Read it", "status": "completed"}, {"content": "Mend it", "status": "in_progress"}]}
+    first: dict[str, Any] = {
+        "todos": [{"content": "Read it", "status": "in_progress"}, {"content": "Mend it", "status": "pending"}]
+    }
+    last: dict[str, Any] = {
+        "todos": [{"content": "Read it", "status": "completed"}, {"content": "Mend it", "status": "in_progress"}]
+    }
     views = [person("Mend it."), *round_of("TodoWrite", "ok", **first), *round_of("TodoWrite", "ok", **last)]
     text = extract(views, budget=1_000, count=count, answered=False).text
     assert "- [completed] Read it\n  - [in_progress] Mend it" in text

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from unabridged.asking.asker import Asker
     from unabridged.settings import Limits, Settings
 
-PROSE = 0.84
+PROSE = 0.9
 """The share of a summary turn that a model's prose may take; the ledger gets what is left."""
 EARLIER, EARLIER_ANEW = 16, 4
 """The share of the summariser's window, one in so many, for the prose of earlier rounds; and when it begins anew."""
@@ -121,8 +121,10 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
             ledger, room, brief.count, kept=brief.kept, prose=prose, people=brief.preserve, without=brief.without
         )
 
+    exact = rest(ledger, room, BY_A_MODEL).sections
+    carried = "\n\n".join(exact[name] for name in ("open", "rules") if name in exact)
     most = int(min(room, brief.prose) * PROSE)
-    carried = rest(ledger, room - most, BY_A_MODEL).text()
+    most = max(most // 2, min(most, room - brief.count(carried)))
     summary = yield from summarise(*_to_ask(replace(brief, budget=most, ledger=ledger, carried=carried), model))
     read = _read(brief)
     ledger = ledger_with(ledger, find_said_rules(summary.rules, read.views, read.turns))
