@@ -129,7 +129,7 @@ def test_decisions_stand_beside_a_models_prose_whatever_it_forgets() -> None:
             messages, changed = fitted.messages, changed + fitted.changed
             if fitted.changed:
                 (summary,) = [m["content"] for m in messages if str(m["content"]).startswith("[unabridged summary")]
-                assert f"“{decided}”" in summary.partition("## Other messages of the user")[2]
+                assert f"“{decided}”" in summary.partition("## The user's messages")[2]
         assert changed > 8
 
 

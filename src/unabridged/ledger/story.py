@@ -14,7 +14,7 @@ from typing import NamedTuple
 from unabridged.ledger.action_lines import TIMES, ActionLines, deed_of
 from unabridged.ledger.entries import Action, Ledger, Saying
 from unabridged.ledger.sayings import is_talk
-from unabridged.text_tools import Count, fenced, indent, neutral, one_line, quote, sentences, whole_lines
+from unabridged.text_tools import Count, fenced, head_and_tail, indent, neutral, one_line, quote, sentences, whole_lines
 
 _WEIGHTS = {"create": 3.0, "change": 3.0, "delete": 3.0, "move": 3.0, "run": 1.2, "call": 1.2}
 _LOOKED, _FAILED, _ENDED = 0.3, 4.0, 0.8
@@ -29,8 +29,10 @@ _USUAL = 140
 """Characters of what somebody says: what lasts counts as much however long it is."""
 _LONGEST_TOLD = 900
 """Characters of a person's message: what is open stands elsewhere as a whole."""
-_LONGEST_BESIDE = 360
-"""The same beside a model's prose, which says what it was about."""
+_SHORTEST_BESIDE, _LONGEST_BESIDE, _A_LINE = 60, 360, 24
+"""The same beside a model's prose, which says what it was about, at least and at most; tokens of the least."""
+_OFFER = 300
+"""Characters of what a short message replies to."""
 _REPORT = 800
 """Characters of a report of the assistant's that people have answered more than `_LATE` times since."""
 _LATE = 3
@@ -120,19 +122,26 @@ class Story:
         return text
 
     def own_words(self, room: int, count: Count, shown: str = "") -> str:
-        """People's messages, and what was decided, in order, but for what is `shown`: quoted, or told by its number.
+        """People's messages in order, long ones shortened so that all find a place; decisions that `shown` lacks.
 
-        Of long ones the beginning and the end. Should not all fit, the first and the newest of them.
+        Should not all fit, the first and the newest of them.
         """
         ledger, chosen, room = self._ledger, list[tuple[int, str]](), int(min(room, self._people))
-        said = [saying for saying in ledger.sayings if saying.by_person or saying.lasts]
-        for saying in sorted(said, key=lambda saying: -worth(saying, ledger, 0)):
-            told = f"[{saying.turn}]" in shown or _quoted(saying.text, shown)
-            if saying.turn not in self._kept and not told:
-                line = self._saying(saying, _LONGEST_BESIDE)
-                if (cost := count(line) + 1) <= room:
+        said = [
+            saying
+            for saying in ledger.sayings
+            if saying.turn not in self._kept
+            and (saying.by_person or (saying.lasts and not _quoted(saying.text, shown)))
+        ]
+        said.sort(key=lambda saying: -worth(saying, ledger, 0))
+        least = _A_LINE if 2 * _A_LINE * len(said) <= room else 0  # room for all of them, if that leaves some
+        for i, saying in enumerate(said, 1):
+            for width, others in ((_LONGEST_BESIDE, (len(said) - i) * least), (_SHORTEST_BESIDE, 0)):
+                line = f"{self._whose(saying, width)} {quote(head_and_tail(one_line(saying.text), width))}"
+                if (cost := count(line) + 1) + others <= room:
                     chosen.append((saying.turn, line))
                     room -= cost
+                    break
         return "\n".join(line for _, line in sorted(chosen))
 
     def _moments(self, room: int) -> Iterator[Moment]:
@@ -159,24 +168,27 @@ class Story:
 
     def _saying(self, saying: Saying, most: int) -> str:
         """What somebody said: people exactly, between fences where a line of theirs could pose as another's."""
-        whose = f"- [{saying.turn}] {self._words[_speaker(saying)]}:".replace("{call}", quote(saying.rejected))
+        whose = self._whose(saying, _OFFER)
         longest = _LONGEST_TOLD if saying.by_person else _REPORT if saying.turn < self._late else most
         longest = most if saying.retold else longest
         text = whole_lines(saying.text, max(min(most, longest), 200))
         if saying.by_person:
-            whose = f"{whose[:-1]}{self._beside(saying.turn)}:"
             plain = "\n" not in text and neutral(text) == text
             return f"{whose} \u201c{text}\u201d" if plain else f"{whose}\n{fenced(text)}"
         return f"{whose} {indent(text)}" if "\n" in text else f"{whose} {quote(text)}"
 
-    def _beside(self, turn: int) -> str:
-        """What became of a person's message where it is not finished, and of a short one what it replies to."""
+    def _whose(self, saying: Saying, width: int) -> str:
+        """The number of a message and who says it; of a person's what became of it, and what a short one replies to."""
+        who = self._words[_speaker(saying)].replace("{call}", quote(saying.rejected, width))
+        return f"- [{saying.turn}] {who}{self._beside(saying.turn, width) if saying.by_person else ''}:"
+
+    def _beside(self, turn: int, width: int) -> str:
         request = self._requests.get(turn)
         if request is None:
             return ""
         told = f" ({self._words[request.state]})" if request.state in {"withdrawn", "interrupted", "left"} else ""
         short = request.context and len(request.text) <= _REPLY
-        return f"{told}, {self._words['reply']} {quote(request.context)}" if short else told
+        return f"{told}, {self._words['reply']} {quote(request.context, width)}" if short else told
 
     def _lay_out(self, moments: Sequence[Moment], chosen: Collection[int], named: int = _NAMED) -> str:
         lines: list[str] = []

@@ -37,7 +37,7 @@ LAYOUT = (
     Row("open", "open", Sections.open_requests, 1.0, 1.0, optional=False),
     Row("rules", "rules", Sections.rules, 0.5, 0.5, optional=False),
     Row("done", "done", Sections.story, 1.0),
-    Row("own_words", "own_words", Sections.own_words, beside=0.7),
+    Row("own_words", "own_words", Sections.own_words, beside=0.9),
     Row("todo", "todo", Sections.todo, 0.15, 0.3),
     Row("checks", "checks", Sections.checks, 0.08),
     Row("files", "files", Sections.files, 0.12, 0.15),

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from unabridged.asking.asker import Asker
     from unabridged.settings import Limits, Settings
 
-PROSE = 0.9
-"""The share of a summary turn that a model's prose may take; the ledger gets what is left."""
+PROSE, LEAST_PROSE, BESIDE = 0.86, 0.75, 600
+"""The share of a summary turn that a model's prose takes, at most and at least; between these, tokens for the rest."""
 EARLIER, EARLIER_ANEW = 16, 4
 """The share of the summariser's window, one in so many, for the prose of earlier rounds; and when it begins anew."""
 
@@ -123,8 +123,7 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
 
     exact = rest(ledger, room, BY_A_MODEL).sections
     carried = "\n\n".join(exact[name] for name in ("open", "rules") if name in exact)
-    most = int(min(room, brief.prose) * PROSE)
-    most = max(most // 2, min(most, room - brief.count(carried)))
+    most = _room_for_prose(min(room, brief.prose), brief.count(carried))
     summary = yield from summarise(*_to_ask(replace(brief, budget=most, ledger=ledger, carried=carried), model))
     read = _read(brief)
     ledger = ledger_with(ledger, find_said_rules(summary.rules, read.views, read.turns))
@@ -142,6 +141,12 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
         summary.mended,
         _rounds(brief),
     )
+
+
+def _room_for_prose(room: int, carried: int) -> int:
+    """The tokens of a model's prose: what is carried word for word goes before, up to half of the room."""
+    most = min(int(room * PROSE), max(int(room * LEAST_PROSE), room - BESIDE))
+    return max(min(most, room - carried), room // 2)
 
 
 def render_pins(pins: Sequence[str]) -> str:
