@@ -98,7 +98,7 @@ class Setup:
         """What besides the messages shapes the result: another window or keep must not pick up this record."""
         bounds, settings = self.named_limits, self.settings
         shape = [*scope, format_.name, self.agent or "", bounds.window, bounds.budget]
-        shape += [str(bounds.keep_tokens), str(bounds.keep_messages), bounds.summary]
+        shape += [str(bounds.keep_tokens), str(bounds.keep_messages), bounds.with_model]
         shape += [f"aim {bounds.aim}"] * (bounds.aim is not None)
         shape += [list(settings.pins)] * bool(settings.pins)
         shape += [f"without {sorted(settings.without)}"] * bool(settings.without)

@@ -91,7 +91,8 @@ def _end_of_frame(text: str) -> int:
     At the last of its closing words, for what it retells may have those too; at the end of the block where it has none.
     """
     frame = _frame("summaries", text)
-    if not frame or ("\n" not in text.strip() and _speaks(text, "asking")):  # somebody speaks about the frame
+    about = "\n" not in text.strip() and _speaks(text, "asking")  # somebody speaks about the frame
+    if not frame or about or (frame["opens"][0] == "<" and len(text) < _LONG):
         return 0
     places = (text.rfind(words) + len(words) for words in frame.get("closes", ()) if words in text)
     return max(places, default=len(text) if "whole_turn" in frame else _end_of_list(text))
@@ -182,9 +183,13 @@ def _tellings() -> frozenset[str]:
 def _title(line: str) -> str:
     """The words of a line that is a heading or begins with a label; "" for any other."""
     label, colon, _ = line.strip(_AROUND).replace("=", ":").replace("\uff1a", ":").partition(":")
-    first, last = line.strip()[0], line.rstrip()[-1]
+    first, last = line.strip()[:1], line.rstrip()[-1:]
     bare = len(label) < _SHORT and last.isalnum()
-    return _plain(label) if colon or bare or first in "#*<=[" or last in ":\uff1a{[" or line.isupper() else ""
+    return (
+        _plain(label)
+        if colon or bare or (first and first in "#*<=[") or (last and last in ":\uff1a{[") or line.isupper()
+        else ""
+    )
 
 
 def _plain(text: str) -> str:

@@ -214,7 +214,7 @@ class _Talk:
             return []
         for place in range(len(self.chain) - 1, 0, -1):
             older = self.chain[:place]
-            left = self._closes_nothing(older[-1]) or not self.requests[older[-1]].answer
+            left = self._closes_nothing(older[-1]) or _at_work(self.requests[older[-1]])
             if left and not any(share_a_word(said, self.requests[k].text) for k in older):
                 return older
         return []
