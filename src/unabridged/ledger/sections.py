@@ -150,16 +150,20 @@ class Sections:
     # -- what is named ------------------------------------------------------------------------------------------------
 
     def files(self, room: int) -> str:
-        """Those that something happened to, by what it was, those first that the next steps need."""
+        """Those that something happened to, by what it was, those first that the next steps need.
+
+        Beside prose only changed ones, and only where it names less than half of them.
+        """
         ledger, groups = self._ledger, dict[Deed, list[str]]()
         files = sorted(ledger.files, key=lambda file: -file_rank(file, ledger.end))
+        if self._prose:
+            files = [file for file in files if any(deed in _CHANGED for deed, _ in file.deeds)]
+            files = files if sum(_base(file) in self._prose for file in files) * 2 < len(files) else []
         left, listed = room, set[str]()
         for file in files:
             deed, text = self._file(file)
-            name = file.path.rpartition("/")[2]
-            if (deed == "mention" and name in listed) or (
-                self._prose and (deed not in _CHANGED or name in self._prose)
-            ):
+            name = _base(file)
+            if (deed == "mention" and name in listed) or name in self._prose:
                 continue
             listed.add(name)
             cost = self._count(text) + 1 + (0 if deed in groups else self._count(self._labels[deed]) + 3)
@@ -224,6 +228,11 @@ class Sections:
                 return text
             chars = chars * 4 // 5
         return line.text
+
+
+def _base(file: File) -> str:
+    """The name of a file without its folders."""
+    return file.path.rstrip("/").rpartition("/")[2]
 
 
 def _always(text: str, _: int) -> str:

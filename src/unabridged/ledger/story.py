@@ -122,9 +122,9 @@ class Story:
         return text
 
     def own_words(self, room: int, count: Count, shown: str = "") -> str:
-        """People's messages in order, long ones shortened so that all find a place; decisions that `shown` lacks.
+        """People's messages in order, where what is `shown` quotes less than half of them; decisions that it lacks.
 
-        Should not all fit, the first and the newest of them.
+        Long ones are shortened so that all find a place; should not all fit, the first and the newest of them.
         """
         ledger, chosen, room = self._ledger, list[tuple[int, str]](), int(min(room, self._people))
         said = [
@@ -133,6 +133,9 @@ class Story:
             if saying.turn not in self._kept
             and (saying.by_person or (saying.lasts and not _quoted(saying.text, shown)))
         ]
+        people = [saying for saying in said if saying.by_person]
+        if sum(_quoted(saying.text, shown) for saying in people) * 2 >= len(people):
+            said = [saying for saying in said if not saying.by_person]
         said.sort(key=lambda saying: -worth(saying, ledger, 0))
         least = _A_LINE if 2 * _A_LINE * len(said) <= room else 0  # room for all of them, if that leaves some
         for i, saying in enumerate(said, 1):
