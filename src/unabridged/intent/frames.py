@@ -91,8 +91,8 @@ def _end_of_frame(text: str) -> int:
     At the last of its closing words, for what it retells may have those too; at the end of the block where it has none.
     """
     frame = _frame("summaries", text)
-    about = "\n" not in text.strip() and _speaks(text, "asking")  # somebody speaks about the frame
-    if not frame or about or (frame["opens"][0] == "<" and len(text) < _LONG):
+    tag = bool(frame) and frame["opens"][0] == "<"
+    if not frame or ("\n" not in text.strip() and (tag or _speaks(text, "asking"))):  # a line about the frame
         return 0
     places = (text.rfind(words) + len(words) for words in frame.get("closes", ()) if words in text)
     return max(places, default=len(text) if "whole_turn" in frame else _end_of_list(text))
