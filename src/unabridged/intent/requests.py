@@ -22,7 +22,7 @@ The goal is never lost: in doubt a request stays open, and while tools work on t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 from unabridged.intent import speech_acts as says
 from unabridged.intent.entries import GOING, Lead, Request, State
@@ -322,7 +322,10 @@ def _with_outcome(request: Request, then: Lead) -> Request:
     worked, asks = max(request.worked, then.worked), then.asks
     if worked > then.worked and asks in _WAITS:  # what was done before makes some of them offers
         asks = says.asks_back(then.answer, worked)
-    return replace(request, **{**asdict(then), "worked": worked, "asks": asks})
+    return replace(
+        request, worked=worked, answer=then.answer, answer_turn=then.answer_turn, asks=asks,
+        stopped=then.stopped, offer=then.offer,
+    )  # fmt: skip
 
 
 def _outcome_of(request: Request) -> Lead:
