@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unabridged.compaction.trigger import trigger_reason
+from unabridged.compaction.trigger import Load, trigger_reason
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.measure.models import FALLBACK_WINDOW
 from unabridged.settings import Settings, limits
@@ -15,23 +15,23 @@ from unabridged.settings import Settings, limits
 def test_a_token_threshold_pulls_at_its_value_and_not_before() -> None:
     # R1
     bounds = limits(Settings(trigger=("tokens", 1_000), keep=("tokens", 100)), 200_000)
-    assert trigger_reason(bounds, 999, 1) is None
-    assert trigger_reason(bounds, 1_000, 1) == "1,000 tokens, the trigger is 1,000"
+    assert trigger_reason(bounds, Load(999, 1)) is None
+    assert trigger_reason(bounds, Load(1_000, 1)) == "1,000 tokens, the trigger is 1,000"
 
 
 def test_the_default_trigger_is_85_percent_of_the_window_and_the_unknown_window_32768() -> None:
     # R2
     bounds = limits(Settings(), FALLBACK_WINDOW)
     assert FALLBACK_WINDOW == 32_768
-    assert trigger_reason(bounds, int(0.85 * 32_768) - 1, 1) is None
-    assert trigger_reason(bounds, int(0.85 * 32_768), 1) is not None
+    assert trigger_reason(bounds, Load(int(0.85 * 32_768) - 1, 1)) is None
+    assert trigger_reason(bounds, Load(int(0.85 * 32_768), 1)) is not None
 
 
 def test_a_message_count_pulls_whatever_the_tokens() -> None:
     # R3
     bounds = limits(Settings(trigger=("messages", 50), keep=("messages", 6)), 200_000)
-    assert trigger_reason(bounds, 1, 49) is None
-    assert trigger_reason(bounds, 1, 50) == "50 messages, the trigger is 50"
+    assert trigger_reason(bounds, Load(1, 49)) is None
+    assert trigger_reason(bounds, Load(1, 50)) == "50 messages, the trigger is 50"
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ def test_a_message_count_pulls_whatever_the_tokens() -> None:
 def test_a_list_is_any_and_a_mapping_inside_it_is_all(tokens: int, messages: int, pulled: bool) -> None:
     # R4
     settings = Settings(trigger=[("tokens", 5_000), {"tokens": 1_000, "messages": 30}], keep=("tokens", 100))
-    assert (trigger_reason(limits(settings, 200_000), tokens, messages) is not None) is pulled
+    assert (trigger_reason(limits(settings, 200_000), Load(tokens, messages)) is not None) is pulled
 
 
 @pytest.mark.parametrize("condition", [{"tokens": 8_000, "fraction": 0.5}, {"fraction": 0.8, "tokens": 100}], ids=str)
 def test_tokens_and_a_fraction_in_one_mapping_must_both_hold(condition: Any) -> None:
     bounds = limits(Settings(trigger=condition, keep=("messages", 2)), 10_000)
-    assert (trigger_reason(bounds, 7_999, 9), trigger_reason(bounds, 8_000, 9)) == (
+    assert (trigger_reason(bounds, Load(7_999, 9)), trigger_reason(bounds, Load(8_000, 9))) == (
         None,
         "8,000 tokens, the trigger is 8,000",
     )
@@ -55,8 +55,8 @@ def test_tokens_and_a_fraction_in_one_mapping_must_both_hold(condition: Any) -> 
 
 def test_no_trigger_means_never() -> None:
     # R4
-    assert trigger_reason(limits(Settings(trigger=None), 1_000), 10**9, 10**9) is None
-    assert trigger_reason(limits(Settings(trigger=[]), 1_000), 10**9, 10**9) is None
+    assert trigger_reason(limits(Settings(trigger=None), 1_000), Load(10**9, 10**9)) is None
+    assert trigger_reason(limits(Settings(trigger=[]), 1_000), Load(10**9, 10**9)) is None
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_the_reserve_is_an_eighth_of_a_small_window_and_4096_of_a_large_one() ->
 
 def test_a_fraction_is_of_the_window_and_capped_at_the_budget() -> None:
     bounds = limits(Settings(trigger=("fraction", 1.0)), 8_000)
-    assert trigger_reason(bounds, 7_000, 1) is not None
-    assert trigger_reason(bounds, 6_999, 1) is None
+    assert trigger_reason(bounds, Load(7_000, 1)) is not None
+    assert trigger_reason(bounds, Load(6_999, 1)) is None
 
 
 @pytest.mark.parametrize(("window", "settings"), [(0, Settings()), (10, Settings()), (1_000, Settings(reserve=1_000))])

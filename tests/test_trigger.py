@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unabridged.compaction.trigger import MAKING, Decision, Now, decide, least_freed, trigger_reason, worth_a_look
+from unabridged.compaction.trigger import MAKING, Decision, Load, Now, decide, least_freed, trigger_reason, worth_a_look
 from unabridged.settings import Settings, limits
 
 BOUNDS = limits(Settings(trigger=("tokens", 1_000)), 2_000)
@@ -53,9 +53,9 @@ def test_without_a_trigger_it_is_not_even_looked() -> None:
 
 
 def test_too_close_to_the_budget_is_a_reason_but_never_without_a_trigger() -> None:
-    assert trigger_reason(BOUNDS, 999, 1) is None
-    assert trigger_reason(BOUNDS, 999, 1, over=True) == "999 tokens, too close to the budget of 1,750"
-    assert trigger_reason(NEVER, 10**9, 10**9, over=True) is None
+    assert trigger_reason(BOUNDS, Load(999, 1)) is None
+    assert trigger_reason(BOUNDS, Load(999, 1), over=True) == "999 tokens, too close to the budget of 1,750"
+    assert trigger_reason(NEVER, Load(10**9, 10**9), over=True) is None
 
 
 def test_a_look_is_due_when_enough_is_new_or_the_cache_has_expired() -> None:

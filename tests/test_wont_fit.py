@@ -12,6 +12,7 @@ from unabridged import Compactor, WontFit
 from unabridged.compaction.cut import safe_indices
 from unabridged.compaction.plan import requests_to_keep
 from unabridged.formats import FORMATS
+from unabridged.ledger.gather import open_indices
 from unabridged.measure.meter import Meter
 from unabridged.messages import Answer, Call, View
 
@@ -113,5 +114,5 @@ def test_a_remark_keeps_its_round_only_while_that_has_room() -> None:
     called = View("assistant", "model", calls=(Call("t", "write_file", "{}"),))
     remark = View("user", "person", "Also update the README.", answers=(Answer("t", "written"),))
     views = [View("user", "person", "Write the modules."), called, remark]
-    assert requests_to_keep(views, [10, 900, 20], room=1_000) == {0, 1, 2}
-    assert requests_to_keep(views, [10, 9_000, 20], room=1_000) == {0}
+    assert requests_to_keep(views, open_indices(views), [10, 900, 20], room=1_000) == {0, 1, 2}
+    assert requests_to_keep(views, open_indices(views), [10, 9_000, 20], room=1_000) == {0}

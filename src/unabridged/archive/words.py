@@ -29,8 +29,8 @@ _JOINERS: Final = "./:@+~-"
 _ASCII_NAME: Final = re.compile(rf"\w+(?:[{_JOINERS}]+\w+)*", re.ASCII)
 _SPLITS: Final = re.compile(r"[:@+~]+"), re.compile(r"/+"), re.compile(r"[.-]+")
 _HUMPS: Final = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrtbf\"])")
-_ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", "b": " ", "f": " ", '"': '"'}
+_ESCAPES: Final = {"\\n": "\n", "\\r": "\r", "\\t": "\t", "\\b": " ", "\\f": " ", '\\"': '"'}
+_CODE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _QUOTED: Final = re.compile(r'"([^"]+)"')
 _SPACE: Final = re.compile(r"\s+")
 
@@ -106,7 +106,9 @@ def words_of(phrase: str) -> list[str]:
 
 def unescape(text: str) -> str:
     r"""The other reading of a text that may be JSON, as arguments of calls are: after `\n` a word begins."""
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else _ESCAPES[match[0][1]], text)
+    for escape, sign in _ESCAPES.items():
+        text = text.replace(escape, sign)
+    return _CODE.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def _count(text: str) -> dict[str, int]:

@@ -70,7 +70,7 @@ def compact(setup: Setup, state: State, reason: str, *, force: bool = False) -> 
 
 def _compact(setup: Setup, state: State, reason: str, *, force: bool) -> Steps:
     restore(setup, state)
-    if not (force or state.broken) and setup.trigger_reason(state.estimate, len(state.messages)) is None:
+    if not (force or state.broken) and setup.trigger_reason(state.load) is None:
         return ""
     mend(setup, state)
     now = situation(setup, state)
@@ -221,7 +221,9 @@ def situation(setup: Setup, state: State, slack: int = 0) -> Situation:
         frame=setup.size(state.format, header) + separator,
         separator=separator,
         pinned=frozenset(pins),
-        open_requests=requests_to_keep(state.views, state.sizes, setup.limit * 3 // 4, separator),
+        open_requests=requests_to_keep(
+            state.views, state.open_requests(), state.sizes, setup.limit * 3 // 4, separator
+        ),
         scale=factor * (1 + setup.meter.error),
         least=lambda i: setup.size(state.format, _shortener(setup, state, i).cut_down(state.messages[i], piece)),
         aim=None if setup.limits.aim is None else int(setup.limits.aim / factor) - slack,

@@ -20,7 +20,6 @@ from unabridged.compaction.shorten import level
 from unabridged.compaction.trigger import least_freed
 from unabridged.errors import WontFit
 from unabridged.intent import kind_of_turn
-from unabridged.ledger.gather import open_indices
 from unabridged.marks import is_our_summary
 from unabridged.messages import View
 from unabridged.settings import Limits
@@ -118,8 +117,10 @@ class Situation:
         return indices_that_stay(self.views, safe_indices(self.views), self.pinned)
 
 
-def requests_to_keep(views: Sequence[View], sizes: Sequence[int], room: int, separator: int = 0) -> frozenset[int]:
-    """The open requests that stay as their own messages: the newest, then all that say something, while there is room.
+def requests_to_keep(
+    views: Sequence[View], opened: Sequence[int], sizes: Sequence[int], room: int, separator: int = 0
+) -> frozenset[int]:
+    """Which of the open requests stay as their own messages: the newest, then all that say something, as there is room.
 
     The ledger carries the others verbatim. One said in the same message as a tool's answer keeps its round, if that has
     room: its words alone take less, so of the room only a part is for rounds. `separator` is what keeps each apart from
@@ -127,9 +128,9 @@ def requests_to_keep(views: Sequence[View], sizes: Sequence[int], room: int, sep
     """
     found: set[int] = set()
     taken = 0
-    opened, safe = open_indices(views)[::-1], safe_indices(views)
-    between = sorted(opened[1:-1], key=lambda i: len(whole_rounds(safe, [i])))  # those with no round take little
-    for i in (*opened[:1], *opened[1:][-1:], *between):  # what began it counts more than what came between
+    newest_first, safe = opened[::-1], safe_indices(views)
+    between = sorted(newest_first[1:-1], key=lambda i: len(whole_rounds(safe, [i])))  # those with no round take little
+    for i in (*newest_first[:1], *newest_first[1:][-1:], *between):  # what began it counts more than what came between
         if found and kind_of_turn(views[i]) in {"resume", "ack"}:
             continue
         round_ = whole_rounds(safe, [i])

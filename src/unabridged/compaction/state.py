@@ -10,7 +10,7 @@ from typing import Any
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.compaction.cut import counted
 from unabridged.compaction.hooks import Hooks, Provider
-from unabridged.compaction.trigger import trigger_reason
+from unabridged.compaction.trigger import Load, trigger_reason
 from unabridged.events import Event, Receipt
 from unabridged.formats import Format, Message
 from unabridged.formats.base import ThinkingRule
@@ -18,6 +18,7 @@ from unabridged.history.lookup import turns_of
 from unabridged.history.replay import Records, Standing
 from unabridged.intent import NOTHING, Facts, with_origins
 from unabridged.languages import labels
+from unabridged.ledger.gather import open_indices
 from unabridged.legal import Finding, check_views
 from unabridged.legal.reasoning import reasoning_rule
 from unabridged.measure.calibrate import Calibration
@@ -66,9 +67,10 @@ class Setup:
         """What a request should stay below: the trigger, in the meter's tokens."""
         return min(int(self.limits.target / self.calibration.factor), self.limit)
 
-    def trigger_reason(self, estimate: int, messages: int) -> str | None:
-        """Why a request of this size is to be compacted; None below the trigger."""
-        return trigger_reason(self.limits, self.tokens(estimate), messages, over=estimate > self.limit)
+    def trigger_reason(self, load: Load) -> str | None:
+        """Why a request of this size, in the meter's tokens, is to be compacted; None below the trigger."""
+        scaled = Load(self.tokens(load.tokens), *load[1:])
+        return trigger_reason(self.limits, scaled, over=load.tokens > self.limit)
 
     def size(self, format_: Format, message: Message) -> int:
         """What the message takes, as the meter counts."""
@@ -157,6 +159,8 @@ class State:
     """What failed, and so was done without."""
     cost: dict[str, float] = field(default_factory=dict)
     """What the summariser took so far, for whatever came of it."""
+    opened: tuple[Sequence[View], tuple[int, ...]] = ((), ())
+    """The views that were last looked through for what is open, and the indices found."""
     host_state: str | None = None
     """What the host told of its state for this compaction; None until it was asked."""
 
@@ -166,9 +170,20 @@ class State:
         return self.overhead + sum(self.sizes)
 
     @property
+    def load(self) -> Load:
+        """What the trigger is held against."""
+        return Load(self.estimate, len(self.messages))
+
+    @property
     def lookup_scope(self) -> Scope:
         """The thread by whose name keys are made: none for a conversation that nobody named."""
         return self.scope if self.named else self.scope._replace(thread="")
+
+    def open_requests(self) -> tuple[int, ...]:
+        """Indices of the messages in which people ask for what is still open; looked for once in each list."""
+        if self.opened[0] is not self.views:
+            self.opened = self.views, open_indices(self.views)
+        return self.opened[1]
 
     def set_base(self) -> None:
         """Have the next record made against the list as it is now."""

@@ -28,6 +28,13 @@ class Decision(NamedTuple):
 NOTHING = Decision("nothing")
 
 
+class Load(NamedTuple):
+    """What a trigger is held against: a field for each of the measures that settings know, as it is now."""
+
+    tokens: int
+    messages: int
+
+
 class Now(NamedTuple):
     """What the decision depends on."""
 
@@ -65,19 +72,18 @@ def decide(now: Now) -> Decision:
     return Decision("compact", now.reason)
 
 
-def trigger_reason(limits: Limits, tokens: int, messages: int, *, over: bool = False) -> str | None:
+def trigger_reason(limits: Limits, load: Load, *, over: bool = False) -> str | None:
     """What pulls the trigger, in words with numbers; None below it, and always when there is none.
 
     `over`: the meter can't vouch for the request being within the budget.
     """
-    have = {"tokens": tokens, "messages": messages}
     for condition in limits.trigger:
-        if not any(have[measure] < bound for measure, bound in condition.items()):
+        if all(getattr(load, measure) >= bound for measure, bound in condition.items()):
             return " and ".join(
-                f"{have[measure]:,} {measure}, the trigger is {n:,}" for measure, n in condition.items()
+                f"{getattr(load, measure):,} {measure}, the trigger is {n:,}" for measure, n in condition.items()
             )
     if over and limits.trigger:
-        return f"{tokens:,} tokens, too close to the budget of {limits.budget:,}"
+        return f"{load.tokens:,} tokens, too close to the budget of {limits.budget:,}"
     return None
 
 

@@ -18,7 +18,6 @@ from unabridged.history.lookup import depth_of, read_cleared
 from unabridged.history.replay import Records
 from unabridged.intent import kind_of_turn
 from unabridged.ledger.entries import Ledger, from_json
-from unabridged.ledger.gather import open_indices
 from unabridged.ledger.sayings import is_talk
 from unabridged.marks import is_our_summary
 from unabridged.messages import View
@@ -50,7 +49,7 @@ def write(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Written
 def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
     """Everything a summary turn is made from."""
     shown = [i for i in sorted({*plan.gone, *plan.kept_requests}) if not is_our_summary(state.views[i])]
-    shown += _closing_answer(state.views, shown)
+    shown += _closing_answer(state, shown)
     handed_back, at_work = _look_behind(state.views, shown)
     turns = state.turns()
     records = state.records or Records(setup.archive, state.scope)
@@ -119,10 +118,11 @@ def is_mere_talk(state: State) -> bool:
     return is_talk(earlier.actions, len(earlier.requests) + sum(view.is_request for view in state.views))
 
 
-def _closing_answer(views: Sequence[View], shown: Sequence[int]) -> list[int]:
+def _closing_answer(state: State, shown: Sequence[int]) -> list[int]:
     """Where the tail holds what closed the last request among `shown`: an answer, or a "never mind" of the person's."""
+    views = state.views
     asked = max((i for i in shown if views[i].is_request), default=None)
-    if asked is None or asked in open_indices(views):
+    if asked is None or asked in state.open_requests():
         return []
     speakers = [i for i in range(asked + 1, len(views)) if views[i].role != "system"]
     for i, following in zip(speakers, [*speakers[1:], None], strict=True):

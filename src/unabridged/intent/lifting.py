@@ -203,7 +203,8 @@ def content_words(text: str) -> tuple[str, ...]:
 
 def share_a_word(words: Sequence[str], text: str) -> bool:
     """Whether a text speaks of something that these words speak of."""
-    return any(alike(word, other) for word in words for other in content_words(text))
+    others = content_words(text)
+    return not set(words).isdisjoint(others) or any(alike(word, other) for word in words for other in others)
 
 
 def _covers(words: Sequence[str], others: Sequence[str]) -> bool:

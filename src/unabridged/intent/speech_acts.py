@@ -173,9 +173,9 @@ def means_all(words: str) -> bool:
 
 def is_stopped(view: View) -> bool:
     """Whether the assistant was stopped here: the turn begins with the host's mark of it, or a call was refused."""
-    marks = view.origin in {"host", "person"} and view.text.lstrip().startswith(("[", "<"))
-    ended = view.text.lstrip().partition("]")[0] if marks else "".join(answer.text for answer in view.answers[-1:])
-    return bool(_STOPPED.search(ended[:120]))
+    if view.origin in {"host", "person"} and view.text.lstrip().startswith(("[", "<")):
+        return bool(_STOPPED.search(view.text.lstrip().partition("]")[0][:120]))
+    return bool(view.answers and _STOPPED.search(view.answers[-1].text[:120]))
 
 
 @remembered
@@ -195,8 +195,10 @@ def is_cut_off(text: str) -> bool:
 def few_words(text: str, most: int) -> bool:
     """At most so many words; two signs of a script without spaces count as one."""
     text = text[:2_000]
-    signs = 0 if text.isascii() else sum(char > "\u2e7f" for char in text)
-    return len(text.split()) + signs // 2 <= most
+    words = len(text.split())
+    if words > most or text.isascii():
+        return words <= most
+    return words + sum(char > "\u2e7f" for char in text) // 2 <= most
 
 
 def after_small_words(words: str) -> str:

@@ -15,7 +15,7 @@ from unabridged.asking.refused import Refusals, in_words, limits_to_try, overflo
 from unabridged.compaction import pipeline
 from unabridged.compaction.plan import make_plan
 from unabridged.compaction.state import Setup, State
-from unabridged.compaction.trigger import Now, decide, starts_in_background, worth_a_look
+from unabridged.compaction.trigger import Load, Now, decide, starts_in_background, worth_a_look
 from unabridged.errors import FunctionFailed, SummaryFailed, WontFit
 from unabridged.events import Failed, Unchanged
 from unabridged.formats import Format, Message, detect
@@ -61,6 +61,11 @@ class Call:
     def place(self) -> Scope:
         """What work for the conversation goes by."""
         return self.thread.place or self.scope
+
+    @property
+    def load(self) -> Load:
+        """What the trigger is held against."""
+        return Load(self.estimate, len(self.begun))
 
     @property
     def fits(self) -> bool:
@@ -201,7 +206,7 @@ class Calls:
     def _carry_out(self, call: Call, why: str, *, force: bool) -> Generator[Any, Any, Compaction]:
         """Decide, and do it."""
         setup, thread = call.setup, call.thread
-        reason = why or setup.trigger_reason(call.estimate, len(call.begun))
+        reason = why or setup.trigger_reason(call.load)
         early = reason is None and self._begin_early(call)
         running = reason is not None and not force and self._wait_for_background(call)
         decision = decide(
@@ -273,7 +278,7 @@ class Calls:
         """What `run` would do. Nothing is done, stored or remembered."""
         call = self._begin(Thread(), scope, messages, fixed)
         tokens, budget = call.setup.tokens(call.estimate), self.limits.budget
-        trigger = call.setup.trigger_reason(call.estimate, len(messages))
+        trigger = call.setup.trigger_reason(call.load)
         if trigger is None or self.settings.off:
             return Outlook(tokens, budget, None)
         try:

@@ -7,7 +7,6 @@ its body already, so it is deflated with the body itself as the dictionary: a fe
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from typing import Final
 
@@ -28,8 +27,7 @@ _PLAIN: Final = b"\0"
 _DEFLATED: Final = b"\1"
 _SLICE: Final = b"\2"
 _WINDOW: Final = 32_768  # how far back deflate can refer
-_ESCAPE: Final = re.compile(rb"\\([nrt\"\\])")
-_ESCAPED: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b'"': b'"', b"\\": b"\\"}
+_ESCAPES: Final = ((b"\\n", b"\n"), (b"\\r", b"\r"), (b"\\t", b"\t"), (b'\\"', b'"'))
 
 
 def pack(body: bytes) -> bytes:
@@ -78,7 +76,12 @@ def unpack_view(packed: bytes, body: bytes) -> tuple[str, str, str]:
 
 def _readable(body: bytes) -> bytes:
     """The body with JSON's commonest escapes undone, as the text has them."""
-    return _ESCAPE.sub(lambda match: _ESCAPED[match[1]], body) if b"\\" in body else body
+    if b"\\" not in body:
+        return body
+    pieces = body.split(b"\\\\")  # what is left between escaped backslashes has only escapes of one sign
+    for escape, sign in _ESCAPES:
+        pieces = [piece.replace(escape, sign) for piece in pieces]
+    return b"\\".join(pieces)
 
 
 def _nearest(readable: bytes) -> bytes:

@@ -56,11 +56,10 @@ def _inner(block: Any) -> Sequence[Any]:
     return content if isinstance(content, list | tuple) else ()
 
 
-def _all_blocks(message: Message) -> Iterator[Any]:
+def _all_blocks(message: Message) -> list[Any]:
     """The message's blocks and those inside its results."""
-    for block in blocks(message):
-        yield block
-        yield from _inner(block)
+    found = blocks(message)
+    return found + [inside for block in found for inside in _inner(block)]
 
 
 def _is_empty_text(block: Any) -> bool:
