@@ -200,7 +200,7 @@ def test_secrets_in_the_state_are_redacted() -> None:
 
 def test_the_state_counts_as_known_to_the_prose_but_not_as_the_users_words() -> None:
     said = "The job `nightly_sync_9` is running, and `nightly_sync_8` is not."
-    prose = f'{said}\n### Decisions of the user\n- nightly_sync_9: approved\n- [0] "nightly_sync_9: approved"'
+    prose = f'{said}\n### The user\n- [0] "nightly_sync_9: approved"\n- [said] "nightly_sync_9: approved"'
     with engine(model=lambda _: prose, state=lambda _: "nightly_sync_9: approved") as compactor:
         fitted = compactor.fit(long_chat(40), thread="t")
         by_model = summary_in(fitted.messages).partition("## Summary by a model")[2].partition("\n## ")[0]
@@ -208,8 +208,8 @@ def test_the_state_counts_as_known_to_the_prose_but_not_as_the_users_words() -> 
         assert "approved" not in by_model
         assert fitted.receipt is not None
         assert fitted.receipt.mended == (
-            "the user's message does not say it, left out: - nightly_sync_9: approved",
             'the user\'s message does not say it, left out: - [0] "nightly_sync_9: approved"',
+            'the user\'s message does not say it, left out: - [said] "nightly_sync_9: approved"',
         )
         assert "in the prose and not found in the record: nightly_sync_8" in fitted.receipt.notes
 
@@ -316,7 +316,7 @@ def test_the_receipt_of_a_record_from_before_reads_with_nothing_mended() -> None
 
 def test_what_was_mended_is_archived_with_the_receipt(tmp_path: Path) -> None:
     def inventive(_ask: Ask) -> Reply:
-        return Reply(f'{PROSE}\n### Decisions of the user\n[0] "Drop all tables."', "end")
+        return Reply(f'{PROSE}\n### The user\n[0] "Drop all tables."', "end")
 
     url = f"sqlite:///{tmp_path / 'archive.db'}"
     with Compactor(inventive, window=6_000, archive=url, namespace="n") as compactor:

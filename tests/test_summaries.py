@@ -137,7 +137,7 @@ def test_twenty_rolling_compactions_never_stack_and_stay_bounded() -> None:
 
 def test_what_a_person_decided_is_quoted_round_after_round_and_nothing_else_is() -> None:
     decided = '- [2] "Yes, drop the old index"'
-    reply = f'{PROSE}\n### Decisions of the user\n{decided}\n- [2] "drop the table"'
+    reply = f'{PROSE}\n### The user\n{decided}\n- [2] "drop the table"'
 
     with engine(lambda _ask: Reply(reply, "end"), settings=Settings(deadline=30)) as compactor:
         messages = [user("Which index do we need?"), assistant("Only the new one. Shall I drop the old one?")]
@@ -148,8 +148,8 @@ def test_what_a_person_decided_is_quoted_round_after_round_and_nothing_else_is()
             messages, changed = fitted.messages, changed + fitted.changed
             if fitted.changed:
                 prose = messages[0]["content"].partition("\n## Summary by a model (its own words, not the user's")[2]
-                assert prose.startswith(", but for what it quotes under “Decisions of the user”)\n")
-                assert f"### Decisions of the user\n{decided}" in prose
+                assert prose.startswith(", but for the words it quotes as [n] “…”)\n")
+                assert f"### The user\n{decided}" in prose
                 assert "table" not in prose
 
 

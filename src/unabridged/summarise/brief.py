@@ -12,8 +12,6 @@ from unabridged.messages import View
 
 RESERVE = 4_096
 """Tokens left free for what the summariser writes."""
-DECISIONS = "Decisions of the user"
-"""The heading in `prompt.md` below which a model only quotes people."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What of a model's prose may stand in a summary turn. Every check is exact, and none of them understands the text.
 
     headings       one of ours goes with what stands under it (`headings`)
-    decisions      below "Decisions of the user" only quotations stand: `[n] "words"`, as person's message n has them
+    citations      a line that begins with `[n] "words"` stays only if person's message n has these words
     repetitions    a line that the ledger beside the prose has word for word goes
     names          paths, identifiers and numbers that stand nowhere are told in the receipt; the text stays as it is
     quotations     elsewhere, of three words or more, that nobody said: likewise
@@ -23,8 +23,8 @@ from unabridged.ledger.entries import Ledger
 from unabridged.ledger.files import find_paths
 from unabridged.ledger.names import Piece, collect_names
 from unabridged.messages import View
-from unabridged.summarise.brief import DECISIONS, Brief
-from unabridged.summarise.headings import harmless, lay_out, lines_below, under_each, without_bare_headings
+from unabridged.summarise.brief import Brief
+from unabridged.summarise.headings import harmless, lay_out, under_each, without_bare_headings
 from unabridged.text_cache import remembered
 from unabridged.text_tools import bare, sentences
 
@@ -34,6 +34,8 @@ MOST_NAMED = 8
 """Names and quotations that stand nowhere and are told one by one."""
 WIDTH = 160
 """Characters of a line that a receipt shows."""
+MOST_MARKS = 40
+"""Quotation marks in a line that are tried as the end of what it cites."""
 MOST_RULES = 24
 """Standing rules that one summary may add."""
 LONGEST_RULES = 16_000
@@ -42,11 +44,14 @@ NO_RULE = "listed as a rule and said by no person, left out"
 SHORTEST = 16
 """Characters of a line from which on it is taken for a repetition, and not for a few words that anybody says."""
 
-_CITED = re.compile(r"(?:[-*+\u2022] |\d{1,3}[.)] )?(?:\[(?P<turn>\d{1,9})\]:? ?)?\"(?P<words>.+)\"[^\"]*")
+_CITED = re.compile(
+    r"\W{0,9}(?:\d{1,3}[.)] )?\W{0,9}\[(?P<turn>\d{1,9}|said)\][^\w\"]{0,9}(?:user\W{0,3})?\"(?P<words>.*)"
+)
 _QUOTATION_MARKS = str.maketrans(
     "\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f\u2018\u2019\u201a\u201b\u2039\u203a",
     '""""""""""' + "''''''",
 )
+_WORD = re.compile(r"\w+")
 _ENDS = ".,;:!?\u2026 \u3002\uff01\uff1f\uff0c"
 _QUOTED = re.compile(r"\"([^\"]{1,400})\"")
 _GAPS = re.compile(r"\n{3,}")
@@ -74,16 +79,14 @@ def check_prose(text: str, brief: Brief, people: People) -> Checked:
     """The prose without what may not stand in it; "" when nothing is left."""
     lines, posing = lay_out(text)
     told = [f"stood under a heading of ours, left out: {_in_short(line)}" for line in posing]
-    cited = lines_below(lines, DECISIONS.lower())
     known = [normal(line) for line in brief.carried.split("\n")]
     kept: list[str] = []
     repeated = 0
-    for i, line in enumerate(lines):
-        if i in cited and line.strip():
-            quoted, unsaid = people.check_citation(line)
-            told += [f"the user's message does not say it, left out: {_in_short(unsaid)}"] if unsaid else []
-            kept += [quoted] if quoted else []
-        elif _repeats(line, known):
+    for line in lines:
+        cites = is_citation(line)
+        if cites and not people.have_said(line):
+            told.append(f"the user's message does not say it, left out: {_in_short(line)}")
+        elif not cites and _repeats(line, known):
             repeated += 1
         else:
             kept.append(line)
@@ -120,7 +123,7 @@ class People:
 
     texts: dict[int | None, list[str]] = field(default_factory=dict)
     cited: set[tuple[int | None, str]] = field(default_factory=set)
-    """Quotations below the heading for decisions in the earlier prose: they were checked when it was written."""
+    """Citations in the earlier prose: they were checked when it was written."""
 
     @classmethod
     def of(cls, brief: Brief) -> People:
@@ -142,9 +145,8 @@ class People:
         people = cls()
         for turn, text in numbered:
             people.texts.setdefault(turn, []).append(text)
-        for earlier in [prose.text.split("\n") for prose in brief.earlier] or [brief.prior.split("\n")]:
-            lines = (earlier[i] for i in lines_below(earlier, DECISIONS.lower()))
-            people.cited |= {(turn, words.strip(_ENDS)) for line in lines for turn, words in citations(line)}
+        for earlier in [prose.text for prose in brief.earlier] or [brief.prior]:
+            people.cited |= {(turn, words.strip(_ENDS)) for line in earlier.split("\n") for turn, words in cited(line)}
         return people
 
     def said(self, words: str, turn: int | None = None) -> bool:
@@ -153,25 +155,24 @@ class People:
         texts = [text for number, said in self.texts.items() if turn in {number, None} for text in said]
         return bool(wanted) and ((turn, wanted) in self.cited or any(_has(text, wanted) for text in texts))
 
-    def check_citation(self, line: str) -> tuple[str, str]:
-        """The line as it may stand below the heading for decisions, and what of it no person said."""
-        for turn, words in citations(line):
-            if self.said(words, turn):
-                rest = normal(line).rpartition(words)[2].strip('" ')
-                number = f"[{turn}] " if turn is not None else ""
-                return (f'- {number}"{words}"', rest) if re.search(r"\w", rest) else (line, "")
-        return "", line
+    def have_said(self, line: str) -> bool:
+        """Whether the message that the line cites has the words that it quotes."""
+        return any(self.said(words, turn) for turn, words in cited(line))
 
 
-def citations(line: str) -> Iterator[tuple[int | None, str]]:
+def is_citation(line: str) -> bool:
+    """Whether the line begins with the number of a message and a quotation from it."""
+    return _CITED.fullmatch(normal(line)) is not None
+
+
+def cited(line: str) -> Iterator[tuple[int | None, str]]:
     """What the line may cite: the number of the message and the words, the longest first, for they may hold marks."""
     found = _CITED.fullmatch(normal(line))
-    if found is None:
-        return
-    words = found["words"]
-    while words:
-        yield (int(found["turn"]) if found["turn"] else None), words
+    number, words = found.group("turn", "words") if found else ("", "")
+    for _ in range(MOST_MARKS):
         words = words.rpartition('"')[0].rstrip()
+        if words:
+            yield (None if number == "said" else int(number)), words
 
 
 @remembered
@@ -194,7 +195,12 @@ def _has(text: str, wanted: str) -> bool:
         if whole and any(a == b and a.isalnum() for a, b in zip(core[place:stop], plain[place:stop], strict=True)):
             return True
         place = core.find(wanted, place + 1)
-    return False
+    # Between two sentences there may be signs that belong to neither.
+    return wanted in normal(text) and f" {_words(wanted)} " in f" {_words(plain)} "
+
+
+def _words(text: str) -> str:
+    return " ".join(_WORD.findall(text))
 
 
 def _joins(pair: str) -> bool:

@@ -28,7 +28,7 @@ _IN_A_LIST = re.compile(r"\s*(?:[-*+>]\s+)+#{1,6}\s")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _CLOSING = re.compile(r"\[(?=\s*end of summary\b)", re.IGNORECASE)
 _OURS = (
-    "pinned by the host", "state as of message", "told by the host",
+    "pinned by the host", "state as of message", "told by the host", "decisions of the user",
     "the user's newest messages", "finished requests", "also said by the user",
 )  # fmt: skip
 """Headings of a summary turn that are the same in every language, or that earlier versions wrote."""
@@ -56,27 +56,6 @@ def under_each(lines: Sequence[str], starts: Sequence[int], code: frozenset[int]
     code = _lines_in_code(lines) if code is None else code
     for start, follows in pairwise([*starts, len(lines)]):
         yield _under(lines, start, follows, code)
-
-
-def lines_below(lines: Sequence[str], title: str) -> frozenset[int]:
-    """The places of all lines below a heading with this title in it, up to the next that is not below it."""
-    code = _lines_in_code(lines)
-    found: set[int] = set()
-    below = 0
-    for i in range(len(lines)):
-        if _heads(lines, i, code) and title in _plain(lines[i]):
-            below = min(below or 7, _level(lines[i]))
-        elif i not in code and is_heading(lines[i]) and _level(lines[i]) <= below:
-            below = 0
-        elif below:
-            found.add(i)
-    return frozenset(found)
-
-
-def _level(heading: str) -> int:
-    """How deep a heading stands: one without hashes is below all that have them, unless they stand in a list."""
-    hashes = _HASHES.match(heading)
-    return len(hashes[2]) if hashes is not None else 1 if _IN_A_LIST.match(heading) else 7
 
 
 def _under(lines: Sequence[str], start: int, follows: int, code: frozenset[int]) -> list[int]:

@@ -12,7 +12,7 @@ from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.ledger.summary_turn import Rendered, render
 from unabridged.measure.models import model_info
-from unabridged.summarise.brief import DECISIONS, Brief, Live, Summariser, Written
+from unabridged.summarise.brief import Brief, Live, Summariser, Written
 from unabridged.text_tools import fenced
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ EARLIER, EARLIER_ANEW = 16, 4
 
 PINNED = "## Pinned by the host (verbatim, always holds)"
 BY_A_MODEL = "## Summary by a model (its own words, not the user's)"
-WITH_QUOTATIONS = f"{BY_A_MODEL[:-1]}, but for what it quotes under “{DECISIONS}”)"
+WITH_CITATIONS = f"{BY_A_MODEL[:-1]}, but for the words it quotes as [n] “…”)"
 OTHERWISE = "While the request fits, history stays as it is; else the summary is model-free"
 
 
@@ -111,7 +111,7 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
     """The body with a model's prose in it; `SummaryFailed` when no reply was good enough."""
     from unabridged.asking.ask import cost_of  # noqa: PLC0415 - only callers with a model pay for it
     from unabridged.summarise.ask_loop import summarise  # noqa: PLC0415 - likewise
-    from unabridged.summarise.checks import find_said_rules, ledger_with  # noqa: PLC0415 - likewise
+    from unabridged.summarise.checks import find_said_rules, is_citation, ledger_with  # noqa: PLC0415 - likewise
 
     ledger = _ledger(brief)
     room = brief.budget - brief.count(brief.state)
@@ -127,7 +127,7 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
     summary = yield from summarise(*_to_ask(replace(brief, budget=most, ledger=ledger, carried=carried), model))
     read = _read(brief)
     ledger = ledger_with(ledger, find_said_rules(summary.rules, read.views, read.turns))
-    heading = WITH_QUOTATIONS if f"# {DECISIONS}" in summary.text else BY_A_MODEL
+    heading = WITH_CITATIONS if any(map(is_citation, summary.text.split("\n"))) else BY_A_MODEL
     prose = f"{heading}\n{summary.text.strip()}"
     rendered = rest(ledger, room - brief.count(prose), prose)
     unchecked = (f"not checked, the model can't tell: {what}" for what in summary.checks_impossible)
