@@ -76,6 +76,32 @@ def test_people_who_talk_about_summaries_are_still_people(text: str) -> None:
     assert gather([view], answered=False).requests
 
 
+@pytest.mark.parametrize("name", LISTED["missed"])
+def test_a_summary_of_a_shape_that_is_not_told_stays_whole(name: str) -> None:
+    (view,) = with_origins([person(filled(name, "missed"))])
+    assert view.origin == "person"
+    assert not view.inserted
+
+
+@pytest.mark.parametrize("name", LISTED["unknown"])
+def test_who_asks_for_something_below_a_summary_of_any_shape_is_heard(name: str) -> None:
+    text = TEXTS[name].rstrip()
+    for words in (WORDS, "What is left of the numbat test?", "Add the numbat test.\nNever push to main."):
+        (view,) = with_origins([person(f"{text}\n\n{words}")])
+        assert view.text == words
+        assert "quokka" not in of_people([view])
+
+
+@pytest.mark.parametrize("name", LISTED["unknown"])
+def test_who_asks_for_something_about_a_summary_hands_it_over_themselves(name: str) -> None:
+    before, below = "Please shorten my notes of the session:", "Shorten this to five lines."
+    for text in (f"{before}\n\n{TEXTS[name]}", f"{TEXTS[name].rstrip()}\n\n{below}"):
+        (view,) = with_origins([person(text)])
+        assert view.origin == "person"
+        assert view.text == text
+        assert gather([view], answered=False).requests
+
+
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("format_", FORMATS)
 def test_what_a_person_says_in_a_block_beside_a_summary_stays_theirs(name: str, format_: str) -> None:
@@ -127,6 +153,7 @@ BELOW = {
 
 @pytest.mark.parametrize("last", BELOW)
 def test_below_the_list_that_ends_a_frame_without_closing_words_a_person_may_speak_of_themselves(last: str) -> None:
+    """Without a list nothing tells where the summary ends, unless a person's goal is always below."""
     for frame in frames()["summaries"]:
         listed = f"{frame['opens']}\n\n## Next\n- {CLAIM}\n- {TASK}"
         (view,) = with_origins([person(f"{listed}\n\n{last}")])
@@ -134,7 +161,7 @@ def test_below_the_list_that_ends_a_frame_without_closing_words_a_person_may_spe
         assert (view.text == last) == (BELOW[last] and not whole), frame["of"]
         assert "quokka" not in of_people([view])
         (view,) = with_origins([person(f"{frame['opens']}\n\n{CLAIM}\n{TASK}\n\n{last}")])
-        assert view.origin == "summary", "without a list nothing tells where the summary ends"
+        assert (view.origin == "summary") == (not BELOW[last] or "goal_below" not in frame), frame["of"]
 
 
 def test_an_action_is_not_answered_by_a_summary() -> None:

@@ -1,14 +1,13 @@
 """Which blocks of a `user` turn another system wrote: its summary of what was said before, or a text of the host's.
 
 How known systems open and close such texts is data (`frames.json`). A summary of an unknown system is told by one rule:
-of three signs two, and nobody who speaks for themselves at its beginning or asks for something at its end. Whatever
-stands in a block of its own, before a frame or behind its end is still the person's.
+several independent signs over the whole text, and nobody who speaks for themselves at its beginning. Whatever stands in
+a block of its own, before a frame or behind its end is still the person's, and so is what they ask for below it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import cache
 from itertools import chain, pairwise, product
 from pathlib import Path
@@ -26,14 +25,15 @@ _READ = 20_000
 """Characters that are looked through for its signs."""
 _EASTERN = "\u2e7f"
 """Scripts above this sign write without spaces."""
-_SET_OFF = frozenset('\n"\u201c\u201e\u00ab\u300c')
+_SET_OFF, _CLOSES = frozenset('\n"\u201c\u201e\u00ab\u300c'), frozenset('"\u201d\u201c\u00bb\u300d')
 _MODELS = ("promise", "acts_next", "reported", "offer", "courtesy")
 """How a model speaks of itself."""
-_SHORT = 40
+_SHORT = 48
 """Characters of a line that may be a heading though nothing marks it."""
-_KINDS, _TELLINGS = 3, 2
-"""Kinds of headings, and ways of speaking about the user as somebody else, that are a sign."""
-_AROUND = "#*=-_<>/[](){}\"'`|:.,\u2022\u2013\u2014 \t0123456789"
+_KINDS, _TELLINGS, _SAID, _ENOUGH = 3, 2, 12, 4
+"""Kinds of headings that count, tellings and quotations that do, characters of one; points that are enough."""
+_LABELS, _SPACES = str.maketrans("=|>?*\uff1a", "::::::"), str.maketrans("_-.", "   ")
+_AROUND = "\u30fb\u25cf\u25a0\u00b7\u3010\u3011#*=-_<>/[](){}\"'`|:.,\u2022\u2013\u2014 \t0123456789"
 
 
 class Block(NamedTuple):
@@ -46,14 +46,12 @@ class Block(NamedTuple):
 @cache
 def frames() -> dict[str, Any]:
     """The table of frames."""
-    found: dict[str, Any] = json.loads(Path(__file__).with_name("frames.json").read_text(encoding="utf-8"))
-    return found
+    return dict(json.loads(Path(__file__).with_name("frames.json").read_text(encoding="utf-8")))
 
 
 def _frame(kind: str, text: str) -> dict[str, Any]:
     """The frame of this kind that a text opens with; an empty one where there is none."""
-    found: Iterator[dict[str, Any]] = (frame for frame in frames()[kind] if text.lstrip().startswith(frame["opens"]))
-    return next(found, {})
+    return next((dict(frame) for frame in frames()[kind] if text.lstrip().startswith(frame["opens"])), {})
 
 
 def blocks_of(view: View) -> list[Block]:
@@ -74,7 +72,7 @@ def _divide(text: str) -> tuple[Block, ...]:
     """One block of a turn, cut where a frame ends."""
     if _frame("host_texts", text):
         return (Block("host", text),)
-    stop = _end_of_frame(text) or (len(text) if _is_hand_over(text) else 0)
+    stop = _end_of_frame(text) or _end_of_hand_over(text)
     if not stop:
         return (Block("person", text),) if text.strip() else ()
     return (Block("summary", text[:stop]), *_divide(text[stop:]))
@@ -95,17 +93,19 @@ def _end_of_frame(text: str) -> int:
     if not frame or ("\n" not in text.strip() and (tag or _speaks(text, "asking"))):  # a line about the frame
         return 0
     places = (text.rfind(words) + len(words) for words in frame.get("closes", ()) if words in text)
-    return max(places, default=len(text) if "whole_turn" in frame else _end_of_list(text))
+    return max(places, default=len(text) if "whole_turn" in frame else _end_of_list(text, "goal_below" in frame))
 
 
-def _end_of_list(text: str) -> int:
-    """Where the list ends that a summary closes with, if somebody speaks of themselves in one paragraph below it."""
+def _end_of_list(text: str, goal_below: bool) -> int:
+    """Where the list ends that a summary closes with, if somebody speaks of themselves in one paragraph below it.
+
+    Where a person's goal is always below, it need not be a list.
+    """
     listed, _, last = text.rstrip().rpartition("\n\n")
-    ends = listed.rpartition("\n")[2]
-    apart = ends.startswith((" ", "\t", "- ", "* ")) and last[:1].isalpha() and _SET_OFF.isdisjoint(last)
-    said = folded(last) if apart and phrases("own").inside(folded(last)) else ""
-    others = any(phrases(*_MODELS).at_start(words) for words in sentences(said)) or _has(said, [*chain(*_roles())])
-    return len(listed) if said and not others else len(text)
+    items = goal_below or listed.rpartition("\n")[2].startswith((" ", "\t", "- ", "* "))
+    own = items and last[:1].isalpha() and _SET_OFF.isdisjoint(last) and phrases("own").inside(folded(last))
+    others = any(map(phrases(*_MODELS).at_start, sentences(folded(last)))) or _has(folded(last), _people())
+    return len(listed) if own and not others else len(text)
 
 
 def retold_in(view: View) -> str:
@@ -115,7 +115,7 @@ def retold_in(view: View) -> str:
 
 def is_guess(view: View) -> bool:
     """Whether a summary in the turn is taken for one by its shape alone."""
-    return any(not _frame("summaries", text) and _is_hand_over(text) for text in _summaries(view))
+    return any(not _frame("summaries", text) and _end_of_hand_over(text) for text in _summaries(view))
 
 
 def _summaries(view: View) -> list[str]:
@@ -137,64 +137,104 @@ def _unframed(text: str) -> str:
 
 
 @remembered
-def _is_hand_over(text: str) -> bool:
-    """Whether a text in no known frame is a machine's summary: two of three signs, and nobody speaks for themselves.
+def _end_of_hand_over(text: str) -> int:
+    """Where a summary in no known frame ends that a text opens with; 0 where it is a person's.
 
-    The signs: its first lines or its last call it a recap of a conversation; it tells of the user as of somebody else,
-    which is enough where it does nothing but; it has headings of several kinds that hand-overs have.
+    Below it a person may ask for something, in a paragraph of their own; where that is about "this", all is theirs.
     """
-    shape, lines = frames()["hand_over"], [line for line in text[:_READ].splitlines() if line.strip(_AROUND)]
-    if len(text) < _LONG or not lines:
-        return False
-    opening, naming = _plain(lines[0][:_LONG]), _plain(" ".join(line[:_LONG] for line in (*lines[:3], lines[-1])))
-    titles = {title for line in lines if (title := _title(line))}
+    told, _, last = text.rstrip().rpartition("\n\n")
+    if not _asks(last):
+        return len(text) if _is_hand_over(text) else 0
+    about = _has(folded(last), [*frames()["hand_over"]["about"], *_people()])
+    return len(told) if not about and _is_hand_over(told) else 0
+
+
+def _asks(paragraph: str) -> bool:
+    """Whether somebody asks for something in a paragraph that is no list, other than to go on."""
+    said, listed = sentences(paragraph) or [""], not all(line[:1].isalpha() for line in paragraph.splitlines())
+    about = _has(" ".join(folded(said[0]).split()[1:3]), frames()["hand_over"]["about"])  # "Shorten this"
+    asks = about or _speaks(said[0], "asking") or _speaks(said[-1], "asking")
+    return asks and not listed and not phrases("onward").inside(folded(said[-1]))
+
+
+def _is_hand_over(text: str) -> bool:
+    """Whether a text shows in several ways that it is a machine's record, and nobody speaks for themselves at its head.
+
+    No way is enough alone. It calls itself a recap; it is one object or tag and says what was done; it lists what was
+    said, word for word; it tells of the user as of somebody else; it has headings of the kinds that hand-overs have.
+    """
+    shape, text = frames()["hand_over"], text[:_READ].strip()
+    pieces = sentences(text.replace(', "', ',\n"') if text[:1] == "{" else text)
+    lines = [line for line in text.splitlines() if line.strip(_AROUND)] or [""]
+    opening, naming = _plain(lines[0][:_LONG]), _plain(" ".join(line[:_LONG] for line in (*lines[:3], *pieces[-1:])))
     named = _has(naming, shape["recap"]) and _has(naming, shape["recalled"])
-    signs = int(named and not _has(opening, shape["gatherings"]))
-    signs += sum(any(_has(title, words) for title in titles) for words in shape["headings"].values()) >= _KINDS
-    signs += 2 * any(len(titles.intersection(known)) >= len(known) - 1 for known in shape["templates"])
-    signs += _retellings(text[:_READ])
-    last = folded((sentences(text.rstrip()[-_LONG:]) or lines)[-1])
-    asks = lines[-1][0].isalpha() and _speaks(last, "asking") and not phrases("onward").inside(last)
-    speaks = _speaks(opening, "own_voice") and not any(words in opening.partition(". ")[0] for words in _tellings())
-    return signs > 1 and not (speaks or asks or opening.partition(" ")[0] in shape["orders"])
+    about = not named and _has(opening, shape["about"])
+    if len(text) < _LONG or about or _speaks(opening, "own_voice"):
+        return False
+    titles = {title for piece in pieces if (title := _title(piece))}
+    kinds = {kind for kind, words in shape["headings"].items() if any(_has(title, words) for title in titles)}
+    owned = any(phrases("own").inside(folded(piece)) for piece in pieces if _SET_OFF.isdisjoint(piece))
+    told = _retellings(text, pieces, titles, named or not owned)
+    signs = [
+        named and not _has(opening, shape["gatherings"]),
+        "done" in kinds and _is_one(text),
+        "said" in kinds and sum(map(_is_quotation, lines)) >= _TELLINGS,
+        *(len(titles.intersection(known)) >= len(known) - 1 for known in shape["templates"]),
+    ]
+    return 2 * sum(map(bool, signs)) + min(len(kinds), _KINDS) + told >= _ENOUGH + owned
 
 
-def _retellings(text: str) -> int:
-    """How surely a text tells of a user and a helper as of others: 2 where most of its sentences begin with either."""
-    openings = [" ".join(folded(sentence).split()[:2]) for sentence in sentences(text)]
-    begins = [sum(_has(opening, role) for opening in openings) for role in _roles()]
-    spoken = f" {_plain(text)} "
-    told = sum(phrase in spoken for phrase in _tellings()) if _has(spoken, [*chain(*_roles())]) else 0
-    return 2 if min(begins) > _TELLINGS and 2 * sum(begins) > len(openings) else int(told >= _TELLINGS)
+def _retellings(text: str, pieces: list[str], titles: set[str], others: bool) -> int:
+    """How surely a text tells of a user and a helper as of others: 4 where most of its sentences begin with either.
+
+    A heading may name the user too, and "they" and "she" may be the user where nobody else speaks.
+    """
+    openings = [" ".join(folded(piece).split()[:2]) for piece in pieces]
+    begins = [sum(_has(opening, _people(role)) for opening in openings) for role in ("user", "helper")]
+    if min(begins) > _TELLINGS and 2 * sum(begins) > len(openings):
+        return 4
+    they = _tellings(_plain(text), "others") if others and _has(_plain(text), _people()) else 0
+    told = _tellings(_plain(text)) + they + sum(_has(title, _people("whose")) for title in titles)
+    return min(told, 3) if told >= _TELLINGS else 0
 
 
-def _roles() -> list[list[str]]:
-    """What a user and a helper are called by somebody else."""
-    return [frames()["hand_over"][role] for role in ("user", "helper")]
+def _is_one(text: str) -> bool:
+    """Whether a text is one object, or one tag and what it holds."""
+    return text[0] + text[-1] == "{}" or text.endswith(f"</{text[1:].replace('>', ' ').partition(' ')[0]}>")
 
 
-@cache
-def _tellings() -> frozenset[str]:
-    """Ways to tell what a user or a helper did: "user asked"."""
-    pairs = product(chain(*_roles()), frames()["hand_over"]["told"])
-    return frozenset(who + did if who > _EASTERN else f" {who} {did} " for who, did in pairs)
+def _is_quotation(line: str) -> bool:
+    """Whether a line is what somebody said, word for word, perhaps with a label."""
+    line = line.rstrip(" \t.,;|")
+    start = next((i for i, sign in enumerate(line) if sign in _SET_OFF), len(line))
+    label, said = line[:start].rstrip(), line[start:]
+    apart = not label.strip(_AROUND) or label.endswith((":", "\uff1a"))
+    return apart and len(said) > _SAID and said[-1] in _CLOSES
+
+
+def _people(*roles: str) -> list[str]:
+    """What those in these roles are called by somebody else."""
+    return [*chain(*(frames()["hand_over"][role] for role in roles or ("user", "helper")))]
+
+
+def _tellings(text: str, *roles: str) -> int:
+    """In how many ways a text tells what those in these roles did: "the user asked"."""
+    pairs = product((who for who in _people(*roles) if who in text), frames()["hand_over"]["told"])
+    return sum((who + did if who > _EASTERN else f" {who} {did} ") in f" {text} " for who, did in pairs)
 
 
 def _title(line: str) -> str:
     """The words of a line that is a heading or begins with a label; "" for any other."""
-    label, colon, _ = line.strip(_AROUND).replace("=", ":").replace("\uff1a", ":").partition(":")
-    first, last = line.strip()[:1], line.rstrip()[-1:]
-    bare = len(label) < _SHORT and last.isalnum()
-    return (
-        _plain(label)
-        if colon or bare or (first and first in "#*<=[") or (last and last in ":\uff1a{[") or line.isupper()
-        else ""
-    )
+    label, *more = line.lstrip(_AROUND).translate(_LABELS).split(":", 1)
+    bare = not line[:1].islower() and line.rstrip(" )*_\uff09\u3011")[-1:].isalnum()
+    marked = more or bare or line.lstrip().startswith(("#", "**", "<", "=", "["))
+    code = label.isascii() and "(" in label.replace(" (", "")
+    return _plain(label) if marked and len(label) < _SHORT and not code else ""
 
 
 def _plain(text: str) -> str:
     """The words of a text as they are looked for, without what marks a heading."""
-    return " ".join(folded(text).replace("_", " ").replace("-", " ").strip(_AROUND).split())
+    return " ".join(folded(text).translate(_SPACES).strip(_AROUND).split())
 
 
 def _has(text: str, words: list[str]) -> bool:
@@ -203,9 +243,10 @@ def _has(text: str, words: list[str]) -> bool:
 
 
 def _speaks(line: str, kind: str) -> bool:
-    """Whether somebody asks in a line, or speaks with words of this kind."""
+    """Whether somebody asks in a line, says what is to be done, or speaks with words of this kind."""
     words = f" {' '.join(folded(line).replace(',', ' ').split())} "
-    return words.endswith("? ") or any(f" {word} " in words for word in frames()["hand_over"][kind])
+    asks = words.endswith(("? ", "\uff1f ")) or phrases("tasks", "polite").at_start(words[1:])
+    return bool(asks) or any(f" {word} " in words for word in frames()["hand_over"][kind])
 
 
 def rejection_in(text: str, tool: str) -> tuple[str, str]:

@@ -24,8 +24,6 @@ _ANY_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)")
 _TAGS = {kind: frozenset(names.split()) for kind, names in frames()["tags"].items()}
 """Tags by whose they are. `hosts`: only hosts write them. `own`: around what is the person's own. `held_up`: they hold
 something up, also where it is the last word of a tag. `wrappers`: a host may also put them around all that they say."""
-_NAMES = re.compile(r"[-_.:]")
-_LINE = re.compile(r"[^\n]")
 _LABEL = re.compile(r"^[#* \t]*(?P<words>[^\W\d_][^\n:]{0,80}):", re.MULTILINE)
 
 _SET_OFF = ("```", "~~~", "<", ">", "    ", "\t", "|", '"', "\u201c", "\u00ab")
@@ -140,7 +138,7 @@ def _closings(text: str) -> dict[int, int]:
 
 def _holds_up(name: str) -> bool:
     """Whether the tag says that it holds something up: `file`, `error_logs`."""
-    word = _NAMES.split(name)[-1]
+    word = name.replace("_", "-").replace(".", "-").replace(":", "-").rpartition("-")[2]
     return not _TAGS["held_up"].isdisjoint({word, word.removesuffix("s")})
 
 
@@ -204,7 +202,7 @@ def _shown_from(text: str) -> int:
         place += len(line)
         words = folded(line.strip())
         if words.endswith(":") and phrases("shows").at_start(words) and phrases("shown").inside(words):
-            body = _LINE.search(text, place)
-            if body and not text.startswith(_SET_OFF, body.start()):
-                return body.start()
+            body = len(text) - len(text[place:].lstrip("\n"))
+            if body < len(text) and not text.startswith(_SET_OFF, body):
+                return body
     return -1

@@ -40,25 +40,17 @@ NOTHING: Facts = Counter()
 
 _CODE = ("coded", "shown", "fenced")
 """How a turn ends that may be run as well as shown; `fenced` stands in older records."""
-_LINES = 12
-"""Last lines that are remembered of each kind: one that the host puts under every output is soon among them."""
-_READ = 12
-"""Lines that are looked at to tell whether somebody said them."""
-_OUTPUT = {kind: "|".join(words) for kind, words in frames()["observations"].items()}
-_OBSERVATION = re.compile(
-    rf"\A\s*(?:<(?:{_OUTPUT['tags']})|\[?(?:{_OUTPUT['labels']})\b[^\n]{{0,40}}[:\]]|{_OUTPUT['openings']})"
-    r"|(?:\n|\A)\S{0,40}[$#>]\s*\Z"
-    r"|\n\[?(?:exit code|Exit code|returncode|The command completed with exit code)\W{0,3}\d+",
-)
+_LINES, _READ = 12, 12
+"""Last lines that are remembered of each kind: one that the host puts under every output is soon among them. And lines
+that are looked at to tell whether somebody said them."""
+_OBSERVATION = re.compile("|".join(frames()["observations"]))
 _PARTICULAR = re.compile(r"[/\\.'\"`\d]")
 _NUMBER = re.compile(r"\d+")
 _PLAIN = re.compile(r"[\"'\u201c\u2018(\xbf\xa1*]*[^\W\d_]+(?:['\u2019-][^\W\d_]+)*[.,!?;:\u2026\"'\u201d\u2019)*]*")
 _MADE = re.compile(r"\s{2,}|\t|\S+:\d|[A-Z]{4,}\b(?!\W*$)|[\[({<#@+|$-]|(?:def|class|import|from \S+ import)\s")
 """How a line begins that a machine made."""
-_MACHINES = re.compile(rf"\b(?:{_OUTPUT['printed']})\b", re.IGNORECASE)
 _OPENING = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)?[:,!.\uff1a\uff0c]")
 """A word or two that more follows: "Now:"."""
-_EASTERN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _ASKS = ("?", "\uff1f", "\u061f")
 
 
@@ -300,10 +292,12 @@ def _reading(text: str) -> Literal["made", "words", "neither"]:
 def _reads_as_speech(line: str) -> bool:
     """Whether a line reads as if somebody said it: three words or more, signs that stand for them, or a question."""
     line = bare(line)
-    if _MADE.match(line) or (len(line) < 80 and _MACHINES.search(line)):
+    if _MADE.match(line):
         return False
     words = line.split()
     plain = sum(_PLAIN.fullmatch(word) is not None for word in words)
     if line.endswith(_ASKS):
         return 2 * plain >= len(words)
-    return (len(words) > 2 and 5 * plain >= 3 * len(words)) or 2 * len(_EASTERN.findall(line)) >= max(8, len(line))
+    return (len(words) > 2 and 5 * plain >= 3 * len(words)) or 2 * sum(sign > "\u2e7f" for sign in line) >= max(
+        8, len(line)
+    )

@@ -38,7 +38,7 @@ _QUOTED = re.compile(
     r"|`[^`\n]+`"
 )
 """Quotations, of any length; one that is not closed on its line goes on where marks open and close as they should."""
-_MORE_THAN_A_NAME = re.compile(r"[\s(){}<>=;\\]")
+_MORE_THAN_A_NAME = frozenset(" \t(){}<>=;\\")
 BLANK = "\ufffc"
 """Stands for each character of a quotation, so that places stay true and no phrase is found in it."""
 _SUMMARY = re.compile(r"\[unabridged summary\b.*?(?:\[end of summary\b[^\]\n]{0,60}\]|\Z)", re.DOTALL)
@@ -145,7 +145,7 @@ def _block(lines: list[str]) -> str:
 
 def _blank_quotation(quotation: str) -> str:
     """A quotation blanked; a name in code stays, for it is what a sentence is about."""
-    name = quotation[0] == "`" and not _MORE_THAN_A_NAME.search(quotation)
+    name = quotation[0] == "`" and _MORE_THAN_A_NAME.isdisjoint(quotation)
     return quotation if name else BLANK * len(quotation)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from unabridged.intent.frames import frames
 from unabridged.intent.person_words import BLANK
 from unabridged.languages import folded, phrases, vocabulary
 
@@ -20,13 +21,7 @@ RULE_LIMIT = 400
 
 Span = tuple[int, int]
 
-_LEVEL = r"(?:FATAL|ERROR|CRITICAL|PANIC|HINT|NOTICE|DETAIL|WARNING|WARN|INFO|DEBUG|TRACE)\b"
-_MACHINE = re.compile(
-    r"^(?:\w+(?:Error|Exception|Warning)|Traceback|INFO|DEBUG|WARN)\b|^(?:Error|Exception|Warning)\b\s*(?:[:(\]]|$)"
-    r"|[{}<>=\\]|;(?:\S|\s*$)|::|->|\w\(\)|\bError code: \d|\w(?:Error|Exception): "
-    rf"|^\[?{_LEVEL}[:\]]|^(?:\[?\d[\d:.,TZ/-]*\]? )+\[?{_LEVEL}|^(?:error|fatal|hint|warning): |^npm ERR!"
-    r"|^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
-)
+_MACHINE = re.compile("|".join(frames()["printed"]))
 """Lines of code and of logs."""
 _LINE_OF_CODE = re.compile(r"\blines? \d")
 _SPEAKER = re.compile(r"\A(?:\[[^\]\n]{4,40}\]\s*)?(?:\w{1,20}:\s+)?")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from unabridged.intent.entries import Asks
+from unabridged.intent.frames import frames
 from unabridged.languages import detect, eastern_words, folded, phrases, tables, vocabulary
 from unabridged.messages import View
 from unabridged.text_cache import remembered
@@ -37,17 +38,9 @@ _NODS = ("go", "yes", "thanks", "praise", "filler")
 """The kinds of words that a message is made of which only nods or thanks."""
 _SIGNS_OF_A_NOD = 40
 """Signs of a script without spaces up to which a message may be a mere nod: one can be read as words in many ways."""
-_STOPPED = re.compile(
-    r"\A<turn_aborted>|(?:interrupted|aborted|rejected|denied|cancell?ed) by (?:the )?user\b|(?:command|operation|tool"
-    r" execution) (?:aborted|cancell?ed)|user (?:doesn't want to|did not allow|(?:has )?(?:rejected|denied|declined))",
-    re.IGNORECASE,
-)
+_STOPPED = re.compile("|".join(frames()["stopped"]), re.IGNORECASE)
 """What hosts write where a person stopped the assistant, or refused a call of its."""
-_SIGNS = str.maketrans(
-    dict.fromkeys("\U0001f44d\U0001f44c\u2705\U0001f197\U0001f4af\u2714", " yes ")
-    | dict.fromkeys("\U0001f44e\u274c", " no ")
-    | dict.fromkeys("\U0001f64f\u2764\U0001f389\U0001f60a\U0001f600\U0001f44f", " thanks ")
-)
+_SIGNS = str.maketrans({sign: f" {word} " for word, signs in frames()["signs"].items() for sign in signs})
 
 
 @remembered
