@@ -24,10 +24,12 @@ _TAGS = re.compile(
     r"<(?=[|\uff5c]|!--|<?/?\s*(?:system|user|assistant|human|tool|developer|function|invoke|summary|ledger|request|rules?"
     r"|instructions?|context|conversation|transcript|message|antml|unabridged|important|admin|sys|inst"
     r"|tool_(?:results?|responses?|calls?|use|outputs?)|function_(?:results?|calls?)|(?:start|end)_of_turn)"
-    r"\b[^<>\n]{0,80}>)",
+    r"\b[^<>\n]{0,80}>)([^<>\n]{0,120})(>?)",
     re.IGNORECASE,
 )
-_BRACKETS = re.compile(r"\[(?=/?(?:INST|SYS|SYSTEM|USER|ASSISTANT|unabridged|end of summary)\b)", re.IGNORECASE)
+_BRACKETS = re.compile(
+    r"\[(?=/?(?:INST|SYS|SYSTEM|USER|ASSISTANT|unabridged|end of summary)\b)([^\[\]\n]{0,80})(\]?)", re.IGNORECASE
+)
 _ROLES = re.compile(
     r"(?:(?<=\A)|(?<=[\n.!?:;\"'`*#>)\]] )|(?<=[\n*#>|]))(\*{0,3}(?:system|user|human|assistant|developer|tool|admin)"
     r"(?:\s(?:message|prompt|turn|note|instruction))?\*{0,3})\s?[:\uff1a]",
@@ -164,15 +166,15 @@ def with_line_ends(text: str) -> str:
 def neutral(text: str) -> str:
     """The text with everything that could pose as structure made harmless, and still readable.
 
-    The bracket of `<system>` and the colon of `User:` become look-alikes that nothing parses, a heading loses its
+    The brackets of `<system>` and the colon of `User:` become look-alikes that nothing parses, a heading loses its
     hashes, and our own quotation marks become plain ones.
     """
     if not text.isprintable():
         text = _CONTROL.sub("", text)
     if "<" in text:
-        text = _TAGS.sub(lambda found: "\u2039" + found[0][1:], text)
+        text = _TAGS.sub(lambda found: "\u2039" + found[1] + "\u203a" * len(found[2]), text)
     if "[" in text:
-        text = _BRACKETS.sub("(", text)
+        text = _BRACKETS.sub(lambda found: "(" + found[1] + ")" * len(found[2]), text)
     if ":" in text or "\uff1a" in text:
         text = _ROLES.sub("\\1\ua789", text)
     if "#" in text:
