@@ -122,7 +122,7 @@ class Story:
         return text
 
     def own_words(self, room: int, count: Count, shown: str = "") -> str:
-        """People's messages in order, where what is `shown` quotes less than half of them; decisions that it lacks.
+        """People's messages in order, where what is `shown` quotes less than a quarter of them, and decisions it lacks.
 
         Long ones are shortened so that all find a place; should not all fit, the first and the newest of them.
         """
@@ -131,11 +131,11 @@ class Story:
             saying
             for saying in ledger.sayings
             if saying.turn not in self._kept
-            and (saying.by_person or (saying.lasts and not _quoted(saying.text, shown)))
+            and (saying.by_person or saying.lasts)
         ]
-        people = [saying for saying in said if saying.by_person]
-        if sum(_quoted(saying.text, shown) for saying in people) * 2 >= len(people):
-            said = [saying for saying in said if not saying.by_person]
+        people = [_quoted(saying.text, shown, 0) for saying in said if saying.by_person]
+        told = sum(people) * 4 >= len(people)
+        said = [saying for saying in said if not ((saying.by_person and told) or _quoted(saying.text, shown))]
         said.sort(key=lambda saying: -worth(saying, ledger, 0))
         least = _A_LINE if 2 * _A_LINE * len(said) <= room else 0  # room for all of them, if that leaves some
         for i, saying in enumerate(said, 1):
@@ -226,7 +226,7 @@ def _speaker(saying: Saying) -> str:
     return "rejecting" if saying.rejected else "user" if saying.by_person else "assistant"
 
 
-def _quoted(text: str, shown: str) -> bool:
-    """Whether the text, or of a long one most of its sentences, stands in what is shown."""
+def _quoted(text: str, shown: str, least: float = 0.5) -> bool:
+    """Whether the text, or of a long one more than this share of its sentences, stands in what is shown."""
     said = [sentence for sentence in sentences(text) if len(sentence) >= _TELLING] or [text]
-    return sum(sentence in shown for sentence in said) * 2 > len(said)
+    return sum(sentence in shown for sentence in said) > len(said) * least

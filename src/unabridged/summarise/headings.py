@@ -25,6 +25,7 @@ _HASHES = re.compile(r"(\s*)(#{1,6})(?=\s+\S)")
 _UNDERLINED = re.compile(r" {0,3}(?:=+|-{2,})\s*\Z")
 _TAGGED = re.compile(r"\s*<h([1-6])\b[^<>]*>([^\n]+?)</h\1>\s*\Z", re.IGNORECASE)
 _IN_A_LIST = re.compile(r"\s*(?:[-*+>]\s+)+#{1,6}\s")
+_CODE = re.compile(r"(`[^`]{1,200}`)")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _CLOSING = re.compile(r"\[(?=\s*end of summary\b)", re.IGNORECASE)
 _OURS = (
@@ -93,10 +94,11 @@ def without_bare_headings(lines: Sequence[str]) -> list[str]:
 
 
 def harmless(line: str) -> str:
-    """The line as `neutral` leaves it, but with its own hashes."""
+    """The line as `neutral` leaves it, but with its own hashes, and with what it has as code as it is."""
     hashes = re.match(r"\s*#{1,6}\s+", line)
     start = hashes.end() if hashes and not _poses(line) else 0
-    return line[:start] + _CLOSING.sub("(", neutral(line[start:]))
+    parts = _CODE.split(line[start:])  # every other one is code
+    return line[:start] + _CLOSING.sub("(", "".join(part if i % 2 else neutral(part) for i, part in enumerate(parts)))
 
 
 def _lower(line: str, lower: int) -> str:
