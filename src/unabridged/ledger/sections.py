@@ -115,7 +115,9 @@ class Sections:
         # One with a long block must not take the room of several short ones.
         for rule in sorted(rules, key=lambda rule: (-rule.strength, len(rule.text) > RULE_LIMIT, -rule.turn)):
             if rule.turn not in self._kept:
-                note = f" ({self._labels['lifted'].format(turn=rule.lifted)})" if rule.lifted >= 0 else ""
+                lifted = self._labels["lifted"].format(turn=rule.lifted) if rule.lifted >= 0 else ""
+                notes = "; ".join(filter(None, (self._story.reply(rule.turn), lifted)))
+                note = f" ({notes})" if notes else ""
                 line = f"- [{rule.turn}] {rule.text}{note}"
                 alone, block, _ = line.partition("\n")
                 yield Line(rule.turn, line, partial(_always, f"{alone} …") if block else None)

@@ -190,8 +190,15 @@ class Story:
         if request is None:
             return ""
         told = f" ({self._words[request.state]})" if request.state in {"withdrawn", "interrupted", "left"} else ""
-        short = request.context and len(request.text) <= _REPLY
-        return f"{told}, {self._words['reply']} {quote(request.context, width)}" if short else told
+        reply = self.reply(turn, width)
+        return f"{told}, {reply}" if reply else told
+
+    def reply(self, turn: int, width: int = _OFFER) -> str:
+        """What a short message replies to, with a word for it; "" where it is long or replies to nothing."""
+        request = self._requests.get(turn)
+        if request is None or not request.context or len(request.text) > _REPLY:
+            return ""
+        return f"{self._words['reply']} {quote(request.context, width)}"
 
     def _lay_out(self, moments: Sequence[Moment], chosen: Collection[int], named: int = _NAMED) -> str:
         lines: list[str] = []
