@@ -79,4 +79,4 @@ def test_a_short_rule_stands_with_what_it_replies_to() -> None:
     offer = "Shall I set `gc.auto 0` for the repository?"
     talk = [person("Why is it slow?"), *round_of("bash", "ok", command="git gc"), says(f"The packs were old. {offer}")]
     made = compacted([[*talk, person("no don't set it, let's see if it keeps happening"), says("Fine, I leave it.")]])
-    assert f"no don't set it, let's see if it keeps happening (in reply to the assistant's “The packs were old. {offer}”)" in made.text
+    assert f"it keeps happening (in reply to the assistant's “The packs were old. {offer}”)" in made.text

@@ -128,10 +128,7 @@ class Story:
         """
         ledger, chosen, room = self._ledger, list[tuple[int, str]](), int(min(room, self._people))
         said = [
-            saying
-            for saying in ledger.sayings
-            if saying.turn not in self._kept
-            and (saying.by_person or saying.lasts)
+            saying for saying in ledger.sayings if saying.turn not in self._kept and (saying.by_person or saying.lasts)
         ]
         people = [_quoted(saying.text, shown, 0) for saying in said if saying.by_person]
         told = sum(people) * 4 >= len(people)
