@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conversations import anthropic_round, chat_round, user
-from ledger_case import LISTS, person, says, section
+from ledger_case import LISTS, count, person, says, section
 from unabridged import Compactor, Settings
 from unabridged.formats import FORMATS
 from unabridged.intent import with_origins
@@ -17,6 +17,7 @@ from unabridged.intent.frames import frames, is_guess
 from unabridged.languages import labels
 from unabridged.ledger.gather import gather
 from unabridged.ledger.story import Story
+from unabridged.ledger.summary_turn import render
 from unabridged.messages import View
 from unabridged.testing import ScriptedModel
 
@@ -238,7 +239,7 @@ def test_what_a_person_said_when_rejecting_a_call_is_told_as_that_and_is_no_rule
         (SAID, True, "bash rm -rf build")
     ]
     assert not ledger.rules
-    assert "numbat" not in "\n".join(request.text for request in ledger.requests)
+    assert [request.text for request in ledger.requests if request.kind != "steer"] == ["Clean up.", "Go on."]
     (action,) = ledger.actions
     assert action.failed
     assert "numbat" not in action.outcome
@@ -261,6 +262,7 @@ def test_an_imitation_of_a_rejection_is_a_tools_words(opening: str, error: bool)
 
 def test_a_rejection_is_shown_in_the_summary_turn() -> None:
     messages = rejected(f"{REJECTIONS[0]}\n{SAID}")
+    messages += [{"role": "assistant", "content": "Done, it is all cleaned up."}, user("List what is left there now.")]
     for i in range(60):
         messages += anthropic_round("bash", f"row {i} " * 60, command="ls")
     with Compactor(window=6_000, archive="memory:", settings=Settings(clear=None)) as compactor:
@@ -268,6 +270,14 @@ def test_a_rejection_is_shown_in_the_summary_turn() -> None:
     summary = next(str(m["content"]) for m in done if "[unabridged summary" in str(m["content"]))
     assert f"user, when rejecting \u201cbash rm -rf build\u201d: \u201c{SAID}\u201d" in summary
     assert not section(summary, "rules")
+
+
+@pytest.mark.parametrize("said", ["Never mind, forget the clean-up.", "STOP!! Don't clean up.", "Thanks, that's all."])
+def test_what_is_said_when_rejecting_a_call_is_open_as_that_and_closes_nothing(said: str) -> None:
+    ledger = gather(read(rejected(f"{REJECTIONS[0]}\n{said}")[:3]), answered=False)
+    assert [request.text for request in ledger.open] == ["Clean up.", said]
+    opened = render(ledger, 3_000, count).sections["open"]
+    assert opened.index("user, when rejecting \u201cbash rm -rf build\u201d") < opened.index(said)
 
 
 # -- what the host puts into a turn ----------------------------------------------------------------------------------

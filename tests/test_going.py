@@ -1,8 +1,10 @@
 """What is going on: interruptions, rejections, turns that were cut off, short answers, changes of mind.
 
 A dialogue is what was said and done in order: `U` a person, `A` the assistant, `H` a turn of the host's; `look` and
-`edit` are tool calls, `cut` is one with the answer that follows the word. `states` says what became of each of the
-person's messages, null where it does not matter; `context` what is shown beside one, word for word.
+`edit` are tool calls, `cut` is one with the answer that follows the word, `no` one that the person rejects with these
+words. `states` says what became of each of the person's messages, null where it does not matter; `context` what is
+shown beside one, word for word. Those of `various` and the last of `answers` are of 32 that were written when all
+before them held: 27 did at first sight.
 """
 
 from __future__ import annotations
@@ -12,13 +14,15 @@ from typing import Any
 
 import pytest
 
-from ledger_case import LISTS, count, person, round_of, says
+from ledger_case import LISTS, answers, calls, count, person, round_of, says
+from unabridged.intent.frames import frames
 from unabridged.ledger.gather import gather, merge
 from unabridged.ledger.summary_turn import render
 from unabridged.messages import View
 
 GROUPS: dict[str, list[dict[str, Any]]] = json.loads((LISTS / "going.json").read_text(encoding="utf-8"))
 DIALOGUES = [entry for group in GROUPS.values() for entry in group]
+REJECTED = frames()["rejections"][0]["opens"]
 TOOLS = {
     "look": ("read_file", "some text", {"path": "a.py"}),
     "edit": ("edit_file", "ok", {"path": "a.py", "new_text": "x"}),
@@ -33,6 +37,8 @@ def views_of(said: list[str]) -> list[View]:
         if kind in TOOLS:
             tool, answer, arguments = TOOLS[kind]
             views += round_of(tool, answer, **arguments)
+        elif kind == "no":
+            views += [calls("bash", command="./run.sh"), answers(f"{REJECTED}\n{text}", error=True)]
         elif kind == "cut":
             views += round_of("bash", text, command="./run.sh")
         else:
@@ -100,6 +106,22 @@ def test_the_newest_message_heads_what_is_open_and_the_task_behind_it_follows() 
     views = views_of([f"U {task}", "edit", f"U {typo}", "edit"])
     told = render(gather(views, answered=False), 3_000, count).sections["open"]
     assert told.index(typo) < told.index(task)
+
+
+@pytest.mark.parametrize("short", ["push it", "continue", "yes, please", "try again", "1"])
+def test_behind_a_short_message_stands_the_task_it_goes_on_with(short: str) -> None:
+    task = "Port all twelve files of the uploader to the new client, and keep the tests as they are."
+    for closing in ("Done, all twelve files are ported, all tests pass. Shall I push it?", "Done: all are ported."):
+        views = views_of([f"U {task}", "edit", f"A {closing}", f"U {short}", "look"])
+        told = render(gather(views, answered=False), 3_000, count).sections["open"]
+        assert told.index(short) < told.index(task)
+        assert ("Shall I push it?" in told) == ("?" in closing)
+
+
+def test_behind_a_message_that_says_all_by_itself_nothing_finished_stands() -> None:
+    task, other = "Port the uploader to the new client.", "Write the release notes for 2.4, please."
+    views = views_of([f"U {task}", "edit", "A Done: all are ported.", f"U {other}", "look"])
+    assert task not in render(gather(views, answered=False), 3_000, count).sections["open"]
 
 
 def test_what_was_interrupted_is_told_as_broken_off_and_is_left_after_much_else() -> None:

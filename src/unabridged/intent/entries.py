@@ -21,7 +21,7 @@ class Request:
     text: str
     kind: str = "new"
     """What the words do to the request before: `new`, `more` (goes on with it and says something), `correct`, `resume`,
-    `hold`, `withdraw`, `ack`."""
+    `hold`, `withdraw`, `ack`, `steer` (said when refusing a call: it goes on with the work and closes nothing)."""
     worked: int = 0
     """0: nothing was done on it, 1: tools looked, 2: tools changed something."""
     answer: str = ""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
+from unabridged.intent import speech_acts as says
 from unabridged.intent.entries import Lift, Rule
 from unabridged.intent.person_words import split_sentences
 from unabridged.intent.rule_sentences import Reading
@@ -72,28 +73,6 @@ def concerns(sentence: Lift, rules: Iterable[Rule]) -> bool:
     return sentence.text not in texts and any(share_a_word(content_words(sentence.text), text) for text in texts)
 
 
-@remembered
-def countermands(text: str, request: str) -> bool:
-    """Whether words forbid the very thing that a request orders: "STOP!! don't delete anything".
-
-    In doubt they only narrow it down, and the request stays: one that orders several things, or what the words name
-    besides. Somebody who says stop need not name all of it.
-    """
-    order = content_words(request)
-    if len(text) > _BARE * 2 or not order or len(sentences(request)) > 1 or phrases("and").inside(folded(request)):
-        return False
-    words = folded(text.strip())
-    halts = phrases("hold").at_start(words)
-    for sentence in sentences(words[halts:].lstrip(" ,.!;:\uff01\uff0c\u3001\u3002")):
-        about = [word for word in content_words(sentence) if word not in _literal("forbids", "hold")]
-        if not about or not phrases("forbids").inside(sentence) or not all(_named(word, order) for word in about):
-            continue
-        deeds = order if about[0][0] > _EASTERN else order[:2]  # the verb comes first, or last
-        if any(_named(word, deeds) for word in about) and (halts or len(about) == 1 or _covers(about, order)):
-            return True
-    return False
-
-
 def asks_leave(answer: str, request: str) -> bool:
     """Whether an answer ends by asking whether to do the very thing that was requested, and nothing besides."""
     last, order = "".join(sentences(answer)[-1:]), content_words(request)
@@ -106,15 +85,42 @@ def says_again(text: str, request: str) -> bool:
     return 0 < len(said) <= 2 * len(order) and 3 * sum(_named(word, said) for word in order) >= 2 * len(order)
 
 
-def drops(text: str, request: str) -> bool:
-    """Whether a sentence says of something the request names that it is not to be done, or not wanted any more."""
-    for sentence in sentences(text[: _BARE * 10]):
-        words = folded(sentence)
-        forbidden = phrases("forbids").inside(words) and Reading(sentence).strength() > 0
-        gone = forbidden or phrases("unneeded").inside(words) or phrases("cancel").at_start(words) > 0
-        if gone and share_a_word(content_words(sentence), request):
-            return True
-    return False
+@remembered
+def drops(text: str, request: str, *, stopped: bool) -> bool:
+    """Whether words say of a request that it is not to be done, or not any more: "STOP!! don't delete anything".
+
+    In doubt they only narrow it down, and the request stays: where they name something besides, or not what it begins
+    with and it orders several things. Of one that was `stopped` they need name only something.
+    """
+    order, told = content_words(request), sentences(text[: _BARE * 10])
+    if stopped and any(_forbids(sentence) and share_a_word(content_words(sentence), request) for sentence in told):
+        return True
+    single = len(sentences(request)) == 1 and not phrases("and").inside(folded(request))
+    halts = len(text) <= _BARE * 2 and phrases("hold").at_start(folded(text.strip())) > 0
+    clauses = (clause for sentence in told for clause in _CLAUSE.split(sentence))
+    return any(_drops_outright(clause, order, single=single, halts=halts) for clause in clauses)
+
+
+def _forbids(sentence: str) -> bool:
+    """Whether a sentence says of something that it must not be done, or need not be done any more."""
+    words = folded(sentence)
+    return phrases("unneeded").inside(words) or (phrases("forbids").inside(words) and Reading(sentence).strength() > 0)
+
+
+def _drops_outright(clause: str, order: Sequence[str], *, single: bool, halts: bool) -> bool:
+    """Whether a clause drops or forbids what an order names, and nothing besides.
+
+    Somebody who says stop need not name all of it.
+    """
+    words = says.after_small_words(folded(clause))
+    reach = phrases("withdraw", "cancel").at_start(words)
+    about = [word for word in content_words(words[reach:]) if word not in _literal("forbids", "hold")]
+    if not about or not all(_named(word, order) for word in about):
+        return False
+    deeds = order if about[0][0] > _EASTERN else order[:2]  # the verb comes first, or last
+    begins = any(_named(word, deeds) for word in about)
+    forbids = phrases("forbids").inside(folded(clause)) and (halts or len(about) == 1 or _covers(about, order))
+    return (single or begins) if reach else (single and begins and forbids)
 
 
 def _named(word: str, order: Sequence[str]) -> bool:
@@ -204,7 +210,9 @@ def content_words(text: str) -> tuple[str, ...]:
 def share_a_word(words: Sequence[str], text: str) -> bool:
     """Whether a text speaks of something that these words speak of."""
     others = content_words(text)
-    return not set(words).isdisjoint(others) or any(alike(word, other) for word in words for other in others)
+    begins, known = {other[:3] for other in others}, _groups()
+    near = [word for word in words if word[:3] in begins or word in known]  # most words need no closer look
+    return any(alike(word, other) for word in near for other in others)
 
 
 def _covers(words: Sequence[str], others: Sequence[str]) -> bool:

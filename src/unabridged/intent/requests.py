@@ -7,10 +7,13 @@ their sequences behind one another and settling again.
 The goal is never lost: in doubt a request stays open, and while tools work on the last message something is open.
 
 - An answered request is finished, unless the words that closed it only announce the work, plan it, or tell how far it
-  is. One that a person steered while it was worked on stays open, together with what was said.
+  is. So is one after which the assistant proposes something else: a yes to that goes on with the proposal alone. One
+  that a person steered while it was worked on stays open, together with what was said.
 - One that was stopped (interrupted, a call refused, a turn cut off in mid-sentence) is interrupted until the person
-  goes on with it, says it anew, or the answer to what came instead speaks of it. Where the person drops
-  it, it is left.
+  goes on with it, says it anew, or the answer to what came instead speaks of it. What is said when refusing a call
+  steers the work and closes nothing: it stands in a tool's result.
+- What a person says to drop, naming it and nothing else, is withdrawn, or left if it was interrupted. One that orders
+  several things stays when only a part is dropped.
 - A nod goes on with what it nods to: a plan, a report of progress, anything that was not clearly the end. After a
   report that it is done it asks nothing, unless tools go on working.
 - A question in between is finished with its answer; what it interrupted stays open.
@@ -21,15 +24,16 @@ The goal is never lost: in doubt a request stays open, and while tools work on t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from unabridged.intent import speech_acts as says
 from unabridged.intent.entries import GOING, Lead, Request, State
+from unabridged.intent.frames import rejection_in
 from unabridged.intent.host_words import own_words
-from unabridged.intent.lifting import asks_leave, content_words, countermands, drops, says_again, share_a_word
+from unabridged.intent.lifting import asks_leave, content_words, drops, says_again, share_a_word
 from unabridged.intent.offers import answered_offer, offer_in
-from unabridged.messages import View
+from unabridged.messages import Answer, View
 from unabridged.text_tools import head_and_tail, sentences
 
 _WAITS = {"question", "proposal"}
@@ -69,12 +73,13 @@ class _Talk:
         if request.kind == "hold" and len(self.chain) > 1:  # What the assistant says to "wait" finishes nothing.
             return
         if self.states[i] != "withdrawn":
-            self._mark("interrupted" if request.stopped else self._outcome(i))
+            self._set(self.chain, "interrupted" if request.stopped else self._outcome(i))
         if self.states[i] == "finished":
-            self.parked = [j for j in self.parked if not self._speaks_of(request, j)]
-        if self.states[i] == "finished" and (going_on := self._interrupted_task(request)):
-            self.chain = going_on
-            self._mark("open")
+            told = content_words(request.answer)  # an answer that speaks of what was interrupted finishes that, too
+            self._set([j for j in self.parked if share_a_word(told, self.requests[j].text)], "finished")
+        if self.states[i] == "finished" and self._answers_the_newest_alone(request):
+            self.chain = self.chain[:-1]
+            self._set(self.chain, "open")
         elif self._is_idle and not self._is_lookup():
             self.last_task = self.chain
 
@@ -87,10 +92,6 @@ class _Talk:
     def _is_idle(self) -> bool:
         return self._state not in GOING
 
-    def _mark(self, state: State) -> None:
-        for j in self.chain:
-            self.states[j] = state
-
     def _is_aside(self, request: Request) -> bool:
         """Whether this was a question in between, and the answer closed nothing but that.
 
@@ -98,16 +99,10 @@ class _Talk:
         """
         if self._state == "interrupted" and request.kind == "ack" and not request.worked:
             return True
-        if self._is_idle or not request.answer or request.kind != "new":
+        if self._is_idle or not request.answer or request.kind != "new" or not says.is_question(request.text):
             return False
-        interrupts = any(self.requests[j].worked for j in self.chain)  # else all that was just said is answered
-        if not (interrupts if self._state == "open" else self.tools):
-            return False
-        if not says.is_question(request.text):
-            return False
-        if request.asks in _WAITS:
-            return len(sentences(request.answer)) > 1
-        return not says.reports_done(request.answer)
+        worked = any(self.requests[j].worked for j in self.chain)  # else all that was just said is answered
+        return (worked if self._state == "open" else self.tools) and not says.reports_done(request.answer)
 
     def _chain_of(self, newest: int) -> list[int]:
         """The chain of messages that the newest one belongs to; what it withdraws or lets go on is marked."""
@@ -116,18 +111,18 @@ class _Talk:
             return self._chain_after_withdrawal(newest)
         if self._is_idle:
             return [*self._earlier_part(newest), newest]
-        if forbidden := [j for j in self.chain if countermands(request.text, self.requests[j].text)]:
-            return [*self._close(forbidden, "withdrawn"), newest]
-        left = self.chain
-        if self._state == "waiting" and not self._replies(request):
-            left = self._close(left, "finished")
-        elif self._state == "interrupted" and request.kind == "new":
-            self.chain = self._close([j for j in left if says_again(request.text, self.requests[j].text)], "withdrawn")
-            left = self._close([j for j in self.chain if drops(request.text, self.requests[j].text)], "left")
-            self.parked, left = [*self.parked, *left], []
+        state, stopped = self._state, self._state == "interrupted"
+        if request.kind != "steer":  # what stands in a tool's result drops nothing
+            gone = [j for j in self.chain if drops(request.text, self.requests[j].text, stopped=stopped)]
+            self.chain = self._set(gone, "left" if stopped else "withdrawn")
+        if state == "waiting" and not self._replies(request):
+            self.chain = self._set(self.chain, "finished")
+        elif stopped and request.kind == "new":
+            left = self._set([j for j in self.chain if says_again(request.text, self.requests[j].text)], "withdrawn")
+            self.parked, self.chain = [*self.parked, *left], []
         elif request.kind in {"resume", "more"}:
-            left = self._close([j for j in left if self.requests[j].kind == "hold"], "finished")
-        return [*left, newest]
+            self.chain = self._set([j for j in self.chain if self.requests[j].kind == "hold"], "finished")
+        return [*self.chain, newest]
 
     def _chain_after_withdrawal(self, newest: int) -> list[int]:
         """The chain after words that withdraw something: what they name, else what was said last, or all of it.
@@ -138,59 +133,45 @@ class _Talk:
         request = self.requests[newest]
         before = self.requests[newest - 1] if newest else request
         what, alone = says.withdrawal(request.text)
-        named = content_words(what)
-        gone = [j for j in (*self.parked, *self.chain) if share_a_word(named, self.requests[j].text)]
+        gone = [j for j in (*self.parked, *self.chain) if drops(request.text, self.requests[j].text, stopped=False)]
         if says.means_all(what):
             gone = self.chain
-        elif not named and before.asks:
-            gone = [j for j in self.chain if asks_leave(before.answer, self.requests[j].text)]
-        elif not named:
-            gone = self._last_said()
-        was_idle = self._is_idle
-        left = self._close(gone, "withdrawn")
-        if was_idle:
-            left = []
+        elif not content_words(what):
+            leave = [j for j in self.chain if asks_leave(before.answer, self.requests[j].text)]
+            gone = leave if before.asks else self._last_said()
+        left = [] if self._is_idle else [j for j in self.chain if j not in gone]
+        self._set(gone, "withdrawn")
         if not left and alone and not _at_work(request):
             self.states[newest] = "withdrawn"
         return [*left, newest]
 
-    def _close(self, gone: Sequence[int], state: State) -> list[int]:
-        """Give these their last state; the chain without them."""
-        for j in gone:
+    def _set(self, those: Sequence[int], state: State) -> list[int]:
+        """Give these their state; the chain without them."""
+        for j in those:
             self.states[j] = state
-        self.parked = [j for j in self.parked if j not in gone]
-        return [j for j in self.chain if j not in gone]
+        self.parked = [j for j in self.parked if j not in those]
+        return [j for j in self.chain if j not in those]
 
     def _earlier_part(self, newest: int) -> list[int]:
         """What a message goes back to after the assistant handed back: what it corrects, nods to, or goes on with."""
-        request = self.requests[newest]
-        if not newest:
-            return []
-        before = self.requests[newest - 1]
-        if request.kind == "correct":
+        request, before = self.requests[newest], self.requests[newest - 1]
+        if request.kind == "correct" or not self.chain:
             return self._last_said()
-        if before.asks:
-            return []
-        goes_on = request.kind == "more" or (request.kind == "resume" and says.says_go(request.text))
-        if not goes_on and not self._nods(request, before):
+        if before.asks or request.kind == "hold" or not self._goes_on(request, says.reports_done(before.answer)):
             return []
         return self.last_task if self.last_task and self._is_lookup() else self.chain
 
-    def _nods(self, request: Request, before: Request) -> bool:
-        """Whether it goes on with what was handed back: a nod to anything but its end, or one that work follows.
+    def _goes_on(self, request: Request, done: bool) -> bool:
+        """Whether it goes on with what was handed back: it says so, nods to anything but its end, or work follows it.
 
         Few words that order nothing are a nod in a language we don't know.
         """
+        text = request.text
         if request.kind == "new":
-            tells = says.orders(request.text) or says.is_question(request.text) or says.reports_done(before.answer)
-            return says.few_words(request.text, 4) and not tells and not self._is_lookup()
-        if request.kind not in {"resume", "ack"}:
-            return False
-        if _at_work(request):
-            return True
-        if request.kind == "ack" or self._is_lookup():
-            return self._closes_nothing(self.chain[-1])
-        return not says.reports_done(before.answer)
+            return says.few_words(text, 4) and not (done or says.orders(text) or says.is_question(text))
+        if request.kind == "ack":
+            return _at_work(request) or self._closes_nothing(self.chain[-1])
+        return request.kind == "more" or not done or _at_work(request) or says.says_go(text)
 
     def _closes_nothing(self, i: int) -> bool:
         """Whether the words that followed this message close nothing: they plan, announce, or tell of the rest."""
@@ -201,29 +182,17 @@ class _Talk:
             return False
         plans = request.worked < 2 and says.is_plan(request.answer) and not says.is_plan(request.text)
         plans = plans or (says.few_words(request.answer, 6) and request.answer.startswith(("I look", "I'll ", "I'm ")))
-        return (plans or says.tells_of_rest(request.answer)) and not says.reports_done(request.answer)
+        rest = says.tells_of_rest(request.answer) and not says.tells_of_rest(request.text)
+        return (plans or rest) and not says.reports_done(request.answer)
 
-    def _interrupted_task(self, request: Request) -> list[int]:
-        """What of the chain goes on although its newest message was answered: that was another task.
-
-        So it is with a task of which something was left when the other one came in between, where the answer speaks of
-        the other alone.
-        """
-        said = content_words(request.answer)
-        if request.kind != "new" or not share_a_word(said, request.text):
-            return []
-        for place in range(len(self.chain) - 1, 0, -1):
-            older = self.chain[:place]
-            left = self._closes_nothing(older[-1]) or _at_work(self.requests[older[-1]])
-            if left and not any(share_a_word(said, self.requests[k].text) for k in older):
-                return older
-        return []
-
-    def _speaks_of(self, request: Request, parked: int) -> bool:
-        """Whether the answer to another request speaks of what was interrupted before it: then that is finished too."""
-        if share_a_word(content_words(request.answer), self.requests[parked].text):
-            self.states[parked] = "finished"
-        return self.states[parked] == "finished"
+    def _answers_the_newest_alone(self, request: Request) -> bool:
+        """Whether the newest message was another task that came in between, and its answer speaks of that alone."""
+        if request.kind != "new" or len(self.chain) < 2:
+            return False
+        said, before = content_words(request.answer), self.chain[-2]
+        left = self._closes_nothing(before) or _at_work(self.requests[before])
+        told = [j for j in self.chain if left and share_a_word(said, self.requests[j].text)]
+        return told == self.chain[-1:]
 
     def _is_lookup(self) -> bool:
         """Whether the last chain was one question with a short answer."""
@@ -233,12 +202,9 @@ class _Talk:
 
     def _last_said(self) -> list[int]:
         """The end of the chain from its last message that says something by itself: what a correction corrects."""
-        for place in range(len(self.chain) - 1, -1, -1):
-            j = self.chain[place]
-            replies = place > 0 and self.requests[j - 1].asks in _WAITS
-            if not replies and self.requests[j].kind not in {"resume", "more", "ack", "hold", "correct"}:
-                return self.chain[place:]
-        return self.chain[-1:]
+        alone = [j for j in self.chain if self.requests[j].kind in {"new", "withdraw", "steer"}]
+        alone = [j for j in alone if j == self.chain[0] or self.requests[j - 1].asks not in _WAITS]
+        return self.chain[self.chain.index(alone[-1]) :] if alone else self.chain[-1:]
 
     def _outcome(self, i: int) -> State:
         """What the chain comes to with what followed its newest message."""
@@ -246,21 +212,27 @@ class _Talk:
         if _at_work(request):
             return "open"
         nods = request.kind == "ack" or (request.kind == "resume" and not says.says_go(request.text))
-        replies = i == 0 or self.requests[i - 1].asks != ""
-        if len(self.chain) == 1 and nods and (request.kind == "ack" or not replies):
+        if len(self.chain) == 1 and nods and (request.kind == "ack" or (i and not self.requests[i - 1].asks)):
             return "finished"
         if not request.answer:
             return "open"
-        if request.asks == "proposal":
-            # A question is answered, whatever is proposed beside the answer; so is a task where words are the work.
-            said = len(sentences(request.answer)) > 1
-            answered = said and (not self.tools or says.is_question(self.requests[self.chain[0]].text))
-            return "finished" if answered else "waiting"
-        if request.asks == "question":
-            return "waiting"
+        if request.asks in _WAITS:
+            return "finished" if request.asks == "proposal" and self._answered_beside(request) else "waiting"
         # A nod that nothing was done about leaves things as they were.
         told = self.chain[-2] if nods and not request.worked and len(self.chain) > 1 else i
         return "open" if self._closes_nothing(i) or self._closes_nothing(told) else "finished"
+
+    def _answered_beside(self, request: Request) -> bool:
+        """Whether the chain is done with, whatever more is proposed at the end of the answer.
+
+        A question is answered, and so is a task where words are the work; something was changed, and the proposal is
+        about something else.
+        """
+        asked = self.requests[self.chain[0]].text
+        if len(sentences(request.answer)) < 2:
+            return False
+        extra = request.worked == 2 and not says.tells_of_rest(request.answer) and not asks_leave(request.answer, asked)
+        return extra or not self.tools or says.wants_to_know(asked)
 
     def _replies(self, request: Request) -> bool:
         """Whether the message can be the answer to a question: where tools work, people paste whole logs in reply."""
@@ -282,15 +254,12 @@ def settle(requests: Sequence[Request], *, tools: bool) -> tuple[Request, ...]:
         talk.states[j] = "finished"
     for j in talk.parked:
         talk.states[j] = "interrupted" if len(requests) - j <= PARKED_FOR else "left"
-    return tuple(
-        replace(
-            request,
-            state=state,
-            context=request.context or (_context(requests[i - 1], request) if i else ""),
-            offer=request.offer if i + 1 == len(requests) else "",  # what was answered is the answer's context
-        )
-        for i, (request, state) in enumerate(zip(requests, talk.states, strict=True))
-    )
+    settled = []
+    for i, request in enumerate(requests):
+        context = request.context or (_context(requests[i - 1], request) if i else "")
+        offer = request.offer if i + 1 == len(requests) else ""  # what was answered is the answer's context
+        settled.append(replace(request, state=talk.states[i], context=context, offer=offer))
+    return tuple(settled)
 
 
 def _context(before: Request, request: Request) -> str:
@@ -341,25 +310,32 @@ def find_requests(
     `answered`: the views end where a person speaks next, so the assistant's last words closed its turn. `at_work`:
     tools go on working on the last message behind them.
     """
-    found = [Request(-1, "")]
+    found, calls = [Request(-1, "")], dict[str, tuple[int, str]]()
     for i, view in enumerate(views):
+        calls.update((call.id, (turns[i], call.name)) for call in view.calls)
         closing = _closing(views, i, efforts, answered=answered)
         if says.is_stopped(view) or says.is_cut_off(closing):
             found[-1] = _with_outcome(found[-1], Lead(found[-1].worked, stopped=True))
             closing = ""
+        found += [*_said_when_refusing(view.answers, calls)][:1]
         if view.origin == "person" and (view.text.strip() or view.media or view.attached):
             said = own_words(view.text)
             found.append(Request(turns[i], said, says.kind_of(said)))
         elif closing or efforts[i]:
             effort = max(found[-1].worked, efforts[i])
-            then = Lead(effort)
-            if closing:
-                answer, asks = head_and_tail(closing, ANSWER_LIMIT), says.asks_back(closing, effort)
-                then = Lead(effort, answer, turns[i], asks, offer=offer_in(closing))
-            found[-1] = _with_outcome(found[-1], then)
+            told = head_and_tail(closing, ANSWER_LIMIT), turns[i] if closing else -1, says.asks_back(closing, effort)
+            found[-1] = _with_outcome(found[-1], Lead(effort, *told, offer=offer_in(closing)))
     if at_work:
         found[-1] = replace(found[-1], worked=max(found[-1].worked, 1), stopped=False)
     return settle(found[1:], tools=any(efforts)), _outcome_of(found[0])
+
+
+def _said_when_refusing(answers: Sequence[Answer], calls: Mapping[str, tuple[int, str]]) -> Iterator[Request]:
+    """What a person said when refusing a call, each in the turn of that call."""
+    for answer in answers:
+        turn, tool = calls.get(answer.call_id, (-1, ""))
+        if answer.error and turn >= 0 and (said := rejection_in(answer.text, tool)[1]):
+            yield Request(turn, said, "steer")
 
 
 def kind_of_turn(view: View) -> str:
@@ -372,7 +348,6 @@ def _closing(views: Sequence[View], index: int, efforts: Sequence[int], *, answe
     view = views[index]
     if view.origin != "model" or efforts[index] or view.calls or not view.text.strip():
         return ""
-    for i in range(index + 1, len(views)):
-        if views[i].origin not in {"host", "summary"}:
-            return view.text if views[i].origin == "person" else ""
-    return view.text if answered else ""
+    later = (views[i].origin for i in range(index + 1, len(views)))
+    speaks = next((origin for origin in later if origin not in {"host", "summary"}), "person" if answered else "")
+    return view.text if speaks == "person" else ""

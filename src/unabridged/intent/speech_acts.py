@@ -21,6 +21,7 @@ _SHORT = 240
 """Characters up to which a report is about one thing, so that "next" and "still" speak of the task."""
 _GOES_ON = (",", ":", ";", "(", "\uff0c", "\uff1a", "\u3001")
 """Marks that no last sentence ends with."""
+_ENDS = (".", "!", "?")
 _LAST_WORD = re.compile(r"(?<= )[^\W\d_]{1,3}\Z")
 _BETWEEN = re.compile(r"[\W_]+")
 _PARTS = re.compile(r"[^\w'-]+")
@@ -64,16 +65,10 @@ def asks_back(text: str, worked: int) -> Asks:
     """
     told = _up_to_question(_sentences_of(text[-_LONG:]))
     last = "".join(told[-1:])
-    if not _QUESTION.search(last) and not phrases("asks").inside(last):
-        return ""
-    long = len(text) > _LONG
-    polite = phrases("courtesy").inside(last)
-    if not _QUESTION.search(last):
-        waits = not long and not polite and not reports_done(text)
-        return "question" if waits and (worked < 2 or len(told) == 1 or _is_something_left(told)) else ""
-    if phrases("confirm").inside(last):
-        return "offer" if worked == 2 and reports_done(text) else "question"
-    return "offer" if polite or long else _kind_of_question(told, worked, done=reports_done(text))
+    done, more = reports_done(text), len(text) > _LONG or phrases("courtesy").inside(last)
+    if _QUESTION.search(last):
+        return "offer" if more else _kind_of_question(told, worked, done=done)
+    return "question" if phrases("asks").inside(last) and not more and not done else ""
 
 
 def asks(sentence: str) -> bool:
@@ -97,8 +92,7 @@ def reports_done(text: str) -> bool:
 def breaks_off(text: str) -> bool:
     """Whether the assistant's closing words announce what it does next: they close nothing."""
     last = after_small_words("".join(_sentences_of(text[-_LONG:])[-1:]))
-    announced = phrases("promise").at_start(last) or phrases("remains").at_start(last)
-    return bool(announced) and not phrases("acknowledged", "asks", "courtesy").at_start(last)
+    return phrases("promise").at_start(last) > 0 and not phrases("acknowledged", "asks", "courtesy").at_start(last)
 
 
 @remembered
@@ -128,6 +122,12 @@ def is_question(text: str) -> bool:
     if phrases("polite").inside(told[-1]) and not phrases("tell").inside(told[-1]):
         return False
     return all(_asking(sentence) or few_words(sentence, 4) for sentence in told)
+
+
+def wants_to_know(text: str) -> bool:
+    """Whether words are all that is asked for: a question, or an order to tell something and to do nothing else."""
+    words = after_small_words(folded(text.strip()))
+    return is_question(text) or (phrases("tell", "inquiries").at_start(words) > 0 and not phrases("and").inside(words))
 
 
 def orders(text: str) -> bool:
@@ -174,14 +174,16 @@ def is_stopped(view: View) -> bool:
 @remembered
 def is_cut_off(text: str) -> bool:
     """Whether the assistant's words stop in mid-sentence: in code, after "the", or without the mark others end with."""
-    last = text.rstrip().rpartition("\n")[2].strip()
+    *above, last = (line.strip() for line in text.strip().rsplit("\n", 2)[-2:])
     if last.endswith(_GOES_ON) or (last.count("`") % 2 and last[-1] not in ".!?)" and "```" not in last):
         return True
-    if not last[-1:].islower() or bare(last) != last:
+    if not last[-1:].islower():
         return False
+    if bare(last) != last or last[0] == "(":
+        return "".join(above).endswith(_ENDS) and not few_words(last, 5)  # other items end with a mark
     if text.count("```") % 2 or (not few_words(last, 3) and _ends_in_mid_sentence(folded(last))):
         return True
-    ended = any(sentence[-1] in ".!?" for sentence in sentences(blank_fences(text))[:-1])
+    ended = any(sentence[-1] in _ENDS for sentence in sentences(blank_fences(text))[:-1])
     return ended and (len(sentences(last)) > 1 or not few_words(last, 5))
 
 
@@ -189,9 +191,7 @@ def few_words(text: str, most: int) -> bool:
     """At most so many words; two signs of a script without spaces count as one."""
     text = text[:2_000]
     words = len(text.split())
-    if words > most or text.isascii():
-        return words <= most
-    return words + sum(char > "\u2e7f" for char in text) // 2 <= most
+    return words <= most and (text.isascii() or words + sum(char > "\u2e7f" for char in text) // 2 <= most)
 
 
 def after_small_words(words: str) -> str:
@@ -262,8 +262,7 @@ def _kind_of_question(told: list[str], worked: int, *, done: bool) -> Asks:
     opens = _needs_an_answer(told)
     if opens and not offers and not phrases("done").inside(" ".join(told)) and not _begins_done(told):
         return "question"  # "I moved the models. Should the views go there too?"
-    is_extra = worked == 2 and len(told) > 1 and not _is_something_left(told)
-    if (done and (worked == 2 or not opens)) or (is_extra and not opens):
+    if done and (worked == 2 or not opens):
         return "offer"
     if offers and not phrases("which").at_start(after_small_words(last)):
         return "offer" if done else "proposal"
@@ -317,7 +316,7 @@ def _asking(sentence: str) -> bool:
 def _begins_done(told: list[str]) -> bool:
     """Whether the first sentence says that it is done: "Fixed: …"."""
     first = after_small_words("".join(told[:1]))
-    return bool(phrases("done", "did").at_start(first)) and not _is_something_left([first])
+    return bool(phrases("done", "did").at_start(first)) and not phrases("remains").inside(first)
 
 
 def _needs_an_answer(told: list[str]) -> bool:
@@ -340,8 +339,3 @@ def _ends_in_mid_sentence(words: str) -> bool:
     """Whether the last word is one with which hardly any sentence in that language ends: "the", "to", "und"."""
     last = _LAST_WORD.search(words)
     return last is not None and last[0] in tables().get(detect([words]), {}).get("common", "").split()
-
-
-def _is_something_left(told: list[str]) -> bool:
-    """Whether something is still to be done, by these words."""
-    return phrases("remains").inside(" ".join(told))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import zip_longest
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from unabridged.intent import RULE_LIMIT, Request, Rule, concerns
 from unabridged.languages import labels
@@ -20,10 +20,10 @@ from unabridged.ledger.files import common_root, shown_path
 from unabridged.ledger.story import Story
 from unabridged.text_tools import Count, fenced, head_and_tail, indent, neutral, quote
 
-T = TypeVar("T")
-
 _NOISE = 0.02
 """The rank of a name not worth its place: it stood once in a list of a thousand."""
+_SHORT = 20
+"""Bytes of a message that can hardly be understood without what was asked before it."""
 _SHORTEST = 24
 """Tokens below which a shortened line says nothing."""
 _WIDTH = 120
@@ -53,6 +53,7 @@ class Sections:
         self._labels = labels(ledger.language)
         self._root = common_root(file.path for file in ledger.files)
         asked = {request.turn for request in ledger.open}
+        self._rejected = {saying.turn: quote(saying.rejected) for saying in ledger.sayings if saying.rejected}
         self._story = Story(ledger, self._labels, self._root, self._kept | asked, people)
         self._prose = self._shown = prose
         self._left_out: dict[str, int] = {}
@@ -85,15 +86,25 @@ class Sections:
             whole, order = request.turn in self._kept, request.turn if request.turn < newest else -1
             plain = f"- {self._labels[self._label(request)].format(turn=request.turn)}"
             head = f"{plain}, {self._labels['reply']} {quote(request.context)}" if request.context else plain
+            if request.kind == "steer":
+                head = f"{plain}, {self._labels['rejecting'].format(call=self._rejected.get(request.turn, ''))}"
             text = head if whole else f"{head}:\n{fenced(request.text)}"
             shorter = partial(_always, plain) if whole else partial(_open_request, head, request.text)
             lines += [Line(order, text, shorter)] if not (whole and self._prose) else []
-        return self._fit("open requests", lines, room)
+        return self._fit("open requests", [*lines, *self._behind()], room)
 
     def _label(self, request: Request) -> str:
-        if request.state == "open":
-            return "kept" if request.turn in self._kept else "asked"
-        return "broken_off" if request.state == "interrupted" else "waiting"
+        under_way = "kept" if request.turn in self._kept else "asked"
+        return {"open": under_way, "interrupted": "broken_off"}.get(request.state, "waiting")
+
+    def _behind(self) -> Iterator[Line]:
+        """The task behind a short message that heads what is open, where it was answered before."""
+        *_, newest = self._ledger.open or (Request(-1, ""),)
+        told = [r for r in self._ledger.requests if r.kind == "new" and len(newest.text) < len(r.text)]
+        *_, task = (r for r in (newest, *told) if r.turn <= newest.turn)
+        short = newest.kind != "new" or len(newest.text.encode()) <= _SHORT
+        if short and task.state == "finished" and task.turn not in self._kept:
+            yield Line(task.turn, f"- {self._labels['behind'].format(turn=task.turn)}: {quote(task.text, RULE_LIMIT)}")
 
     def rules(self, room: int) -> str:
         """The strongest first, newer before older, then what seems to lift something, and what was lifted.
