@@ -74,7 +74,7 @@ class _Talk:
             return
         if self.states[i] != "withdrawn":
             self._set(self.chain, "interrupted" if request.stopped else self._outcome(i))
-        if self.states[i] == "finished":
+        if self.states[i] == "finished" and not says.is_question("".join(sentences(request.text)[-1:])):
             told = content_words(request.answer)  # an answer that speaks of what was interrupted finishes that, too
             self._set([j for j in self.parked if share_a_word(told, self.requests[j].text)], "finished")
         if self.states[i] == "finished" and self._answers_the_newest_alone(request):
@@ -228,11 +228,10 @@ class _Talk:
         A question is answered, and so is a task where words are the work; something was changed, and the proposal is
         about something else.
         """
-        asked = self.requests[self.chain[0]].text
-        if len(sentences(request.answer)) < 2:
-            return False
-        extra = request.worked == 2 and not says.tells_of_rest(request.answer) and not asks_leave(request.answer, asked)
-        return extra or not self.tools or says.wants_to_know(asked)
+        asked, told = self.requests[self.chain[0]].text, sentences(request.answer)
+        rest = says.tells_of_rest(request.answer) or says.says_go(told[-1]) or asks_leave(request.answer, asked)
+        extra = request.worked == 2 and not rest
+        return len(told) > 1 and (extra or not self.tools or says.wants_to_know(asked))
 
     def _replies(self, request: Request) -> bool:
         """Whether the message can be the answer to a question: where tools work, people paste whole logs in reply."""

@@ -119,7 +119,8 @@ def is_question(text: str) -> bool:
     told = _sentences_of(blank_fences(text[:_LONG]))
     if not told or not _asking(told[-1]):
         return False
-    if phrases("polite").inside(told[-1]) and not phrases("tell").inside(told[-1]):
+    wonders = phrases("tell").inside(told[-1]) or phrases("why", "which").at_start(after_small_words(told[-1]))
+    if phrases("polite").inside(told[-1]) and not wonders:
         return False
     return all(_asking(sentence) or few_words(sentence, 4) for sentence in told)
 
