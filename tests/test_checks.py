@@ -190,6 +190,12 @@ def test_no_more_than_forty_lines_are_listed_one_by_one() -> None:
     assert found.left_out[-1] == "and 20 more"
 
 
+def test_a_heading_stays_while_anything_stands_under_it() -> None:
+    text = "### Known\n\n**Terminals**\n- Both are dark.\n#### Files\n### Left\nNothing."
+    assert checked(text).text == text.replace("#### Files\n", "")
+    assert checked("### Known\n**Terminals**\n### Left\nNothing.").text == "### Left\nNothing."
+
+
 # -- every other sentence -------------------------------------------------------------------------------------------
 
 

@@ -36,6 +36,8 @@ _OFFER = 300
 _REPORT = 800
 """Characters of a report of the assistant's that people have answered more than `_LATE` times since."""
 _LATE = 3
+_ENOUGH = 6
+"""Messages of people that prose quotes at least in part, so that they need not be listed beside it."""
 _REPLY = 80
 """Characters of a reply that is told with what it replies to."""
 _TELLING = 12
@@ -122,7 +124,7 @@ class Story:
         return text
 
     def own_words(self, room: int, count: Count, shown: str = "") -> str:
-        """People's messages in order, where what is `shown` quotes less than a quarter of them, and decisions it lacks.
+        """People's messages in order, where what is `shown` quotes only few of them, and decisions that it lacks.
 
         Long ones are shortened so that all find a place; should not all fit, the first and the newest of them.
         """
@@ -131,7 +133,7 @@ class Story:
             saying for saying in ledger.sayings if saying.turn not in self._kept and (saying.by_person or saying.lasts)
         ]
         people = [_quoted(saying.text, shown, 0) for saying in said if saying.by_person]
-        told = sum(people) * 4 >= len(people)
+        told = sum(people) >= min(len(people) / 4, _ENOUGH)
         said = [saying for saying in said if not ((saying.by_person and told) or _quoted(saying.text, shown))]
         said.sort(key=lambda saying: -worth(saying, ledger, 0))
         least = _A_LINE if 2 * _A_LINE * len(said) <= room else 0  # room for all of them, if that leaves some

@@ -21,6 +21,9 @@ _HEADING = re.compile(r"\s*(?:#{1,6}\s+\S|\*\*[^*\n]{1,80}\*\*:?\s*\Z)")
 _LISTED = re.compile(r"\s*(?:[-*+\u2022>]|\d{1,3}[.)])\s|\s*>|\s{2,}\S")
 """An item of a list, a line of a block quotation, or what continues one."""
 
+_TEXT = 8
+"""A level below that of every heading."""
+
 _HASHES = re.compile(r"(\s*)(#{1,6})(?=\s+\S)")
 _UNDERLINED = re.compile(r" {0,3}(?:=+|-{2,})\s*\Z")
 _TAGGED = re.compile(r"\s*<h([1-6])\b[^<>]*>([^\n]+?)</h\1>\s*\Z", re.IGNORECASE)
@@ -83,14 +86,20 @@ def without_bare_headings(lines: Sequence[str]) -> list[str]:
     """The lines without headings that nothing stands under any more; what is in a fence is none."""
     kept: list[str] = []
     code = _lines_in_code(lines)
-    empty = True
+    below = 0  # the level of what comes next: none at the end, the deepest for text
     for i in range(len(lines) - 1, -1, -1):
-        heading = i not in code and is_heading(lines[i])
-        if heading and empty:
+        level = _level(lines[i]) if i not in code and is_heading(lines[i]) else _TEXT if lines[i].strip() else below
+        if lines[i].strip() and level < _TEXT and below <= level:
             continue
         kept.append(lines[i])
-        empty = heading or (empty and not lines[i].strip())
+        below = level
     return kept[::-1]
+
+
+def _level(heading: str) -> int:
+    """How deep a heading stands: one without hashes is below all that have them."""
+    hashes = _HASHES.match(heading)
+    return len(hashes[2]) if hashes is not None else _TEXT - 1
 
 
 def harmless(line: str) -> str:
