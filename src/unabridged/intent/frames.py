@@ -143,7 +143,7 @@ def _end_of_hand_over(text: str) -> int:
     Below it a person may ask for something, in a paragraph of their own; where that is about "this", all is theirs.
     """
     told, _, last = text.rstrip().rpartition("\n\n")
-    if not _asks(last):
+    if not _asks(last if told else "".join(sentences(last)[-1:])):
         return len(text) if _is_hand_over(text) else 0
     about = _has(folded(last), [*frames()["hand_over"]["about"], *_people()])
     return len(told) if not about and _is_hand_over(told) else 0
@@ -166,7 +166,7 @@ def _is_hand_over(text: str) -> bool:
     shape, text = frames()["hand_over"], text[:_READ].strip()
     pieces = sentences(text.replace(', "', ',\n"') if text[:1] == "{" else text)
     lines = [line for line in text.splitlines() if line.strip(_AROUND)] or [""]
-    opening, naming = _plain(lines[0][:_LONG]), _plain(" ".join(line[:_LONG] for line in (*lines[:3], *pieces[-1:])))
+    opening, naming = _plain(lines[0][:_LONG]), _plain(" ".join(line[:_LONG] for line in (*lines[:4], *pieces[-1:])))
     named = _has(naming, shape["recap"]) and _has(naming, shape["recalled"])
     about = not named and _has(opening, shape["about"])
     if len(text) < _LONG or about or _speaks(opening, "own_voice"):
@@ -209,7 +209,7 @@ def _is_quotation(line: str) -> bool:
     start = next((i for i, sign in enumerate(line) if sign in _SET_OFF), len(line))
     label, said = line[:start].rstrip(), line[start:]
     apart = not label.strip(_AROUND) or label.endswith((":", "\uff1a"))
-    return apart and len(said) > _SAID and said[-1] in _CLOSES
+    return apart and len(said) > _SAID and said[-1] in _CLOSES and said[1] not in _CLOSES
 
 
 def _people(*roles: str) -> list[str]:
