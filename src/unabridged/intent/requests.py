@@ -225,13 +225,14 @@ class _Talk:
     def _answered_beside(self, request: Request) -> bool:
         """Whether the chain is done with, whatever more is proposed at the end of the answer.
 
-        A question is answered, and so is a task where words are the work; something was changed, and the proposal is
-        about something else.
+        A question is answered, and so is a task where words are the work; something was changed, the answer begins by
+        speaking of what was asked, and the proposal is about something else.
         """
-        asked, told = self.requests[self.chain[0]].text, sentences(request.answer)
-        rest = says.tells_of_rest(request.answer) or says.says_go(told[-1]) or asks_leave(request.answer, asked)
-        extra = request.worked == 2 and not rest
-        return len(told) > 1 and (extra or not self.tools or says.wants_to_know(asked))
+        asked, told = [self.requests[j].text for j in self.chain], sentences(request.answer)
+        goes_on = says.says_go(told[-1]) or asks_leave(request.answer, "\n".join(asked))
+        rest = goes_on or says.tells_of_rest(request.answer)
+        extra = request.worked == 2 and not rest and share_a_word(content_words(told[0]), asked[0])
+        return len(told) > 1 and (extra or not self.tools or says.wants_to_know(asked[0]))
 
     def _replies(self, request: Request) -> bool:
         """Whether the message can be the answer to a question: where tools work, people paste whole logs in reply."""
@@ -320,7 +321,7 @@ def find_requests(
         if view.origin == "person" and (view.text.strip() or view.media or view.attached):
             said = own_words(view.text)
             found.append(Request(turns[i], said, says.kind_of(said)))
-        elif closing or efforts[i]:
+        elif closing or (efforts[i] and (efforts[i] > found[-1].worked or found[-1].answer or found[-1].stopped)):
             effort = max(found[-1].worked, efforts[i])
             told = head_and_tail(closing, ANSWER_LIMIT), turns[i] if closing else -1, says.asks_back(closing, effort)
             found[-1] = _with_outcome(found[-1], Lead(effort, *told, offer=offer_in(closing)))
