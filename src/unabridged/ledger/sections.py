@@ -127,7 +127,7 @@ class Sections:
         for rule in sorted(rules, key=lambda rule: (-rule.strength, len(rule.text) > RULE_LIMIT, -rule.turn)):
             if rule.turn not in self._kept:
                 lifted = self._labels["lifted"].format(turn=rule.lifted) if rule.lifted >= 0 else ""
-                notes = "; ".join(filter(None, (self._story.reply(rule.turn), lifted)))
+                notes = "; ".join(filter(None, (self._story.reply(rule.turn, said=rule.text), lifted)))
                 note = f" ({notes})" if notes else ""
                 line = f"- [{rule.turn}] {rule.text}{note}"
                 alone, block, _ = line.partition("\n")

@@ -192,10 +192,15 @@ class Story:
         reply = self.reply(turn, width)
         return f"{told}, {reply}" if reply else told
 
-    def reply(self, turn: int, width: int = _OFFER) -> str:
-        """What a short message replies to, with a word for it; "" where it is long or replies to nothing."""
+    def reply(self, turn: int, width: int = _OFFER, said: str = "") -> str:
+        """What a short message, which is all that was `said`, replies to; "" where it is long or replies to nothing."""
         request = self._requests.get(turn)
-        if request is None or not request.context or len(request.text) > _REPLY:
+        if (
+            request is None
+            or not request.context
+            or len(request.text) > _REPLY
+            or said not in {"", request.text.strip()}
+        ):
             return ""
         return f"{self._words['reply']} {quote(request.context, width)}"
 
