@@ -133,8 +133,9 @@ class Story:
             saying for saying in ledger.sayings if saying.turn not in self._kept and (saying.by_person or saying.lasts)
         ]
         people = [_quoted(saying.text, shown, 0) for saying in said if saying.by_person]
-        told = sum(people) >= min(len(people) / 4, _ENOUGH)
-        said = [saying for saying in said if not ((saying.by_person and told) or _quoted(saying.text, shown))]
+        if sum(people) >= min(len(people) / 4, _ENOUGH):
+            return ""
+        said = [saying for saying in said if not _quoted(saying.text, shown)]
         said.sort(key=lambda saying: -worth(saying, ledger, 0))
         least = _A_LINE if 2 * _A_LINE * len(said) <= room else 0  # room for all of them, if that leaves some
         for i, saying in enumerate(said, 1):
@@ -195,12 +196,9 @@ class Story:
     def reply(self, turn: int, width: int = _OFFER, said: str = "") -> str:
         """What a short message, which is all that was `said`, replies to; "" where it is long or replies to nothing."""
         request = self._requests.get(turn)
-        if (
-            request is None
-            or not request.context
-            or len(request.text) > _REPLY
-            or said not in {"", request.text.strip()}
-        ):
+        if request is None or not request.context or said not in {"", request.text.strip()}:
+            return ""
+        if len(request.text) > _REPLY:
             return ""
         return f"{self._words['reply']} {quote(request.context, width)}"
 
