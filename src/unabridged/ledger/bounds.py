@@ -17,7 +17,7 @@ from unabridged.ledger.story import worth
 T = TypeVar("T")
 
 MAX_REQUESTS, MAX_RULES, MAX_FILES, MAX_NAMES = 80, 80, 160, 300
-MAX_MOMENTS = 40_000
+MAX_MOMENTS = 60_000
 """Characters of what was said and done; a summary turn holds some ten thousand."""
 
 _DEED_RANK: dict[Deed, float] = {
@@ -37,10 +37,15 @@ def file_rank(file: File, end: int) -> float:
 
 
 def within_bounds(ledger: Ledger) -> Ledger:
-    """The ledger with each list within its bound; what matters least goes first, and is counted."""
-    moments = _bounded_moments(ledger)
-    kept = {
-        "requests": _bounded_requests(ledger.requests),
+    """The ledger with each list within its bound; what matters least goes first."""
+    moments, first = _bounded_moments(ledger), ledger.finished[:1]
+
+    def rank(request: Request) -> tuple[bool, bool, int]:
+        """Open ones always stay; of the finished ones the first (it set the scene) and the newest."""
+        return request.state in GOING, request in first, request.turn
+
+    kept: dict[str, Any] = {
+        "requests": _best(ledger.requests, max(MAX_REQUESTS, len(ledger.open)), rank),
         "rules": _best(ledger.rules, MAX_RULES, lambda rule: (rule.lifted < 0, rule.strength, rule.turn)),
         "lifts": ledger.lifts[-MAX_RULES:],
         "actions": tuple(entry for entry in moments if isinstance(entry, Action)),
@@ -48,12 +53,7 @@ def within_bounds(ledger: Ledger) -> Ledger:
         "files": _best(ledger.files, MAX_FILES, lambda file: (file_rank(file, ledger.end), file.path)),
         "names": _bounded_names(ledger),
     }
-    dropped = dict(ledger.dropped)
-    for key, entries in kept.items():
-        if lost := len(getattr(ledger, key)) - len(entries):
-            dropped[key] = dropped.get(key, 0) + lost
-    changes: dict[str, Any] = {**kept, "dropped": tuple(sorted(dropped.items()))}
-    return replace(ledger, **changes)
+    return replace(ledger, **kept)
 
 
 def _best(entries: tuple[T, ...], most: int, key: Callable[[T], Any]) -> tuple[T, ...]:
@@ -90,16 +90,5 @@ def _bounded_moments(ledger: Ledger) -> Iterable[Saying | Action]:
 
 
 def _size(entry: Saying | Action) -> int:
-    if isinstance(entry, Saying):
-        return len(entry.text) + 20
-    return len(entry.target) + len(entry.outcome) + len(entry.gist) + 40
-
-
-def _bounded_requests(requests: tuple[Request, ...]) -> tuple[Request, ...]:
-    """Open ones always stay; of the finished ones the first (it set the scene) and the newest."""
-    over = len(requests) - MAX_REQUESTS
-    if over <= 0:
-        return requests
-    finished = [i for i, request in enumerate(requests) if request.state not in GOING]
-    go = set(finished[1 : 1 + over])
-    return tuple(request for i, request in enumerate(requests) if i not in go)
+    texts = [entry.text] if isinstance(entry, Saying) else [entry.target, entry.outcome, entry.gist]
+    return sum(map(len, texts)) + 20 * len(texts)

@@ -87,11 +87,6 @@ class File:
         """Whether a person named it."""
         return any(deed == "mention" for deed, _ in self.deeds)
 
-    @property
-    def changed(self) -> bool:
-        """Whether it was changed, made, moved or deleted."""
-        return any(deed in CHANGES for deed, _ in self.deeds)
-
 
 @dataclass(frozen=True, slots=True)
 class Name:
@@ -101,8 +96,6 @@ class Name:
     turn: int
     weight: float
     uses: float = 0.0
-    home: str = ""
-    """The file it was last used with."""
     asked: bool = False
     """Whether a person named it: that does not fade."""
     told: bool = False
@@ -127,8 +120,6 @@ class Ledger:
     todo: str = ""
     """The assistant's list of what is to be done, as it last wrote it."""
     todo_turn: int = -1
-    dropped: tuple[tuple[str, int], ...] = ()
-    """How many entries of each list fell to the bounds, over all merges."""
 
     @property
     def open(self) -> tuple[Request, ...]:

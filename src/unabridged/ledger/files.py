@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import accumulate, chain
 
@@ -80,14 +80,9 @@ def common_root(paths: Iterable[str]) -> str:
     folders = [path.rpartition("/")[0] for path in paths]
     known = {folder for folder in folders if folder and folder[0] not in "/~"}
     absolute = [folder for folder in folders if folder.startswith("/")]
-    before = Counter(root for folder in absolute if (root := _before(folder, known)))
-    above = Counter(root for folder in absolute for root in accumulate(folder.split("/"), "{}/{}".format))
-    nearly_all = [root for root, number in above.items() if number > 2 and number * 5 >= len(absolute) * 4]
+    above = [(root, folder) for folder in absolute for root in accumulate(folder.split("/"), "{}/{}".format)]
+    before = Counter(root for root, folder in above if folder[len(root) + 1 :] in known)
+    counted = Counter(root for root, _ in above)
+    nearly_all = [root for root, number in counted.items() if number > 2 and number * 5 >= len(absolute) * 4]
     root = max(before, key=lambda root: (before[root], root), default=max(nearly_all, key=len, default=""))
     return root if root not in _SYSTEM else ""
-
-
-def _before(folder: str, known: Collection[str]) -> str:
-    """What stands before a folder that is known without it; "" for any other."""
-    parts = folder.split("/")
-    return next(("/".join(parts[:i]) for i in range(2, len(parts)) if "/".join(parts[i:]) in known), "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -10,8 +9,8 @@ from unabridged.intent import GOING, Lead, find_requests, find_rules, join_reque
 from unabridged.languages import detect
 from unabridged.ledger.actions import Step, effort, efforts, find_todo, keeps_todo, steps, written_action
 from unabridged.ledger.bounds import within_bounds
-from unabridged.ledger.entries import Ledger, Name, Saying, fade
-from unabridged.ledger.files import clean_path, unite_files
+from unabridged.ledger.entries import Ledger, Name, fade
+from unabridged.ledger.files import unite_files
 from unabridged.ledger.names import Piece, collect_files, collect_names
 from unabridged.ledger.sayings import is_talk, rejections, retold, sayings_at_work, sayings_in_talk
 from unabridged.marks import is_our_summary
@@ -75,36 +74,31 @@ def open_indices(views: Sequence[View]) -> tuple[int, ...]:
 
 
 def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -> Iterator[Piece]:
-    """Every stretch of text, in order, with whose it is and which file it is about."""
-    apart = not any(step.touched for step in done)  # then a name belongs to the tool it came from
-    homes: dict[str, str] = {}  # of the newest call with an id: some hosts use theirs again
+    """Every stretch of text, in order, with whose it is."""
     by_place: dict[int, list[Step]] = {}
     for step in done:
         by_place.setdefault(step.place, []).append(step)
-    home = ""
     for i, view in enumerate(views):
         if view.role == "system" or is_our_summary(view):
             continue
         here = by_place.get(i, [])
-        yield _spoken(view, turns[i], home, acts=bool(here))
+        yield _spoken(view, turns[i], acts=bool(here))
         for step in here:
-            home = clean_path(step.touched[0][0]) if step.touched else step.action.tool if apart else ""
-            homes[step.call_id] = home
-            yield Piece(turns[i], "call", step.wrote, home)
+            yield Piece(turns[i], "call", step.wrote)
             if step.action.failed:
-                yield Piece(turns[i], "fault", step.action.outcome, home)
-        yield from (Piece(turns[i], "tool", text) for text in (*view.inserted, *view.attached))
-        yield from (Piece(turns[i], "tool", answer.text, homes.get(answer.call_id, "")) for answer in view.answers)
+                yield Piece(turns[i], "fault", step.action.outcome)
+        texts = (*view.inserted, *view.attached, *(answer.text for answer in view.answers))
+        yield from (Piece(turns[i], "tool", text) for text in texts)
 
 
-def _spoken(view: View, turn: int, home: str, *, acts: bool) -> Piece:
+def _spoken(view: View, turn: int, *, acts: bool) -> Piece:
     """A message's own text. An action that the model wrote into it is told apart: it is a call."""
     if view.origin == "person":
         return Piece(turn, "person", own_words(view.text))
     if view.origin == "model":
         found = written_action(view.text) if acts and not view.calls else None
         return Piece(turn, "model", found[2] if found else view.text)
-    return Piece(turn, "tool", view.text, home)
+    return Piece(turn, "tool", view.text)
 
 
 def _language(views: Sequence[View]) -> str:
@@ -125,33 +119,28 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
         return newer
     if newer.end <= older.end and newer.first >= older.first:
         return older
+    # The language that most messages of people are in: it does not change with a few words in another.
+    said = detect(dict.fromkeys(request.text for request in (*older.requests, *newer.requests)))
+    again = {saying.turn for saying in newer.sayings}  # of a message that is met again what the newer one made of it
     requests = join_requests(older.requests, newer.lead, newer.requests, tools=bool(older.actions or newer.actions))
     rules, lifts = merge_rules((*older.rules, *newer.rules), (*older.lifts, *newer.lifts), requests)
-    dropped = Counter(dict(older.dropped)) + Counter(dict(newer.dropped))
     return within_bounds(
         Ledger(
             first=min(older.first, newer.first),
             end=max(older.end, newer.end),
-            language=_joint_language(older, newer),
+            language=said or older.language or newer.language,
             lead=_joint_lead(older, newer),
             requests=requests,
             rules=rules,
             lifts=lifts,
             actions=(*older.actions, *newer.actions),
-            sayings=_joint_sayings(older, newer),
+            sayings=(*(saying for saying in older.sayings if saying.turn not in again), *newer.sayings),
             files=unite_files((*older.files, *newer.files)),
             names=_joint_names(older, newer),
             todo=newer.todo or older.todo,
             todo_turn=newer.todo_turn if newer.todo else older.todo_turn,
-            dropped=tuple(sorted(dropped.items())),
         )
     )
-
-
-def _joint_language(older: Ledger, newer: Ledger) -> str:
-    """The one that most messages of people are in: it does not change with a few words in another."""
-    said = detect(dict.fromkeys(request.text for request in (*older.requests, *newer.requests)))
-    return said or older.language or newer.language
 
 
 def _joint_lead(older: Ledger, newer: Ledger) -> Lead:
@@ -161,18 +150,12 @@ def _joint_lead(older: Ledger, newer: Ledger) -> Lead:
     return replace(newer.lead, worked=max(older.lead.worked, newer.lead.worked))
 
 
-def _joint_sayings(older: Ledger, newer: Ledger) -> tuple[Saying, ...]:
-    """Both, in order; of a message that is met again what the newer one made of it."""
-    again = {saying.turn for saying in newer.sayings}
-    return (*(saying for saying in older.sayings if saying.turn not in again), *newer.sayings)
-
-
 def _joint_names(older: Ledger, newer: Ledger) -> tuple[Name, ...]:
     found = {name.text: name for name in older.names}
     for name in newer.names:
         known = found.setdefault(name.text, name)
         if known is not name:
             weight, uses = name.weight + fade(known.weight, name.turn - known.turn), name.uses + known.uses
-            home, asked, told = name.home or known.home, name.asked or known.asked, name.told or known.told
-            found[name.text] = Name(name.text, max(name.turn, known.turn), weight, uses, home, asked, told)
+            asked, told = name.asked or known.asked, name.told or known.told
+            found[name.text] = Name(name.text, max(name.turn, known.turn), weight, uses, asked, told)
     return tuple(sorted(found.values(), key=lambda name: (name.turn, name.text)))

@@ -56,32 +56,26 @@ _HASH = re.compile(r"[0-9a-f]{6,40}|\d+")
 _SMALL = re.compile(r"\d{1,7}|0o?\d+|(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{6,40}")
 """Of those, what nobody needs to spell who only saw it in a call or an output."""
 _FIELD = re.compile(r'"(\w+)"\s*:')
-_PASSING = re.compile(r"--|\d{4}-\d\d-\d\dT")
-"""Options and moments, of which commands and logs are full: next steps take theirs from elsewhere."""
 _TRIGGER = re.compile(r"[\d@#$€£¥%]|://|--|-\w+-")
 _TRAILING = ".,;:!?)]}'\"`"
 
 
 class Piece(NamedTuple):
-    """A stretch of text: whose it is, when it was said, and which file it is about."""
+    """A stretch of text: whose it is, and when it was said."""
 
     turn: int
     voice: Voice
     text: str
-    home: str = ""
 
 
 @lru_cache(maxsize=8192)
 def is_name(word: str) -> bool:
     """Whether a word of letters, digits and underscores has to be spelled exactly: it is no word of a language."""
-    if not word.strip("_"):
-        return False
-    if "_" in word.strip("_") or (word.startswith("__") and len(word) > 4):
-        return True
-    if _CAMEL.search(word):
+    bare = word.strip("_")
+    if bare and ("_" in bare or (word.startswith("__") and len(word) > 4) or _CAMEL.search(word)):
         return True
     digits = sum(char.isdigit() for char in word)
-    return 0 < digits < len(word) >= 4 and not _MEASURE.fullmatch(word)
+    return bool(bare) and 0 < digits < len(word) >= 4 and not _MEASURE.fullmatch(word)
 
 
 def collect_names(pieces: Iterable[Piece]) -> tuple[Name, ...]:
@@ -97,13 +91,11 @@ def collect_names(pieces: Iterable[Piece]) -> tuple[Name, ...]:
         few = len(words) <= (_FEW_OF_A_PERSON if by_person else _FEW) and (piece.voice != "tool" or len(text) <= _SHORT)
         for word in words:
             seen = found.setdefault(word, _Seen())
-            seen.add(weight, piece.turn, piece.home)
+            seen.add(weight, piece.turn)
             seen.asked |= by_person
             exact = any(map(str.isdigit, word)) and (piece.voice == "model" or not _HASH.fullmatch(word))
             seen.told |= few and (by_person or exact)
-    names = [
-        Name(word, seen.turn, seen.weight, seen.uses, seen.home, seen.asked, seen.told) for word, seen in found.items()
-    ]
+    names = (Name(word, seen.turn, seen.weight, seen.uses, seen.asked, seen.told) for word, seen in found.items())
     return tuple(sorted(names, key=lambda name: (name.turn, name.text)))
 
 
@@ -112,7 +104,9 @@ def _named(text: str, voice: Voice) -> frozenset[str]:
     """The names in a text."""
     words = {word for word in set(_WORD.findall(text)) if is_name(word)}
     if voice != "tool" or len(text) < 2_000:
-        words.update(word for word in _specials(text) if voice == "person" or not _PASSING.match(word))
+        special = _specials(text)
+        # Commands and logs are full of options and moments: next steps take theirs from elsewhere.
+        words |= special if voice == "person" else {w for w in special if w[:2] != "--" and w[10:11] != "T"}
     if voice == "tool" and text[:1] in {"{", "["}:  # of a record, the names of its fields are the tool's
         words.difference_update(_FIELD.findall(text))
     words -= {word[1:] for word in words if word[0] == "#"}
@@ -135,20 +129,19 @@ def _specials(text: str) -> set[str]:
 class _Seen:
     """How a name or a file was met so far: a weight that fades with every message, a sum that does not."""
 
-    __slots__ = ("asked", "deeds", "home", "told", "turn", "uses", "weight")
+    __slots__ = ("asked", "deeds", "told", "turn", "uses", "weight")
 
     def __init__(self) -> None:
         self.weight = self.uses = 0.0
-        self.turn, self.home = 0, ""
+        self.turn = 0
         self.asked = self.told = False
         self.deeds: dict[Deed, int] = {}
 
-    def add(self, weight: float, turn: int, home: str = "") -> None:
+    def add(self, weight: float, turn: int) -> None:
         if turn > self.turn:
             self.weight, self.turn = fade(self.weight, turn - self.turn), turn
         self.weight += weight
         self.uses += weight
-        self.home = home or self.home
 
 
 def collect_files(pieces: Iterable[Piece], touched: Iterable[tuple[int, str, Deed]]) -> tuple[File, ...]:

@@ -9,21 +9,18 @@ from unabridged.ledger.entries import Deed
 from unabridged.text_cache import remembered
 from unabridged.text_tools import head_and_tail, one_line, with_line_ends
 
-LIMIT = 320
-"""Characters of an outcome that an action carries."""
-
-FAILURE = 360
-"""The same of one that failed: the lines that say where and why."""
-_DECISIVE = 3
+LIMIT, REPORT = 600, 1_200
+"""Characters of an outcome that an action carries, and of what an agent reports to the one that called it."""
+FAILURE, _DECISIVE = 360, 3
+"""The same of one that failed: the lines that say where and why, and how many of them."""
 
 NOTHING = "no match"
 """The outcome of a search that found nothing: our own word, not the tool's."""
 
 _PROMPT = re.compile(
-    r"\n?\(Open file: [^\n]{0,400}\n(?:\([^\n]{0,400}\n){0,4}\S{0,40}[$#>]\s?\Z|\n\S{0,20}bash-\$\s?\Z"
+    r"\n?\(Open file: [^\n]{0,400}\n(?:\([^\n]{0,400}\n){0,4}\S{0,40}[$#>]\s?\Z|\n[\w.@~:/() -]{1,60}[$#][ \t]*\Z"
 )
 _OBSERVED = re.compile(r"\A\s*(?:Observation|OBSERVATION|Output|Result)[ \t]*:[ \t]*\n?")
-_ASKS_ON = re.compile(r"\n[\w.@~:/() -]{1,60}[$#][ \t]*\Z")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\(?:.|\Z))*+)(?:"|\Z)', re.DOTALL)
 _RECORD = 20_000
 """Characters of an answer that is read as a record."""
@@ -52,13 +49,12 @@ _LOOKS: frozenset[Deed] = frozenset({"read", "search", "list", "fetch"})
 
 
 @remembered
-def outcome(text: str, deed: Deed, *, error: bool = False) -> tuple[str, bool]:
+def outcome(text: str, deed: Deed, *, error: bool = False, most: int = LIMIT) -> tuple[str, bool]:
     """The line that tells how it ended, and whether it failed.
 
     What merely stands in a file that was read is no failure: there, only a short answer is taken at its word.
     """
-    body = _PROMPT.sub("", text) if text.endswith(("$", "$ ", "#", ">")) else text
-    body = _OBSERVED.sub("", _ASKS_ON.sub("", body) if body.endswith(("$", "$ ", "#", "# ")) else body)
+    body = _OBSERVED.sub("", _PROMPT.sub("", text) if text.endswith(("$", "$ ", "#", "# ", ">")) else text)
     looks = deed in _LOOKS
     code, body = _exit_code(body, stated=not looks or len(body) < 400)
     if deed == "search" and not error and not body.strip():
@@ -77,7 +73,7 @@ def outcome(text: str, deed: Deed, *, error: bool = False) -> tuple[str, bool]:
         return one_line(" | ".join(dict.fromkeys(map(str.strip, lines))) or _last_line(body), FAILURE), True
     if tally:
         return one_line(tally[-1], LIMIT), False
-    return _shown(body, looks=looks), False
+    return _shown(body, looks=looks, most=most), False
 
 
 def _exit_code(text: str, *, stated: bool) -> tuple[int | None, str]:
@@ -111,13 +107,13 @@ def _record(body: str) -> str:
     return _QUOTED.sub(r"\1", json.dumps(value, ensure_ascii=False))
 
 
-def _shown(body: str, *, looks: bool) -> str:
+def _shown(body: str, *, looks: bool, most: int) -> str:
     """A short result as it is, of a record its beginning; what was merely looked at is told by its target."""
     body = body.strip()
     if record := _record(body):
         return one_line(record, LIMIT)
-    if len(body) <= (80 if looks else LIMIT):
+    if len(body) <= (80 if looks else most):
         return one_line(body)
     if looks:
         return ""
-    return head_and_tail(one_line(with_line_ends(body)), LIMIT)
+    return head_and_tail(one_line(with_line_ends(body)), most)

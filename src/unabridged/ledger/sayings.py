@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import log
 
 from unabridged.archive.words import count_terms
@@ -25,12 +26,11 @@ LONGEST_SUMMARY = 2_400
 """The same of another system's summary."""
 REJECTED = 120
 """Characters of a call that a person rejected."""
-_PERSON, _DECISION, _CLOSING, _LONG, _SOME, _REMARK = 9.0, 9.0, 8.0, 6.0, 4.0, 1.5
-"""Weights: a person's words; of the assistant's a decision, its last in a turn, longer ones, remarks on the way."""
-_MOST_DECISIONS = 4
-"""Of one message."""
-_ASKS = (":", "?", "\uff1f", "\uff1a", "\u061f")
-_LONG_FROM, _SOME_FROM, _CLOSING_FROM = 350, 160, 120
+_PERSON, _DECISION, _CLOSING, _LONG, _REMARK, _ANNOUNCED = 9.0, 9.0, 8.0, 6.0, 1.5, 0.4
+"""Weights: a person's words; of the assistant's a decision, its last in a turn, long ones, remarks, what comes next."""
+_ASKS = (":", "\uff1a", "?", "\uff1f", "\u061f")
+_LONG_FROM, _CLOSING_FROM, _MOST_DECISIONS = 350, 120, 4
+"""Characters of a long message, and of one that may close a turn; decisions of one message."""
 
 TALK = 12
 """People's messages above which a conversation without any action is mere talk."""
@@ -71,8 +71,7 @@ def sayings_at_work(pieces: Sequence[Piece]) -> Iterator[Saying]:
     spoken = [piece for piece in pieces if piece.voice in {"person", "model"} and piece.text.strip()]
     for place, piece in enumerate(spoken):
         if piece.voice == "person":
-            if text := piece.text.strip():
-                yield Saying(piece.turn, True, whole_lines(text, LONGEST_REQUEST), _PERSON)
+            yield Saying(piece.turn, True, whole_lines(piece.text, LONGEST_REQUEST), _PERSON)
             continue
         closing = place + 1 == len(spoken) or spoken[place + 1].voice == "person"
         text = piece.text.strip() if closing else _without_announcement(piece.text.strip())
@@ -80,8 +79,10 @@ def sayings_at_work(pieces: Sequence[Piece]) -> Iterator[Saying]:
         if decided and len(text) <= SAYING_LIMIT:
             yield Saying(piece.turn, False, text, _DECISION, lasts=True)
             continue
-        weight = _REMARK if _announces(text) and not closing else _weight(len(text), closing=closing)
-        yield Saying(piece.turn, False, whole_lines(text, LONGEST), weight)
+        weight = _REMARK + (_LONG - _REMARK) * min(len(text) / _LONG_FROM, 1.0)
+        weight = _CLOSING if closing and len(text) > _CLOSING_FROM else weight
+        announces = text[-1:] in _ASKS[:2] and not closing
+        yield Saying(piece.turn, False, whole_lines(text, LONGEST), _ANNOUNCED if announces else weight)
         yield from (Saying(piece.turn, False, said, _DECISION, lasts=True) for said in decided)
 
 
@@ -89,27 +90,15 @@ def sayings_at_work(pieces: Sequence[Piece]) -> Iterator[Saying]:
 def _decisions(text: str) -> tuple[str, ...]:
     """The sentences of a text that tell a decision."""
     said = dict.fromkeys(bare(sentence) for sentence in sentences(blank_fences(text[:_READ])))
-    decided = (
-        one for one in said if one[:1].isalpha() and one[-1:] not in _ASKS and phrases("decisions").inside(folded(one))
-    )
-    return tuple(one_line(one, SAYING_LIMIT) for one in decided)[:_MOST_DECISIONS]
-
-
-def _announces(text: str) -> bool:
-    """Whether a short text only says what comes next: "Let me look at the tests:"."""
-    return len(text) < _LONG_FROM and text[-1:] in _ASKS[:1] + _ASKS[3:4] and "\n" not in text
+    told = (one for one in said if one[:1].isalpha() and one[-1:] not in _ASKS)
+    decided = (one_line(one, SAYING_LIMIT) for one in told if phrases("decisions").inside(folded(one)))
+    return tuple(islice(decided, _MOST_DECISIONS))
 
 
 def _without_announcement(text: str) -> str:
     """A text without the sentence at its end that only says what comes next, where there is another."""
-    rest = text.removesuffix(sentences(text)[-1]).rstrip() if text[-1:] in _ASKS[:1] + _ASKS[3:4] else ""
+    rest = text.removesuffix(sentences(text)[-1]).rstrip() if text[-1:] in _ASKS[:2] else ""
     return rest or text
-
-
-def _weight(length: int, *, closing: bool) -> float:
-    if closing and length > _CLOSING_FROM:
-        return _CLOSING
-    return _LONG if length > _LONG_FROM else _SOME if length > _SOME_FROM else _REMARK
 
 
 def sayings_in_talk(views: Sequence[View], turns: Sequence[int]) -> list[Saying]:
@@ -121,20 +110,16 @@ def sayings_in_talk(views: Sequence[View], turns: Sequence[int]) -> list[Saying]
     rarity = {term: log(len(spoken) / number) ** 2 for term, number in spread.items()}
     found = []
     for i in spoken:
-        text, by_person = said[i].strip(), views[i].is_request
-        if len(text) <= SAYING_LIMIT:
-            found.append(Saying(turns[i], by_person, text, _rarity_of(text, terms[i], rarity)))
-        else:
-            told = [piece for piece in sentences(text[:_READ]) if len(piece) <= SAYING_LIMIT]
-            told = told or [one_line(text, SAYING_LIMIT)]
-            weighed = [(_rarity_of(piece, count_terms(piece), rarity), piece) for piece in told]
-            weight, best = max(weighed, key=lambda pair: pair[0])
-            found.append(Saying(turns[i], by_person, best, weight))
+        text = said[i].strip()
+        told = [text] if len(text) <= SAYING_LIMIT else sentences(text[:_READ])
+        told = [piece for piece in told if len(piece) <= SAYING_LIMIT] or [one_line(text, SAYING_LIMIT)]
+        weight, best = max((_rarity_of(piece, rarity), piece) for piece in told)
+        found.append(Saying(turns[i], views[i].is_request, best, weight))
     most = max((saying.weight for saying in found), default=0.0) or 1.0
     return [replace(saying, weight=_PERSON * saying.weight / most) for saying in found]
 
 
-def _rarity_of(text: str, terms: dict[str, int], rarity: dict[str, float]) -> float:
+def _rarity_of(text: str, rarity: dict[str, float]) -> float:
     exact = {word.casefold() for word in _TO_REMEMBER.findall(text) if not word[0].islower()}
-    told = sum(rarity.get(term, 0.0) * (3 if term in exact else 1) for term in terms) / (len(text) + _EVEN)
+    told = sum(rarity.get(term, 0.0) * (3 if term in exact else 1) for term in count_terms(text)) / (len(text) + _EVEN)
     return told * _QUESTION if text.rstrip()[-1:] in _ASKS else told

@@ -145,10 +145,8 @@ class Sections:
 
     def todo(self, room: int) -> str:
         """The assistant's own list of what is to be done, as it last wrote it."""
-        if not self._ledger.todo:
-            return ""
         text = f"- [{self._ledger.todo_turn}]\n  {indent(self._ledger.todo)}"
-        return text if self._count(text) <= room else ""
+        return text if self._ledger.todo and self._count(text) <= room else ""
 
     def checks(self, room: int) -> str:
         """Which checks ran since the last edit and how they ended, and which customary ones did not."""
@@ -156,7 +154,10 @@ class Sections:
         told = ActionLines(self._ledger, self._labels, self._root)
         lines = [Line(action.turn, told.action(action, _WIDTH)) for action in reversed(ran)]
         if overdue:
-            due = "; ".join(f"{quote(command, _WIDTH // 2)} [{turn}]" for command, turn in overdue)
+            due = "; ".join(
+                f"{quote(command, _WIDTH // 2)} [{action.turn}]{told.ended(action, _WIDTH)}"
+                for command, action in overdue
+            )
             lines.insert(0, Line(self._ledger.end, f"- {self._labels['due'].format(turn=edit)}: {due}"))
         return self._fit("checks", lines, room)
 
@@ -167,18 +168,24 @@ class Sections:
 
         Beside prose only changed ones, and only where it names less than half of them.
         """
-        ledger, groups = self._ledger, dict[Deed, list[str]]()
-        files = sorted(ledger.files, key=lambda file: -file_rank(file, ledger.end))
+        groups, left, listed = dict[Deed, list[str]](), room, set[str]()
+        files = sorted(self._ledger.files, key=lambda file: -file_rank(file, self._ledger.end))
         if self._prose:
             files = [file for file in files if any(deed in _CHANGED for deed, _ in file.deeds)]
             files = files if sum(_base(file) in self._prose for file in files) * 2 < len(files) else []
-        left, listed = room, set[str]()
-        for file in files:
-            deed, text = self._file(file)
-            name = _base(file)
-            if (deed == "mention" and name in listed) or name in self._prose:
+        shown = {file: shown_path(file.path, self._root) for file in files}
+        tops = {path.partition("/")[0] for file, path in shown.items() if file.deeds}
+        for file, path in shown.items():
+            deeds, name = dict(file.deeds), _base(file)
+            deed: Deed = next((deed for deed in _TOLD if deed in deeds), "mention")
+            seen = deed == "mention" and not file.named
+            # What merely looks like a file is none, unless it is where others are that something was done with.
+            strange = seen and ("." not in name or not (deeds or path.partition("/")[0] in tops))
+            if strange or name in self._prose or (deed == "mention" and name in listed):
                 continue
             listed.add(name)
+            often = f" {TIMES}{deeds[deed]}" if deed == "change" and deeds[deed] > 1 else ""
+            text = "/".join(path.split("/")[-2:]) if seen else path + often
             cost = self._count(text) + 1 + (0 if deed in groups else self._count(self._labels[deed]) + 3)
             if cost > left:
                 self._left_out["files"] = self._left_out.get("files", 0) + 1
@@ -186,12 +193,6 @@ class Sections:
             groups.setdefault(deed, []).append(text)
             left -= cost
         return "\n".join(f"- {self._labels[deed]}: {', '.join(groups[deed])}" for deed in _TOLD if deed in groups)
-
-    def _file(self, file: File) -> tuple[Deed, str]:
-        deeds = dict(file.deeds)
-        deed: Deed = next((deed for deed in _TOLD if deed in deeds), "mention")
-        often = f" {TIMES}{deeds[deed]}" if deed == "change" and deeds.get(deed, 0) > 1 else ""
-        return deed, shown_path(file.path, self._root) + often
 
     def names(self, room: int) -> str:
         """Names that the next steps may have to spell and that stand nowhere else, on one line.

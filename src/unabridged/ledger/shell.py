@@ -104,8 +104,7 @@ def read_command(text: str) -> Effect:
 
 
 def _fed(text: str) -> str:
-    found = _HEREDOC.search(text)
-    if found:
+    if found := _HEREDOC.search(text):
         return found[0].partition("\n")[2].rpartition("\n")[0]
     return text.partition("\n")[2] if _EDITED.match(text) else ""
 
@@ -138,7 +137,8 @@ def _arguments(program: str, words: list[str], deed: Deed) -> Iterator[str]:
     """The words that name files; a script that is run by its path is one of them."""
     for word in words if deed == "run" else words[1:]:
         path = word.strip("'\"(),:")
-        if looks_like_path(path) and not (program in _PATTERNS and word[0] in "'\""):
+        branch = program == "git" and not has_extension(path)
+        if looks_like_path(path) and not branch and not (program in _PATTERNS and word[0] in "'\""):
             yield path
 
 

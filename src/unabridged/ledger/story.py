@@ -6,76 +6,72 @@ numbers where it was, so that a reader sees that something is missing there and 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import inf, sqrt
 from typing import NamedTuple
 
 from unabridged.ledger.action_lines import TIMES, ActionLines, deed_of
-from unabridged.ledger.entries import Action, Ledger, Saying
+from unabridged.ledger.entries import CHANGES, Action, Ledger, Saying
+from unabridged.ledger.outcomes import LIMIT
 from unabridged.ledger.sayings import is_talk
 from unabridged.text_tools import Count, fenced, head_and_tail, indent, neutral, one_line, quote, sentences, whole_lines
 
-_WEIGHTS = {"create": 3.0, "change": 3.0, "delete": 3.0, "move": 3.0, "run": 1.2, "call": 1.2}
-_LOOKED, _FAILED, _ENDED = 0.3, 4.0, 0.8
-"""What was merely looked at, what failed, and how much more it is when it ended with a word on how."""
-_NEWEST = 12
-"""Messages at the end whose moments count double: there the work goes on."""
+_WEIGHTS = {"create": 4.0, "change": 4.0, "delete": 4.0, "move": 4.0, "run": 1.2, "call": 1.2}
+_LOOKED, _FAILED, _ENDED, _WROTE = 0.3, 4.0, 0.8, 8.0
+"""What was merely looked at, what failed, how much more it is when it ended with a word on how, and a document."""
+_KEPT = "git commit"
+"""What makes of a command one that changes something."""
+_NEWEST, _LAST = 24, 2
+"""Messages at the end whose moments count more, and much more: there the work goes on."""
 _LEAST = 1.0
 """The weight of what is worth a line of its own."""
 _EVEN = 60
 """Added to every length, so that short remarks do not crowd out what tells something."""
 _USUAL = 140
 """Characters of what somebody says: what lasts counts as much however long it is."""
-_LONGEST_TOLD = 900
-"""Characters of a person's message: what is open stands elsewhere as a whole."""
-_SHORTEST_BESIDE, _LONGEST_BESIDE, _A_LINE = 60, 360, 24
-"""The same beside a model's prose, which says what it was about, at least and at most; tokens of the least."""
-_OFFER = 300
-"""Characters of what a short message replies to."""
-_REPORT = 800
-"""Characters of a report of the assistant's that people have answered more than `_LATE` times since."""
-_LATE = 3
-_ENOUGH = 6
-"""Messages of people that prose quotes at least in part, so that they need not be listed beside it."""
-_REPLY = 80
-"""Characters of a reply that is told with what it replies to."""
-_TELLING = 12
-"""Characters of a sentence that says something by itself."""
-_NAMED, _NAMED_AT_MOST = 4, 60
-"""Files that a gap names, and where there is room."""
-_A_GAP = 6
-"""Tokens put by for each gap."""
+_SAID, _DONE, _REPORTED = (600, 1_000, 2_000), (130, 300, 600), (420, 1_000, 2_000)
+"""Characters of what is said, done, and written at length: a little of all, then more of what tells most."""
+_BESIDE, _ENOUGH = (60, 360), 6
+"""Characters of a message beside a model's prose; messages that it quotes in part, from which on none is listed."""
+_OFFER, _REPLY, _TELLING = 300, 80, 12
+"""Characters of what a short message replies to, of such a message, and of a sentence that says something by itself."""
+_TOLD_IN_GAPS, _NAMED = CHANGES | {"failed", "retold"}, 4
+"""What a gap tells of, and how many files it names."""
+_A_GAP = 3
+"""Tokens put by for a gap."""
 
 
 class Moment(NamedTuple):
-    """One thing that was said or done: its line, and what a gap says of it when it finds no place."""
+    """One thing that was said or done, in one or more lengths, and what a gap says of it when it finds no place."""
 
     turn: int
-    text: str
     worth: float
-    kind: str
+    """Of its shortest version; each longer one as much less as it is longer."""
+    texts: Sequence[str]
+    kind: str = "user"
     """The label of the deed, or of who spoke."""
     name: str = ""
     """What it went to, where a gap should name it."""
-    excerpt: bool = False
-    """Whether it is a sentence of a longer message, which may have a place of its own."""
+    reply: str = ""
+    """The part of a person's text that quotes what it replies to."""
 
 
 def worth(entry: Saying | Action, ledger: Ledger, size: int) -> float:
-    """How much a moment matters for its size: its weight, less the longer ago it was, twice at the very end.
+    """How much a moment matters for its size: its weight, less the longer ago it was, more at the very end.
 
     What people said and what was decided counts the same however long it is; the first of it, which all else rests on,
     like the last, and a decision as long as no other is made.
     """
-    age = min((ledger.end - entry.turn) / max(ledger.end - ledger.first, 1), 1.0)
-    newest = ledger.end - entry.turn <= _NEWEST
-    if isinstance(entry, Saying) and entry.by_person:
-        first = entry.turn - ledger.first < _NEWEST
-        return weight_of(entry) * (1 - age / 2 + (newest or first)) / sqrt(_USUAL + _EVEN)
-    if isinstance(entry, Saying) and (entry.lasts or entry.retold):
-        return weight_of(entry) * (1 + newest) / sqrt(_USUAL + _EVEN)
-    return weight_of(entry) * (1 - age / 2 + newest) / sqrt(size + _EVEN)
+    lasts = isinstance(entry, Saying) and (entry.lasts or entry.retold)
+    person = isinstance(entry, Saying) and entry.by_person
+    age = 0.0 if lasts else min((ledger.end - entry.turn) / max(ledger.end - ledger.first, 1), 1.0)
+    edge = ledger.end - entry.turn <= _NEWEST or (person and entry.turn - ledger.first < _NEWEST)
+    if person or lasts:
+        return weight_of(entry) * (1 - age / 2 + edge) / sqrt(_USUAL + _EVEN)
+    last = ledger.end - entry.turn <= _LAST
+    return weight_of(entry) * (1 - age / 2 + edge / 2 + last) / sqrt(size + _EVEN)
 
 
 def weight_of(entry: Saying | Action) -> float:
@@ -84,7 +80,8 @@ def weight_of(entry: Saying | Action) -> float:
         return entry.weight
     if entry.failed:
         return _FAILED if deed_of(entry) not in {"read", "search", "list"} else _LEAST
-    weight = _WEIGHTS.get(entry.deed, _LOOKED)
+    weight = _WEIGHTS.get("change" if _KEPT in entry.target else deed_of(entry), _LOOKED)
+    weight = _WROTE if len(entry.gist) > LIMIT else _FAILED if len(entry.outcome) > LIMIT else weight
     return weight + _ENDED if entry.outcome else weight
 
 
@@ -96,7 +93,6 @@ class Story:
     ) -> None:
         """`kept` turns stand in the context anyway; `people` is what people's words may take, in tokens."""
         self._ledger, self._words, self._kept, self._people = ledger, words, frozenset(kept), people
-        self._late = ([0] * _LATE + [saying.turn for saying in ledger.sayings if saying.by_person])[-_LATE]
         self._requests = {request.turn: request for request in ledger.requests}
         self._lines = ActionLines(ledger, words, root)
         self._talk = is_talk(ledger.actions, len(ledger.requests))
@@ -104,94 +100,86 @@ class Story:
 
     def tell(self, room: int, count: Count) -> str:
         """The story within so many tokens; "" where there is no room for any of it."""
-        moments = sorted(self._moments(room), key=lambda moment: moment.turn)
-        ranked = sorted(range(len(moments)), key=lambda i: (-moments[i].worth, i))
-        chosen, text = list[int](), ""
-        left, people = room, self._people
-        for i in ranked:
-            cost = count(moments[i].text) + _A_GAP
-            if moments[i].worth > 0 and cost <= (min(left, people) if moments[i].kind == "user" else left):
-                chosen.append(i)
-                left -= cost
-                people -= cost * (moments[i].kind == "user")
-        whole = {moments[i].turn for i in chosen if moments[i].kind == "assistant" and not moments[i].excerpt}
-        chosen = [i for i in chosen if not (moments[i].excerpt and moments[i].turn in whole)]
-        while chosen and count(text := self._lay_out(moments, set(chosen))) > room:
-            chosen.pop()
-        more = self._lay_out(moments, set(chosen), _NAMED_AT_MOST)
-        text = more if count(more) <= room else text
-        self.left_out = sum(moment.worth > 0 for moment in moments) - len(chosen)
-        return text
+        moments = sorted(self._moments(), key=lambda moment: moment.turn)
+        chosen = self._choose(moments, room, count)
+        told, text = {i: version for i, _, version, _ in chosen}, ""
+        while chosen and (over := count(text := self._lay_out(moments, told)) - room) > 0:
+            while chosen and over > 0:
+                i, before, _, cost = chosen.pop()
+                told[i], over = before, over - cost
+        self.left_out = sum(moment.worth > 0 for moment in moments) - sum(map(bool, told.values()))
+        return text if chosen else ""
 
     def own_words(self, room: int, count: Count, shown: str = "") -> str:
         """People's messages in order, where what is `shown` quotes only few of them, and decisions that it lacks.
 
         Long ones are shortened so that all find a place; should not all fit, the first and the newest of them.
         """
-        ledger, chosen, room = self._ledger, list[tuple[int, str]](), int(min(room, self._people))
-        said = [
-            saying for saying in ledger.sayings if saying.turn not in self._kept and (saying.by_person or saying.lasts)
-        ]
-        people = [_quoted(saying.text, shown, 0) for saying in said if saying.by_person]
-        if sum(people) >= min(len(people) / 4, _ENOUGH):
+        said = [s for s in self._ledger.sayings if s.turn not in self._kept and (s.by_person or s.lasts)]
+        people = [saying for saying in said if saying.by_person]
+        if sum(_quoted(saying.text, shown, 0) for saying in people) >= min(len(people) / 4, _ENOUGH):
             return ""
-        said = [saying for saying in said if not _quoted(saying.text, shown)]
-        said.sort(key=lambda saying: -worth(saying, ledger, 0))
-        least = _A_LINE if 2 * _A_LINE * len(said) <= room else 0  # room for all of them, if that leaves some
-        for i, saying in enumerate(said, 1):
-            for width, others in ((_LONGEST_BESIDE, (len(said) - i) * least), (_SHORTEST_BESIDE, 0)):
-                line = f"{self._whose(saying, width)} {quote(head_and_tail(one_line(saying.text), width))}"
-                if (cost := count(line) + 1) + others <= room:
-                    chosen.append((saying.turn, line))
-                    room -= cost
-                    break
-        return "\n".join(line for _, line in sorted(chosen))
+        moments = []
+        for saying in (saying for saying in said if not _quoted(saying.text, shown)):
+            widths = _BESIDE[1:] if saying in people[:2] else _BESIDE  # who set the scene is quoted at length
+            texts = [f"{self._whose(saying, n)} {quote(head_and_tail(one_line(saying.text), n))}" for n in widths]
+            moments.append(Moment(saying.turn, worth(saying, self._ledger, 0), texts))
+        chosen = {i: text for i, _, text, _ in self._choose(moments, room, count)}
+        return "\n".join(chosen[i] for i in sorted(chosen, key=lambda i: moments[i].turn))
 
-    def _moments(self, room: int) -> Iterator[Moment]:
+    def _choose(self, moments: Sequence[Moment], room: float, count: Count) -> list[tuple[int, str, str, int]]:
+        """Which moments are told: first a little of all, then more of those that matter most.
+
+        Of each choice the place, what it replaces, its text, and what it costs.
+        """
+        told, chosen, people = dict[int, str](), list[tuple[int, str, str, int]](), self._people
+        ranked = ((-m.worth * len(m.texts[0]) / len(text), i, text) for i, m in enumerate(moments) for text in m.texts)
+        for rank, i, text in sorted(ranked):
+            before, by_person = told.get(i, ""), moments[i].kind == "user"
+            cost = count(text) - count(before) if before else count(text) + _A_GAP
+            if rank < 0 and cost <= (min(room, people) if by_person else room):
+                chosen.append((i, before, text, cost))
+                told[i], room, people = text, room - cost, people - cost * by_person
+        return chosen
+
+    def _moments(self) -> Iterator[Moment]:
         ledger = self._ledger
         for saying in ledger.sayings:
             if saying.turn not in self._kept:
-                text = self._saying(saying, 2 * room)
-                rank = worth(saying, ledger, len(text))
+                texts = [self._saying(saying, width) for width in _SAID[: bisect_left(_SAID, len(saying.text)) + 1]]
+                rank = worth(saying, ledger, len(texts[0]))
                 if self._talk:  # nothing fades, but where it stood is told
-                    rank = saying.weight * (2 if saying.turn == ledger.sayings[-1].turn else 1)
-                kind = "user" if saying.by_person else _speaker(saying)
-                yield Moment(saying.turn, text, rank, kind, excerpt=saying.lasts)
-        width = min(max(room // 8, 70), 320)
+                    rank, texts = saying.weight * (2 if saying.turn == ledger.sayings[-1].turn else 1), texts[-1:]
+                kind = "user" if saying.by_person else "excerpt" if saying.lasts else _speaker(saying)
+                reply = self.reply(saying.turn) if saying.by_person else ""
+                yield Moment(saying.turn, rank, texts, kind, reply=reply)
         for action in ledger.actions:
             if action.rejection:  # told by the person's words
                 continue
-            text = self._lines.action(action, width, gist=True)
-            deed = deed_of(action)
-            named = action.paths[:1] if deed in {"read", "change", "create"} and not action.failed else ()
-            name = "".join(named).rstrip("/").rpartition("/")[2]
             shown = weight_of(action) >= _LEAST
-            kind = "failed" if action.failed else deed
-            yield Moment(action.turn, text, worth(action, ledger, len(text)) if shown else 0.0, kind, name)
+            texts = [self._lines.action(action, width, gist=True) for width in _widths(action) if shown]
+            rank = worth(action, ledger, len(texts[0])) if shown else 0.0
+            name = "".join(action.paths[:1]).rstrip("/").rpartition("/")[2] if not action.failed else ""
+            yield Moment(action.turn, rank, texts, "failed" if action.failed else deed_of(action), name)
 
-    def _saying(self, saying: Saying, most: int) -> str:
+    def _saying(self, saying: Saying, longest: int) -> str:
         """What somebody said: people exactly, between fences where a line of theirs could pose as another's."""
         whose = self._whose(saying, _OFFER)
-        longest = _LONGEST_TOLD if saying.by_person else _REPORT if saying.turn < self._late else most
-        longest = most if saying.retold else longest
-        text = whole_lines(saying.text, max(min(most, longest), 200))
+        text = whole_lines(saying.text, longest)
         if saying.by_person:
             plain = "\n" not in text and neutral(text) == text
             return f"{whose} \u201c{text}\u201d" if plain else f"{whose}\n{fenced(text)}"
+        text = "\n".join(line for line in text.splitlines() if line.strip())
         return f"{whose} {indent(text)}" if "\n" in text else f"{whose} {quote(text)}"
 
     def _whose(self, saying: Saying, width: int) -> str:
         """The number of a message and who says it; of a person's what became of it, and what a short one replies to."""
         who = self._words[_speaker(saying)].replace("{call}", quote(saying.rejected, width))
-        return f"- [{saying.turn}] {who}{self._beside(saying.turn, width) if saying.by_person else ''}:"
-
-    def _beside(self, turn: int, width: int) -> str:
-        request = self._requests.get(turn)
-        if request is None:
-            return ""
-        told = f" ({self._words[request.state]})" if request.state in {"withdrawn", "interrupted", "left"} else ""
-        reply = self.reply(turn, width)
-        return f"{told}, {reply}" if reply else told
+        request = self._requests.get(saying.turn) if saying.by_person else None
+        if request and request.state in {"withdrawn", "interrupted", "left"}:
+            who += f" ({self._words[request.state]})"
+        reply = self.reply(saying.turn, width) if request else ""
+        return f"- [{saying.turn}] {who}, {reply}:" if reply else f"- [{saying.turn}] {who}:"
 
     def reply(self, turn: int, width: int = _OFFER, said: str = "") -> str:
         """What a short message, which is all that was `said`, replies to; "" where it is long or replies to nothing."""
@@ -202,37 +190,44 @@ class Story:
             return ""
         return f"{self._words['reply']} {quote(request.context, width)}"
 
-    def _lay_out(self, moments: Sequence[Moment], chosen: Collection[int], named: int = _NAMED) -> str:
-        lines: list[str] = []
-        gap: list[Moment] = []
+    def _lay_out(self, moments: Sequence[Moment], told: Mapping[int, str]) -> str:
+        whole = {moments[i].turn for i, text in told.items() if text and moments[i].kind == "assistant"}
+        lines, gap, spoke = list[str](), list[Moment](), False
         for i, moment in enumerate(moments):
-            if i not in chosen:
+            if not (text := told.get(i, "")) or (moment.kind == "excerpt" and moment.turn in whole):
                 gap.append(moment)
                 continue
-            lines += [self._gap(gap, moment.turn, named), moment.text] if gap else [moment.text]
-            gap = []
-        lines += [self._gap(gap, self._ledger.end, named)] if gap else []
-        return "\n".join(lines)
+            lines += self._gap(gap, moment.turn)
+            offer = moment.reply.partition("\u201c")[2].rstrip("\u201d")
+            before = one_line(lines[-1]) if spoke and offer else ""
+            stands = before and (offer[:_REPLY] in before or offer[-_REPLY:] in before)
+            lines.append(text.replace(f", {moment.reply}", "", 1) if stands else text)
+            gap, spoke = [], moment.kind == "assistant"
+        return "\n".join([*lines, *self._gap(gap, self._ledger.end)])
 
-    def _gap(self, gap: Sequence[Moment], end: int, named: int) -> str:
-        """What is left out here, up to what is told next, in numbers; of files the names of a few."""
+    def _gap(self, gap: Sequence[Moment], end: int) -> list[str]:
+        """What is left out here, up to what is told next: changed files by name, failures by their number."""
         told = []
-        for kind, number in Counter(moment.kind for moment in gap).items():
+        for kind, number in Counter(moment.kind for moment in gap if moment.kind in _TOLD_IN_GAPS).items():
             names = list(dict.fromkeys(moment.name for moment in gap if moment.kind == kind and moment.name))
-            if names:
-                more = f" +{len(names) - named}" if len(names) > named else ""
-                told.append(f"{self._words[kind]} {', '.join(map(neutral, names[:named]))}{more}")
-            else:
-                told.append(f"{self._words[kind]} {TIMES}{number}")
-        turns = sorted({gap[0].turn, max(gap[-1].turn, end - 1)})
-        return f"  \u2026 [{'-'.join(map(str, turns))}] {one_line('; '.join(told))}"
+            more = f" +{len(names) - _NAMED}" if len(names) > _NAMED else ""
+            told.append(f"{self._words[kind]} {', '.join(map(neutral, names[:_NAMED])) or f'{TIMES}{number}'}{more}")
+        acted = any(moment.kind not in {"assistant", "excerpt"} for moment in gap)
+        turns = sorted({gap[0].turn, max(gap[-1].turn, end - 1)}) if gap else []
+        return [f"  \u2026 [{'-'.join(map(str, turns))}] {one_line('; '.join(told))}".rstrip()] if acted else []
+
+
+def _widths(action: Action) -> Sequence[int]:
+    """The lengths in which an action is told: no more of them than it takes to tell it whole."""
+    longest = max(len(action.target), len(action.gist), len(action.outcome))
+    widths = _REPORTED if longest > LIMIT else _DONE
+    return widths[: bisect_left(widths, longest) + 1]
 
 
 def _speaker(saying: Saying) -> str:
     """The label of who speaks."""
-    if saying.retold:
-        return "retold"
-    return "rejecting" if saying.rejected else "user" if saying.by_person else "assistant"
+    spoken = "rejecting" if saying.rejected else "user" if saying.by_person else "assistant"
+    return "retold" if saying.retold else spoken
 
 
 def _quoted(text: str, shown: str, least: float = 0.5) -> bool:

@@ -40,13 +40,15 @@ LAYOUT = (
     Row("own_words", "own_words", Sections.own_words, beside=0.9),
     Row("todo", "todo", Sections.todo, 0.15, 0.3),
     Row("checks", "checks", Sections.checks, 0.08),
-    Row("files", "files", Sections.files, 0.12, 0.15),
-    Row("names", "names", Sections.names, 0.2, 0.05),
+    Row("files", "files", Sections.files, 0.1, 0.15),
+    Row("names", "names", Sections.names, 0.25, 0.05),
     Row("host_state", optional=False),
 )
 OPTIONAL = tuple(row.name for row in LAYOUT if row.optional)
 SERVED = ("rules", "open", "todo", "checks", "files", "own_words", "done", "names")
 """Who gets room first; what is open gets all that rules leave."""
+NAMES = 800
+"""Tokens of names at most: a hundred are nearly all that next steps turn out to need, and more are a burden."""
 OPEN = 0.6
 """The share of the budget that rules leave to what is open, where it needs so much."""
 
@@ -86,6 +88,7 @@ def render(
     # What others may not take: the open requests' share, and a few names.
     saved = {"rules": min(count(sections.open_requests(budget)), int(budget * OPEN))}
     shares = {row.name: row.beside if prose else row.share for row in LAYOUT}
+    shares["names"] = min(shares["names"], NAMES / max(budget, 1))
     saved["done"] = saved["own_words"] = 0 if "names" in without else int(budget * shares["names"])
     for name in SERVED:
         row = rows[name]
