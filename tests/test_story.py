@@ -116,6 +116,7 @@ def test_tasks_that_are_made_and_updated_one_by_one_are_a_list_as_well() -> None
     views += round_of("TaskUpdate", "Updated task #99 status", taskId="99", status="completed")
     text = extract(views, budget=1_000, count=count, answered=False).text
     assert "- [completed] Read it\n  - [pending] Mend it\n  - [pending] Test it" in text
+    assert text.count("- [completed]") == 1
     views += round_of("TaskList", "#7 [completed] Read it\n#8 [completed] Mend it\n#5 [pending] Sell it")
     text = extract(views, budget=1_000, count=count, answered=False).text
     assert "- [completed] Mend it\n  - [pending] Test it" in text

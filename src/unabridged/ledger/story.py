@@ -62,9 +62,9 @@ def worth(entry: Saying | Action, ledger: Ledger, size: int) -> float:
     """How much a moment matters for its size: its weight, less the longer ago it was, more at the very end.
 
     What people said and what was decided counts the same however long it is; the first of it, which all else rests on,
-    like the last, and a decision as long as no other is made.
+    like the last; a decision as long as no other is made, and so a plan or another document that was written.
     """
-    lasts = isinstance(entry, Saying) and (entry.lasts or entry.retold)
+    lasts = entry.lasts or entry.retold if isinstance(entry, Saying) else len(entry.gist) > LIMIT
     person = isinstance(entry, Saying) and entry.by_person
     age = 0.0 if lasts else min((ledger.end - entry.turn) / max(ledger.end - ledger.first, 1), 1.0)
     edge = ledger.end - entry.turn <= _NEWEST or (person and entry.turn - ledger.first < _NEWEST)
