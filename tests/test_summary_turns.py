@@ -12,7 +12,7 @@ from ledger_case import answers, calls, count, extract, person, round_of, run, s
 from unabridged import Settings
 from unabridged.languages import labels, tables
 from unabridged.ledger.actions import read_call
-from unabridged.ledger.files import common_root
+from unabridged.ledger.names import common_root
 from unabridged.ledger.outcomes import outcome
 from unabridged.ledger.shell import read_command
 from unabridged.marks import is_ours, marked_ids, separators, summary_text

@@ -10,8 +10,7 @@ from unabridged.languages import detect
 from unabridged.ledger.actions import Step, effort, efforts, find_todo, keeps_todo, steps, written_action
 from unabridged.ledger.bounds import within_bounds
 from unabridged.ledger.entries import Ledger, Name, fade
-from unabridged.ledger.files import unite_files
-from unabridged.ledger.names import Piece, collect_files, collect_names
+from unabridged.ledger.names import Piece, collect_files, collect_names, unite_files
 from unabridged.ledger.sayings import is_talk, rejections, retold, sayings_at_work, sayings_in_talk
 from unabridged.marks import is_our_summary
 from unabridged.messages import View

@@ -16,7 +16,7 @@ from unabridged.languages import labels
 from unabridged.ledger.action_lines import TIMES, ActionLines, checks_in
 from unabridged.ledger.bounds import file_rank, name_rank, names_told
 from unabridged.ledger.entries import Deed, File, Ledger
-from unabridged.ledger.files import common_root, shown_path
+from unabridged.ledger.names import common_root, shown_path
 from unabridged.ledger.story import Story
 from unabridged.text_tools import Count, fenced, head_and_tail, indent, neutral, quote
 
@@ -91,7 +91,7 @@ class Sections:
             text = head if whole else f"{head}:\n{fenced(request.text)}"
             shorter = partial(_always, plain) if whole else partial(_open_request, head, request.text)
             lines += [Line(order, text, shorter)] if not (whole and self._prose) else []
-        return self._fit("open requests", [*lines, *self._behind()], room)
+        return self._fit("open requests", [*lines, *(() if self._prose else self._behind())], room)
 
     def _label(self, request: Request) -> str:
         under_way = "kept" if request.turn in self._kept else "asked"

@@ -33,7 +33,7 @@ _USUAL = 140
 """Characters of what somebody says: what lasts counts as much however long it is."""
 _SAID, _DONE, _REPORTED = (600, 1_000, 2_000), (130, 300, 600), (420, 1_000, 2_000)
 """Characters of what is said, done, and written at length: a little of all, then more of what tells most."""
-_BESIDE, _ENOUGH = (60, 360), 6
+_BESIDE, _ENOUGH = (120, 360), 6
 """Characters of a message beside a model's prose; messages that it quotes in part, from which on none is listed."""
 _OFFER, _REPLY, _TELLING = 300, 80, 12
 """Characters of what a short message replies to, of such a message, and of a sentence that says something by itself."""

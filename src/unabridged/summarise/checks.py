@@ -20,8 +20,7 @@ from dataclasses import dataclass, field, replace
 from unabridged.intent import Rule, add_rules, own_sentences, possible_rules
 from unabridged.ledger.bounds import within_bounds
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.files import find_paths
-from unabridged.ledger.names import Piece, collect_names
+from unabridged.ledger.names import Piece, collect_names, find_paths
 from unabridged.messages import View
 from unabridged.summarise.brief import Brief
 from unabridged.summarise.headings import harmless, lay_out, under_each, without_bare_headings
