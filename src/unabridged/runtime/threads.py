@@ -75,8 +75,8 @@ class Thread:
         """The format of the conversation; only what is new is looked at, until one message gives it away."""
         if self.format is None or not self.messages:
             return detect(messages)
-        new = require_list(messages)[len(self.messages) :]
-        return next((known for message in new for known in FORMATS.values() if known.claims(message)), self.format)
+        odd = [message for message in require_list(messages)[len(self.messages) :] if not self.format.claims(message)]
+        return next((known for message in odd for known in FORMATS.values() if known.claims(message)), self.format)
 
     def working(self, messages: list[Message], format_: Format) -> list[Message]:
         """The list to go on from: this one, or what became of it when it was given before."""

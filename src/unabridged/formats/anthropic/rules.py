@@ -6,10 +6,10 @@ Messages of one role in a row are taken (they count as one turn), but results ar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from unabridged.formats.base import Finding, Message, Outgoing, Provider, Rule, ThinkingRule
+from unabridged.formats.base import Finding, Message, Outgoing, Provider, ThinkingRule
 from unabridged.formats.fields import get, plain, same_objects
 from unabridged.formats.rule_blocks import CONTINUE, begin_with_user, first_user, leave_out, refuse_each, says_nothing
 
@@ -122,9 +122,20 @@ def _is_server_tool(given: Outgoing, index: int) -> bool:
 # -- rules -----------------------------------------------------------------------------------------------------------
 
 
-def _refuse_block(name: str, is_wrong: Callable[[Any], bool], fault: str) -> Rule:
-    """A rule on single blocks, those inside results too."""
-    return refuse_each(name, lambda message: any(map(is_wrong, _all_blocks(message))), fault)
+_REFUSED = (
+    ("empty-text", _is_empty_text, "has an empty text block: leave the block out"),
+    ("compaction-empty", _is_empty_compaction, "has a compaction block without text: leave it out"),
+    ("unsigned-thinking", _is_unsigned, "has thinking without a signature: leave the block out"),
+)
+
+
+def _refused_blocks(given: Outgoing) -> Iterator[Finding]:
+    """No block, inside a result neither, is of a kind that is refused for itself."""
+    for index, message in given.wire():
+        found = _all_blocks(message)
+        for name, is_wrong, fault in _REFUSED:
+            if any(map(is_wrong, found)):
+                yield Finding(name, index, f"message {index} {fault}")
 
 
 def _empty_messages(given: Outgoing) -> Iterator[Finding]:
@@ -217,12 +228,10 @@ class Claude(Provider):
     rules = (
         first_user,
         _empty_messages,
-        _refuse_block("empty-text", _is_empty_text, "has an empty text block: leave the block out"),
+        _refused_blocks,
         refuse_each("blank-text", _is_blank, "has only white space as text: leave the block out"),
-        _refuse_block("compaction-empty", _is_empty_compaction, "has a compaction block without text: leave it out"),
         refuse_each("results-first", _has_late_results, "has a tool_result behind other blocks: put results first"),
         refuse_each("trailing-space", _ends_in_space, "ends in white space: strip it", last=True),
-        _refuse_block("unsigned-thinking", _is_unsigned, "has thinking without a signature: leave the block out"),
         refuse_each("thinking-last", _ends_in_thinking, "ends in thinking: leave the block out", last=True),
         _late_thinking,
         _cache_marks,
