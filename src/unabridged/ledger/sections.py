@@ -144,9 +144,11 @@ class Sections:
         return self._story.tell(room, self._count)
 
     def todo(self, room: int) -> str:
-        """The assistant's own list of what is to be done, as it last wrote it."""
-        text = f"- [{self._ledger.todo_turn}]\n  {indent(self._ledger.todo)}"
-        return text if self._ledger.todo and self._count(text) <= room else ""
+        """The assistant's own list of what is to be done, as it last wrote it; beside prose not one that is done."""
+        todo = self._ledger.todo
+        done = self._prose and all(line.startswith("- [completed]") for line in todo.splitlines())
+        text = f"- [{self._ledger.todo_turn}]\n  {indent(todo)}"
+        return text if todo and not done and self._count(text) <= room else ""
 
     def checks(self, room: int) -> str:
         """Which checks ran since the last edit and how they ended, and which customary ones did not."""
