@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PROSE, LEAST_PROSE, BESIDE = 0.86, 0.75, 600
 """The share of a summary turn that a model's prose takes, at most and at least; between these, tokens for the rest."""
+TOLD_IN_FULL = ("own_words", "files", "names")
+"""What a model's prose that quotes people and uses half of its room or more is not complemented by."""
 EARLIER, EARLIER_ANEW = 16, 4
 """The share of the summariser's window, one in so many, for the prose of earlier rounds; and when it begins anew."""
 
@@ -116,10 +118,9 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
     ledger = _ledger(brief)
     room = brief.budget - brief.count(brief.state)
 
-    def rest(ledger: Ledger, room: int, prose: str) -> Rendered:
-        return render(
-            ledger, room, brief.count, kept=brief.kept, prose=prose, people=brief.preserve, without=brief.without
-        )
+    def rest(ledger: Ledger, room: int, prose: str, without: Collection[str] = ()) -> Rendered:
+        gone = {*brief.without, *without}
+        return render(ledger, room, brief.count, kept=brief.kept, prose=prose, people=brief.preserve, without=gone)
 
     exact = rest(ledger, room, BY_A_MODEL).sections
     carried = "\n\n".join(exact[name] for name in ("open", "rules") if name in exact)
@@ -127,9 +128,10 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
     summary = yield from summarise(*_to_ask(replace(brief, budget=most, ledger=ledger, carried=carried), model))
     read = _read(brief)
     ledger = ledger_with(ledger, find_said_rules(summary.rules, read.views, read.turns))
-    heading = WITH_CITATIONS if any(map(is_citation, summary.text.split("\n"))) else BY_A_MODEL
-    prose = f"{heading}\n{summary.text.strip()}"
-    rendered = rest(ledger, room - brief.count(prose), prose)
+    cites = any(map(is_citation, summary.text.split("\n")))
+    prose = f"{WITH_CITATIONS if cites else BY_A_MODEL}\n{summary.text.strip()}"
+    told = TOLD_IN_FULL if cites and brief.count(prose) * 2 >= most else ()
+    rendered = rest(ledger, room - brief.count(prose), prose, told)
     unchecked = (f"not checked, the model can't tell: {what}" for what in summary.checks_impossible)
     return Written(
         rendered.text(prose=prose, host_state=brief.state),
