@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PROSE, LEAST_PROSE, BESIDE = 0.86, 0.75, 600
 """The share of a summary turn that a model's prose takes, at most and at least; between these, tokens for the rest."""
 TOLD_IN_FULL = ("own_words", "files", "names")
-"""What a model's prose that quotes people and uses half of its room or more is not complemented by, unless all is talk."""
+"""What prose is not complemented by that quotes people and uses half of its room or more, unless all is talk."""
 EARLIER, EARLIER_ANEW = 16, 4
 """The share of the summariser's window, one in so many, for the prose of earlier rounds; and when it begins anew."""
 
