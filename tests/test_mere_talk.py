@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, chat_round, user
+from conversations import assistant, chat_round, long_chat, user
+from engine_case import texts
 from test_properties import fitted_at_once
 from unabridged import Compactor, Settings
 from unabridged.asking.ask import Ask, Reply
@@ -104,3 +105,13 @@ def test_ten_open_requests_in_a_window_of_two_thousand_tokens_all_stay() -> None
     extras = ("odd", "interrupted")
     shape = Shape("anthropic", 1, "marathon", turns=1, rounds=32, width=1, bulk=66, ending="working", extras=extras)
     assert fitted_at_once(shape, 2_000)
+
+
+def test_what_the_tail_shows_to_be_answered_is_not_open() -> None:
+    talk = long_chat(40)
+    talk += [user("I play the guitar, what about you?"), assistant("The violin. How long have you played?")]
+    talk += [user("For five years."), assistant("Lovely! What do you like best?"), user("Brave, by Sara Bareilles.")]
+    with Compactor(window=8_000, archive="memory:", settings=Settings(keep=("messages", 4))) as compactor:
+        made = compactor.compact(talk, thread="t")
+    summary = next(text for text in texts(made.messages) if "[unabridged summary" in text)
+    assert "guitar" not in summary.partition("## Open")[2].partition("\n## ")[0]

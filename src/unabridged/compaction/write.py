@@ -71,6 +71,7 @@ def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
         prior_ledger=earlier.ledger,
         answered=handed_back and not plan.kept_requests,
         at_work=at_work,
+        closed=() if prepared else {turns[i] for i in shown if i not in state.open_requests()},
         kept=frozenset(turns[i] for i in plan.kept_requests),
         budget=plan.summary - unused,
         count=setup.meter.text,

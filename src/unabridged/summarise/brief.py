@@ -46,6 +46,8 @@ class Brief:
     """Whether a person speaks next, so that the assistant's last words closed its turn."""
     at_work: bool = False
     """Whether tools work, behind them, on the last request among them."""
+    closed: Collection[int] = ()
+    """Turns of the requests among them that what stays shows to be closed."""
     preserve: int = 0
     """The most tokens for people's own words."""
     prose: int = 0

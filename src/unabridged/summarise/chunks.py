@@ -21,6 +21,8 @@ GOAL = 92
 """The share of its budget, in a hundred, that the model is told to use: what is a little longer is cut by rule."""
 STAYS = 12
 """The share of the window, one in so many, in which the summariser is shown what stays."""
+SMALL = 6_144
+"""Tokens of a summariser's window below which it is asked in few words."""
 FRAME = 12
 """Tokens that the label of one note takes."""
 
@@ -75,7 +77,8 @@ def make_chunks(brief: Brief, model: Summariser) -> Chunks:
     reserve = min(max(model.reserve, brief.budget * 5 // 4), window // 4)
     goal = min(brief.budget, reserve) * GOAL // 100
     ledger = _head(brief.carried, window // 8, count)
-    wording = Wording(model.instruction, _language(brief, model), _density(brief), _newest(brief, window // STAYS))
+    stays, short = _newest(brief, window // STAYS), window < SMALL
+    wording = Wording(model.instruction, _language(brief, model), _density(brief), stays, short=short)
     free = window - reserve - window // 20  # the count may be off: a twentieth is left for that
 
     def room(question: Question) -> int:
@@ -83,7 +86,7 @@ def make_chunks(brief: Brief, model: Summariser) -> Chunks:
 
     single_room = room(wording.record([], tokens=goal, prior=brief.prior, ledger=ledger, fault=_FAULT))
     chunk_room = room(wording.record([], tokens=goal, part=True, fault=_FAULT))
-    fold_room = room(wording.fold([], tokens=goal, ledger=ledger, fault=_FAULT))
+    fold_room = room(wording.fold([], tokens=goal, ledger=ledger, last=True, fault=_FAULT))
     if min(chunk_room, fold_room) < FEWEST:
         taken = free - min(chunk_room, fold_room)
         raise AskFailed(

@@ -59,6 +59,8 @@ class Wording:
     """Characters that a token of this conversation has: models count those better than tokens or words."""
     stays: Sequence[str] = ()
     """The newest messages, which stay in the conversation: the record is to be right as of their end."""
+    short: bool = False
+    """Whether the sections are asked for in few words, for a summariser with a small window."""
 
     def record(
         self,
@@ -114,7 +116,7 @@ class Wording:
     def _task(self, citation: str, *, standing: bool = False) -> list[str]:
         if self.own is not None:
             return [self.own]
-        sections = _fill("sections", citation=_fill(citation))
+        sections = _fill("sections-short" if self.short else "sections", citation=_fill(citation))
         return [_fill("role"), sections, *[_fill("standing")] * standing, _fill("rules")]
 
     def _limits(self, tokens: int, fault: str) -> list[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PROSE, LEAST_PROSE, BESIDE = 0.86, 0.75, 600
 """The share of a summary turn that a model's prose takes, at most and at least; between these, tokens for the rest."""
 TOLD_IN_FULL = ("own_words", "files", "names")
-"""What prose is not complemented by that quotes people and uses half of its room or more, unless all is talk."""
+"""What prose is not complemented by that quotes people and uses half of its room or more."""
 EARLIER, EARLIER_ANEW = 16, 4
 """The share of the summariser's window, one in so many, for the prose of earlier rounds; and when it begins anew."""
 
@@ -130,7 +130,7 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
     ledger = ledger_with(ledger, find_said_rules(summary.rules, read.views, read.turns))
     cites = any(map(is_citation, summary.text.split("\n")))
     prose = f"{WITH_CITATIONS if cites else BY_A_MODEL}\n{summary.text.strip()}"
-    told = TOLD_IN_FULL if cites and ledger.actions and brief.count(prose) * 2 >= most else ()
+    told = TOLD_IN_FULL if cites and brief.count(prose) * 2 >= most else ()
     rendered = rest(ledger, room - brief.count(prose), prose, told)
     unchecked = (f"not checked, the model can't tell: {what}" for what in summary.checks_impossible)
     return Written(
@@ -185,7 +185,10 @@ def _ledger(brief: Brief) -> Ledger:
     """What is carried: derived anew where the originals are given, else the earlier ledger with the new folded in."""
     read = _read(brief)
     prior = brief.prior_ledger if brief.whole is None else None
-    return gather(read.views, prior=prior, turns=read.turns, answered=brief.answered, at_work=brief.at_work)
+    ledger = gather(read.views, prior=prior, turns=read.turns, answered=brief.answered, at_work=brief.at_work)
+    closed = {r.turn for r in ledger.requests if r.turn in brief.closed and r.state in {"open", "waiting"}}
+    requests = (replace(r, state="finished") if r.turn in closed else r for r in ledger.requests)
+    return replace(ledger, requests=tuple(requests)) if closed else ledger
 
 
 def _rounds(brief: Brief) -> int:
