@@ -108,9 +108,9 @@ def test_ten_open_requests_in_a_window_of_two_thousand_tokens_all_stay() -> None
 
 def test_what_the_tail_shows_to_be_answered_is_not_open() -> None:
     talk = long_chat(40)
-    talk += [user("The guitar is mostly my thing, playing it helps."), assistant("The violin. How long have you played?")]
+    talk += [user("The guitar is mostly my thing, playing it helps."), assistant("Mine is the violin. Played long?")]
     told = "I began about five years ago, and it has been a great way to say what I feel and to rest from all the rest."
-    talk += [user(told), assistant("Lovely! What do you like best?"), user("Brave, by Sara Bareilles, if I had to choose.")]
+    talk += [user(told), assistant("Lovely! What do you like best?"), user("Brave, if I had to choose.")]
     with Compactor(window=8_000, archive="memory:", settings=Settings(keep=("messages", 4))) as compactor:
         made = compactor.compact(talk, thread="t")
     summary = next(str(m["content"]) for m in made.messages if "[unabridged summary" in str(m["content"]))
