@@ -77,6 +77,15 @@ def test_people_who_talk_about_summaries_are_still_people(text: str) -> None:
     assert gather([view], answered=False).requests
 
 
+@pytest.mark.parametrize("text", LISTED["logs"])
+def test_a_log_that_tells_of_users_and_agents_is_no_hand_over(text: str) -> None:
+    (view,) = with_origins([person(text)])
+    assert view.origin == "person"
+    assert not view.inserted
+    (view,) = with_origins([person(f"{text}\n\nWhat went wrong there?")])
+    assert not view.inserted
+
+
 @pytest.mark.parametrize("name", LISTED["missed"])
 def test_a_summary_of_a_shape_that_is_not_told_stays_whole(name: str) -> None:
     (view,) = with_origins([person(filled(name, "missed"))])
@@ -138,31 +147,56 @@ def test_behind_the_end_of_a_frame_the_person_speaks_again(frame: dict[str, Any]
 
 
 BELOW = {
-    "Thanks, that is fine. Show me the numbat diff first.": True,
-    "my boss wants the numbat report on Monday, leave the rest": True,
-    "Bitte zeig mir zuerst den numbat.": True,
-    "I'll go on with the numbat test next.": False,
-    "Let me know if my numbat plan is fine.": False,
-    "The user wants me to write the numbat test.": False,
-    'Said last: "show me the numbat".': False,
-    "The numbat test must be written.": False,
-    "- show me the numbat": False,
-    "## Show me the numbat": False,
+    "Thanks, that is fine. Show me the numbat diff first.": "anywhere",
+    "my boss wants the numbat report on Monday, leave the rest": "anywhere",
+    "Bitte zeig mir zuerst den numbat.": "anywhere",
+    "Is the numbat test still red?": "anywhere",
+    "Add the numbat test.\n\nThen run it, please. Is it green?": "anywhere",
+    "The numbat test must be written.": "below a list",
+    "the numbat row is still missing, that one before the rest": "below a list",
+    'It\'s the 19th. The numbat sent "12" as a new price.\n\nThe users table has it.': "below a list",
+    "Zu deiner Frage: der numbat hat vom 1. bis zum 5. zu.": "below a list",
+    "I'll go on with the numbat test next.": "nowhere",
+    "Let me know if the numbat plan is fine.": "nowhere",
+    "The user wants me to write the numbat test.": "nowhere",
+    'Said last: "show me the numbat".': "nowhere",
+    "Next steps: the numbat test must be written.": "nowhere",
+    "- show me the numbat": "nowhere",
+    "## Show me the numbat": "nowhere",
 }
-"""A last paragraph below a list, and whether a person says it."""
+"""A last paragraph below a summary, and where a person says it; "anywhere" is also below plain words."""
+FORMS = [
+    "## Goal\nA cage.\n\n## Next\n- {claim}\n- {task}",
+    "## Next\n\n{claim}\n{task}",
+    "1. Goal:\n   {claim}\n\n2. Pending:\n   {task}",
+    "GOAL: {claim}\n\nPENDING: {task}",
+    "**Done**\n{claim}\n\n**Left**\n\n{task}",
+]
 
 
 @pytest.mark.parametrize("last", BELOW)
-def test_below_the_list_that_ends_a_frame_without_closing_words_a_person_may_speak_of_themselves(last: str) -> None:
-    """Without a list nothing tells where the summary ends, unless a person's goal is always below."""
+@pytest.mark.parametrize("form", FORMS)
+def test_below_the_form_of_a_frame_without_closing_words_a_person_is_heard(form: str, last: str) -> None:
+    """In doubt it is theirs: an open request that disappears is worse than a few words too many."""
     for frame in frames()["summaries"]:
-        listed = f"{frame['opens']}\n\n## Next\n- {CLAIM}\n- {TASK}"
+        listed = f"{frame['opens']}\n\n{form}".replace("{claim}", CLAIM).replace("{task}", TASK)
         (view,) = with_origins([person(f"{listed}\n\n{last}")])
-        whole = "whole_turn" in frame
-        assert (view.text == last) == (BELOW[last] and not whole), frame["of"]
+        theirs = BELOW[last] != "nowhere" and "whole_turn" not in frame
         assert "quokka" not in of_people([view])
-        (view,) = with_origins([person(f"{frame['opens']}\n\n{CLAIM}\n{TASK}\n\n{last}")])
-        assert (view.origin == "summary") == (not BELOW[last] or "goal_below" not in frame), frame["of"]
+        if "goal_below" in frame:  # one paragraph
+            assert (view.text == last.rpartition("\n\n")[2]) == theirs, frame["of"]
+        else:
+            assert (view.text == last) == theirs, frame["of"]
+
+
+@pytest.mark.parametrize("last", BELOW)
+def test_below_a_frame_in_plain_words_only_who_asks_or_says_i_is_heard(last: str) -> None:
+    for frame in frames()["summaries"]:
+        if "goal_below" not in frame and "whole_turn" not in frame:
+            (view,) = with_origins([person(f"{frame['opens']}\nThe cage is built. {CLAIM}\n\n{last}")])
+            heard = BELOW[last] == "anywhere" and not (last.startswith("my") and frame["of"] == "aider")
+            assert (view.text == last) == heard, frame["of"]
+            assert "quokka" not in of_people([view])
 
 
 def test_an_action_is_not_answered_by_a_summary() -> None:

@@ -1,22 +1,23 @@
 """Which blocks of a `user` turn another system wrote: its summary of what was said before, or a text of the host's.
 
 How known systems open and close such texts is data (`frames.json`). A summary of an unknown system is told by one rule:
-several independent signs over the whole text, and nobody who speaks for themselves at its beginning. Whatever stands in
-a block of its own, before a frame or behind its end is still the person's, and so is what they ask for below it.
+several independent signs over the whole text, and nobody who speaks for themselves at its beginning; a log is none.
+Whatever stands in a block of its own, before a frame or behind its end is still the person's, and so is, in doubt, what
+does not have the form of the record above it.
 """
 
 from __future__ import annotations
 
 import json
 from functools import cache
-from itertools import chain, pairwise, product
+from itertools import chain, pairwise, product, takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from unabridged.languages import folded, phrases
 from unabridged.messages import View
 from unabridged.text_cache import remembered
-from unabridged.text_tools import sentences
+from unabridged.text_tools import blank_fences, sentences
 
 _LONG = 200
 """Characters from which on a text may be the summary of an unknown system."""
@@ -26,13 +27,17 @@ _READ = 20_000
 _EASTERN = "\u2e7f"
 """Scripts above this sign write without spaces."""
 _SET_OFF, _CLOSES = frozenset('\n"\u201c\u201e\u00ab\u300c'), frozenset('"\u201d\u201c\u00bb\u300d')
+_COLON, _ASKS = (":", "\uff1a"), ("? ", "\uff1f ")
 _MODELS = ("promise", "acts_next", "reported", "offer", "courtesy")
 """How a model speaks of itself."""
 _SHORT = 48
 """Characters of a line that may be a heading though nothing marks it."""
-_KINDS, _TELLINGS, _SAID, _ENOUGH = 3, 2, 12, 4
-"""Kinds of headings that count, tellings and quotations that do, characters of one; points that are enough."""
-_LABELS, _SPACES = str.maketrans("=|>?*\uff1a", "::::::"), str.maketrans("_-.", "   ")
+_KINDS, _TELLINGS, _ENOUGH, _PRINTED = 3, 2, 4, 3
+"""Kinds of headings that count, tellings and quotations that do; points that are enough; lines as a terminal shows them
+that make a text a log, if they are a sixth of it."""
+_PARTS = 40
+"""Paragraphs at the end of a text that are looked at to tell where it ends."""
+_LABELS, _SPACES = str.maketrans("=|>?*\uff1a", "::::::"), str.maketrans('_-."', "    ")
 _AROUND = "\u30fb\u25cf\u25a0\u00b7\u3010\u3011#*=-_<>/[](){}\"'`|:.,\u2022\u2013\u2014 \t0123456789"
 
 
@@ -86,26 +91,47 @@ def is_summary(text: str) -> bool:
 def _end_of_frame(text: str) -> int:
     """Where a summary ends that opens a block in a known frame; 0 where there is none.
 
-    At the last of its closing words, for what it retells may have those too; at the end of the block where it has none.
+    At the last of its closing words, for what it retells may have those too; where it has none, where its form ends.
     """
     frame = _frame("summaries", text)
-    tag = bool(frame) and frame["opens"][0] == "<"
-    if not frame or ("\n" not in text.strip() and (tag or _speaks(text, "asking"))):  # a line about the frame
+    if not frame or ("\n" not in text.strip() and (frame["opens"][0] == "<" or _asks(text))):  # a line about the frame
         return 0
     places = (text.rfind(words) + len(words) for words in frame.get("closes", ()) if words in text)
-    return max(places, default=len(text) if "whole_turn" in frame else _end_of_list(text, "goal_below" in frame))
+    return max(places, default=len(text) if "whole_turn" in frame else _end_of_form(text, frame))
 
 
-def _end_of_list(text: str, goal_below: bool) -> int:
-    """Where the list ends that a summary closes with, if somebody speaks of themselves in one paragraph below it.
+def _end_of_form(text: str, frame: dict[str, Any]) -> int:
+    """Where a record ends: what stands in plain words below its headings, labels, lists and tags is a person's.
 
-    Where a person's goal is always below, it need not be a list.
+    Where it is in plain words itself, only who asks below it, or speaks of themselves as nobody does above.
     """
-    listed, _, last = text.rstrip().rpartition("\n\n")
-    items = goal_below or listed.rpartition("\n")[2].startswith((" ", "\t", "- ", "* "))
-    own = items and last[:1].isalpha() and _SET_OFF.isdisjoint(last) and phrases("own").inside(folded(last))
-    others = any(map(phrases(*_MODELS).at_start, sentences(folded(last)))) or _has(folded(last), _people())
-    return len(listed) if own and not others else len(text)
+    parts = text.rstrip().rsplit("\n\n", _PARTS)
+    formed = [_is_formed(*pair) for pair in pairwise(["", *parts])]
+    told = [_is_told(*pair, frame) for pair in pairwise(["", *parts])]
+    below = list(takewhile(lambda i: not (formed[i] or told[i]), range(len(parts) - 1, 0, -1)))
+    above = formed[bool(frame) : len(parts) - len(below)]
+    if 2 * sum(above) <= len(above) and "goal_below" not in frame:
+        own = [phrases("own").inside(folded(part)) for part in parts]
+        below = list(takewhile(lambda i: _asks(parts[i]) or (own[i] and not any(own[:i])), below))
+    below = below[: frame.get("goal_below")]
+    return len(text.rstrip()) - sum(len(parts[i]) + 2 for i in below)
+
+
+def _is_told(above: str, part: str, frame: dict[str, Any]) -> bool:
+    """Whether a paragraph in plain words is of a record: below its opening, a model's closing, or told of a user."""
+    opened = "\n" not in above and above.endswith((*_COLON, ">", "]")) and _frame("summaries", above)
+    models = all(map(phrases(*_MODELS).at_start, sentences(folded(part)))) or _tellings(_plain(part)) > 0
+    closing = f"\n{part}".startswith(tuple(frame.get("until", "\0")))
+    return models or closing or bool(opened or _frame("summaries", part))
+
+
+def _is_formed(above: str, part: str) -> bool:
+    """Whether a paragraph begins with a sign, a heading, or a label that hand-overs have; or stands below a heading."""
+    first, _, more = part.lstrip("\n\xbf\xa1").partition("\n")
+    title = _title(sentences(first)[0]) if first.strip() and "?" not in first else ""
+    label = bool(_kinds({title}) or (more and not more[0].islower() and title and title == _plain(first)))
+    marked = above[:1] == "#" or above[:2] == "**" != above[1:3] or above.rstrip("*_ ").endswith(_COLON)
+    return label or not first[:1].isalpha() or (marked and "\n" not in above.strip() and _is_formed("", above))
 
 
 def retold_in(view: View) -> str:
@@ -142,19 +168,21 @@ def _end_of_hand_over(text: str) -> int:
 
     Below it a person may ask for something, in a paragraph of their own; where that is about "this", all is theirs.
     """
-    told, _, last = text.rstrip().rpartition("\n\n")
-    if not _asks(last if told else "".join(sentences(last)[-1:])):
-        return len(text) if _is_hand_over(text) else 0
-    about = _has(folded(last), [*frames()["hand_over"]["about"], *_people()])
-    return len(told) if not about and _is_hand_over(told) else 0
+    stop = _end_of_form(text, {})
+    below = sentences(folded(text[stop:]))
+    onward = bool(below) and all(map(phrases("onward").inside, below))
+    about = _has(" ".join(below), [*frames()["hand_over"]["about"], *_people()])
+    asks = not below and not _is_formed("", text.rstrip().rpartition("\n\n")[2]) and _asks(sentences(text)[-1])
+    stop = len(text) if onward else 0 if about or asks else stop
+    return stop if _is_hand_over(text[:stop]) else 0
 
 
-def _asks(paragraph: str) -> bool:
-    """Whether somebody asks for something in a paragraph that is no list, other than to go on."""
-    said, listed = sentences(paragraph) or [""], not all(line[:1].isalpha() for line in paragraph.splitlines())
-    about = _has(" ".join(folded(said[0]).split()[1:3]), frames()["hand_over"]["about"])  # "Shorten this"
-    asks = about or _speaks(said[0], "asking") or _speaks(said[-1], "asking")
-    return asks and not listed and not phrases("onward").inside(folded(said[-1]))
+def _asks(text: str) -> bool:
+    """Whether a sentence of a text asks something, says what is to be done, or is about "this"."""
+    shape, begins = frames()["hand_over"], phrases("tasks", "polite").at_start
+    said = [f"{' '.join(piece.replace(',', ' ').split())} " for piece in sentences(folded(text))]
+    asks = any(words.endswith(_ASKS) or begins(words) or words.startswith(tuple(shape["asking"])) for words in said)
+    return asks or any(_has(" ".join(words.split()[1:3]), shape["about"]) for words in said)
 
 
 def _is_hand_over(text: str) -> bool:
@@ -164,24 +192,30 @@ def _is_hand_over(text: str) -> bool:
     said, word for word; it tells of the user as of somebody else; it has headings of the kinds that hand-overs have.
     """
     shape, text = frames()["hand_over"], text[:_READ].strip()
-    pieces = sentences(text.replace(', "', ',\n"') if text[:1] == "{" else text)
+    pieces = sentences(text.replace(',"', ',\n"').replace(', "', ',\n"') if text[:1] == "{" else text)
     lines = [line for line in text.splitlines() if line.strip(_AROUND)] or [""]
     opening, naming = _plain(lines[0][:_LONG]), _plain(" ".join(line[:_LONG] for line in (*lines[:4], *pieces[-1:])))
+    selves = _has(opening, shape["selves"])
     named = _has(naming, shape["recap"]) and _has(naming, shape["recalled"])
-    about = not named and _has(opening, shape["about"])
-    if len(text) < _LONG or about or _speaks(opening, "own_voice"):
+    theirs = (not named and _has(opening, shape["about"])) or _asks(opening) or _has(f"{opening} ", shape["own_voice"])
+    if len(text.encode("utf-8", "replace")) < _LONG or _is_log(text) or (theirs and not selves):
         return False
     titles = {title for piece in pieces if (title := _title(piece))}
-    kinds = {kind for kind, words in shape["headings"].items() if any(_has(title, words) for title in titles)}
-    owned = any(phrases("own").inside(folded(piece)) for piece in pieces if _SET_OFF.isdisjoint(piece))
+    kinds = _kinds(titles)
+    owned = not selves and any(phrases("own").inside(folded(piece)) for piece in pieces if _SET_OFF.isdisjoint(piece))
     told = _retellings(text, pieces, titles, named or not owned)
-    signs = [
-        named and not _has(opening, shape["gatherings"]),
-        "done" in kinds and _is_one(text),
-        "said" in kinds and sum(map(_is_quotation, lines)) >= _TELLINGS,
-        *(len(titles.intersection(known)) >= len(known) - 1 for known in shape["templates"]),
-    ]
-    return 2 * sum(map(bool, signs)) + min(len(kinds), _KINDS) + told >= _ENOUGH + owned
+    signs = [named and not _has(opening, shape["gatherings"]), selves, "done" in kinds and _is_one(text)]
+    signs += ["said" in kinds and sum(line.rstrip(" \t.,;|")[-1:] in _CLOSES for line in lines) >= _TELLINGS]
+    signs += [len(titles.intersection(known)) >= len(known) - 1 for known in shape["templates"]]
+    return 2 * sum(signs) + min(len(kinds), _KINDS) + told >= _ENOUGH + owned
+
+
+def _is_log(text: str) -> bool:
+    """Whether a text is what a terminal shows: many of its lines are printed or code, and it is no single object."""
+    opens, closes = map(tuple, frames()["terminal"].values())
+    lines = [line.strip() for line in blank_fences(text).splitlines() if line.strip()]
+    printed = sum(line.startswith(opens) or line.endswith(closes) for line in lines)
+    return printed >= _PRINTED and 6 * printed >= len(lines) and not _is_one(text)
 
 
 def _retellings(text: str, pieces: list[str], titles: set[str], others: bool) -> int:
@@ -198,18 +232,15 @@ def _retellings(text: str, pieces: list[str], titles: set[str], others: bool) ->
     return min(told, 3) if told >= _TELLINGS else 0
 
 
+def _kinds(titles: set[str]) -> set[str]:
+    """Of which kinds of headings that hand-overs have these are."""
+    kinds = frames()["hand_over"]["headings"].items()
+    return {kind for kind, words in kinds if any(_has(title, words) for title in titles)}
+
+
 def _is_one(text: str) -> bool:
     """Whether a text is one object, or one tag and what it holds."""
     return text[0] + text[-1] == "{}" or text.endswith(f"</{text[1:].replace('>', ' ').partition(' ')[0]}>")
-
-
-def _is_quotation(line: str) -> bool:
-    """Whether a line is what somebody said, word for word, perhaps with a label."""
-    line = line.rstrip(" \t.,;|")
-    start = next((i for i, sign in enumerate(line) if sign in _SET_OFF), len(line))
-    label, said = line[:start].rstrip(), line[start:]
-    apart = not label.strip(_AROUND) or label.endswith((":", "\uff1a"))
-    return apart and len(said) > _SAID and said[-1] in _CLOSES and said[1] not in _CLOSES
 
 
 def _people(*roles: str) -> list[str]:
@@ -240,13 +271,6 @@ def _plain(text: str) -> str:
 def _has(text: str, words: list[str]) -> bool:
     """Whether a word of the text begins as one of these does; signs that are written without spaces stand anywhere."""
     return any((word if word > _EASTERN else f" {word}") in f" {text}" for word in words)
-
-
-def _speaks(line: str, kind: str) -> bool:
-    """Whether somebody asks in a line, says what is to be done, or speaks with words of this kind."""
-    words = f" {' '.join(folded(line).replace(',', ' ').split())} "
-    asks = words.endswith(("? ", "\uff1f ")) or phrases("tasks", "polite").at_start(words[1:])
-    return bool(asks) or any(f" {word} " in words for word in frames()["hand_over"][kind])
 
 
 def rejection_in(text: str, tool: str) -> tuple[str, str]:

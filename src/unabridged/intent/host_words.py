@@ -26,6 +26,8 @@ _TAGS = {kind: frozenset(names.split()) for kind, names in frames()["tags"].item
 something up, also where it is the last word of a tag. `wrappers`: a host may also put them around all that they say."""
 _LABEL = re.compile(r"^[#* \t]*(?P<words>[^\W\d_][^\n:]{0,80}):", re.MULTILINE)
 
+_GAP = 200
+"""Characters behind a label in which what it labels begins."""
 _SET_OFF = ("```", "~~~", "<", ">", "    ", "\t", "|", '"', "\u201c", "\u00ab")
 _NOTES = re.compile("|".join(frames()["notes"]), re.MULTILINE)
 """Single lines of a host's."""
@@ -143,28 +145,29 @@ def _holds_up(name: str) -> bool:
 
 
 def _labelled(text: str) -> Iterator[Part]:
-    """What stands under "Context:" and the like, up to the last "Question:"; a label in a line of words is no such."""
-    context = next(_labels(text, "context_labels"), None)
-    if context is None:
-        return
-    start, stop = context
-    asked = max((start for start, _ in _labels(text, "question_labels")), default=-1)
-    if asked >= 0:
-        yield Part(start, asked if asked > start else len(text), shown=True)
-        return
-    rest = text[stop:].partition("\n")[0]
-    if not rest.strip(" *"):
-        end = text.find("\n\n", len(text) - len(text[stop + len(rest) :].lstrip()))
-        yield Part(start, end if end >= 0 else len(text), shown=True)
+    """What stands under "Context:" and the like, up to the last "Question:"; a label in a line of words is no such.
+
+    And what stands below "Here is the content of a.md:" where nothing sets it off, to the end.
+    """
+    lines = [(line.span(), folded(line["words"])) for line in _LABEL.finditer(text)]
+    asked = max((start for (start, _), words in lines if _is_label(words, "question_labels")), default=-1)
+    for (start, stop), words in lines:
+        gap = text[stop : stop + _GAP]
+        begin = text.rfind("\n", stop, stop + len(gap) - len(gap.lstrip(" *\n"))) + 1  # 0: more words on its line
+        if _is_label(words, "context_labels") and (begin or asked >= 0):
+            blank = text.find("\n\n", begin) if asked < 0 else -1
+            yield Part(start, asked if asked > start else blank if blank >= 0 else len(text), shown=True)
+            return
+        shows = begin and phrases("shows").at_start(words) and phrases("shown").inside(words)
+        if shows and not text.startswith(_SET_OFF, begin):
+            yield Part(begin, len(text), shown=True)
+            return
 
 
-def _labels(text: str, kind: str) -> Iterator[tuple[int, int]]:
-    """Where lines begin with a label of this kind, and where it ends behind its colon."""
-    for line in _LABEL.finditer(text):
-        words = folded(line["words"])
-        reach = phrases(kind).at_start(words)
-        if reach and len(words) - reach <= 40:
-            yield line.span()
+def _is_label(words: str, kind: str) -> bool:
+    """Whether the words of a label are of this kind, with little else in them."""
+    reach = phrases(kind).at_start(words)
+    return reach > 0 and len(words) - reach <= 40
 
 
 def _open_ended(text: str) -> Iterator[Part]:
@@ -179,8 +182,6 @@ def _open_ended(text: str) -> Iterator[Part]:
             ends = [] if shown else [text.find(f"\n{words}", below.end()) for words in frames()["after_a_skill"]]
             stop = min((end for end in ends if end >= 0), default=len(text))
             yield Part(below.start(), stop, shown=shown)
-    if (body := _shown_from(text)) >= 0:
-        yield Part(body, len(text), shown=True)
     yield from (Part(note.start(), note.end(), shown=False) for note in _NOTES.finditer(text))
 
 
@@ -193,16 +194,3 @@ def _to_the_end() -> re.Pattern[str]:
         r"|From: [^\n]+\n(?:Sent|Date|To|Subject): [^\n]+\n(?:Sent|Date|To|Cc|Subject): )",
         re.MULTILINE | re.IGNORECASE,
     )
-
-
-def _shown_from(text: str) -> int:
-    """Where a text begins that a line leads up to ("Here is the content of a.md:") and nothing sets off; else -1."""
-    place = 0
-    for line in text.splitlines(keepends=True):
-        place += len(line)
-        words = folded(line.strip())
-        if words.endswith(":") and phrases("shows").at_start(words) and phrases("shown").inside(words):
-            body = len(text) - len(text[place:].lstrip("\n"))
-            if body < len(text) and not text.startswith(_SET_OFF, body):
-                return body
-    return -1

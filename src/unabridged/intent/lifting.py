@@ -176,10 +176,8 @@ def _taking(text: str) -> tuple[str, tuple[str, ...]]:
     kind = next((kind for kind in _KINDS if phrases(kind).inside(folded(plain))), "")
     if not kind or restricts(plain) or not Reading(plain).is_order:
         return "", ()
-    mere = phrases("asides", "openers")  # "now that the release is out, …"
-    clauses = [
-        part for part in _CLAUSE.split(text) if phrases(kind).inside(folded(part)) or not mere.at_start(folded(part))
-    ]
+    takes, mere = phrases(kind).inside, phrases("asides", "openers").at_start  # "now that the release is out, …"
+    clauses = (part for part in _CLAUSE.split(text) if takes(folded(part)) or not mere(folded(part)))
     return kind, tuple(word for word in content_words(" ".join(clauses)) if word not in _literal(kind))
 
 
@@ -222,10 +220,8 @@ def _covers(words: Sequence[str], others: Sequence[str]) -> bool:
 
 def alike(word: str, other: str) -> bool:
     """Whether two words are forms of one, or mean the same here."""
-    if word == other:
-        return True
-    if word[0].isdigit() or other[0].isdigit():
-        return False
+    if word == other or word[0].isdigit() or other[0].isdigit():
+        return word == other
     known = _groups()
     if known.get(word, _NONE) & known.get(other, _NONE):
         return True
@@ -266,8 +262,6 @@ def _takes_place_of(older: str, newer: str) -> bool:
 def _bounds(text: str, number: str) -> bool:
     """Whether this number is a limit: a server's number tells which server."""
     words = folded(text)
-    for start, stop in phrases("bounds").found(words):
-        begin = max(start - 8, 0) if words[start] > _EASTERN else stop
-        if number.isdigit() and number in _WORD.findall(words[begin : stop + 3 + len(number)]):
-            return True
-    return False
+    found = phrases("bounds").found(words)
+    spans = ((max(start - 8, 0) if words[start] > _EASTERN else stop, stop + 3 + len(number)) for start, stop in found)
+    return number.isdigit() and any(number in _WORD.findall(words[begin:end]) for begin, end in spans)

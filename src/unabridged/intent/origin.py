@@ -298,6 +298,5 @@ def _reads_as_speech(line: str) -> bool:
     plain = sum(_PLAIN.fullmatch(word) is not None for word in words)
     if line.endswith(_ASKS):
         return 2 * plain >= len(words)
-    return (len(words) > 2 and 5 * plain >= 3 * len(words)) or 2 * sum(sign > "\u2e7f" for sign in line) >= max(
-        8, len(line)
-    )
+    signs = sum(sign > "\u2e7f" for sign in line)
+    return (len(words) > 2 and 5 * plain >= 3 * len(words)) or 2 * signs >= max(8, len(line))

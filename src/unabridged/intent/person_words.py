@@ -31,7 +31,7 @@ _PASTED = re.compile(
     re.MULTILINE,
 )
 """Blocks between marks, and the screen of a terminal: a line with its prompt or bullet, and what is indented below."""
-_QUOTED = re.compile(
+QUOTED = re.compile(
     r"\"[^\"\n]*\"|(?<![\w\"])\"(?=\S)[^\"]*(?<=\S)\"(?![\w\"])|\u201c[^\u201c\u201d]*\u201d|\u201e[^\u201c\u201d\u201e]*[\u201c\u201d]"
     r"|«[^«»]*»|[\u300c\u300e][^\u300c-\u300f]*[\u300d\u300f]"
     r"|(?<![\w'])'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w)){2,4000}'(?![\w'])|\u2018(?:[^\u2018\u2019\n]|\u2019(?=\w)){2,4000}\u2019"
@@ -96,7 +96,7 @@ def _blank_document(text: str) -> str:
 
 def split_sentences(said: str) -> Iterator[Sentence]:
     """The sentences of what `own_text` returned."""
-    own = _QUOTED.sub(lambda found: _blank_quotation(found[0]), said)
+    own = QUOTED.sub(lambda found: _blank_quotation(found[0]), said)
     stop = 0
     for sentence in sentences(own):
         stop = own.index(sentence, stop) + len(sentence)

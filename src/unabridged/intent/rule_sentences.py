@@ -106,9 +106,7 @@ class Reading:
             wishes -= self._spans("vague")
         denied = any(start == self._start for start, _ in self._denied)
         begins = not denied and (phrases("begins").at_start(self._head) > 0 or self._begins("conventions"))
-        if self._forbids:
-            return 2
-        return 2 if (begins or wishes) and not self._has("passing") else 0
+        return 2 if self._forbids or ((begins or wishes) and not self._has("passing")) else 0
 
     # -- what it is ---------------------------------------------------------------------------------------------------
 

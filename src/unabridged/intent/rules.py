@@ -128,10 +128,7 @@ def _unite(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     found: dict[str, Rule] = {}
     for rule in rules:
         key = " ".join(folded(rule.text).split())
-        known = found.get(key)
-        if known is None:
-            found[key] = rule
-        else:
-            lifted = rule.lifted if rule.turn > known.lifted or known.turn == rule.turn else known.lifted
-            found[key] = replace(known, strength=max(known.strength, rule.strength), lifted=lifted)
+        known = found.get(key, rule)
+        lifted = rule.lifted if rule.turn > known.lifted or known.turn == rule.turn else known.lifted
+        found[key] = replace(known, strength=max(known.strength, rule.strength), lifted=lifted)
     return tuple(sorted(found.values(), key=lambda rule: (rule.turn, rule.text)))

@@ -10,6 +10,7 @@ import re
 
 from unabridged.intent.entries import Asks
 from unabridged.intent.frames import frames
+from unabridged.intent.person_words import QUOTED
 from unabridged.languages import detect, eastern_words, folded, phrases, tables, vocabulary
 from unabridged.messages import View
 from unabridged.text_cache import remembered
@@ -27,9 +28,6 @@ _BETWEEN = re.compile(r"[\W_]+")
 _PARTS = re.compile(r"[^\w'-]+")
 _COMMAND = re.compile(r"/[a-z-]*")
 _QUESTION = re.compile(r"[?\uff1f\u061f][^\w?\uff1f\u061f]*+\Z")
-_QUOTED = re.compile(
-    r"\"[^\"\n]*\"|`[^`\n]*`|\u201c[^\u201d\n]{0,1000}\u201d|\u300c[^\u300d\n]{0,1000}\u300d|\u00ab[^\u00bb\n]{0,1000}\u00bb"
-)
 _CLAUSE = re.compile(r"[;:\u2013\u2014\uff1b\uff1a] *(?=\w)")
 _LEADING = re.compile(r"[\W_]*")
 _AFTER = re.compile(r"[^.!?;,\u2013\u2014\u3002\uff0c\uff01\uff1b]*")
@@ -292,7 +290,7 @@ def _goes_on(text: str) -> bool:
         text = f"{text[: _LONG // 2]}\n{text[-_LONG // 2 :]}"
     if not says_go(text) and not phrases("onward").inside(folded(text)):
         return False
-    told = [sentence for sentence in _sentences_of(_QUOTED.sub(" ", text)) if not _nod(sentence) or says_go(sentence)]
+    told = [sentence for sentence in _sentences_of(QUOTED.sub(" ", text)) if not _nod(sentence) or says_go(sentence)]
     for sentence in dict.fromkeys((*told[:1], *told[-1:])):
         if _QUESTION.search(sentence) or not few_words(sentence, 30):
             continue
