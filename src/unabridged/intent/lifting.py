@@ -93,18 +93,19 @@ def drops(text: str, request: str, *, stopped: bool) -> bool:
     with and it orders several things. Of one that was `stopped` they need name only something.
     """
     order, told = content_words(request), sentences(text[: _BARE * 10])
-    if stopped and any(_forbids(sentence) and share_a_word(content_words(sentence), request) for sentence in told):
+    clauses = [clause for sentence in told for clause in _CLAUSE.split(sentence)]
+    if stopped and any(_forbids(part) and share_a_word(content_words(part), request) for part in (*told, *clauses)):
         return True
     single = len(sentences(request)) == 1 and not phrases("and").inside(folded(request))
     halts = len(text) <= _BARE * 2 and phrases("hold").at_start(folded(text.strip())) > 0
-    clauses = (clause for sentence in told for clause in _CLAUSE.split(sentence))
     return any(_drops_outright(clause, order, single=single, halts=halts) for clause in clauses)
 
 
 def _forbids(sentence: str) -> bool:
     """Whether a sentence says of something that it must not be done, or need not be done any more."""
-    words = folded(sentence)
-    return phrases("unneeded").inside(words) or (phrases("forbids").inside(words) and Reading(sentence).strength() > 0)
+    words = says.after_small_words(folded(sentence))
+    unwanted = phrases("unneeded").inside(words) or phrases("withdraw", "cancel").at_start(words) > 0
+    return unwanted or (phrases("forbids").inside(words) and Reading(sentence).strength() > 0)
 
 
 def _drops_outright(clause: str, order: Sequence[str], *, single: bool, halts: bool) -> bool:

@@ -25,7 +25,7 @@ The goal is never lost: in doubt a request stays open, and while tools work on t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from unabridged.intent import speech_acts as says
 from unabridged.intent.entries import GOING, Lead, Request, State
@@ -102,7 +102,8 @@ class _Talk:
         if self._is_idle or not request.answer or request.kind != "new" or not says.is_question(request.text):
             return False
         worked = any(self.requests[j].worked for j in self.chain)  # else all that was just said is answered
-        return (worked if self._state == "open" else self.tools) and not says.reports_done(request.answer)
+        apart = worked if self._state == "open" else self.tools or request.asks != ""
+        return apart and not says.reports_done(request.answer)
 
     def _chain_of(self, newest: int) -> list[int]:
         """The chain of messages that the newest one belongs to; what it withdraws or lets go on is marked."""
@@ -191,8 +192,7 @@ class _Talk:
             return False
         said, before = content_words(request.answer), self.chain[-2]
         left = self._closes_nothing(before) or _at_work(self.requests[before])
-        told = [j for j in self.chain if left and share_a_word(said, self.requests[j].text)]
-        return told == self.chain[-1:]
+        return left and [j for j in self.chain if share_a_word(said, self.requests[j].text)] == self.chain[-1:]
 
     def _is_lookup(self) -> bool:
         """Whether the last chain was one question with a short answer."""
@@ -229,8 +229,7 @@ class _Talk:
         speaking of what was asked, and the proposal is about something else.
         """
         asked, told = [self.requests[j].text for j in self.chain], sentences(request.answer)
-        goes_on = says.says_go(told[-1]) or asks_leave(request.answer, "\n".join(asked))
-        rest = goes_on or says.tells_of_rest(request.answer)
+        rest = says.says_go(told[-1]) or asks_leave(request.answer, "\n".join(asked)) or says.tells_of_rest(told[-1])
         extra = request.worked == 2 and not rest and share_a_word(content_words(told[0]), asked[0])
         return len(told) > 1 and (extra or not self.tools or says.wants_to_know(asked[0]))
 
@@ -286,15 +285,8 @@ def join_requests(
 
 def _with_outcome(request: Request, then: Lead) -> Request:
     """The request with what happened later, before the next person spoke."""
-    if then == Lead():
-        return request
-    worked, asks = max(request.worked, then.worked), then.asks
-    if worked > then.worked and asks in _WAITS:  # what was done before makes some of them offers
-        asks = says.asks_back(then.answer, worked)
-    return replace(
-        request, worked=worked, answer=then.answer, answer_turn=then.answer_turn, asks=asks,
-        stopped=then.stopped, offer=then.offer,
-    )  # fmt: skip
+    outcome = {**asdict(then), "worked": max(request.worked, then.worked)}
+    return request if then == Lead() else replace(request, **outcome)
 
 
 def _outcome_of(request: Request) -> Lead:

@@ -22,8 +22,7 @@ _SHORT = 240
 """Characters up to which a report is about one thing, so that "next" and "still" speak of the task."""
 _GOES_ON = (",", ":", ";", "(", "\uff0c", "\uff1a", "\u3001")
 """Marks that no last sentence ends with."""
-_ENDS = (".", "!", "?")
-_LAST_WORD = re.compile(r"(?<= )[^\W\d_]{1,3}\Z")
+_ENDS = (".", "!", "?", "\u3002")
 _BETWEEN = re.compile(r"[\W_]+")
 _PARTS = re.compile(r"[^\w'-]+")
 _COMMAND = re.compile(r"/[a-z-]*")
@@ -95,13 +94,10 @@ def breaks_off(text: str) -> bool:
 
 @remembered
 def tells_of_rest(text: str) -> bool:
-    """Whether a short report says that something is still to be done: "5 of 12 are ported so far"."""
-    told = _sentences_of(text)
-    if len(text) > _SHORT or _begins_done(told) or not phrases("remains").inside(folded(text)):
-        return False
-    first = after_small_words("".join(told[:1]))
-    reach = phrases("done").at_start(first)  # "Finished: it is half as long", but not "Done with the first half"
-    return not reach or not _BREAK.match(first, reach)
+    """Whether a short report ends by saying that something is still to be done: "5 of 12 are ported so far"."""
+    told = _sentences_of(text) or [""]
+    rest = phrases("remains").inside(told[-1]) and not phrases("done").inside(told[-1])
+    return rest and len(text) <= _SHORT and not _begins_done(told)
 
 
 @remembered
@@ -117,7 +113,7 @@ def is_question(text: str) -> bool:
     told = _sentences_of(blank_fences(text[:_LONG]))
     if not told or not _asking(told[-1]):
         return False
-    wonders = phrases("tell").inside(told[-1]) or phrases("why", "which").at_start(after_small_words(told[-1]))
+    wonders = phrases("tell", "why").inside(told[-1]) or phrases("which").at_start(after_small_words(told[-1]))
     if phrases("polite").inside(told[-1]) and not wonders:
         return False
     return all(_asking(sentence) or few_words(sentence, 4) for sentence in told)
@@ -126,7 +122,9 @@ def is_question(text: str) -> bool:
 def wants_to_know(text: str) -> bool:
     """Whether words are all that is asked for: a question, or an order to tell something and to do nothing else."""
     words = after_small_words(folded(text.strip()))
-    return is_question(text) or (phrases("tell", "inquiries").at_start(words) > 0 and not phrases("and").inside(words))
+    told = phrases("tell", "inquiries").at_start(words) and not phrases("and").inside(words)
+    asked = phrases("which").at_start(words.rpartition(", ")[2]) and not orders(text)  # "it is red, what's failing"
+    return bool(told or asked) or is_question(text)
 
 
 def orders(text: str) -> bool:
@@ -172,18 +170,29 @@ def is_stopped(view: View) -> bool:
 
 @remembered
 def is_cut_off(text: str) -> bool:
-    """Whether the assistant's words stop in mid-sentence: in code, after "the", or without the mark others end with."""
-    *above, last = (line.strip() for line in text.strip().rsplit("\n", 2)[-2:])
-    if last.endswith(_GOES_ON) or (last.count("`") % 2 and last[-1] not in ".!?)" and "```" not in last):
+    """Whether the assistant's words stop in mid-sentence: in code, after "the", or without the mark others end with.
+
+    An item of a list ends as those before it do, and a row of a table.
+    """
+    *above, last = (line.strip() for line in text.strip().split("\n"))
+    in_code = text.count("```") % 2 or (last.replace("```", "").count("`") % 2 and last[-1] not in ".!?)")
+    if in_code or last.endswith(_GOES_ON) or not bare(f"{last} "):
         return True
-    if not last[-1:].islower():
+    kind, letter = _kind_of_line(last), last[-1:]
+    if letter == "|" if kind == "|" else not letter.isalpha() or letter.isupper():
         return False
-    if bare(last) != last or last[0] == "(":
-        return "".join(above).endswith(_ENDS) and not few_words(last, 5)  # other items end with a mark
-    if text.count("```") % 2 or (not few_words(last, 3) and _ends_in_mid_sentence(folded(last))):
-        return True
-    ended = any(sentence[-1] in _ENDS for sentence in sentences(blank_fences(text))[:-1])
-    return ended and (len(sentences(last)) > 1 or not few_words(last, 5))
+    others, mark = above if kind else sentences(blank_fences(text))[:-1], "|" if kind == "|" else _ENDS
+    ended = [other.endswith(mark) for other in others if not kind or _kind_of_line(other) == kind][-3:]
+    long = len(sentences(bare(last))) > 1 or not few_words(last, 5)
+    word, tongue = folded(last).rpartition(" ")[2], tables().get(detect([folded(last)]), {})
+    if len(word) < 4 and not few_words(last, 3) and word in tongue.get("common", "").split():
+        return True  # hardly any sentence ends with "the"
+    return any(ended) if long else kind != "" and len(ended) > 1 and all(ended)
+
+
+def _kind_of_line(line: str) -> str:
+    """What a line of a list or a table begins with; "" for one of a text."""
+    return line[0] if line.startswith(("|", "(")) else "-" * (bare(line) != line)
 
 
 def few_words(text: str, most: int) -> bool:
@@ -243,9 +252,7 @@ def _change_of_course(words: str) -> str:
 
 def _has_enough(words: str) -> bool:
     """Whether the person says that there is nothing else: "no, that's all, thanks"."""
-    if not few_words(words, 20):
-        return False
-    rest = after_small_words(words)
+    rest = after_small_words(words) if few_words(words, 20) else ""
     reach = phrases("enough").at_start(rest)
     if not reach or _QUESTION.search(rest):
         return False
@@ -255,11 +262,9 @@ def _has_enough(words: str) -> bool:
 def _kind_of_question(told: list[str], worked: int, *, done: bool) -> Asks:
     """What a question at the end of a short answer does."""
     last = told[-1]
-    if phrases("start").inside(last) and not done:
-        return "question"
-    offers = phrases("offer").inside(last)
-    opens = _needs_an_answer(told)
-    if opens and not offers and not phrases("done").inside(" ".join(told)) and not _begins_done(told):
+    offers, opens = phrases("offer").inside(last), _needs_an_answer(told)
+    open_yet = not phrases("done").inside(" ".join(told)) and not _begins_done(told)
+    if (phrases("start").inside(last) and not done) or (opens and not offers and open_yet):
         return "question"  # "I moved the models. Should the views go there too?"
     if done and (worked == 2 or not opens):
         return "offer"
@@ -280,8 +285,8 @@ def _withdraws(words: str) -> bool:
 
 
 def _sentences_of(text: str) -> list[str]:
-    """The sentences of a text, folded; where one ends is told by the capital behind it."""
-    return [folded(sentence) for sentence in sentences(text)]
+    """The sentences of a text, folded, without a list's numbers; where one ends is told by the capital behind it."""
+    return [folded(sentence) for sentence in sentences(text) if not sentence[:-1].isdigit()]
 
 
 def _goes_on(text: str) -> bool:
@@ -328,13 +333,8 @@ def _needs_an_answer(told: list[str]) -> bool:
 
 def _up_to_question(told: list[str]) -> list[str]:
     """The sentences up to the question that ends them, also where a few words come after it: "Shall I? (yes/no)"."""
-    if len(told) < 2 or _QUESTION.search(told[-1]) or not _QUESTION.search(told[-2]):
+    asks_more = _QUESTION.search("".join(told[-1:])) and not phrases("courtesy").inside(told[-1])
+    if len(told) < 2 or asks_more or not _QUESTION.search(told[-2]):
         return told
     to_person = phrases("asks", "offer", "confirm").inside(told[-2]) and not phrases("courtesy").inside(told[-2])
     return told[:-1] if to_person or few_words(told[-1], 4) else told
-
-
-def _ends_in_mid_sentence(words: str) -> bool:
-    """Whether the last word is one with which hardly any sentence in that language ends: "the", "to", "und"."""
-    last = _LAST_WORD.search(words)
-    return last is not None and last[0] in tables().get(detect([words]), {}).get("common", "").split()
