@@ -67,6 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text, tokens = turn_of(moments, options.budget)
         name = f"{moments[-1].conversation.name}, compaction {len(moments)}"
         print(f"## {name}\n\n{tokens:,} tokens\n\n{fence}text\n{text}\n{fence}\n")
+        behind = "\n".join(f"[{i}] {moments[-1].before[i].text.strip()}" for i in moments[-1].open)
+        if behind:
+            print(f"Right behind it, as its own message:\n\n{fence}text\n{behind}\n{fence}\n")
     return 0
 
 

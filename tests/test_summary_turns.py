@@ -54,14 +54,14 @@ def test_what_a_plain_command_did_is_told_by_deed_and_file() -> None:
         round_of("bash", long, command="cat src/a.py"),
         round_of("bash", "", command="cat > src/b.py <<'EOF'\nvalue = 1\nEOF"),
     )
-    assert section(text, "done") == ["  … [1-2]", "- [3] created src/b.py: “value = 1”"]
+    assert section(text, "done") == ["- [1] read src/a.py", "- [3] created src/b.py: “value = 1”"]
 
 
 def test_what_was_merely_looked_at_is_told_by_its_file() -> None:
     long = "a line of the file\n" * 20
-    text = turn(person("Have a look."), *(round_of("read_file", long, path=f"src/part_{n}.py") for n in range(3)))
-    assert section(text, "done") == []
-    assert section(text, "files") == ["- read: src/part_2.py, src/part_1.py, src/part_0.py"]
+    text = turn(person("Have a look."), *(round_of("read_file", long, path=f"src/part_{n}.py") for n in range(5)))
+    assert section(text, "done") == ["  … [1-4]", *(f"- [{5 + 2 * n}] read src/part_{2 + n}.py" for n in range(3))]
+    assert "src/part_0.py" in section(text, "files")[0]
 
 
 def test_of_what_found_no_place_changed_files_are_named_where_it_stood_and_failures_counted() -> None:

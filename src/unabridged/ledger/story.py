@@ -33,6 +33,8 @@ _USUAL = 140
 """Characters of what somebody says: what lasts counts as much however long it is."""
 _SAID, _DONE, _REPORTED = (600, 1_000, 2_000), (130, 300, 600), (420, 1_000, 2_000)
 """Characters of what is said, done, and written at length: a little of all, then more of what tells most."""
+_STOOD, _FIRST = 3, 2.0
+"""The last actions, which tell where it stood, and what a little of them is worth: more than all else."""
 _BESIDE, _ENOUGH = (120, 360), 6
 """Characters of a message beside a model's prose; messages that it quotes in part, from which on none is listed."""
 _OFFER, _REPLY, _TELLING = 300, 80, 12
@@ -56,6 +58,8 @@ class Moment(NamedTuple):
     """What it went to, where a gap should name it."""
     reply: str = ""
     """The part of a person's text that quotes what it replies to."""
+    last: bool = False
+    """Whether it tells where it stood, so that at least a little of it is told first of all."""
 
 
 def worth(entry: Saying | Action, ledger: Ledger, size: int) -> float:
@@ -133,7 +137,11 @@ class Story:
         Of each choice the place, what it replaces, its text, and what it costs.
         """
         told, chosen, people = dict[int, str](), list[tuple[int, str, str, int]](), self._people
-        ranked = ((-m.worth * len(m.texts[0]) / len(text), i, text) for i, m in enumerate(moments) for text in m.texts)
+        ranked = (
+            (-_FIRST if m.last and text == m.texts[0] else -m.worth * len(m.texts[0]) / len(text), i, text)
+            for i, m in enumerate(moments)
+            for text in m.texts
+        )
         for rank, i, text in sorted(ranked):
             before, by_person = told.get(i, ""), moments[i].kind == "user"
             cost = count(text) - count(before) if before else count(text) + _A_GAP
@@ -156,11 +164,12 @@ class Story:
         for action in ledger.actions:
             if action.rejection:  # told by the person's words
                 continue
-            shown = weight_of(action) >= _LEAST
+            last = action in ledger.actions[-_STOOD:]
+            shown = last or weight_of(action) >= _LEAST
             texts = [self._lines.action(action, width, gist=True) for width in _widths(action) if shown]
             rank = worth(action, ledger, len(texts[0])) if shown else 0.0
             name = "".join(action.paths[:1]).rstrip("/").rpartition("/")[2] if not action.failed else ""
-            yield Moment(action.turn, rank, texts, "failed" if action.failed else deed_of(action), name)
+            yield Moment(action.turn, rank, texts, "failed" if action.failed else deed_of(action), name, last=last)
 
     def _saying(self, saying: Saying, longest: int) -> str:
         """What somebody said: people exactly, between fences where a line of theirs could pose as another's."""
