@@ -113,5 +113,6 @@ def test_what_the_tail_shows_to_be_answered_is_not_open() -> None:
     talk += [user(told), assistant("Lovely! What do you like best?"), user("Brave, if I had to choose.")]
     with Compactor(window=8_000, archive="memory:", settings=Settings(keep=("messages", 4))) as compactor:
         made = compactor.compact(talk, thread="t")
+    assert made is not None
     summary = next(str(m["content"]) for m in made.messages if "[unabridged summary" in str(m["content"]))
     assert "guitar" not in summary.partition("## Open")[2].partition("\n## ")[0]
