@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ledger_case import LISTS, answers, calls, count, person, round_of, says
+from ledger_case import LISTS, answers, calls, compacted, count, person, round_of, says
 from unabridged.intent.frames import frames
 from unabridged.ledger.gather import gather, merge
 from unabridged.ledger.summary_turn import render
@@ -147,3 +147,9 @@ def test_what_a_tool_merely_prints_stops_nothing_that_goes_on(text: str) -> None
 def test_an_answer_that_is_nothing_but_code_offers_nothing() -> None:
     ledger = gather([person("show me"), says("```python\nx = 1\n```"), person("yes"), says("")], answered=True)
     assert [request.context for request in ledger.requests] == [""] * len(ledger.requests)
+
+
+def test_half_a_sign_in_the_newest_message_breaks_nothing() -> None:
+    views = [person("Port the uploader, all of it."), *round_of("bash", "ok", command="ls"), says("It is ported.")]
+    views += [person("again \ud83d"), *round_of("bash", "ok", command="ls")]
+    assert "Port the uploader" in compacted([views], answered=False).text

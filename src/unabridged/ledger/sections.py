@@ -102,7 +102,7 @@ class Sections:
         *_, newest = self._ledger.open or (Request(-1, ""),)
         told = [r for r in self._ledger.requests if r.kind == "new" and len(newest.text) < len(r.text)]
         *_, task = (r for r in (newest, *told) if r.turn <= newest.turn)
-        short = newest.kind != "new" or len(newest.text.encode()) <= _SHORT
+        short = newest.kind != "new" or len(newest.text.encode("utf-8", "replace")) <= _SHORT
         if short and task.state == "finished" and task.turn not in self._kept:
             yield Line(task.turn, f"- {self._labels['behind'].format(turn=task.turn)}: {quote(task.text, RULE_LIMIT)}")
 
