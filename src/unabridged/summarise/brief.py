@@ -47,7 +47,7 @@ class Brief:
     at_work: bool = False
     """Whether tools work, behind them, on the last request among them."""
     closed: Collection[int] = ()
-    """Turns of the requests among them that what stays shows to be closed."""
+    """Turns of the requests among them that what stays shows to be closed: none of these waits for the person."""
     preserve: int = 0
     """The most tokens for people's own words."""
     prose: int = 0

@@ -186,7 +186,7 @@ def _ledger(brief: Brief) -> Ledger:
     read = _read(brief)
     prior = brief.prior_ledger if brief.whole is None else None
     ledger = gather(read.views, prior=prior, turns=read.turns, answered=brief.answered, at_work=brief.at_work)
-    closed = {r.turn for r in ledger.requests if r.turn in brief.closed and r.state in {"open", "waiting"}}
+    closed = {r.turn for r in ledger.requests if r.turn in brief.closed and r.state == "waiting"}
     requests = (replace(r, state="finished") if r.turn in closed else r for r in ledger.requests)
     return replace(ledger, requests=tuple(requests)) if closed else ledger
 
