@@ -161,10 +161,10 @@ class Story:
                 kind = "user" if saying.by_person else "excerpt" if saying.lasts else _speaker(saying)
                 reply = self.reply(saying.turn) if saying.by_person else ""
                 yield Moment(saying.turn, rank, texts, kind, reply=reply)
-        for action in ledger.actions:
+        for i, action in enumerate(ledger.actions, _STOOD - len(ledger.actions)):
             if action.rejection:  # told by the person's words
                 continue
-            last = action in ledger.actions[-_STOOD:]
+            last = i >= 0
             shown = last or weight_of(action) >= _LEAST
             texts = [self._lines.action(action, width, gist=True) for width in _widths(action) if shown]
             rank = worth(action, ledger, len(texts[0])) if shown else 0.0
