@@ -105,16 +105,13 @@ def build(messages: Sequence[tuple[int, str]]) -> bytes:
         once = str(number)
         for term, times in counted.items():
             postings[term].append(once if times == 1 else f"{once}:{times}")
-    blocks: list[list[bytes]] = [[] for _ in range(1 + min(64, len(postings) // _BLOCK))]
-    for term, entries in sorted(postings.items()):
-        encoded = _encode(term)
-        blocks[_block_of(encoded, len(blocks))].append(b"\n%b\t%b" % (encoded, " ".join(entries).encode()))
+    blocks: list[list[str]] = [[] for _ in range(1 + min(64, len(postings) // _BLOCK))]
+    for term in sorted(postings):
+        blocks[_block_of(_encode(term), len(blocks))].append(f"\n{term}\t{' '.join(postings[term])}")
     turns = " ".join(f"{turn}:{length}" for (turn, _), length in zip(messages, lengths, strict=True))
     head = f"{VERSION} {len(messages)} {sum(lengths)} {len(blocks)}\n".encode()
-    return head + b"".join(
-        len(packed).to_bytes(4, "big") + packed
-        for packed in (zlib.compress(turns.encode()), *(zlib.compress(b"".join(block) + b"\n") for block in blocks))
-    )
+    packed = [zlib.compress(_encode(text)) for text in (turns, *("".join([*block, "\n"]) for block in blocks))]
+    return head + b"".join(len(block).to_bytes(4, "big") + block for block in packed)
 
 
 def check(first: int, segment: bytes) -> Mapping[int, tuple[int, int]]:

@@ -26,7 +26,7 @@ _UNSPACED: Final = (
 )
 _UNSPACED_RUN: Final = re.compile(f"([{_UNSPACED}\u3005\u3006\u30fc]+)")
 _JOINERS: Final = "./:@+~-"
-_ASCII_NAME: Final = re.compile(rf"\w+(?:[{_JOINERS}]+\w+)*", re.ASCII)
+_ASCII_NAME: Final = re.compile(rf"[A-Za-z0-9_]++(?:[{_JOINERS}]++[A-Za-z0-9_]++)*+")
 _SPLITS: Final = re.compile(r"[:@+~]+"), re.compile(r"/+"), re.compile(r"[.-]+")
 _HUMPS: Final = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ESCAPES: Final = {"\\n": "\n", "\\r": "\r", "\\t": "\t", "\\b": " ", "\\f": " ", '\\"': '"'}
@@ -54,11 +54,19 @@ class Query(NamedTuple):
 
 
 def count_terms(text: str) -> dict[str, int]:
-    """How often each term stands in the text."""
-    counted = _count(text)
-    if "\\" in text:
-        for term, times in _count(unescape(text)).items():
-            counted[term] = max(times, counted.get(term, 0))
+    """How often each term stands in the text.
+
+    Only words with a backslash in them have another reading: the others, nearly all of them, are counted once.
+    """
+    if "\\" not in text:
+        return _count(text)
+    words = text.split()
+    escaped = " ".join([word for word in words if "\\" in word])
+    counted = _count(escaped)
+    for term, times in _count(unescape(escaped)).items():
+        counted[term] = max(times, counted.get(term, 0))
+    for term, times in _count(" ".join([word for word in words if "\\" not in word])).items():
+        counted[term] = counted.get(term, 0) + times
     return counted
 
 

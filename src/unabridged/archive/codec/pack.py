@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from functools import lru_cache
 from typing import Final
 
 from unabridged.errors import ArchiveError
@@ -47,13 +48,19 @@ def unpack(packed: bytes) -> bytes:
 
 def pack_view(role: str, origin: str, text: str, body: bytes) -> bytes:
     """Who says it and what search sees of it, as little more than a reference to the body."""
-    head = json.dumps([role, origin]).encode()
+    head = _head(role, origin)
     seen = text.encode("utf-8", "surrogatepass")
     readable = _readable(body)
     if len(seen) > _WINDOW // 2 and (at := readable.find(seen)) >= 0:
         # Too long for deflate to look back over, but all in one piece: a whole file, a long log.
         return _SLICE + b"%d:%d\n%b" % (at, at + len(seen), head)
     return _DEFLATED + _deflate(head + b"\n" + seen, _nearest(readable))
+
+
+@lru_cache(maxsize=64)
+def _head(role: str, origin: str) -> bytes:
+    """Who says it, as JSON: there are few roles and origins, and many messages."""
+    return json.dumps([role, origin]).encode()
 
 
 def unpack_view(packed: bytes, body: bytes) -> tuple[str, str, str]:
