@@ -131,7 +131,8 @@ def _find_repeated(parts: Iterable[Pairs], *, together: bool) -> Pairs:
         for index, id_ in part:
             if id_ in seen:
                 twice.append((index, id_))
-            seen |= {id_} - {""}
+            elif id_:
+                seen.add(id_)
     return twice
 
 

@@ -62,25 +62,25 @@ def _all_blocks(message: Message) -> list[Any]:
     return found + [inside for block in found for inside in _inner(block)]
 
 
-def _is_empty_text(block: Any) -> bool:
-    return get(block, "type") == "text" and not get(block, "text")
+def _refused(block: Any) -> str:
+    """The name of the rule by which the block is refused for itself; "" for one that is taken.
+
+    The text of a compaction of the provider's own may be null: one that failed. Thinking has what the provider checks.
+    """
+    kind = get(block, "type")
+    if kind == "text":
+        return "" if get(block, "text") else "empty-text"
+    if kind == "compaction":
+        return "compaction-empty" if get(block, "content") == "" else ""
+    if kind in THINKING:
+        return "" if get(block, "signature" if kind == "thinking" else "data") else "unsigned-thinking"
+    return ""
 
 
 def _is_blank(message: Message) -> bool:
     """Whether its texts, taken together, are white space."""
     texts = [get(block, "text") or "" for block in blocks(message) if get(block, "type") == "text"]
     return any(texts) and not any(text.strip() for text in texts)
-
-
-def _is_empty_compaction(block: Any) -> bool:
-    """Whether it is a compaction of the provider's own whose text is empty; null stands for one that failed."""
-    return bool(get(block, "type") == "compaction" and get(block, "content") == "")
-
-
-def _is_unsigned(block: Any) -> bool:
-    """Whether it is thinking that the provider can't check."""
-    kind = get(block, "type")
-    return kind in THINKING and not get(block, "signature" if kind == "thinking" else "data")
 
 
 def _has_late_results(message: Message) -> bool:
@@ -122,19 +122,19 @@ def _is_server_tool(given: Outgoing, index: int) -> bool:
 # -- rules -----------------------------------------------------------------------------------------------------------
 
 
-_REFUSED = (
-    ("empty-text", _is_empty_text, "has an empty text block: leave the block out"),
-    ("compaction-empty", _is_empty_compaction, "has a compaction block without text: leave it out"),
-    ("unsigned-thinking", _is_unsigned, "has thinking without a signature: leave the block out"),
-)
+_REFUSED = {
+    "empty-text": "has an empty text block: leave the block out",
+    "compaction-empty": "has a compaction block without text: leave it out",
+    "unsigned-thinking": "has thinking without a signature: leave the block out",
+}
 
 
 def _refused_blocks(given: Outgoing) -> Iterator[Finding]:
     """No block, inside a result neither, is of a kind that is refused for itself."""
     for index, message in given.wire():
-        found = _all_blocks(message)
-        for name, is_wrong, fault in _REFUSED:
-            if any(map(is_wrong, found)):
+        wrong = set(map(_refused, _all_blocks(message)))
+        for name, fault in _REFUSED.items():
+            if name in wrong:
                 yield Finding(name, index, f"message {index} {fault}")
 
 
@@ -274,8 +274,7 @@ class Claude(Provider):
 def _clean_blocks(message: Message, model: str | None) -> Message | None:
     """The message with no block that is refused for itself; None when nothing is left; else as it is."""
     given = blocks(message)
-    allowed = [block for block in given if not (_is_unsigned(block) or _is_empty_compaction(block))]
-    kept = [block for one in allowed for block in _without_empty_texts(one)]
+    kept = [_without_empty_texts(block) for block in given if not _refused(block)]
     if _is_blank({"content": kept}):
         kept = [block for block in kept if get(block, "type") != "text"]
     if _is_before(model, _FIRST_ADAPTIVE) and _thinks_late({"content": kept}):
@@ -285,12 +284,11 @@ def _clean_blocks(message: Message, model: str | None) -> Message | None:
     return with_blocks(message, kept) if kept else None
 
 
-def _without_empty_texts(block: Any) -> Iterable[Any]:
-    """The block without empty texts, itself or inside a result."""
-    if _is_empty_text(block):
-        return ()
-    kept = [inner for inner in _inner(block) if not _is_empty_text(inner)]
-    return [block] if len(kept) == len(_inner(block)) else [{**plain(block), "content": kept}]
+def _without_empty_texts(block: Any) -> Any:
+    """The block; a result without the empty texts inside it."""
+    inner = _inner(block)
+    kept = [inside for inside in inner if _refused(inside) != "empty-text"]
+    return block if len(kept) == len(inner) else {**plain(block), "content": kept}
 
 
 def _trim_end(messages: list[Message]) -> list[Message]:

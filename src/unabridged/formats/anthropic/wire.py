@@ -21,6 +21,7 @@ _OPAQUE = frozenset({
 })  # fmt: skip
 _ONCE_OPAQUE = _OPAQUE - {"tool_addition", "tool_removal"}
 _BLOCKS = frozenset({"tool_use", "tool_result", "server_tool_use", "document", "image", "search_result"})
+_OWN = _BLOCKS | THINKING | _OPAQUE
 _SPOKEN = frozenset({"text"})
 
 
@@ -89,7 +90,7 @@ class Anthropic(Format):
         if not isinstance(content, list) or word(message, "role") not in {"user", "assistant"}:
             return False
         kinds = {word(block, "type") for block in content}
-        return bool(kinds & (_BLOCKS | THINKING | _OPAQUE)) or any(get(block, "cache_control") for block in content)
+        return not kinds.isdisjoint(_OWN) or any(get(block, "cache_control") for block in content)
 
     def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
         """A user message with a result, marked as an error."""
