@@ -162,11 +162,11 @@ class Thread:
         return self.total
 
     def read(self, format_: Format, meter: Meter) -> list[View]:
-        """The views of all messages; one that is read only now is measured again if it says something else by now."""
+        """The views of all messages; one that was measured in an earlier call is so again if it says something else."""
         for i, message in enumerate(self.messages):
             if self.views[i] is None:
                 self.views[i] = read_at(i, message, format_)
-                if texts_of(message, format_) != self.texts[i]:
+                if i < self.fresh and texts_of(message, format_) != self.texts[i]:
                     self._measure(i, meter)
                 self.texts[i] = None
         return self._known()
@@ -198,7 +198,8 @@ class Thread:
         """Like `follow`, but a change deep inside a message is noticed too: what is not fresh is read anew."""
         fresh = self.fresh
         self.follow(messages, format_, meter)
-        before = self.views[: min(fresh, self.fresh)]
+        self.fresh = min(fresh, self.fresh)
+        before = self.views[: self.fresh]
         self.read(format_, meter)
         for i, known in enumerate(before):
             if known is None or (view := read_at(i, messages[i], format_)) == known:
