@@ -73,21 +73,21 @@ _BEGINNING: tuple[Family, ...] = ("claude", "claude-3")
 """Families to which a word begins alike whether a space stands before it or not."""
 
 # Words with the mark or blank before them, groups of digits, marks with the line end behind them, blanks. A run is cut
-# at 24 characters, so that none takes long.
+# at 24 characters, so that none takes long; where nothing shorter could match, nothing shorter is tried.
 _ASCII = re.compile(
-    r"[^\r\nA-Za-z0-9]?(?:[A-Z]{0,24}[a-z]{1,24}|[A-Z]{1,24})|[0-9]{1,3}| ?[^\sA-Za-z0-9]{1,24}[\r\n/]{0,8}"
-    r"|\s{0,24}[\r\n]{1,24}|\s{1,48}(?=\s)|\s"
+    r"[^\r\nA-Za-z0-9]?+(?:[a-z]{1,24}+|[A-Z]{1,24}+[a-z]{0,24}+)|[0-9]{1,3}+| ?+[^\sA-Za-z0-9]{1,24}+[\r\n/]{0,8}+"
+    r"|\s{0,24}[\r\n]{1,24}+|\s{1,48}(?=\s)|\s"
 )
 _WIDE = re.compile(
-    r"[^\r\nA-Za-z0-9\x80-\U0010ffff]?(?:[A-Z]{0,24}[a-z\x80-\U0010ffff]{1,24}|[A-Z]{1,24})|[0-9]{1,3}"
-    r"| ?[^ \t-\r\x1c-\x1fA-Za-z0-9\x80-\U0010ffff]{1,24}[\r\n/]{0,8}"
-    r"|[ \t-\r\x1c-\x1f]{0,24}[\r\n]{1,24}|[ \t-\r\x1c-\x1f]{1,48}(?=[ \t-\r\x1c-\x1f])|[ \t-\r\x1c-\x1f]"
+    r"[^\r\nA-Za-z0-9\x80-\U0010ffff]?+(?:[a-z\x80-\U0010ffff]{1,24}+|[A-Z]{1,24}+[a-z\x80-\U0010ffff]{0,24}+)"
+    r"|[0-9]{1,3}+| ?+[^ \t-\r\x1c-\x1fA-Za-z0-9\x80-\U0010ffff]{1,24}+[\r\n/]{0,8}+"
+    r"|[ \t-\r\x1c-\x1f]{0,24}[\r\n]{1,24}+|[ \t-\r\x1c-\x1f]{1,48}(?=[ \t-\r\x1c-\x1f])|[ \t-\r\x1c-\x1f]"
 )
 
 _REMEMBERED = 32_768
-_REMEMBERED_LENGTH = 24
 _SHORT = 48
-"""Characters of a text whose estimate is remembered: the names and lines of a summary are those of the one before."""
+"""Characters of a text whose estimate is remembered, and of a word: the names and lines of a summary are those of the
+one before, and paths come again and again."""
 
 
 class _Costs(dict[str, float]):
@@ -99,7 +99,7 @@ class _Costs(dict[str, float]):
 
     def __missing__(self, piece: str) -> float:
         cost = self._work_out(piece)
-        if len(piece) <= _REMEMBERED_LENGTH:
+        if len(piece) <= _SHORT:
             if len(self) >= _REMEMBERED:
                 self.clear()
             self[piece] = cost
