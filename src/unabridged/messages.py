@@ -124,7 +124,9 @@ class View:
         return hashlib.sha256(repr(said).encode("utf-8", "surrogatepass")).hexdigest()
 
     def said_by(self, origin: Origin) -> View:
-        """The same words as somebody else's."""
+        """The same words as somebody else's; itself where they are that one's already."""
+        if origin == self.origin:
+            return self
         view = replace(self, origin=origin)
         object.__setattr__(view, "_meaning", self.meaning)
         return view

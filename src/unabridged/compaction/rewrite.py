@@ -98,7 +98,7 @@ def build(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
             raise IllegalConversation(f"compacting would make it illegal: {findings[0].message}")
     # What keeps the roles in order may stand behind system messages that follow, and a host's last touch anywhere.
     reach = max(draft.reach, changed_until(state.base, new))
-    key = _key(setup, state, reach)
+    key = draft.key if reach == draft.reach else _key(setup, state, reach)
     return replace(draft, key=key, reach=reach, messages=new, views=views, sizes=sizes, learned=facts)
 
 

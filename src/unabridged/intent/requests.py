@@ -25,7 +25,7 @@ The goal is never lost: in doubt a request stays open, and while tools work on t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 from unabridged.intent import speech_acts as says
 from unabridged.intent.entries import GOING, Lead, Request, State
@@ -285,7 +285,7 @@ def join_requests(
 
 def _with_outcome(request: Request, then: Lead) -> Request:
     """The request with what happened later, before the next person spoke."""
-    outcome = {**asdict(then), "worked": max(request.worked, then.worked)}
+    outcome = {key: getattr(then, key) for key in then.__slots__} | {"worked": max(request.worked, then.worked)}
     return request if then == Lead() else replace(request, **outcome)
 
 

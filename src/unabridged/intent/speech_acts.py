@@ -36,8 +36,8 @@ _NODS = ("go", "yes", "thanks", "praise", "filler")
 """The kinds of words that a message is made of which only nods or thanks."""
 _SIGNS_OF_A_NOD = 40
 """Signs of a script without spaces up to which a message may be a mere nod: one can be read as words in many ways."""
-_STOPPED = re.compile("|".join(frames()["stopped"]), re.IGNORECASE)
-"""What hosts write where a person stopped the assistant, or refused a call of its."""
+_STOPPED = re.compile("|".join(frames()["stopped"]))
+"""What hosts write where a person stopped the assistant, or refused a call of its; looked for in small letters."""
 _SIGNS = str.maketrans({sign: f" {word} " for word, signs in frames()["signs"].items() for sign in signs})
 
 
@@ -164,8 +164,8 @@ def means_all(words: str) -> bool:
 def is_stopped(view: View) -> bool:
     """Whether the assistant was stopped here: the turn begins with the host's mark of it, or a call was refused."""
     if view.origin in {"host", "person"} and view.text.lstrip().startswith(("[", "<")):
-        return bool(_STOPPED.search(view.text.lstrip().partition("]")[0][:120]))
-    return bool(view.answers and _STOPPED.search(view.answers[-1].text[:120]))
+        return bool(_STOPPED.search(view.text.lstrip().partition("]")[0][:120].lower()))
+    return bool(view.answers and _STOPPED.search(view.answers[-1].text[:120].lower()))
 
 
 @remembered
