@@ -42,15 +42,15 @@ def language_name(code: str) -> str:
 class Phrases(NamedTuple):
     """The phrases of one kind in all languages, ready to be looked for."""
 
-    by_word: dict[str, list[str]]
-    """By the first word, so that a text costs one look-up a word."""
+    by_word: dict[str, list[tuple[str, str]]]
+    """By the first word, so that a text costs one look-up a word; each with a word that a text must have for it."""
     eastern: tuple[str, ...]
 
     def found(self, text: str) -> Iterator[tuple[int, int]]:
         """Where the phrases stand in a text that `folded` returned."""
         for word, start in _words(text):
-            for phrase in self.by_word.get(word, ()):
-                if match := _pattern(phrase).match(text, start):
+            for phrase, needed in self.by_word.get(word, ()):
+                if needed in text and (match := _pattern(phrase).match(text, start)):
                     yield match.span()
         if not text.isascii():
             for phrase in self.eastern:
@@ -61,7 +61,8 @@ class Phrases(NamedTuple):
         """How far a phrase at the very beginning of the text reaches; 0 when none stands there."""
         first = _WORD.match(text)
         begins = [first[0], first[0].partition("'")[0] + "'"] if first else []
-        matches = [_pattern(phrase).match(text) for word in begins for phrase in self.by_word.get(word, ())]
+        listed = [pair for word in begins for pair in self.by_word.get(word, ())]
+        matches = [_pattern(phrase).match(text) for phrase, needed in listed if needed in text]
         if text[:1] > _EASTERN:
             matches += [_pattern(phrase).match(text) for phrase in self.eastern if phrase[0] == text[0]]
         return max((match.end() for match in matches if match), default=0)
@@ -94,16 +95,18 @@ def folded(text: str) -> str:
 @cache
 def phrases(*kinds: str) -> Phrases:
     """The phrases of these kinds in all languages."""
-    by_word: dict[str, list[str]] = {}
+    by_word: dict[str, list[tuple[str, str]]] = {}
     eastern: list[str] = []
     for phrase in dict.fromkeys(_listed(kinds)):
         if phrase[0] > _EASTERN:
             eastern.append(phrase)
             continue
-        for first in phrase.split()[0].split("|"):
+        begin, *rest = phrase.split()
+        needed = max((word for word in rest if word.isalpha()), key=len, default="")
+        for first in begin.split("|"):
             key = first[:2] if first.endswith("'…") else first.rstrip("*,.!:…")
             for spelled in dict.fromkeys((key, key.replace("n't", "nt"))):  # typed in haste, without the apostrophe
-                by_word.setdefault(spelled, []).append(phrase)
+                by_word.setdefault(spelled, []).append((phrase, needed))
     return Phrases(by_word, tuple(eastern))
 
 
@@ -129,7 +132,7 @@ def eastern_words(*kinds: str) -> re.Pattern[str]:
 
 @cache
 def _pattern(phrase: str) -> re.Pattern[str]:
-    """The phrase as a pattern; compiled when its first word is met, because most never are."""
+    """The phrase as a pattern; compiled when it may stand in a text, because most never do."""
     if phrase[0] > _EASTERN:
         return re.compile(r"[^\n]{0,12}?".join(re.escape(part) for part in phrase.split("…")))
     words = [_GAP if word == "…" else f"(?:{'|'.join(map(_open, word.split('|')))})" for word in phrase.split()]
