@@ -306,12 +306,43 @@ def test_a_rejection_is_shown_in_the_summary_turn() -> None:
     assert not section(summary, "rules")
 
 
-@pytest.mark.parametrize("said", ["Never mind, forget the clean-up.", "STOP!! Don't clean up.", "Thanks, that's all."])
+@pytest.mark.parametrize("said", ["Thanks, that's all.", "only in build/", "why do you need that?"])
 def test_what_is_said_when_rejecting_a_call_is_open_as_that_and_closes_nothing(said: str) -> None:
     ledger = gather(read(rejected(f"{REJECTIONS[0]}\n{said}")[:3]), answered=False)
     assert [request.text for request in ledger.open] == ["Clean up.", said]
     opened = render(ledger, 3_000, count).sections["open"]
     assert opened.index("user, when rejecting \u201cbash rm -rf build\u201d") < opened.index(said)
+
+
+DROPS = ["Never mind, forget the clean-up.", "STOP!! Don't clean up.", "no, forget it, list the files instead"]
+
+
+@pytest.mark.parametrize(("opening", "said"), [*product(REJECTIONS, DROPS)])
+def test_a_task_dropped_when_rejecting_a_call_is_told_beside_it_and_keeps_its_rules(opening: str, said: str) -> None:
+    messages = rejected(f"{opening}\n{said}")[:3]
+    messages[0] = user("Clean up. Never touch vendor/.")
+    messages[:0] = [user("Port the parser."), {"role": "assistant", "content": "The parser is ported."}]
+    ledger = gather(read(messages), answered=False)
+    assert [(request.text, request.state) for request in ledger.requests][1:] == [
+        ("Clean up. Never touch vendor/.", "left"), (said, "open"),
+    ]  # fmt: skip
+    opened = render(ledger, 3_000, count).sections["open"]
+    assert opened.index(said) < opened.index("interrupted, not taken up again") < opened.index("Clean up. Never")
+    assert [rule.text for rule in ledger.rules] == ["Never touch vendor/."]
+
+
+@pytest.mark.parametrize(("opening", "said"), [*product(REJECTIONS, DROPS)])
+def test_an_imitation_of_a_rejection_drops_nothing(opening: str, said: str) -> None:
+    forged = f"{opening}\n{said}"
+    for text in (
+        f" {forged}",
+        f"ok\n{forged}",
+        f"> {forged}",
+        f"```\n{forged}\n```",
+        forged.replace("tool", "Tool", 1),
+    ):
+        assert [r.text for r in gather(read(rejected(text)[:3]), answered=False).open] == ["Clean up."], text
+    assert [r.text for r in gather(read(rejected(forged, error=False)[:3]), answered=False).open] == ["Clean up."]
 
 
 # -- what the host puts into a turn ----------------------------------------------------------------------------------

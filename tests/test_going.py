@@ -3,13 +3,15 @@
 A dialogue is what was said and done in order: `U` a person, `A` the assistant, `H` a turn of the host's; `look` and
 `edit` are tool calls, `cut` is one with the answer that follows the word, `no` one that the person rejects with these
 words. `states` says what became of each of the person's messages, null where it does not matter; `context` what is
-shown beside one, word for word. Those of `various` and the last of `answers` are of 56 that were written when all
+shown beside one, word for word; `rest` what stays of one when a part of it is dropped. Of those in `dropped` 37 of 60
+held at first sight. Those of `various` and the last of `answers` are of 56 that were written when all
 before them held: 43 did at first sight.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -85,6 +87,97 @@ def test_it_is_so_wherever_a_compaction_fell(dialogue: dict[str, Any]) -> None:
         assert [request.context for request in merged.requests] == [
             request.context for request in gather(views, answered=ends(views)).requests
         ]
+
+
+# R25
+@pytest.mark.parametrize("dialogue", [entry for entry in DIALOGUES if "rest" in entry], ids=named)
+def test_one_of_several_things_that_is_dropped_goes_and_the_message_is_still_told_whole(
+    dialogue: dict[str, Any],
+) -> None:
+    views = views_of(dialogue["said"])
+    said = next(view.text for view in views if view.origin == "person")
+    for cut in (0, *(i for i in range(1, len(views)) if views[i].origin == "person")):
+        older, newer = gather(views[:cut], answered=True), gather(views[cut:], first_turn=cut, answered=ends(views))
+        ledger = merge(older, newer)
+        assert {str(i): r.text for i, r in enumerate(ledger.requests) if r.text != said and i == 0} == dialogue["rest"]
+        told = render(ledger, 3_000, count)
+        assert dialogue["rest"]["0"] in told.sections["open"].replace("\n  ", "\n")
+        assert all(line in told.text() for line in said.splitlines())
+
+
+INSTEAD = [
+    ("Write the docs with Sphinx.", "no Sphinx please. set up a wiki instead", "withdrawn"),
+    ("Move the meeting to Friday.", "cancel it instead", "withdrawn"),
+    ("Bau eine Meldung per SMS ein.", "doch keine SMS, das kostet. Schick lieber eine Mail.", "withdrawn"),
+    ("Supprime les anciens journaux.", "laisse les journaux. Liste-moi plutôt les plus gros.", "withdrawn"),
+    ("Exporta la lista a Excel.", "Excel no hace falta. Mejor un PDF.", "withdrawn"),
+    ("ログを全部消して", "消すのは中止。代わりに圧縮して", "withdrawn"),
+    ("把首页改成深色", "不用深色了，换成跟随系统", "withdrawn"),  # noqa: RUF001 - Chinese has its own comma
+]
+
+
+@pytest.mark.parametrize(("task", "words", "state"), INSTEAD)
+def test_what_is_wanted_instead_is_open_and_what_it_replaces_stands_beside_it(
+    task: str, words: str, state: str
+) -> None:
+    for dropper, became in ((f"U {words}", state), (f"no {words}", "left")):
+        ledger = gather(views_of([f"U {task}", "edit", dropper, "look"]), answered=False)
+        assert [request.state for request in ledger.requests] == [became, "open"]
+        told = render(ledger, 3_000, count).sections["open"]
+        label = {"withdrawn": "zurückgezogen|withdrawn|retirée|retirada|取り下げ|已撤回"}.get(became, "")
+        assert told.index(words) < told.index(task)
+        assert any(word in told for word in label.split("|"))
+
+
+NARROWED = [
+    ("Add a rate limit to the login route.", "no new dependency, we have lib/throttle.ts"),
+    ("Deploy the branch to the test server.", "use port 8080 instead"),
+    ("Set up a small api with postgres.", "instead of postgres use sqlite"),
+    ("Rename the button in the header.", "not the header, the footer"),
+    ("Delete the old backups.", "don't delete the ones from March"),
+    ("Fix the failing tests.", "don't touch the tests, fix the code"),
+    ("Book the train to Lyon on Thursday.", "I don't have the booking number with me"),
+]
+
+
+@pytest.mark.parametrize(("task", "words"), NARROWED)
+def test_words_that_narrow_a_task_down_or_change_a_detail_leave_it_open(task: str, words: str) -> None:
+    for dropper in (f"U {words}", f"no {words}"):
+        ledger = gather(views_of([f"U {task}", "edit", dropper, "look"]), answered=False)
+        assert [request.text for request in ledger.open] == [task, words]
+
+
+def calls_made(messages: list[View]) -> int:
+    """How many functions are called to read these messages."""
+    made = 0
+
+    def note(_: object, event: str, __: object) -> None:
+        nonlocal made
+        made += event == "call"
+
+    sys.setprofile(note)
+    try:
+        gather(messages, answered=False)
+    finally:
+        sys.setprofile(None)
+    return made
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["U Rename helper {} in module{}.py, and add a test for it."],
+        ["U item {}"],
+        ["U no, don't touch file {}, forget step {} and do something else instead"],
+        ["U Port module {}.", "A I port", "H [Request interrupted by user]"],
+    ],
+)
+def test_many_messages_in_a_row_cost_little_more_each_than_few(said: list[str]) -> None:
+    few, many = (
+        calls_made(views_of([step.replace("{}", str(i)) for i in numbers for step in said]))
+        for numbers in (range(1_000, 1_100), range(2_000, 2_400))
+    )
+    assert many < 4.6 * few
 
 
 @pytest.mark.parametrize("dialogue", GROUPS["answers"], ids=named)

@@ -19,9 +19,10 @@ class Request:
 
     turn: int
     text: str
+    """The person's own words; "[…]" for what a host put there, and for one of several things that was dropped since."""
     kind: str = "new"
     """What the words do to the request before: `new`, `more` (goes on with it and says something), `correct`, `resume`,
-    `hold`, `withdraw`, `ack`, `steer` (said when refusing a call: it goes on with the work and closes nothing)."""
+    `hold`, `withdraw`, `ack`, `steer` (said when refusing a call: it goes on with the work and finishes nothing)."""
     worked: int = 0
     """0: nothing was done on it, 1: tools looked, 2: tools changed something."""
     answer: str = ""

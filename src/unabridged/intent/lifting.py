@@ -12,22 +12,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
-from unabridged.intent import speech_acts as says
 from unabridged.intent.entries import Lift, Rule
 from unabridged.intent.person_words import split_sentences
 from unabridged.intent.rule_sentences import Reading
 from unabridged.languages import eastern_words, folded, phrases, vocabulary
 from unabridged.text_cache import remembered
-from unabridged.text_tools import sentences
 
 _KINDS = ("lift_all", "revoke", "unneeded", "allowed", "lift")
 _WORD = re.compile(r"\d+|(?:(?![\u2e80-\uffff])[^\W\d_])+|[\u30a1-\u30ff]+|[\u3005\u3400-\u9fff\uf900-\ufaff]+")
 """A number, a word, a run of katakana, a run of signs; hiragana is grammar."""
 _KANA = re.compile(r"[\u3040-\u30ff]")
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
-_CLAUSE = re.compile(r"[,;\uff0c\u3001\uff1b]\s+|[\uff0c\u3001\uff1b]|\s[\u2013\u2014-]\s")
+CLAUSE = re.compile(r"[,;\uff0c\u3001\uff1b]\s+|[\uff0c\u3001\uff1b]|\s[\u2013\u2014-]\s")
 _NONE: frozenset[str] = frozenset()
-_EASTERN = "\u2e7f"
+EASTERN = "\u2e7f"
 _BARE = 60
 """Characters of a permission that may leave out what it is about."""
 
@@ -73,62 +71,6 @@ def concerns(sentence: Lift, rules: Iterable[Rule]) -> bool:
     return sentence.text not in texts and any(share_a_word(content_words(sentence.text), text) for text in texts)
 
 
-def asks_leave(answer: str, request: str) -> bool:
-    """Whether an answer ends by asking whether to do the very thing that was requested, and nothing besides."""
-    last, order = "".join(sentences(answer)[-1:]), content_words(request)
-    return phrases("offer").inside(folded(last)) and all(_named(word, order) for word in content_words(last))
-
-
-def says_again(text: str, request: str) -> bool:
-    """Whether the words say a request anew with something changed: most of what it names, in about as many words."""
-    order, said = content_words(request), content_words(text)
-    return 0 < len(said) <= 2 * len(order) and 3 * sum(_named(word, said) for word in order) >= 2 * len(order)
-
-
-@remembered
-def drops(text: str, request: str, *, stopped: bool) -> bool:
-    """Whether words say of a request that it is not to be done, or not any more: "STOP!! don't delete anything".
-
-    In doubt they only narrow it down, and the request stays: where they name something besides, or not what it begins
-    with and it orders several things. Of one that was `stopped` they need name only something.
-    """
-    order, told = content_words(request), sentences(text[: _BARE * 10])
-    clauses = [clause for sentence in told for clause in _CLAUSE.split(sentence)]
-    if stopped and any(_forbids(part) and share_a_word(content_words(part), request) for part in (*told, *clauses)):
-        return True
-    single = len(sentences(request)) == 1 and not phrases("and").inside(folded(request))
-    halts = len(text) <= _BARE * 2 and phrases("hold").at_start(folded(text.strip())) > 0
-    return any(_drops_outright(clause, order, single=single, halts=halts) for clause in clauses)
-
-
-def _forbids(sentence: str) -> bool:
-    """Whether a sentence says of something that it must not be done, or need not be done any more."""
-    words = says.after_small_words(folded(sentence))
-    unwanted = phrases("unneeded").inside(words) or phrases("withdraw", "cancel").at_start(words) > 0
-    return unwanted or (phrases("forbids").inside(words) and Reading(sentence).strength() > 0)
-
-
-def _drops_outright(clause: str, order: Sequence[str], *, single: bool, halts: bool) -> bool:
-    """Whether a clause drops or forbids what an order names, and nothing besides.
-
-    Somebody who says stop need not name all of it.
-    """
-    words = says.after_small_words(folded(clause))
-    reach = phrases("withdraw", "cancel").at_start(words)
-    about = [word for word in content_words(words[reach:]) if word not in _literal("forbids", "hold")]
-    if not about or not all(_named(word, order) for word in about):
-        return False
-    deeds = order if about[0][0] > _EASTERN else order[:2]  # the verb comes first, or last
-    begins = any(_named(word, deeds) for word in about)
-    forbids = phrases("forbids").inside(folded(clause)) and (halts or len(about) == 1 or _covers(about, order))
-    return (single or begins) if reach else (single and begins and forbids)
-
-
-def _named(word: str, order: Sequence[str]) -> bool:
-    """Whether the order speaks of it; signs run on without spaces."""
-    return any(alike(word, other) or (word[0] > _EASTERN and word in other) for other in order)
-
-
 def _find_lifted(text: str, rules: Sequence[str]) -> list[int]:
     """Which of the rules the sentence takes back."""
     kind, taken = _taking(text)
@@ -142,8 +84,8 @@ def _find_lifted(text: str, rules: Sequence[str]) -> list[int]:
         return []
     # What need not be done any more is not permitted by that.
     apart = {i for i, rule in enumerate(rules) if duty and phrases("forbids").inside(folded(rule))}
-    inside = [i for i, words in enumerate(about) if i not in apart and _covers(words, taken)]
-    full = [i for i in inside if _covers(taken, about[i])]
+    inside = [i for i, words in enumerate(about) if i not in apart and covers(words, taken)]
+    full = [i for i in inside if covers(taken, about[i])]
     if full:
         return full
     if kind == "revoke":
@@ -155,7 +97,7 @@ def _find_lifted(text: str, rules: Sequence[str]) -> list[int]:
     else:
         return []
     # Which of several is meant nobody can tell.
-    return named if all(_covers(about[i], about[named[0]]) for i in named) else []
+    return named if all(covers(about[i], about[named[0]]) for i in named) else []
 
 
 def _only_where(rule: str, about: Sequence[str], done: str) -> bool:
@@ -178,15 +120,15 @@ def _taking(text: str) -> tuple[str, tuple[str, ...]]:
     if not kind or restricts(plain) or not Reading(plain).is_order:
         return "", ()
     takes, mere = phrases(kind).inside, phrases("asides", "openers").at_start  # "now that the release is out, …"
-    clauses = (part for part in _CLAUSE.split(text) if takes(folded(part)) or not mere(folded(part)))
-    return kind, tuple(word for word in content_words(" ".join(clauses)) if word not in _literal(kind))
+    clauses = (part for part in CLAUSE.split(text) if takes(folded(part)) or not mere(folded(part)))
+    return kind, tuple(word for word in content_words(" ".join(clauses)) if word not in literal(kind))
 
 
 @remembered
 def _about(rule: str, *, duty: bool) -> tuple[str, ...]:
     """What a rule is about, without what it says in passing; of a duty, not when it is to be done."""
     words = folded(rule)
-    clauses = [mark.end() for mark in _CLAUSE.finditer(rule)]
+    clauses = [mark.end() for mark in CLAUSE.finditer(rule)]
     stops = [start for start in clauses if phrases("asides").at_start(words[start:])]
     if duty:
         stops += [start for start, _ in phrases("timing").found(words) if start > 8]
@@ -214,7 +156,7 @@ def share_a_word(words: Sequence[str], text: str) -> bool:
     return any(alike(word, other) for word in near for other in others)
 
 
-def _covers(words: Sequence[str], others: Sequence[str]) -> bool:
+def covers(words: Sequence[str], others: Sequence[str]) -> bool:
     """Whether each of the others is among the words."""
     return all(any(alike(word, other) for word in words) for other in others)
 
@@ -244,7 +186,7 @@ def _groups() -> dict[str, frozenset[str]]:
 
 
 @cache
-def _literal(*kinds: str) -> frozenset[str]:
+def literal(*kinds: str) -> frozenset[str]:
     """The words of the phrases themselves: those say that something is lifted, not what."""
     return frozenset(word for phrase in vocabulary(*kinds) for word in _WORD.findall(phrase))
 
@@ -252,8 +194,8 @@ def _literal(*kinds: str) -> frozenset[str]:
 def _takes_place_of(older: str, newer: str) -> bool:
     """Whether the newer rule is the older one with another language or another limit in it."""
     before, after = content_words(older), content_words(newer)
-    gone = [word for word in before if not _covers(after, (word,))]
-    come = [word for word in after if not _covers(before, (word,))]
+    gone = [word for word in before if not covers(after, (word,))]
+    come = [word for word in after if not covers(before, (word,))]
     if len(gone) != 1 or len(come) != 1 or len(before) < 2:
         return False
     tongues = vocabulary("tongues")
@@ -264,5 +206,5 @@ def _bounds(text: str, number: str) -> bool:
     """Whether this number is a limit: a server's number tells which server."""
     words = folded(text)
     found = phrases("bounds").found(words)
-    spans = ((max(start - 8, 0) if words[start] > _EASTERN else stop, stop + 3 + len(number)) for start, stop in found)
+    spans = ((max(start - 8, 0) if words[start] > EASTERN else stop, stop + 3 + len(number)) for start, stop in found)
     return number.isdigit() and any(number in _WORD.findall(words[begin:end]) for begin, end in spans)

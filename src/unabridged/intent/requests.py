@@ -10,10 +10,11 @@ The goal is never lost: in doubt a request stays open, and while tools work on t
   is. So is one after which the assistant proposes something else: a yes to that goes on with the proposal alone. One
   that a person steered while it was worked on stays open, together with what was said.
 - One that was stopped (interrupted, a call refused, a turn cut off in mid-sentence) is interrupted until the person
-  goes on with it, says it anew, or the answer to what came instead speaks of it. What is said when refusing a call
-  steers the work and closes nothing: it stands in a tool's result.
-- What a person says to drop, naming it and nothing else, is withdrawn, or left if it was interrupted. One that orders
-  several things stays when only a part is dropped.
+  goes on with it, or the answer to what came instead speaks of it or gives the rest.
+- What a person says to drop, naming it and nothing else, is withdrawn, or left if it was interrupted; so is what they
+  want something else for instead. Of one that orders several things the part goes, and the rest stays open.
+- What is said when refusing a call steers the work: what it drops is left, and itself stays open, for it stands in a
+  tool's result. It finishes nothing, and takes no rule with it.
 - A nod goes on with what it nods to: a plan, a report of progress, anything that was not clearly the end. After a
   report that it is done it asks nothing, unless tools go on working.
 - A question in between is finished with its answer; what it interrupted stays open.
@@ -31,8 +32,8 @@ from unabridged.intent import speech_acts as says
 from unabridged.intent.entries import GOING, Lead, Request, State
 from unabridged.intent.frames import rejection_in
 from unabridged.intent.host_words import own_words
-from unabridged.intent.lifting import asks_leave, content_words, drops, says_again, share_a_word
-from unabridged.intent.offers import answered_offer, offer_in
+from unabridged.intent.lifting import content_words, share_a_word
+from unabridged.intent.meant import answered_offer, asks_leave, lets_go, offer_in, what_stays
 from unabridged.messages import Answer, View
 from unabridged.text_tools import head_and_tail, sentences
 
@@ -53,7 +54,7 @@ MOST_OPEN = 24
 class _Talk:
     """How far a sequence of requests was read: the messages that belong together now, and whose move it is."""
 
-    requests: Sequence[Request]
+    requests: list[Request]
     tools: bool
     states: list[State] = field(default_factory=list)
     chain: list[int] = field(default_factory=list)
@@ -69,14 +70,18 @@ class _Talk:
         if self._is_aside(request):
             self.states[i] = "finished"
             return
+        self._set([j for j in self.parked if i - j >= PARKED_FOR], "left")
         self.chain = self._chain_of(i)
+        self.chain = self._set(self.chain[1 : 1 - MOST_OPEN], "finished")
         if request.kind == "hold" and len(self.chain) > 1:  # What the assistant says to "wait" finishes nothing.
             return
         if self.states[i] != "withdrawn":
             self._set(self.chain, "interrupted" if request.stopped else self._outcome(i))
-        if self.states[i] == "finished" and not says.is_question("".join(sentences(request.text)[-1:])):
-            told = content_words(request.answer)  # an answer that speaks of what was interrupted finishes that, too
-            self._set([j for j in self.parked if share_a_word(told, self.requests[j].text)], "finished")
+        if self.states[i] == "finished" and not says.wants_to_know("".join(sentences(request.text)[-1:])):
+            # An answer that speaks of what was interrupted finishes that, too, and so does the rest of one cut off.
+            told, parked = content_words(request.answer), [(j, self.requests[j]) for j in self.parked]
+            rest = says.few_words(request.text, 16) and not says.orders(request.text)
+            self._set([j for j, r in parked if (rest and r.answer) or share_a_word(told, r.text)], "finished")
         if self.states[i] == "finished" and self._answers_the_newest_alone(request):
             self.chain = self.chain[:-1]
             self._set(self.chain, "open")
@@ -99,7 +104,8 @@ class _Talk:
         """
         if self._state == "interrupted" and request.kind == "ack" and not request.worked:
             return True
-        if self._is_idle or not request.answer or request.kind != "new" or not says.is_question(request.text):
+        asked = request.kind in {"new", "steer"} and says.is_question(request.text)
+        if self._is_idle or not request.answer or request.stopped or not asked:
             return False
         worked = any(self.requests[j].worked for j in self.chain)  # else all that was just said is answered
         apart = worked if self._state == "open" else self.tools or request.asks != ""
@@ -108,19 +114,17 @@ class _Talk:
     def _chain_of(self, newest: int) -> list[int]:
         """The chain of messages that the newest one belongs to; what it withdraws or lets go on is marked."""
         request = self.requests[newest]
-        if request.kind == "withdraw":
+        if says.kind_of(request.text) == "withdraw":
             return self._chain_after_withdrawal(newest)
         if self._is_idle:
             return [*self._earlier_part(newest), newest]
-        state, stopped = self._state, self._state == "interrupted"
-        if request.kind != "steer":  # what stands in a tool's result drops nothing
-            gone = [j for j in self.chain if drops(request.text, self.requests[j].text, stopped=stopped)]
-            self.chain = self._set(gone, "left" if stopped else "withdrawn")
+        state, stopped, steers = self._state, self._state == "interrupted", request.kind == "steer"
+        gone = self._dropped(request, self.chain, stopped=stopped and not steers)  # a steer is about the refused call
+        self.chain = self._set(gone, "left" if stopped or steers else "withdrawn")
         if state == "waiting" and not self._replies(request):
             self.chain = self._set(self.chain, "finished")
         elif stopped and request.kind == "new":
-            left = self._set([j for j in self.chain if says_again(request.text, self.requests[j].text)], "withdrawn")
-            self.parked, self.chain = [*self.parked, *left], []
+            self.parked, self.chain = [*self.parked, *self.chain], []
         elif request.kind in {"resume", "more"}:
             self.chain = self._set([j for j in self.chain if self.requests[j].kind == "hold"], "finished")
         return [*self.chain, newest]
@@ -133,18 +137,26 @@ class _Talk:
         """
         request = self.requests[newest]
         before = self.requests[newest - 1] if newest else request
-        what, alone = says.withdrawal(request.text)
-        gone = [j for j in (*self.parked, *self.chain) if drops(request.text, self.requests[j].text, stopped=False)]
-        if says.means_all(what):
+        (unnamed, alone), steers = lets_go(request.text), request.kind == "steer"
+        gone = self._dropped(request, self.chain if steers else [*self.parked, *self.chain], stopped=False)
+        if says.means_all(request.text):
             gone = self.chain
-        elif not content_words(what):
+        elif unnamed:
             leave = [j for j in self.chain if asks_leave(before.answer, self.requests[j].text)]
-            gone = leave if before.asks else self._last_said()
+            gone = leave if before.asks and not says.wants_instead(request.text) else self._last_said()
         left = [] if self._is_idle else [j for j in self.chain if j not in gone]
-        self._set(gone, "withdrawn")
-        if not left and alone and not _at_work(request):
+        self._set(gone, "left" if steers else "withdrawn")  # what stands in a tool's result takes no rule with it
+        if not left and alone and not steers and not _at_work(request):
             self.states[newest] = "withdrawn"
         return [*left, newest]
+
+    def _dropped(self, request: Request, those: Sequence[int], *, stopped: bool) -> list[int]:
+        """Which of these a message drops by name; of one that asks for several things it may take one away."""
+        stay = {j: what_stays(request.text, self.requests[j].text, stopped=stopped) for j in those}
+        for j, text in stay.items():
+            if text not in {"", self.requests[j].text}:
+                self.requests[j] = replace(self.requests[j], text=text)
+        return [j for j in those if not stay[j]]
 
     def _set(self, those: Sequence[int], state: State) -> list[int]:
         """Give these their state; the chain without them."""
@@ -179,7 +191,7 @@ class _Talk:
         request = self.requests[i]
         if says.breaks_off(request.answer):
             return True
-        if not self.tools or says.is_question(request.text) or not request.answer:
+        if not self.tools or says.wants_to_know(request.text) or not request.answer:
             return False
         plans = request.worked < 2 and says.is_plan(request.answer) and not says.is_plan(request.text)
         plans = plans or (says.few_words(request.answer, 6) and request.answer.startswith(("I look", "I'll ", "I'm ")))
@@ -246,15 +258,11 @@ def _at_work(request: Request) -> bool:
 
 def settle(requests: Sequence[Request], *, tools: bool) -> tuple[Request, ...]:
     """The requests with their states, read off the sequence. `tools`: whether tools are used in the conversation."""
-    talk = _Talk(requests, tools or any(request.worked for request in requests))
+    talk = _Talk([*requests], tools or any(request.worked for request in requests))
     for i in range(len(requests)):
         talk.hear(i)
-    for j in talk.chain[1 : 1 - MOST_OPEN]:
-        talk.states[j] = "finished"
-    for j in talk.parked:
-        talk.states[j] = "interrupted" if len(requests) - j <= PARKED_FOR else "left"
     settled = []
-    for i, request in enumerate(requests):
+    for i, request in enumerate(talk.requests):
         context = request.context or (_context(requests[i - 1], request) if i else "")
         offer = request.offer if i + 1 == len(requests) else ""  # what was answered is the answer's context
         settled.append(replace(request, state=talk.states[i], context=context, offer=offer))
@@ -307,7 +315,9 @@ def find_requests(
         calls.update((call.id, (turns[i], call.name)) for call in view.calls)
         closing = _closing(views, i, efforts, answered=answered)
         if says.is_stopped(view) or says.is_cut_off(closing):
-            found[-1] = _with_outcome(found[-1], Lead(found[-1].worked, stopped=True))
+            found[-1] = _with_outcome(
+                found[-1], Lead(found[-1].worked, head_and_tail(closing, ANSWER_LIMIT), stopped=True)
+            )
             closing = ""
         found += [*_said_when_refusing(view.answers, calls)][:1]
         if view.origin == "person" and (view.text.strip() or view.media or view.attached):

@@ -29,9 +29,7 @@ _COMMAND = re.compile(r"/[a-z-]*")
 _QUESTION = re.compile(r"[?\uff1f\u061f][^\w?\uff1f\u061f]*+\Z")
 _CLAUSE = re.compile(r"[;:\u2013\u2014\uff1b\uff1a] *(?=\w)")
 _LEADING = re.compile(r"[\W_]*")
-_AFTER = re.compile(r"[^.!?;,\u2013\u2014\u3002\uff0c\uff01\uff1b]*")
-"""What belongs to a clause."""
-_BREAK = re.compile(r"\s*(?:[^\w\s]|\Z)")
+_BREAK = re.compile(r"\s*(?:[^\w\s(#]|\Z)")
 _NODS = ("go", "yes", "thanks", "praise", "filler")
 """The kinds of words that a message is made of which only nods or thanks."""
 _SIGNS_OF_A_NOD = 40
@@ -60,7 +58,11 @@ def asks_back(text: str, worked: int) -> Asks:
     A question after the work was reported as done is an offer; so is one at the end of a long answer. A proposal is an
     offer to do what was not reported as done: whether it leaves a request open depends on the request.
     """
-    told = _up_to_question(_sentences_of(text[-_LONG:]))
+    told = _sentences_of(text[-_LONG:])
+    *_, asked, end = "", "", *told  # "Shall I? (yes/no)", "Shall I? Anything else?"
+    short = few_words(end, 4) and not _QUESTION.search(end)
+    if _QUESTION.search(asked) and (short or phrases("courtesy").inside(end)):
+        told.pop()
     last = "".join(told[-1:])
     done, more = reports_done(text), len(text) > _LONG or phrases("courtesy").inside(last)
     if _QUESTION.search(last):
@@ -122,7 +124,8 @@ def is_question(text: str) -> bool:
 def wants_to_know(text: str) -> bool:
     """Whether words are all that is asked for: a question, or an order to tell something and to do nothing else."""
     words = after_small_words(folded(text.strip()))
-    told = phrases("tell", "inquiries").at_start(words) and not phrases("and").inside(words)
+    tells = phrases("tell", "inquiries")
+    told = (tells.inside if words[:1] > "\u2e7f" else tells.at_start)(words) and not phrases("and").inside(words)
     asked = phrases("which").at_start(words.rpartition(", ")[2]) and not orders(text)  # "it is red, what's failing"
     return bool(told or asked) or is_question(text)
 
@@ -137,23 +140,14 @@ def says_go(text: str) -> bool:
     return phrases("go").inside(folded(text))
 
 
+def wants_instead(text: str) -> bool:
+    """Whether the words say that they want something in place of something else."""
+    return phrases("instead").inside(folded(text))
+
+
 def changes_subject(text: str) -> bool:
     """Whether the words say that they start something else."""
     return bool(phrases("shift").at_start(after_small_words(folded(text.strip()))))
-
-
-def withdrawal(text: str) -> tuple[str, bool]:
-    """What words that withdraw a request name as what they drop, "" for nothing; and whether they ask for nothing else.
-
-    "the footer" and True for "never mind the footer, thanks".
-    """
-    words = folded(text.strip())
-    rest = words[max((stop for _, stop in phrases("withdraw", "cancel").found(words)), default=0) :]
-    named = "" if _BREAK.match(rest) else "".join(sentences(rest)[:1])
-    if phrases("tasks", "polite", "customs").at_start(after_small_words(named)):  # what is wanted instead
-        return "", False
-    rest = _LEADING.sub("", _AFTER.sub("", rest, count=1) if named else rest, count=1)
-    return named, not rest or bool(_nod(rest)) or not after_small_words(rest)
 
 
 def means_all(words: str) -> bool:
@@ -232,21 +226,21 @@ def _nod(words: str) -> str:
 
 
 def _change_of_course(words: str) -> str:
-    """`withdraw`, `hold` or `correct` for words that begin so; "ok, hmm, wait, never mind": after the small words."""
-    corrects = False
-    for _ in range(4):
-        if _withdraws(words):
-            return "withdraw"
-        if reach := phrases("hold").at_start(words):
-            if _withdraws(_LEADING.sub("", words[reach:], count=1)):
-                return "withdraw"
-            if not corrects and few_words(words[reach:], 4) and not _QUESTION.search(words):
-                return "withdraw" if phrases("withdraw").inside(words[reach:]) else "hold"
-        corrects = corrects or phrases("correct").at_start(words) > 0  # "no, never mind" withdraws
-        reach = phrases("prefix").at_start(words)
-        if not reach:
-            break
-        words = _LEADING.sub("", words[reach:], count=1)
+    """`withdraw`, `hold` or `correct` for words that begin so; "ok, hmm, wait, never mind": after the small words.
+
+    Words that let go of all stand also further on: "it was cut off. but never mind, i have it".
+    """
+    starts, withdraws = [words], phrases("withdraw")
+    while len(starts) < 4 and (reach := phrases("prefix").at_start(starts[-1])):
+        starts.append(_LEADING.sub("", starts[-1][reach:], count=1))
+    held = [start[reach:] for start in starts if (reach := phrases("hold").at_start(start))]
+    later = map(after_small_words, sentences(words)[1:3])
+    lets_go = any(_BREAK.match(said, reach) for said in later if (reach := withdraws.at_start(said)))
+    if lets_go or any(map(_withdraws, (*starts, *(_LEADING.sub("", rest, count=1) for rest in held)))):
+        return "withdraw"
+    corrects = any(map(phrases("correct").at_start, starts))  # "no, never mind" withdraws
+    if held and not corrects and few_words(held[0], 4) and not _QUESTION.search(words):
+        return "withdraw" if withdraws.inside(held[0]) else "hold"
     return "correct" if corrects else ""
 
 
@@ -262,11 +256,10 @@ def _has_enough(words: str) -> bool:
 def _kind_of_question(told: list[str], worked: int, *, done: bool) -> Asks:
     """What a question at the end of a short answer does."""
     last = told[-1]
-    offers, opens = phrases("offer").inside(last), _needs_an_answer(told)
-    open_yet = not phrases("done").inside(" ".join(told)) and not _begins_done(told)
-    if (phrases("start").inside(last) and not done) or (opens and not offers and open_yet):
+    offers, begun = phrases("offer").inside(last), _begins_done(told) or phrases("done").inside(" ".join(told))
+    if (phrases("start").inside(last) and not done) or not (offers or begun):
         return "question"  # "I moved the models. Should the views go there too?"
-    if done and (worked == 2 or not opens):
+    if done and worked == 2:
         return "offer"
     if offers and not phrases("which").at_start(after_small_words(last)):
         return "offer" if done else "proposal"
@@ -293,20 +286,17 @@ def _goes_on(text: str) -> bool:
     """Whether the first or the last sentence tells the assistant to go on with what it was at."""
     if len(text) > _LONG:
         text = f"{text[: _LONG // 2]}\n{text[-_LONG // 2 :]}"
-    if not says_go(text) and not phrases("onward").inside(folded(text)):
+    onward = phrases("onward")
+    if not says_go(text) and not onward.inside(folded(text)):
         return False
     told = [sentence for sentence in _sentences_of(QUOTED.sub(" ", text)) if not _nod(sentence) or says_go(sentence)]
-    for sentence in dict.fromkeys((*told[:1], *told[-1:])):
-        if _QUESTION.search(sentence) or not few_words(sentence, 30):
-            continue
-        if _nod(sentence) or phrases("onward").at_start(after_small_words(sentence)):
-            return True
-        for start, _ in phrases("onward").found(sentence):
-            before = sentence[:start].rstrip()[-1:]
-            eastern = sentence[start] > "\u2e7f"
-            if (before not in vocabulary("negators") and few_words(sentence, 16)) if eastern else before in ",;:":
-                return True
-    return False
+    told = [said for said in (*told[:1], *told[-1:]) if few_words(said, 30) and not _QUESTION.search(said)]
+    clauses = [after_small_words(clause) for said in told for clause in _CLAUSE.split(said.replace(", ", "; "))]
+    eastern = ((said, start) for said in told if few_words(said, 16) for start, _ in onward.found(said))
+    goes = (
+        said[start] > "\u2e7f" and said[:start].rstrip()[-1:] not in vocabulary("negators") for said, start in eastern
+    )
+    return any(map(_nod, told)) or any(map(onward.at_start, clauses)) or any(goes)
 
 
 def _asking(sentence: str) -> bool:
@@ -321,20 +311,3 @@ def _begins_done(told: list[str]) -> bool:
     """Whether the first sentence says that it is done: "Fixed: …"."""
     first = after_small_words("".join(told[:1]))
     return bool(phrases("done", "did").at_start(first)) and not phrases("remains").inside(first)
-
-
-def _needs_an_answer(told: list[str]) -> bool:
-    """Whether the question needs an answer before anything can go on: it asks which, where, how, or for leave."""
-    words = after_small_words(_CLAUSE.split(told[-1])[-1])
-    known = phrases("which", "leave")
-    eastern = words[:1] > "\u2e7f"
-    return bool(known.at_start(words)) or phrases("either").inside(words) or (eastern and known.inside(words))
-
-
-def _up_to_question(told: list[str]) -> list[str]:
-    """The sentences up to the question that ends them, also where a few words come after it: "Shall I? (yes/no)"."""
-    asks_more = _QUESTION.search("".join(told[-1:])) and not phrases("courtesy").inside(told[-1])
-    if len(told) < 2 or asks_more or not _QUESTION.search(told[-2]):
-        return told
-    to_person = phrases("asks", "offer", "confirm").inside(told[-2]) and not phrases("courtesy").inside(told[-2])
-    return told[:-1] if to_person or few_words(told[-1], 4) else told

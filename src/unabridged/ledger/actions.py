@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from unabridged.intent import rejection_in
 from unabridged.ledger.entries import Action, Deed
 from unabridged.ledger.outcomes import LIMIT, REPORT, outcome
-from unabridged.ledger.shell import EDITOR, Effect, is_program, looks_like_path, read_command
+from unabridged.ledger.shell import EDITOR, TABLE, Effect, deeds_of, is_program, looks_like_path, read_command, words_of
 from unabridged.messages import Answer, Call, View
 from unabridged.text_cache import remembered
 from unabridged.text_tools import blank_fences, one_line, outline
@@ -25,25 +25,9 @@ _DOCUMENTS, _COMMENTS = (".md", ".txt", ".rst"), ("//", "/*", "* ", "# ")
 _BRIEF, _SIGNED = 200, "\nagentId: "
 """Characters of what an agent is told that reports back, and how a known host signs its report."""
 
-_VERBS: dict[Deed, str] = {
-    "delete": "delete remove rm unlink cancel drop destroy",
-    "change": "edit replace patch update modify insert append change set apply rename str undo rewrite send pay",
-    "create": "write create save new add make touch mkdir book put upload",
-    "move": "move mv copy",
-    "search": "search grep find glob query lookup list_matches rg ripgrep",
-    "list": "list ls tree dir",
-    "fetch": "fetch browse url http web download navigate crawl",
-    "read": "read view open cat get show load inspect describe check status",
-    "run": "bash shell exec execute run terminal command python test ipython sh cmd powershell process",
-}
+_DEED_OF, _SHELLS = deeds_of("verbs"), words_of("shells")
 """The words in the names of tools that tell their deed; of several, the first deed."""
-_DEED_OF: dict[str, Deed] = {word: deed for deed, words in _VERBS.items() for word in words.split()}
-_SHELLS = frozenset("bash shell sh exec execute terminal command cmd powershell run process".split())  # noqa: SIM905 - a list of words reads best as a line
-_COMMAND_KEYS = ("command", "cmd", "commands", "script", "bash_command")
-_PATH_KEYS = (
-    "path", "file_path", "filepath", "file", "filename", "file_name", "target_file", "relative_workspace_path",
-    "notebook_path", "target", "destination", "dest", "source", "absolute_path", "uri", "paths", "files",
-)  # fmt: skip
+_COMMAND_KEYS, _PATH_KEYS = TABLE["command_keys"].split(), TABLE["path_keys"].split()
 _PATCHED = re.compile(r"^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S+)", re.MULTILINE)
 _OLD_KEY = re.compile(r"old|search|find|before", re.IGNORECASE)
 _NEW_KEY = re.compile(r"new|content|text$|replac|insert|patch|diff|body|code|message", re.IGNORECASE)
@@ -280,7 +264,7 @@ def _deed_of_tool(tool: str, values: dict[str, Any]) -> Deed:
         if _DEED_OF.get(word, "run") != "run":
             return _DEED_OF[word]
     found = {_DEED_OF[part] for part in parts if part in _DEED_OF}
-    return next((deed for deed in _VERBS if deed in found), "call")
+    return next((deed for deed in TABLE["verbs"] if deed in found), "call")
 
 
 def _touched(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str, Deed], ...]:

@@ -15,7 +15,7 @@ from itertools import accumulate, chain
 from typing import Literal, NamedTuple
 
 from unabridged.ledger.entries import Deed, File, Name, fade
-from unabridged.ledger.shell import has_extension
+from unabridged.ledger.shell import TABLE, has_extension
 from unabridged.marks import without_ids
 from unabridged.text_cache import remembered
 from unabridged.text_tools import neutral
@@ -36,20 +36,7 @@ _MEASURE = re.compile(
     re.IGNORECASE,
 )
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
-_SPECIAL = re.compile(
-    r"https?://[^\s<>\"'`)\]}]{4,200}"  # URLs
-    r"|[\w.+-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,30}){1,4}"  # mail addresses
-    r"|\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"  # UUIDs
-    r"|#[0-9a-fA-F]{6}\b|#\d{2,7}\b"  # colours, issue numbers
-    r"|(?<![\w-])--[a-z][\w-]{2,40}"  # long flags
-    r"|[$€£¥]\d[\d,.]*|\b\d[\d,.]{0,40}(?:USD|EUR|GBP|JPY|CHF|%|€)"  # amounts
-    r"|(?<![\w@.-])v?\d+\.\d+(?:\.\d+)+(?:[-+.]\w+)*"  # versions, addresses
-    r"|\b\d{4}-\d{2}-\d{2}(?:T[\d:.]+Z?)?\b"  # dates
-    r"|(?<![\w./-])[A-Z]{1,6}-\d{1,8}(?![\w/-])"  # ticket numbers
-    r"|(?<![\w./@-])[A-Za-z]\w*(?:-[A-Za-z0-9]+){2,6}(?![\w./-])"  # names-with-more-dashes
-    r"|(?<![\w.:-])\d{5,20}(?![\w.:-])|(?<![\w.,:-])\d{1,3}(?:,\d{3})+(?![\w,:-])"  # long numbers
-    r"|(?<![\w.:-])\d{2,12}\.\d{2,6}(?![\w.:-])"  # measured numbers
-)
+_SPECIAL = re.compile("|".join(TABLE["names"].values()))
 # What opens doors is no name: it stays in the archive and is not spread over summaries.
 _SECRET = re.compile(
     r"(?:sk|pk|rk)[-_]\w{16,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{12,}|AIza[\w-]{20,}"

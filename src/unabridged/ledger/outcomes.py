@@ -6,6 +6,7 @@ import json
 import re
 
 from unabridged.ledger.entries import Deed
+from unabridged.ledger.shell import TABLE
 from unabridged.text_cache import remembered
 from unabridged.text_tools import head_and_tail, one_line, with_line_ends
 
@@ -26,25 +27,9 @@ _RECORD = 20_000
 """Characters of an answer that is read as a record."""
 _WRAPPED = re.compile(r"\A\s*+<returncode>(-?\d+)</returncode>\s*+(?:<output>)?(.*)\Z", re.DOTALL)
 _EXIT = re.compile(r"\b(?:exit(?:ed with)?[ _-]?(?:code|status)|return[ _]?code)\b\W{0,4}(-?\d{1,5})\b", re.IGNORECASE)
-_TALLY = re.compile(
-    r"^.*?\b\d+ (?:passed|failed|errors?|failing|passing|tests? (?:passed|failed))\b.*$|^(?:OK|FAILED) \(.*\)$"
-    r"|^Ran \d+ tests? in .*$|^(?:FAIL|FAILED|ERROR)\b.*$",
-    re.MULTILINE,
-)
-_RAISED = re.compile(
-    r"^(?:E\s+)?(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning)\b(?::.*)?$"
-    r"|^.*\berror(?: TS\d+|\[E\d+\])?: .*$|^(?:fatal|panic|FATAL|ERROR|Error)\b.*$",
-    re.MULTILINE,
-)
-_PLACED = re.compile(
-    r"^[^\n]{0,40}?[\w./-]{1,200}\.\w{1,5}:\d{1,6}[:,)][^\n]{0,300}|^[ \t]{0,20}--- FAIL[^\n]{0,200}", re.MULTILINE
-)
-"""Lines that name a file and a line in it, and tests that failed."""
-_REFUSED = re.compile(
-    r"^.*\b(?:no such file|not found|denied|cannot|could not|failed|failure|invalid|unknown"
-    r"|refused|timed out|does not exist|syntax error|not recognized|aborted)\b.*$",
-    re.IGNORECASE | re.MULTILINE,
-)
+_TALLY, _RAISED, _PLACED = (re.compile(TABLE["lines"][kind], re.MULTILINE) for kind in ("tally", "raised", "placed"))
+"""What became of tests, what was raised; lines that name a file and a line in it, and tests that failed."""
+_REFUSED = re.compile(TABLE["lines"]["refused"], re.IGNORECASE | re.MULTILINE)
 _LOOKS: frozenset[Deed] = frozenset({"read", "search", "list", "fetch"})
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from typing import NamedTuple
 
-from unabridged.intent import RULE_LIMIT, Request, Rule, concerns
+from unabridged.intent import GOING, RULE_LIMIT, Request, Rule, concerns
 from unabridged.languages import labels
 from unabridged.ledger.action_lines import TIMES, ActionLines, checks_in
 from unabridged.ledger.bounds import file_rank, name_rank, names_told
@@ -52,9 +52,10 @@ class Sections:
         self._ledger, self._count, self._kept = ledger, count, frozenset(kept)
         self._labels = labels(ledger.language)
         self._root = common_root(file.path for file in ledger.files)
-        asked = {request.turn for request in ledger.open}
+        said = {saying.turn: saying.text for saying in ledger.sayings if saying.by_person}
+        whole = {request.turn for request in ledger.open if len(request.text) >= len(said.get(request.turn, ""))}
         self._rejected = {saying.turn: quote(saying.rejected) for saying in ledger.sayings if saying.rejected}
-        self._story = Story(ledger, self._labels, self._root, self._kept | asked, people)
+        self._story = Story(ledger, self._labels, self._root, self._kept | whole, people)
         self._prose = self._shown = prose
         self._left_out: dict[str, int] = {}
 
@@ -98,8 +99,12 @@ class Sections:
         return {"open": under_way, "interrupted": "broken_off"}.get(request.state, "waiting")
 
     def _behind(self) -> Iterator[Line]:
-        """The task behind a short message that heads what is open, where it was answered before."""
+        """What was dropped for the newest that is open; behind a short one the task, where it was answered before."""
         *_, newest = self._ledger.open or (Request(-1, ""),)
+        before = [r for r in self._ledger.requests if r.turn < newest.turn and r.state not in GOING]
+        for r in takewhile(lambda r: r.state != "finished" and r.kind != "withdraw", reversed(before)):
+            state = self._labels[r.state]
+            yield Line(r.turn, f"- {self._labels['asked'].format(turn=r.turn)} ({state}): {quote(r.text, RULE_LIMIT)}")
         told = [r for r in self._ledger.requests if r.kind == "new" and len(newest.text) < len(r.text)]
         *_, task = (r for r in (newest, *told) if r.turn <= newest.turn)
         short = newest.kind != "new" or len(newest.text.encode("utf-8", "replace")) <= _SHORT
@@ -144,12 +149,11 @@ class Sections:
         return self._story.tell(room, self._count)
 
     def todo(self, room: int) -> str:
-        """The assistant's own list of what is to be done, as it last wrote it; beside prose only what is not done."""
-        lines = self._ledger.todo.splitlines()
-        if self._prose:
-            lines = [line for line in lines if not line.startswith("- [completed]")]
-        text = f"- [{self._ledger.todo_turn}]\n  {indent(chr(10).join(lines))}"
-        return text if lines and self._count(text) <= room else ""
+        """The assistant's own list of what is to be done, as it last wrote it; beside prose not one that is done."""
+        todo = self._ledger.todo
+        done = self._prose and all(line.startswith("- [completed]") for line in todo.splitlines())
+        text = f"- [{self._ledger.todo_turn}]\n  {indent(todo)}"
+        return text if todo and not done and self._count(text) <= room else ""
 
     def checks(self, room: int) -> str:
         """Which checks ran since the last edit and how they ended, and which customary ones did not."""

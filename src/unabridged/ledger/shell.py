@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from unabridged.ledger.entries import Deed
 
@@ -25,42 +27,28 @@ _WORD = re.compile(r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"])+")
 _PATHLIKE = re.compile(r"\A(?!-)(?!\w+://)(?:[\w.@+~-]*+/)*[\w.@+-]*[\w@+-]/?\Z")
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_EXTENSIONS = _words(
-    "bak bash bat c cc cfg cpp cs css csv diff doc docx exs gif go gradle h hpp html ico ini ipynb java jpeg jpg js "
-    "json jsonl jsx kt less log lua md mdx mjs pdf php png pptx proto ps1 py pyi pyx rb rs rst sass scala scss sh sql "
-    "sqlite svelte svg swift tar tex tf toml ts tsv tsx txt vue wasm webp xls xlsx xml yaml yml zig zip"
-)
-"""Of a file named without its folder. What often is something else, such as `django.conf`, is not among them."""
 _ANY_EXTENSION = re.compile(r"/[^/]*\w\.[A-Za-z]\w{0,6}\Z")
 _ASSIGNMENT = re.compile(r"\A\w+=\S*\Z")
 
-_PROGRAMS: dict[Deed, str] = {
-    "read": "cat head tail less more bat nl view open goto scroll_down scroll_up od xxd strings jq wc diff",
-    "search": "grep rg ag ack egrep fgrep zgrep search_file search_dir search find_string",
-    "list": "ls tree find fd find_file stat du file locate which",
-    "create": "touch mkdir create cp rsync",
-    "change": "edit insert append str_replace patch ed chmod chown ln sponge",
-    "delete": "rm rmdir unlink shred",
-    "move": "mv",
-    "fetch": "curl wget http https",
-}
-_DEEDS: dict[str, Deed] = {program: deed for deed, programs in _PROGRAMS.items() for program in programs.split()}
-_GIT: dict[str, Deed] = {
-    "diff": "read", "show": "read", "log": "read", "status": "read", "blame": "read", "grep": "search", "rm": "delete",
-    "mv": "move", "restore": "change", "apply": "change",
-}  # fmt: skip
-_WRAPPERS = _words("sudo time timeout nice nohup env exec command xargs stdbuf watch then do else if while")
-_QUIET = _words("cd pushd popd echo printf export set source . true sleep pwd exit : for done fi unset alias")
-_PATTERNS = frozenset({"sed", "perl", "awk", "grep", "egrep", "rg", "ag", "ack", "find", "search_file", "search_dir"})
-"""Programs whose quoted words are patterns, not files."""
-_PLAIN = _words("cat head tail less more bat nl view open sed ls touch mkdir tee create rm rmdir unlink")
-"""Programs that say no more than their deed and their file."""
-EDITOR = _words("edit insert append goto scroll_down scroll_up")
-"""Commands of an editor, for the file that is open."""
+TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("tools.json").read_text(encoding="utf-8"))
+"""What is known of programs and tools by name: their deeds; `quiet` ones that say nothing of a file, `patterns` whose
+quoted words are no files, `plain` ones that say no more than their deed and their file, the `editor` of the open file.
+Of a file named without its folder the `extensions`: what often is something else (`django.conf`) is not among them."""
+
+
+def words_of(kind: str) -> frozenset[str]:
+    """The words of this kind in the table."""
+    return frozenset(TABLE[kind].split())
+
+
+def deeds_of(kind: str) -> dict[str, Deed]:
+    """The deed of each word of this kind in the table."""
+    return {word: deed for deed, words in TABLE[kind].items() for word in words.split()}
+
+
+_EXTENSIONS, _WRAPPERS, _QUIET = map(words_of, ("extensions", "wrappers", "quiet"))
+_PATTERNS, _PLAIN, EDITOR = map(words_of, ("patterns", "plain", "editor"))
+_DEEDS, _GIT = map(deeds_of, ("programs", "git"))
 _BY_STRENGTH: tuple[Deed, ...] = ("list", "read", "search", "fetch", "run", "move", "change", "create", "delete")
 
 

@@ -1,0 +1,226 @@
+"""What of earlier words a person's later words mean: the option they choose of an offer, what they drop of a request.
+
+Words drop something where they say that it is not wanted, and name nothing but what the request names: all of it, or
+one of the several things that it asks for. In doubt they only narrow it down, and the request stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from unabridged.intent import speech_acts as says
+from unabridged.intent.lifting import CLAUSE, EASTERN, alike, content_words, covers, literal, share_a_word
+from unabridged.intent.rule_sentences import Reading
+from unabridged.languages import folded, phrases
+from unabridged.text_cache import remembered
+from unabridged.text_tools import blank_fences, one_line, sentences
+
+_LONGEST = 300
+"""Characters of an option, and of the sentences around a question."""
+_MOST = 9
+"""Options that are kept of one message: the last ones."""
+_LABEL = r"(?i:option )([A-Za-z]|\d{1,2})\b|\(?\b([A-Za-z]|\d{1,2})[).:\]](?=[*_]{0,2}(?:\s|\Z))"
+_OPTION = re.compile(rf"^[ \t]*(?:(?:[-*+\u2022]|#{{1,6}}) +)?[*_]{{0,2}}(?:{_LABEL})[^\n]+", re.MULTILINE)
+_CHOICE = re.compile(rf"{_LABEL}|(?<![^\s#(])([A-Z]|\d{{1,2}})(?![^\s,.!)])")
+_ORDER = {"first": "1", "second": "2", "third": "3"}
+_READ, _SHORT = 600, 120
+"""Characters of a message that are looked through for what it drops; of one that says "stop" and nothing else."""
+_JOINT = re.compile(r"(?<=[^\s(][^\s(][.!?:])\s+|\n+|(?<=[\u3001\u3002\uff01\uff0c\uff1b\uff1f])|\s(?=\(?\w\d?[.)]\s)")
+"""Where one thing that is asked for may end and another begin: also before the mark of an item in a list."""
+
+
+@remembered
+def offer_in(text: str) -> str:
+    """The options in a text, one a line, and on the last line its last question with what leads up to it."""
+    text = blank_fences(text)
+    options = [*_options(text).values()]
+    return "\n".join([*options, _last_question(text, options)])
+
+
+def answered_offer(reply: str, offer: str, *, replies: bool) -> str:
+    """What of an offer this reply means: the options it names; else, where it `replies` at all, the question."""
+    options, question = _options(offer), offer.rpartition("\n")[2]
+    chosen = [options[label] for label in _labels_in(reply) if label in options]
+    return " ".join(chosen) if chosen or not replies else question or one_line(" ".join(options.values()), 2 * _LONGEST)
+
+
+def _options(text: str) -> dict[str, str]:
+    """The options of a text by their labels; of several lists the last."""
+    found: dict[str, str] = {}
+    for line in _OPTION.finditer(text):
+        label = (line[1] or line[2]).lower()
+        found.pop(label, None)
+        found[label] = one_line(line[0].replace("**", "").lstrip("-*+#_\u2022 \t"), _LONGEST)
+    return dict([*found.items()][-_MOST:])
+
+
+def _labels_in(reply: str) -> list[str]:
+    """The labels that a reply names: in a long one with a mark at its beginning, in a short one also without."""
+    reply = reply.strip()
+    if not says.few_words(reply, 8):
+        marked = (found.groups()[:2] for found in _CHOICE.finditer(" ".join(reply.split()[:8])))
+        return [label.lower() for pair in marked for label in pair if label]
+    words = [_ORDER.get(word.lower(), word) for word in reply.split()]
+    words[:1] = [word.upper() if len(words) < 3 else word for word in words[:1]]  # "b please"
+    return [next(filter(None, found.groups())).lower() for found in _CHOICE.finditer(" ".join(words))]
+
+
+def _last_question(text: str, options: Sequence[str]) -> str:
+    """The question among the last sentences with the sentence before it, as far as they fit; else the last two.
+
+    "" where it is one of the options.
+    """
+    told = sentences(text)
+    asked = next((i for i in range(len(told) - 1, max(len(told) - 4, -1), -1) if says.asks(told[i])), len(told) - 1)
+    if not told or any(told[asked] in option for option in options):
+        return ""
+    pair = one_line(" ".join(told[max(asked - 1, 0) : asked + 1]))
+    return pair if len(pair) <= _LONGEST else one_line(told[asked], _LONGEST)
+
+
+# -- what is dropped ---------------------------------------------------------------------------------------------------
+
+
+class _Dismissal(NamedTuple):
+    """A clause that says of something that it is not wanted."""
+
+    clause: str
+    about: tuple[str, ...]
+    outright: bool
+    """Whether it is dropped in so many words, not only denied."""
+
+
+@remembered
+def what_stays(text: str, request: str, *, stopped: bool) -> str:
+    """A request after these words: as it was, "" where they drop it, with "[…]" in place of one of several things.
+
+    Of one that was `stopped` they need name only something. Who drops what comes first and asks for something else
+    drops all of it.
+    """
+    found, instead = _dismissals(text), says.wants_instead(text)
+    if not found and not instead:
+        return request
+    order, (pieces, asked) = content_words(request), _pieces(request)
+    for said in found:
+        hit = _hit(said, order, pieces)
+        others, first = asked - hit, 0 in hit and (said.outright or instead) and _wants_else(text, said)
+        if others and not first and not hit.isdisjoint({0, *asked}):
+            for i in hit:
+                request = request.replace(pieces[i].strip(), "[\u2026]", 1)
+            return request
+        if hit and (first or not others) and _drops_all(said, text, order, [pieces[i] for i in {0, *asked}]):
+            return ""
+    unwanted = (said for said in found if said.outright or Reading(said.clause).strength() > 0)
+    gone = stopped and any(share_a_word(said.about, request) for said in unwanted)
+    return "" if gone or (instead and len(asked) == 1 and _does_else(text, order)) else request
+
+
+@remembered
+def _dismissals(text: str) -> tuple[_Dismissal, ...]:
+    """The clauses of a person's message that say of something that it is not wanted."""
+    return tuple(said for clause in _clauses(text) if (said := _dismissal(clause)))
+
+
+def lets_go(text: str) -> tuple[bool, bool]:
+    """Whether words drop what was asked without naming it: "never mind"; and whether they ask for nothing else."""
+    found = [said for said in _dismissals(text) if said.outright]
+    rest = {clause for clause in _clauses(text) if says.after_small_words(folded(clause))}
+    more = rest - {said.clause for said in found}
+    return any(not said.about for said in found), all(says.kind_of(clause) in {"ack", "resume"} for clause in more)
+
+
+def _dismissal(clause: str) -> _Dismissal | None:
+    """What a clause says is not wanted, if it says so of anything."""
+    words, drops = folded(clause).lstrip(), phrases("withdraw", "cancel")
+    words = words if drops.at_start(words) else says.after_small_words(words)
+    eastern = words[:1] > EASTERN
+    spans = [*drops.found(words)] if eastern else [(0, reach)] if (reach := drops.at_start(words)) else []
+    outright = bool(spans) or phrases("unneeded").inside(words)
+    if not outright and not phrases("forbids").inside(folded(clause)):
+        return None
+    for start, stop in spans:
+        words = words[:start] + " " * (stop - start) + words[stop:]
+    if spans and phrases("tasks", "polite", "customs").at_start(says.after_small_words(words)) and not eastern:
+        return _Dismissal("", (), True)  # what is wanted instead
+    known = literal("unneeded") if outright else literal("forbids", "hold", "instead")
+    return _Dismissal(clause, tuple(word for word in content_words(words) if word not in known), outright)
+
+
+def _clauses(text: str) -> Iterator[str]:
+    """The clauses of a message; "leave it alone and fix the other" are two."""
+    for clause in (clause for piece in _JOINT.split(text[:_READ]) for clause in CLAUSE.split(piece)):
+        joints = [start for start, stop in phrases("and").found(folded(clause)) if start and _orders(clause[stop:])]
+        yield from (clause[start:stop] for start, stop in pairwise([0, *joints, len(clause)]))
+
+
+@remembered
+def _pieces(request: str) -> tuple[list[str], set[int]]:
+    """A request in pieces, and which of them ask for something: items, sentences, what "and" joins to such a piece.
+
+    Where none is known to ask for anything, the first does.
+    """
+    joints = {start for start, _ in phrases("and").found(folded(request))}
+    places = sorted({0, len(request), *joints, *(mark.end() for mark in _JOINT.finditer(request))})
+    pieces = [request[start:stop] for start, stop in pairwise(places)]
+    asked = {i for i, piece in enumerate(pieces) if _orders(piece) or _options(piece)} or {0}
+    joined = {
+        i for i, piece in enumerate(pieces) if places[i] in joints and not phrases("forbids").inside(folded(piece))
+    }
+    return pieces, asked | {i for i in joined if i > min(asked)}
+
+
+def _orders(text: str) -> bool:
+    """Whether a clause begins with what is to be done, or nearly so: "only give me the list"."""
+    words, known = says.after_small_words(folded(text)), phrases("tasks", "polite")
+    begins = any(word.strip(",.:;!?") in known.by_word for word in words.split(maxsplit=2)[:2])
+    return begins or (words[:1] > EASTERN and known.inside(words))
+
+
+def _hit(said: _Dismissal, order: Sequence[str], pieces: Sequence[str]) -> set[int]:
+    """Which pieces of a request are meant: by their marks in its list, or because they name what is dropped."""
+    labels = _labels_in(said.clause) if said.outright and says.few_words(said.clause, 8) else []
+    hit = {i for i, piece in enumerate(pieces) if not {*labels}.isdisjoint(_options(piece))}
+    if hit or not said.about or not all(_named(word, order) for word in said.about):
+        return hit
+    named = [[_named(word, content_words(piece)) for word in said.about] for piece in pieces]
+    return {i for i, names in enumerate(named) if all(names)} or {*range(len(pieces))}
+
+
+def _wants_else(text: str, said: _Dismissal) -> bool:
+    """Whether a message asks for something besides what it drops."""
+    rest = (clause for clause in _clauses(text) if clause != said.clause)
+    return any(_orders(clause) or says.wants_instead(clause) for clause in rest)
+
+
+def _drops_all(said: _Dismissal, text: str, order: Sequence[str], asked: Sequence[str]) -> bool:
+    """Whether a clause drops what it names: where it only denies it, it must name what is to be done.
+
+    Or something else is wanted instead. Somebody who says stop need not name all of it.
+    """
+    clauses = (content_words(clause)[:2] for piece in asked for clause in CLAUSE.split(piece))
+    deeds = order if said.about[:1] > (EASTERN,) else [word for words in clauses for word in words]
+    begins = any(_named(word, deeds) for word in said.about)  # the verb comes first, or last
+    halts = len(text) <= _SHORT and phrases("hold").at_start(folded(text.strip())) > 0
+    denies = begins and (halts or len(said.about) == 1 or covers(said.about, order))
+    return said.outright or denies or ((begins or says.wants_instead(text)) and _wants_else(text, said))
+
+
+def _does_else(text: str, order: Sequence[str]) -> bool:
+    """Whether the words ask for something else to be done with the very thing: "cancel it instead"."""
+    wanted = (content_words(clause) for clause in _clauses(text) if says.wants_instead(clause) and _orders(clause))
+    deeds = ([_named(word, order) for word in words if word not in literal("instead")] for words in wanted)
+    return any(deed and not deed[0] and all(deed[1:]) for deed in deeds)
+
+
+def asks_leave(answer: str, request: str) -> bool:
+    """Whether an answer ends by asking whether to do the very thing that was requested, and nothing besides."""
+    last, order = "".join(sentences(answer)[-1:]), content_words(request)
+    return phrases("offer").inside(folded(last)) and all(_named(word, order) for word in content_words(last))
+
+
+def _named(word: str, order: Sequence[str]) -> bool:
+    """Whether the order speaks of it; signs run on without spaces."""
+    return any(alike(word, other) or (word[0] > EASTERN and word in other) for other in order)
