@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import or_
 from typing import NamedTuple
 
 from unabridged.intent import speech_acts as says
@@ -90,7 +91,9 @@ class _Dismissal(NamedTuple):
     clause: str
     about: tuple[str, ...]
     outright: bool
-    """Whether it is dropped in so many words, not only denied."""
+    """Whether it is dropped in so many words, not only denied or left as it is."""
+    firm: bool
+    """Whether it is said of what is to be done, not of what is so."""
 
 
 @remembered
@@ -113,8 +116,7 @@ def what_stays(text: str, request: str, *, stopped: bool) -> str:
             return request
         if hit and (first or not others) and _drops_all(said, text, order, [pieces[i] for i in {0, *asked}]):
             return ""
-    unwanted = (said for said in found if said.outright or Reading(said.clause).strength() > 0)
-    gone = stopped and any(share_a_word(said.about, request) for said in unwanted)
+    gone = stopped and any(said.firm and share_a_word(said.about, request) for said in found)
     return "" if gone or (instead and len(asked) == 1 and _does_else(text, order)) else request
 
 
@@ -138,15 +140,18 @@ def _dismissal(clause: str) -> _Dismissal | None:
     words = words if drops.at_start(words) else says.after_small_words(words)
     eastern = words[:1] > EASTERN
     spans = [*drops.found(words)] if eastern else [(0, reach)] if (reach := drops.at_start(words)) else []
-    outright = bool(spans) or phrases("unneeded").inside(words)
-    if not outright and not phrases("forbids").inside(folded(clause)):
+    spared, denied = phrases("spared").inside(words), phrases("forbids").inside(folded(clause))
+    outright = bool(spans) or phrases("unneeded", "dropped").inside(words) or (denied and says.wants_instead(clause))
+    if not outright and not denied and not spared:
         return None
     for start, stop in spans:
         words = words[:start] + " " * (stop - start) + words[stop:]
     if spans and phrases("tasks", "polite", "customs").at_start(says.after_small_words(words)) and not eastern:
-        return _Dismissal("", (), True)  # what is wanted instead
-    known = literal("unneeded") if outright else literal("forbids", "hold", "instead")
-    return _Dismissal(clause, tuple(word for word in content_words(words) if word not in known), outright)
+        return _Dismissal("", (), True, True)  # what is wanted instead
+    known = literal("forbids", "instead", "spared", *(("unneeded", "dropped") if outright else ("hold",)))
+    about = tuple(word for word in content_words(words) if word not in known)
+    firm = outright or spared or Reading(clause).strength() > 0
+    return _Dismissal(clause, about, outright and not (spared and about), firm)
 
 
 def _clauses(text: str) -> Iterator[str]:
@@ -186,7 +191,9 @@ def _hit(said: _Dismissal, order: Sequence[str], pieces: Sequence[str]) -> set[i
     if hit or not said.about or not all(_named(word, order) for word in said.about):
         return hit
     named = [[_named(word, content_words(piece)) for word in said.about] for piece in pieces]
-    return {i for i, names in enumerate(named) if all(names)} or {*range(len(pieces))}
+    # "write tests for the parser and the lexer", "don't test the lexer": what they share comes first
+    shared = {i for i, names in enumerate(named) if any(names) and all(map(or_, names, named[0]))} - {0}
+    return {i for i, names in enumerate(named) if all(names)} or shared or {*range(len(pieces))}
 
 
 def _wants_else(text: str, said: _Dismissal) -> bool:
@@ -200,8 +207,8 @@ def _drops_all(said: _Dismissal, text: str, order: Sequence[str], asked: Sequenc
 
     Or something else is wanted instead. Somebody who says stop need not name all of it.
     """
-    clauses = (content_words(clause)[:2] for piece in asked for clause in CLAUSE.split(piece))
-    deeds = order if said.about[:1] > (EASTERN,) else [word for words in clauses for word in words]
+    clauses = (says.after_small_words(folded(clause)) for piece in asked for clause in CLAUSE.split(piece))
+    deeds = order if said.about[:1] > (EASTERN,) else [clause.split()[0] for clause in clauses if clause]
     begins = any(_named(word, deeds) for word in said.about)  # the verb comes first, or last
     halts = len(text) <= _SHORT and phrases("hold").at_start(folded(text.strip())) > 0
     denies = begins and (halts or len(said.about) == 1 or covers(said.about, order))

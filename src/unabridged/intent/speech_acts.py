@@ -230,17 +230,17 @@ def _change_of_course(words: str) -> str:
 
     Words that let go of all stand also further on: "it was cut off. but never mind, i have it".
     """
-    starts, withdraws = [words], phrases("withdraw")
+    starts, drops = [words], phrases("withdraw", "cancel")
     while len(starts) < 4 and (reach := phrases("prefix").at_start(starts[-1])):
         starts.append(_LEADING.sub("", starts[-1][reach:], count=1))
     held = [start[reach:] for start in starts if (reach := phrases("hold").at_start(start))]
-    later = map(after_small_words, sentences(words)[1:3])
-    lets_go = any(_BREAK.match(said, reach) for said in later if (reach := withdraws.at_start(said)))
+    later = [(said, drops.at_start(said)) for said in map(after_small_words, sentences(words)[1:3])]
+    lets_go = any(reach and (_BREAK.match(said, reach) or means_all(said)) for said, reach in later)
     if lets_go or any(map(_withdraws, (*starts, *(_LEADING.sub("", rest, count=1) for rest in held)))):
         return "withdraw"
     corrects = any(map(phrases("correct").at_start, starts))  # "no, never mind" withdraws
     if held and not corrects and few_words(held[0], 4) and not _QUESTION.search(words):
-        return "withdraw" if withdraws.inside(held[0]) else "hold"
+        return "withdraw" if phrases("withdraw").inside(held[0]) else "hold"
     return "correct" if corrects else ""
 
 
