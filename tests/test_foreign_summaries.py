@@ -77,6 +77,51 @@ def test_people_who_talk_about_summaries_are_still_people(text: str) -> None:
     assert gather([view], answered=False).requests
 
 
+SHAPE = frames()["hand_over"]
+CORE = [*product(*(SHAPE["headings"][kind][:4] for kind in ("asked", "done", "left")))]
+POINTS = [
+    "the cage for the numbats, four metres long",
+    "two of the doors, both of oak",
+    "roof and paint, in that order",
+]
+
+
+def planned(heads: tuple[str, ...], title: str = "Numbats", note: str = "the keeper is on leave until May") -> View:
+    """A plan, or the record of a conversation: what it is lies in its title and its last line alone."""
+    listed = (
+        f"## {head.title()}\n- {point}\n- and what goes with it" for head, point in zip(heads, POINTS, strict=True)
+    )
+    (view,) = with_origins([person("\n\n".join([title, *listed, f"## Notes\n- {note}"]))])
+    return view
+
+
+@pytest.mark.parametrize("heads", CORE, ids=" ".join)
+def test_headings_alone_are_a_persons(heads: tuple[str, ...]) -> None:
+    """Who plans or reports has them too: only what tells of a user or of a conversation is the record of one."""
+    assert planned(heads).origin == "person"
+    assert planned(heads, note="the user wants it to be green").origin == "summary"
+    assert planned(heads, note="if the user wants it, it is green").origin == "person"
+
+
+@pytest.mark.parametrize(("one", "other"), [*product(range(3), range(3))])
+def test_a_record_names_two_of_three_that_it_is_handed_on_a_summary_and_of_a_conversation(one: int, other: int) -> None:
+    sure, likely = SHAPE["naming"]
+    for title in (f"{sure[one][0]} {sure[other][1]}".title(), f"{sure[one][2]} {likely[other][0]}".title()):
+        named = one != other or one == 0  # what is handed on needs no other word
+        assert planned(CORE[0], title=title).origin == ("summary" if named else "person"), title
+
+
+@pytest.mark.parametrize("last", ["I think the roof can wait.", "Build the doors first, please.", "Is the roof dry?"])
+def test_who_speaks_at_the_end_of_a_note_is_a_person(last: str) -> None:
+    told = (
+        "Summary of the session, from memory: the agent fixed the door, the user asked for a roof. Pending: roof. "
+        "Done: door. The paint is dry and the hinges have been oiled with what was left, the keys are on the shelf."
+    )
+    assert [view.origin for view in with_origins([person(told)])] == ["summary"]
+    (view,) = with_origins([person(f"{told} {last}")])
+    assert (view.origin, view.inserted) == ("person", ())
+
+
 @pytest.mark.parametrize("text", LISTED["logs"])
 def test_a_log_that_tells_of_users_and_agents_is_no_hand_over(text: str) -> None:
     (view,) = with_origins([person(text)])

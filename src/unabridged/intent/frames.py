@@ -1,7 +1,7 @@
 """Which blocks of a `user` turn another system wrote: its summary of what was said before, or a text of the host's.
 
 How known systems open and close such texts is data (`frames.json`). A summary of an unknown system is told by one rule:
-several independent signs over the whole text, and nobody who speaks for themselves at its beginning; a log is none.
+it speaks of a conversation as of something past and of its user as of somebody else, and nobody speaks in it.
 Whatever stands in a block of its own, before a frame or behind its end is still the person's, and so is, in doubt, what
 does not have the form of the record above it.
 """
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from itertools import chain, pairwise, product, takewhile
+from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from unabridged.languages import folded, phrases
 from unabridged.messages import View
 from unabridged.text_cache import remembered
-from unabridged.text_tools import blank_fences, sentences
+from unabridged.text_tools import bare, blank_fences, sentences
 
 _LONG = 200
 """Characters from which on a text may be the summary of an unknown system."""
@@ -30,14 +30,15 @@ _SET_OFF, _CLOSES = frozenset('\n"\u201c\u201e\u00ab\u300c'), frozenset('"\u201d
 _COLON, _ASKS = (":", "\uff1a"), ("? ", "\uff1f ")
 _MODELS = ("promise", "acts_next", "reported", "offer", "courtesy")
 """How a model speaks of itself."""
-_SHORT = 48
-"""Characters of a line that may be a heading though nothing marks it."""
-_KINDS, _TELLINGS, _ENOUGH, _PRINTED = 3, 2, 4, 3
-"""Kinds of headings that count, tellings and quotations that do; points that are enough; lines as a terminal shows them
-that make a text a log, if they are a sixth of it."""
+_SHORT, _WORDS = 48, 5
+"""Characters of a line that may be a heading though nothing marks it; words of a label are fewer."""
+_CORE = {"asked", "done", "left"}
+_TOLD, _ENOUGH, _PRINTED = 3, 3, 3
+"""Sentences about the user that count; points that are enough; lines as a terminal shows them that make a text a log,
+if they are a sixth of it."""
 _PARTS = 40
 """Paragraphs at the end of a text that are looked at to tell where it ends."""
-_LABELS, _SPACES = str.maketrans("=|>?*\uff1a", "::::::"), str.maketrans('_-."', "    ")
+_LABELS, _SPACES = str.maketrans("=|>?*\uff1a", "::::::"), str.maketrans("_-.\":<>'\u2019", 9 * " ")
 _AROUND = "\u30fb\u25cf\u25a0\u00b7\u3010\u3011#*=-_<>/[](){}\"'`|:.,\u2022\u2013\u2014 \t0123456789"
 
 
@@ -107,9 +108,9 @@ def _end_of_form(text: str, frame: dict[str, Any]) -> int:
     """
     parts = text.rstrip().rsplit("\n\n", _PARTS)
     formed = [_is_formed(*pair) for pair in pairwise(["", *parts])]
-    told = [_is_told(*pair, frame) for pair in pairwise(["", *parts])]
-    below = list(takewhile(lambda i: not (formed[i] or told[i]), range(len(parts) - 1, 0, -1)))
-    above = formed[bool(frame) : len(parts) - len(below)]
+    upward = range(len(parts) - 1, 0, -1)
+    below = list(takewhile(lambda i: not (formed[i] or _is_told(parts[i - 1], parts[i], frame)), upward))
+    above = formed[bool(frame) or "\n" not in parts[0].strip() : len(parts) - len(below)]
     if 2 * sum(above) <= len(above) and "goal_below" not in frame:
         own = [phrases("own").inside(folded(part)) for part in parts]
         below = list(takewhile(lambda i: _asks(parts[i]) or (own[i] and not any(own[:i])), below))
@@ -120,18 +121,20 @@ def _end_of_form(text: str, frame: dict[str, Any]) -> int:
 def _is_told(above: str, part: str, frame: dict[str, Any]) -> bool:
     """Whether a paragraph in plain words is of a record: below its opening, a model's closing, or told of a user."""
     opened = "\n" not in above and above.endswith((*_COLON, ">", "]")) and _frame("summaries", above)
-    models = all(map(phrases(*_MODELS).at_start, sentences(folded(part)))) or _tellings(_plain(part)) > 0
+    models = all(map(phrases(*_MODELS).at_start, map(folded, sentences(part))))
     closing = f"\n{part}".startswith(tuple(frame.get("until", "\0")))
-    return models or closing or bool(opened or _frame("summaries", part))
+    return models or closing or any(map(_tells, sentences(part))) or bool(opened or _frame("summaries", part))
 
 
 def _is_formed(above: str, part: str) -> bool:
     """Whether a paragraph begins with a sign, a heading, or a label that hand-overs have; or stands below a heading."""
     first, _, more = part.lstrip("\n\xbf\xa1").partition("\n")
     title = _title(sentences(first)[0]) if first.strip() and "?" not in first else ""
-    label = bool(_kinds({title}) or (more and not more[0].islower() and title and title == _plain(first)))
+    label = _kinds({title}) or (more and not more[0].islower() and title and title == _plain(first))
+    listed = bare(first) != first or (part.count("\n") >= _PRINTED and all(map(_is_label, part.split("\n"))))
     marked = above[:1] == "#" or above[:2] == "**" != above[1:3] or above.rstrip("*_ ").endswith(_COLON)
-    return label or not first[:1].isalpha() or (marked and "\n" not in above.strip() and _is_formed("", above))
+    below = marked and "\n" not in above.strip() and _is_formed("", above)
+    return bool(label or listed or below) or not first[:1].isalnum()
 
 
 def retold_in(view: View) -> str:
@@ -168,10 +171,12 @@ def _end_of_hand_over(text: str) -> int:
 
     Below it a person may ask for something, in a paragraph of their own; where that is about "this", all is theirs.
     """
+    if len(text.encode("utf-8", "replace")) < _LONG:
+        return 0
     stop = _end_of_form(text, {})
-    below = sentences(folded(text[stop:]))
+    below = [folded(piece) for piece in sentences(text[stop:])]
     onward = bool(below) and all(map(phrases("onward").inside, below))
-    about = _has(" ".join(below), [*frames()["hand_over"]["about"], *_people()])
+    about = any(_points(words) or not _people("user").isdisjoint(words.split()) for words in below)
     asks = not below and not _is_formed("", text.rstrip().rpartition("\n\n")[2]) and _asks(sentences(text)[-1])
     stop = len(text) if onward else 0 if about or asks else stop
     return stop if _is_hand_over(text[:stop]) else 0
@@ -182,32 +187,74 @@ def _asks(text: str) -> bool:
     shape, begins = frames()["hand_over"], phrases("tasks", "polite").at_start
     said = [f"{' '.join(piece.replace(',', ' ').split())} " for piece in sentences(folded(text))]
     asks = any(words.endswith(_ASKS) or begins(words) or words.startswith(tuple(shape["asking"])) for words in said)
-    return asks or any(_has(" ".join(words.split()[1:3]), shape["about"]) for words in said)
+    return asks or any(_points(words) or _has(words, shape["asked"]) for words in said)
+
+
+def _points(words: str) -> bool:
+    """Whether a sentence is about a text that stands beside it: "Shorten this"."""
+    return _has(" ".join(words.split()[1:2]) or words, frames()["hand_over"]["about"])
 
 
 def _is_hand_over(text: str) -> bool:
-    """Whether a text shows in several ways that it is a machine's record, and nobody speaks for themselves at its head.
+    """Whether a text tells of a conversation and its user as of somebody else, and nobody speaks in it for themselves.
 
-    No way is enough alone. It calls itself a recap; it is one object or tag and says what was done; it lists what was
-    said, word for word; it tells of the user as of somebody else; it has headings of the kinds that hand-overs have.
+    It calls itself the record of a conversation, tells what the user said or wants, has headings of what was asked,
+    done and left, or lists what was said, word for word. Each way in which a person is heard in it counts against it.
     """
     shape, text = frames()["hand_over"], text[:_READ].strip()
-    pieces = sentences(text.replace(',"', ',\n"').replace(', "', ',\n"') if text[:1] == "{" else text)
-    lines = [line for line in text.splitlines() if line.strip(_AROUND)] or [""]
-    opening, naming = _plain(lines[0][:_LONG]), _plain(" ".join(line[:_LONG] for line in (*lines[:4], *pieces[-1:])))
-    selves = _has(opening, shape["selves"])
-    named = _has(naming, shape["recap"]) and _has(naming, shape["recalled"])
-    theirs = (not named and _has(opening, shape["about"])) or _asks(opening) or _has(f"{opening} ", shape["own_voice"])
-    if len(text.encode("utf-8", "replace")) < _LONG or _is_log(text) or (theirs and not selves):
+    pieces = sentences(text.replace(',"', ',\n"').replace(', "', ',\n"') if text[:1] == "{" else text) or [""]
+    opening, selves = pieces[0][:_LONG], _has(_plain(pieces[0]), shape["selves"])
+    speaks = phrases("own", "polite").inside(folded(opening)) or _asks(opening)
+    if _is_log(text) or (not selves and (speaks or _has(f"{_plain(opening)} ", shape["own_voice"]))):
         return False
+    lines = [line for line in text.splitlines() if line.strip(_AROUND)]
     titles = {title for piece in pieces if (title := _title(piece))}
-    kinds = _kinds(titles)
-    owned = not selves and any(phrases("own").inside(folded(piece)) for piece in pieces if _SET_OFF.isdisjoint(piece))
-    told = _retellings(text, pieces, titles, named or not owned)
-    signs = [named and not _has(opening, shape["gatherings"]), selves, "done" in kinds and _is_one(text)]
-    signs += ["said" in kinds and sum(line.rstrip(" \t.,;|")[-1:] in _CLOSES for line in lines) >= _TELLINGS]
-    signs += [len(titles.intersection(known)) >= len(known) - 1 for known in shape["templates"]]
-    return 2 * sum(signs) + min(len(kinds), _KINDS) + told >= _ENOUGH + owned
+    kinds, named = _kinds(titles), 0 if _has(_plain(opening), shape["gatherings"]) else _naming(pieces)
+    core, told = len(kinds & _CORE), [*filter(_tells, pieces)]
+    if named or told or (core and not _people("user").isdisjoint(_plain(text).split())):
+        told = [piece for piece in pieces if _tells(piece, "roles")]
+    signs = named + min(len(told), _TOLD) + min(core, 2) + bool(named and _is_one(text))
+    quoted = "said" in kinds and sum(line.rstrip(" \t.,;|")[-1:] in _CLOSES for line in lines) > 1
+    known = any(len(titles.intersection(names)) >= len(names) - 1 for names in shape["templates"])
+    return signs + 2 * (selves + quoted + known) >= _ENOUGH + (not selves and _voices(lines, told))
+
+
+def _naming(pieces: list[str]) -> int:
+    """How surely a text calls itself the record of a conversation, at its beginning or end: 2, 1 or 0.
+
+    A sentence names two of three: that something is handed on, that it is a summary, that there was a conversation.
+    """
+    heads = [f"{_plain(piece[:_LONG])} " for piece in (*pieces[:4], *pieces[-1:])]
+    table = frames()["hand_over"]["naming"]
+    sure, likely = ([[_has(head, words) for words in kinds] for head in heads] for kinds in table)
+    pairs = (1 + any(some) for some, more in zip(sure, likely, strict=True) if sum(map(max, some, more)) > 1)
+    return max(0, *pairs, *(some[0] for some in sure))
+
+
+def _tells(piece: str, *who: str) -> bool:
+    """Whether a sentence tells what the user said or wants, or a label names them; not what is so if they do it."""
+    shape, plain, title, people = frames()["hand_over"], _plain(piece), _title(piece), _people("user", *who)
+    words, signs = plain.replace(",", "").split(), [word for word in people if word > _EASTERN]
+    near = " ".join(" ".join(words[i + 1 : i + 4]) for i, word in enumerate(words) if word in people)
+    did = _has(near, shape["told"]) or (_has(plain, signs) and _has(plain, shape["did"]))
+    label = len(title.split()) < _WORDS and (_has(title, signs) or not _people("user").isdisjoint(title.split()))
+    return (did or label) and not plain.startswith(tuple(shape["if"]))
+
+
+def _voices(lines: list[str], told: list[str]) -> int:
+    """How much a person is heard in a text: 1 for who says I or you, 3 for who does so or gives orders at its end."""
+    said = [(line, piece) for line in lines for piece in sentences(line) if _SET_OFF.isdisjoint(piece)]
+    plain, you = [p for line, p in said if p not in told and not _is_label(line)], frames()["hand_over"]["addressed"]
+    heard = [piece for piece in plain if phrases("polite").inside(folded(piece)) or _has(f"{_plain(piece)} ", you)]
+    heard += [piece for _, piece in said if phrases("own").inside(folded(piece))]
+    line, end = said[-1] if said else ("", "")
+    return 3 if (end in plain or not line.startswith(end)) and (end in heard or _asks(end)) else bool(heard)
+
+
+def _is_label(line: str) -> bool:
+    """Whether a line begins with a sign or a label."""
+    first = line.partition(" ")[0]
+    return not line[:1].isalpha() or ":" in line[:_SHORT].translate(_LABELS) or (first.isascii() and first.isupper())
 
 
 def _is_log(text: str) -> bool:
@@ -216,20 +263,6 @@ def _is_log(text: str) -> bool:
     lines = [line.strip() for line in blank_fences(text).splitlines() if line.strip()]
     printed = sum(line.startswith(opens) or line.endswith(closes) for line in lines)
     return printed >= _PRINTED and 6 * printed >= len(lines) and not _is_one(text)
-
-
-def _retellings(text: str, pieces: list[str], titles: set[str], others: bool) -> int:
-    """How surely a text tells of a user and a helper as of others: 4 where most of its sentences begin with either.
-
-    A heading may name the user too, and "they" and "she" may be the user where nobody else speaks.
-    """
-    openings = [" ".join(folded(piece).split()[:2]) for piece in pieces]
-    begins = [sum(_has(opening, _people(role)) for opening in openings) for role in ("user", "helper")]
-    if min(begins) > _TELLINGS and 2 * sum(begins) > len(openings):
-        return 4
-    they = _tellings(_plain(text), "others") if others and _has(_plain(text), _people()) else 0
-    told = _tellings(_plain(text)) + they + sum(_has(title, _people("whose")) for title in titles)
-    return min(told, 3) if told >= _TELLINGS else 0
 
 
 def _kinds(titles: set[str]) -> set[str]:
@@ -243,22 +276,17 @@ def _is_one(text: str) -> bool:
     return text[0] + text[-1] == "{}" or text.endswith(f"</{text[1:].replace('>', ' ').partition(' ')[0]}>")
 
 
-def _people(*roles: str) -> list[str]:
+@cache
+def _people(*roles: str) -> frozenset[str]:
     """What those in these roles are called by somebody else."""
-    return [*chain(*(frames()["hand_over"][role] for role in roles or ("user", "helper")))]
-
-
-def _tellings(text: str, *roles: str) -> int:
-    """In how many ways a text tells what those in these roles did: "the user asked"."""
-    pairs = product((who for who in _people(*roles) if who in text), frames()["hand_over"]["told"])
-    return sum((who + did if who > _EASTERN else f" {who} {did} ") in f" {text} " for who, did in pairs)
+    return frozenset(chain.from_iterable(frames()["hand_over"][role] for role in roles))
 
 
 def _title(line: str) -> str:
     """The words of a line that is a heading or begins with a label; "" for any other."""
     label, *more = line.lstrip(_AROUND).translate(_LABELS).split(":", 1)
-    bare = not line[:1].islower() and line.rstrip(" )*_\uff09\u3011")[-1:].isalnum()
-    marked = more or bare or line.lstrip().startswith(("#", "**", "<", "=", "["))
+    alone = not line[:1].islower() and line.rstrip(" )*_\uff09\u3011")[-1:].isalnum()
+    marked = more or alone or line.lstrip().startswith(("#", "**", "<", "=", "["))
     code = label.isascii() and "(" in label.replace(" (", "")
     return _plain(label) if marked and len(label) < _SHORT and not code else ""
 
