@@ -71,6 +71,16 @@ def test_a_line_that_cites_what_the_persons_message_has_stays_whole(line: str) -
     assert kept(line) == [line.replace("“", '"').replace("”", '"')]
 
 
+@pytest.mark.parametrize("sign", ["1. ", "2) ", "- ", "* ", "\u2022 ", ""])
+@pytest.mark.parametrize("said", ["{0}the third, 2. left most", "{0}the third\n{0}left most", "Fine:\n{0}the third"])
+def test_what_a_person_listed_is_cited_with_its_numbers_and_without(sign: str, said: str) -> None:
+    views = [person(said.format(sign))]
+    for words in (said.format(sign), said.format("")):
+        line = f'[0] "{" ".join(words.split())}"'
+        assert kept(line, views=views) == [line]
+        assert kept(line.replace("third", "first"), views=views) == []
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -18,7 +18,11 @@ from unabridged.ledger.summary_turn import OPTIONAL as SECTIONS
 from unabridged.testing import ScriptedModel
 
 HEADINGS = {name: labels("en")[name].partition(" (")[0] for name in SECTIONS}
-PLAN = [{"content": "Rename it in the tests", "status": "in_progress"}, {"content": "Run them", "status": "pending"}]
+PLAN = [
+    {"content": "Find it", "status": "completed"},
+    {"content": "Rename it in the tests", "status": "in_progress"},
+    {"content": "Run them", "status": "pending"},
+]
 PROSE = "The files of the application are gone through one by one, and what the user asked for is under way."
 CONVERSATIONS = {
     "session": json.loads(SESSION.read_text())["messages"],
@@ -67,6 +71,15 @@ def test_each_section_can_be_left_out_and_only_it_goes(section: str, whole: dict
 
 def test_every_section_is_there_to_be_left_out(whole: dict[tuple[str, bool], str]) -> None:
     assert set().union(*map(shown, whole.values())) == set(SECTIONS)
+
+
+def test_a_list_of_what_is_to_be_done_is_whole_unless_prose_tells_what_is_done(
+    whole: dict[tuple[str, bool], str],
+) -> None:
+    for by_model in (False, True):
+        text = whole["plan", by_model]
+        assert "- [in_progress] Rename it in the tests\n  - [pending] Run them" in text
+        assert ("- [completed] Find it" in text) == (not by_model)
 
 
 def test_all_of_them_left_out_leaves_what_is_open_and_the_rules(whole: dict[tuple[str, bool], str]) -> None:

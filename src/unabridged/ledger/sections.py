@@ -149,11 +149,12 @@ class Sections:
         return self._story.tell(room, self._count)
 
     def todo(self, room: int) -> str:
-        """The assistant's own list of what is to be done, as it last wrote it; beside prose not one that is done."""
-        todo = self._ledger.todo
-        done = self._prose and all(line.startswith("- [completed]") for line in todo.splitlines())
-        text = f"- [{self._ledger.todo_turn}]\n  {indent(todo)}"
-        return text if todo and not done and self._count(text) <= room else ""
+        """The assistant's own list of what is to be done, as it last wrote it; beside prose only what is not done."""
+        lines = self._ledger.todo.splitlines()
+        if self._prose:
+            lines = [line for line in lines if not line.startswith("- [completed]")]
+        text = f"- [{self._ledger.todo_turn}]\n  {indent(chr(10).join(lines))}"
+        return text if lines and self._count(text) <= room else ""
 
     def checks(self, room: int) -> str:
         """Which checks ran since the last edit and how they ended, and which customary ones did not."""

@@ -46,6 +46,7 @@ SHORTEST = 16
 _CITED = re.compile(
     r"\W{0,9}(?:\d{1,3}[.)] )?\W{0,9}\[(?P<turn>\d{1,9}|said)\][^\w\"]{0,9}(?:user\W{0,3})?\"(?P<words>.*)"
 )
+_LIST_SIGN = re.compile(r"(?<!\S)(?:\d{1,2}[.)]|[-*+\u2022]) ")
 _QUOTATION_MARKS = str.maketrans(
     "\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f\u2018\u2019\u201a\u201b\u2039\u203a",
     '""""""""""' + "''''''",
@@ -150,9 +151,11 @@ class People:
 
     def said(self, words: str, turn: int | None = None) -> bool:
         """Whether the person's message of this number, or any when none is given, has these very words."""
-        wanted = normal(words).strip(_ENDS)
         texts = [text for number, said in self.texts.items() if turn in {number, None} for text in said]
-        return bool(wanted) and ((turn, wanted) in self.cited or any(_has(text, wanted) for text in texts))
+        for wanted in _without_list_signs(normal(words).strip(_ENDS)):
+            if wanted and ((turn, wanted) in self.cited or any(_has(text, wanted) for text in texts)):
+                return True
+        return False
 
     def have_said(self, line: str) -> bool:
         """Whether the message that the line cites has the words that it quotes."""
@@ -182,6 +185,11 @@ def _own(text: str) -> tuple[str, str]:
     plain = " ".join(sentence.plain for sentence in said).translate(_QUOTATION_MARKS)
     kept = [i for i, sign in enumerate(core) if not (sign.isspace() and core[i - 1 : i].isspace())]
     return "".join(" " if core[i].isspace() else core[i] for i in kept), "".join(plain[i] for i in kept)
+
+
+def _without_list_signs(words: str) -> set[str]:
+    """The words as they are, without a number or dot that began a list, and without any: own words have none."""
+    return {words, _LIST_SIGN.sub("", words, count=1) if _LIST_SIGN.match(words) else words, _LIST_SIGN.sub("", words)}
 
 
 def _has(text: str, wanted: str) -> bool:
