@@ -228,6 +228,12 @@ def asks_leave(answer: str, request: str) -> bool:
     return phrases("offer").inside(folded(last)) and all(_named(word, order) for word in content_words(last))
 
 
+def says_again(text: str, request: str) -> bool:
+    """Whether the words say a request anew with something changed: most of what it names, in about as many words."""
+    order, said = content_words(request), content_words(text)
+    return 0 < len(said) <= 2 * len(order) and 3 * sum(_named(word, said) for word in order) >= 2 * len(order)
+
+
 def _named(word: str, order: Sequence[str]) -> bool:
     """Whether the order speaks of it; signs run on without spaces."""
     return any(alike(word, other) or (word[0] > EASTERN and word in other) for other in order)

@@ -10,7 +10,7 @@ The goal is never lost: in doubt a request stays open, and while tools work on t
   is. So is one after which the assistant proposes something else: a yes to that goes on with the proposal alone. One
   that a person steered while it was worked on stays open, together with what was said.
 - One that was stopped (interrupted, a call refused, a turn cut off in mid-sentence) is interrupted until the person
-  goes on with it, or the answer to what came instead speaks of it or gives the rest.
+  goes on with it, says it anew, or the answer to what came instead speaks of it or gives the rest.
 - What a person says to drop, naming it and nothing else, is withdrawn, or left if it was interrupted; so is what they
   want something else for instead. Of one that orders several things the part goes, and the rest stays open.
 - What is said when refusing a call steers the work: what it drops is left, and itself stays open, for it stands in a
@@ -33,7 +33,7 @@ from unabridged.intent.entries import GOING, Lead, Request, State
 from unabridged.intent.frames import rejection_in
 from unabridged.intent.host_words import own_words
 from unabridged.intent.lifting import content_words, share_a_word
-from unabridged.intent.meant import answered_offer, asks_leave, lets_go, offer_in, what_stays
+from unabridged.intent.meant import answered_offer, asks_leave, lets_go, offer_in, says_again, what_stays
 from unabridged.messages import Answer, View
 from unabridged.text_tools import head_and_tail, sentences
 
@@ -124,7 +124,8 @@ class _Talk:
         if state == "waiting" and not self._replies(request):
             self.chain = self._set(self.chain, "finished")
         elif stopped and request.kind == "new":
-            self.parked, self.chain = [*self.parked, *self.chain], []
+            left = self._set([j for j in self.chain if says_again(request.text, self.requests[j].text)], "withdrawn")
+            self.parked, self.chain = [*self.parked, *left], []
         elif request.kind in {"resume", "more"}:
             self.chain = self._set([j for j in self.chain if self.requests[j].kind == "hold"], "finished")
         return [*self.chain, newest]

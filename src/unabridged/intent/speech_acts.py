@@ -59,12 +59,13 @@ def asks_back(text: str, worked: int) -> Asks:
     offer to do what was not reported as done: whether it leaves a request open depends on the request.
     """
     told = _sentences_of(text[-_LONG:])
-    *_, asked, end = "", "", *told  # "Shall I? (yes/no)", "Shall I? Anything else?"
-    short = few_words(end, 4) and not _QUESTION.search(end)
-    if _QUESTION.search(asked) and (short or phrases("courtesy").inside(end)):
+    *_, asked, end = "", "", *told  # "Shall I? (yes/no)", "Which one? With that I can go on."
+    courtesy, to_person = phrases("courtesy").inside, phrases("asks", "offer").inside(asked)
+    again = _QUESTION.search(end) and not courtesy(end)
+    if _QUESTION.search(asked) and not again and ((to_person and not courtesy(asked)) or few_words(end, 4)):
         told.pop()
     last = "".join(told[-1:])
-    done, more = reports_done(text), len(text) > _LONG or phrases("courtesy").inside(last)
+    done, more = reports_done(text), len(text) > _LONG or courtesy(last)
     if _QUESTION.search(last):
         return "offer" if more else _kind_of_question(told, worked, done=done)
     return "question" if phrases("asks").inside(last) and not more and not done else ""

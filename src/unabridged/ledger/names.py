@@ -31,17 +31,11 @@ _SHORT = 400
 
 _WORD = re.compile(r"[A-Za-z0-9_]{3,80}+(?![A-Za-z0-9_])")
 # Sizes, times, addresses in memory and pieces of ids have digits too, but nobody needs to spell them.
-_MEASURE = re.compile(
-    r"\d+(?:ms|s|px|kb|mb|gb|x|k|m|th|st|nd|rd|em|rem|pt|d|h|p)|0x[0-9a-f]{9,}|\d\dT\d\d|(?-i:[0-9a-f]{4})",
-    re.IGNORECASE,
-)
+_MEASURE = re.compile(TABLE["measures"], re.IGNORECASE)
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
 _SPECIAL = re.compile("|".join(TABLE["names"].values()))
 # What opens doors is no name: it stays in the archive and is not spread over summaries.
-_SECRET = re.compile(
-    r"(?:sk|pk|rk)[-_]\w{16,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{12,}|AIza[\w-]{20,}"
-    r"|eyJ[\w-]{10,}|glpat-[\w-]{10,}|(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z0-9]{32,}"
-)
+_SECRET = re.compile(TABLE["secrets"])
 _HASH = re.compile(r"[0-9a-f]{6,40}|\d+")
 """Hashes and bare numbers, of which tools are full: nobody comes back to most of them."""
 _SMALL = re.compile(r"\d{1,7}|0o?\d+|(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{6,40}")

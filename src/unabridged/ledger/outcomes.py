@@ -18,9 +18,7 @@ FAILURE, _DECISIVE = 360, 3
 NOTHING = "no match"
 """The outcome of a search that found nothing: our own word, not the tool's."""
 
-_PROMPT = re.compile(
-    r"\n?\(Open file: [^\n]{0,400}\n(?:\([^\n]{0,400}\n){0,4}\S{0,40}[$#>]\s?\Z|\n[\w.@~:/() -]{1,60}[$#][ \t]*\Z"
-)
+_PROMPT = re.compile(TABLE["lines"]["prompt"])
 _OBSERVED = re.compile(r"\A\s*(?:Observation|OBSERVATION|Output|Result)[ \t]*:[ \t]*\n?")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\(?:.|\Z))*+)(?:"|\Z)', re.DOTALL)
 _RECORD = 20_000
