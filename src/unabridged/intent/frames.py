@@ -55,6 +55,10 @@ def frames() -> dict[str, Any]:
     return dict(json.loads(Path(__file__).with_name("frames.json").read_text(encoding="utf-8")))
 
 
+def _shape() -> dict[str, Any]:
+    return dict(frames()["hand_over"])
+
+
 def _frame(kind: str, text: str) -> dict[str, Any]:
     """The frame of this kind that a text opens with; an empty one where there is none."""
     return next((dict(frame) for frame in frames()[kind] if text.lstrip().startswith(frame["opens"])), {})
@@ -78,7 +82,8 @@ def _divide(text: str) -> tuple[Block, ...]:
     """One block of a turn, cut where a frame ends."""
     if _frame("host_texts", text):
         return (Block("host", text),)
-    stop = _end_of_frame(text) or _end_of_hand_over(text)
+    long = len(text.encode("utf-8", "replace")) >= _LONG
+    stop = _end_of_frame(text) or (_end_of_hand_over(text) if long else 0)
     if not stop:
         return (Block("person", text),) if text.strip() else ()
     return (Block("summary", text[:stop]), *_divide(text[stop:]))
@@ -171,8 +176,6 @@ def _end_of_hand_over(text: str) -> int:
 
     Below it a person may ask for something, in a paragraph of their own; where that is about "this", all is theirs.
     """
-    if len(text.encode("utf-8", "replace")) < _LONG:
-        return 0
     stop = _end_of_form(text, {})
     below = [folded(piece) for piece in sentences(text[stop:])]
     onward = bool(below) and all(map(phrases("onward").inside, below))
@@ -184,7 +187,7 @@ def _end_of_hand_over(text: str) -> int:
 
 def _asks(text: str) -> bool:
     """Whether a sentence of a text asks something, says what is to be done, or is about "this"."""
-    shape, begins = frames()["hand_over"], phrases("tasks", "polite").at_start
+    shape, begins = _shape(), phrases("tasks", "polite").at_start
     said = [f"{' '.join(piece.replace(',', ' ').split())} " for piece in sentences(folded(text))]
     asks = any(words.endswith(_ASKS) or begins(words) or words.startswith(tuple(shape["asking"])) for words in said)
     return asks or any(_points(words) or _has(words, shape["asked"]) for words in said)
@@ -192,7 +195,7 @@ def _asks(text: str) -> bool:
 
 def _points(words: str) -> bool:
     """Whether a sentence is about a text that stands beside it: "Shorten this"."""
-    return _has(" ".join(words.split()[1:2]) or words, frames()["hand_over"]["about"])
+    return _has(" ".join(words.split()[1:2]) or words, _shape()["about"])
 
 
 def _is_hand_over(text: str) -> bool:
@@ -201,22 +204,21 @@ def _is_hand_over(text: str) -> bool:
     It calls itself the record of a conversation, tells what the user said or wants, has headings of what was asked,
     done and left, or lists what was said, word for word. Each way in which a person is heard in it counts against it.
     """
-    shape, text = frames()["hand_over"], text[:_READ].strip()
+    shape, text = _shape(), text[:_READ].strip()
     pieces = sentences(text.replace(',"', ',\n"').replace(', "', ',\n"') if text[:1] == "{" else text) or [""]
     opening, selves = pieces[0][:_LONG], _has(_plain(pieces[0]), shape["selves"])
     speaks = phrases("own", "polite").inside(folded(opening)) or _asks(opening)
     if _is_log(text) or (not selves and (speaks or _has(f"{_plain(opening)} ", shape["own_voice"]))):
         return False
-    lines = [line for line in text.splitlines() if line.strip(_AROUND)]
     titles = {title for piece in pieces if (title := _title(piece))}
     kinds, named = _kinds(titles), 0 if _has(_plain(opening), shape["gatherings"]) else _naming(pieces)
     core, told = len(kinds & _CORE), [*filter(_tells, pieces)]
     if named or told or (core and not _people("user").isdisjoint(_plain(text).split())):
         told = [piece for piece in pieces if _tells(piece, "roles")]
     signs = named + min(len(told), _TOLD) + min(core, 2) + bool(named and _is_one(text))
-    quoted = "said" in kinds and sum(line.rstrip(" \t.,;|")[-1:] in _CLOSES for line in lines) > 1
+    quoted = "said" in kinds and sum(line.rstrip(" \t.,;|")[-1:] in _CLOSES for line in text.splitlines()) > 1
     known = any(len(titles.intersection(names)) >= len(names) - 1 for names in shape["templates"])
-    return signs + 2 * (selves + quoted + known) >= _ENOUGH + (not selves and _voices(lines, told))
+    return signs + 2 * (selves + quoted + known) >= _ENOUGH + (not selves and _voices(text, told))
 
 
 def _naming(pieces: list[str]) -> int:
@@ -225,15 +227,14 @@ def _naming(pieces: list[str]) -> int:
     A sentence names two of three: that something is handed on, that it is a summary, that there was a conversation.
     """
     heads = [f"{_plain(piece[:_LONG])} " for piece in (*pieces[:4], *pieces[-1:])]
-    table = frames()["hand_over"]["naming"]
-    sure, likely = ([[_has(head, words) for words in kinds] for head in heads] for kinds in table)
+    sure, likely = ([[_has(head, words) for words in kinds] for head in heads] for kinds in _shape()["naming"])
     pairs = (1 + any(some) for some, more in zip(sure, likely, strict=True) if sum(map(max, some, more)) > 1)
     return max(0, *pairs, *(some[0] for some in sure))
 
 
 def _tells(piece: str, *who: str) -> bool:
     """Whether a sentence tells what the user said or wants, or a label names them; not what is so if they do it."""
-    shape, plain, title, people = frames()["hand_over"], _plain(piece), _title(piece), _people("user", *who)
+    shape, plain, title, people = _shape(), _plain(piece), _title(piece), _people("user", *who)
     words, signs = plain.replace(",", "").split(), [word for word in people if word > _EASTERN]
     near = " ".join(" ".join(words[i + 1 : i + 4]) for i, word in enumerate(words) if word in people)
     did = _has(near, shape["told"]) or (_has(plain, signs) and _has(plain, shape["did"]))
@@ -241,12 +242,12 @@ def _tells(piece: str, *who: str) -> bool:
     return (did or label) and not plain.startswith(tuple(shape["if"]))
 
 
-def _voices(lines: list[str], told: list[str]) -> int:
+def _voices(text: str, told: list[str]) -> int:
     """How much a person is heard in a text: 1 for who says I or you, 3 for who does so or gives orders at its end."""
-    said = [(line, piece) for line in lines for piece in sentences(line) if _SET_OFF.isdisjoint(piece)]
-    plain, you = [p for line, p in said if p not in told and not _is_label(line)], frames()["hand_over"]["addressed"]
-    heard = [piece for piece in plain if phrases("polite").inside(folded(piece)) or _has(f"{_plain(piece)} ", you)]
-    heard += [piece for _, piece in said if phrases("own").inside(folded(piece))]
+    said = [(line, piece) for line in text.splitlines() for piece in sentences(line) if _SET_OFF.isdisjoint(piece)]
+    plain = [piece for line, piece in said if piece not in told and not _is_label(line)]
+    heard = [piece for _, piece in said if phrases("own").inside(folded(piece))]
+    heard += [p for p in plain if phrases("polite").inside(folded(p)) or _has(f"{_plain(p)} ", _shape()["addressed"])]
     line, end = said[-1] if said else ("", "")
     return 3 if (end in plain or not line.startswith(end)) and (end in heard or _asks(end)) else bool(heard)
 
@@ -267,8 +268,7 @@ def _is_log(text: str) -> bool:
 
 def _kinds(titles: set[str]) -> set[str]:
     """Of which kinds of headings that hand-overs have these are."""
-    kinds = frames()["hand_over"]["headings"].items()
-    return {kind for kind, words in kinds if any(_has(title, words) for title in titles)}
+    return {kind for kind, words in _shape()["headings"].items() if any(_has(title, words) for title in titles)}
 
 
 def _is_one(text: str) -> bool:
@@ -279,7 +279,7 @@ def _is_one(text: str) -> bool:
 @cache
 def _people(*roles: str) -> frozenset[str]:
     """What those in these roles are called by somebody else."""
-    return frozenset(chain.from_iterable(frames()["hand_over"][role] for role in roles))
+    return frozenset(chain.from_iterable(_shape()[role] for role in roles))
 
 
 def _title(line: str) -> str:
