@@ -105,6 +105,30 @@ def test_one_of_several_things_that_is_dropped_goes_and_the_message_is_still_tol
         assert all(line in told.text() for line in said.splitlines())
 
 
+COUNTED = [
+    (
+        "Rename getUser to fetchUser and update the docs.",
+        "forget the second, Tom does it",
+        "Rename getUser to fetchUser […]",
+    ),
+    ("Rename getUser to fetchUser and update the docs.", "never mind the first one", "[…] and update the docs."),
+    ("Schreib die Doku und lösche die alten Seiten.", "vergiss das zweite", "Schreib die Doku […]"),
+    (
+        "Please: 1) bump the deps 2) fix the clock 3) write notes",
+        "skip 2",
+        "Please: 1) bump the deps […] 3) write notes",
+    ),
+    ("Fix the clock.", "forget the second, Tom does it", "Fix the clock."),
+    ("Fix the clock and write notes.", "do that at first", "Fix the clock and write notes."),
+]
+
+
+@pytest.mark.parametrize(("task", "words", "rest"), COUNTED)
+def test_one_of_several_things_is_dropped_by_its_number(task: str, words: str, rest: str) -> None:
+    ledger = gather(views_of([f"U {task}", "edit", f"U {words}", "edit"]), answered=False)
+    assert [request.text for request in ledger.open] == [rest, words]
+
+
 INSTEAD = [
     ("Write the docs with Sphinx.", "no Sphinx please. set up a wiki instead", "withdrawn"),
     ("Move the meeting to Friday.", "cancel it instead", "withdrawn"),
@@ -130,6 +154,16 @@ def test_what_is_wanted_instead_is_open_and_what_it_replaces_stands_beside_it(
 
 
 NARROWED = [
+    ("Fix the login bug.", "don't change the tests, run them instead"),
+    ("Deploy version 2.1.", "don't deploy before 6pm. check the queue first"),
+    ("Write tests for the parser.", "no mocks, write them against the real db"),
+    ("Fix the failing tests.", "leave the tests as they are and fix the code"),
+    ("Delete the old log files.", "rather move them to /archive"),
+    ("Schreib eine Mail an das Team.", "lass die Anrede weg"),
+    ("Corrige les fautes dans le texte.", "laisse les titres comme ils sont"),
+    ("Ordena las fotos por fecha.", "mejor por lugar"),
+    ("サイトを英語に翻訳して", "ボタンは翻訳しなくていい"),
+    ("把网站翻译成英文", "按钮不用翻译"),
     ("Add a rate limit to the login route.", "no new dependency, we have lib/throttle.ts"),
     ("Deploy the branch to the test server.", "use port 8080 instead"),
     ("Set up a small api with postgres.", "instead of postgres use sqlite"),

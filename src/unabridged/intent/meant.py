@@ -13,6 +13,7 @@ from operator import or_
 from typing import NamedTuple
 
 from unabridged.intent import speech_acts as says
+from unabridged.intent.frames import frames
 from unabridged.intent.lifting import CLAUSE, EASTERN, alike, content_words, covers, literal, share_a_word
 from unabridged.intent.rule_sentences import Reading
 from unabridged.languages import folded, phrases
@@ -26,7 +27,7 @@ _MOST = 9
 _LABEL = r"(?i:option )([A-Za-z]|\d{1,2})\b|\(?\b([A-Za-z]|\d{1,2})[).:\]](?=[*_]{0,2}(?:\s|\Z))"
 _OPTION = re.compile(rf"^[ \t]*(?:(?:[-*+\u2022]|#{{1,6}}) +)?[*_]{{0,2}}(?:{_LABEL})[^\n]+", re.MULTILINE)
 _CHOICE = re.compile(rf"{_LABEL}|(?<![^\s#(])([A-Z]|\d{{1,2}})(?![^\s,.!)])")
-_ORDER = {"first": "1", "second": "2", "third": "3"}
+_ORDER = {word: str(i) for i, words in enumerate(frames()["ordinals"], 1) for word in words.split()}
 _READ, _SHORT = 600, 120
 """Characters of a message that are looked through for what it drops; of one that says "stop" and nothing else."""
 _JOINT = re.compile(r"(?<=[^\s(][^\s(][.!?:])\s+|\n+|(?<=[\u3001\u3002\uff01\uff0c\uff1b\uff1f])|\s(?=\(?\w\d?[.)]\s)")
@@ -108,7 +109,7 @@ def what_stays(text: str, request: str, *, stopped: bool) -> str:
         return request
     order, (pieces, asked) = content_words(request), _pieces(request)
     for said in found:
-        hit = _hit(said, order, pieces)
+        hit = _hit(said, order, pieces, sorted(asked))
         others, first = asked - hit, 0 in hit and (said.outright or instead) and _wants_else(text, said)
         if others and not first and not hit.isdisjoint({0, *asked}):
             for i in hit:
@@ -117,7 +118,7 @@ def what_stays(text: str, request: str, *, stopped: bool) -> str:
         if hit and (first or not others) and _drops_all(said, text, order, [pieces[i] for i in {0, *asked}]):
             return ""
     gone = stopped and any(said.firm and share_a_word(said.about, request) for said in found)
-    return "" if gone or (instead and len(asked) == 1 and _does_else(text, order)) else request
+    return "" if gone or (not found and len(asked) == 1 and _does_else(text, order)) else request
 
 
 @remembered
@@ -129,9 +130,9 @@ def _dismissals(text: str) -> tuple[_Dismissal, ...]:
 def lets_go(text: str) -> tuple[bool, bool]:
     """Whether words drop what was asked without naming it: "never mind"; and whether they ask for nothing else."""
     found = [said for said in _dismissals(text) if said.outright]
-    rest = {clause for clause in _clauses(text) if says.after_small_words(folded(clause))}
-    more = rest - {said.clause for said in found}
-    return any(not said.about for said in found), all(says.kind_of(clause) in {"ack", "resume"} for clause in more)
+    more = {*filter(says.after_small_words, map(folded, _clauses(text)))} - {folded(said.clause) for said in found}
+    unnamed = any(not said.about and not _numbers(said.clause) for said in found)
+    return unnamed, all(says.kind_of(clause) in {"ack", "resume"} for clause in more)
 
 
 def _dismissal(clause: str) -> _Dismissal | None:
@@ -184,16 +185,24 @@ def _orders(text: str) -> bool:
     return begins or (words[:1] > EASTERN and known.inside(words))
 
 
-def _hit(said: _Dismissal, order: Sequence[str], pieces: Sequence[str]) -> set[int]:
-    """Which pieces of a request are meant: by their marks in its list, or because they name what is dropped."""
+def _hit(said: _Dismissal, order: Sequence[str], pieces: Sequence[str], asked: Sequence[int]) -> set[int]:
+    """Which pieces of a request are meant: by their marks or their number, or because they name what is dropped."""
     labels = _labels_in(said.clause) if said.outright and says.few_words(said.clause, 8) else []
     hit = {i for i, piece in enumerate(pieces) if not {*labels}.isdisjoint(_options(piece))}
+    if said.outright and not hit:
+        hit = {asked[number - 1] for number in _numbers(said.clause) if 1 < len(asked) >= number}
     if hit or not said.about or not all(_named(word, order) for word in said.about):
         return hit
     named = [[_named(word, content_words(piece)) for word in said.about] for piece in pieces]
     # "write tests for the parser and the lexer", "don't test the lexer": what they share comes first
     shared = {i for i, names in enumerate(named) if any(names) and all(map(or_, names, named[0]))} - {0}
     return {i for i, names in enumerate(named) if all(names)} or shared or {*range(len(pieces))}
+
+
+def _numbers(clause: str) -> list[int]:
+    """Which of several things a clause speaks of: 2 for "forget the second"."""
+    words = pairwise(folded(clause).replace(",", " ").split())
+    return [int(_ORDER[word]) for before, word in words if word in _ORDER and before in frames()["articles"].split()]
 
 
 def _wants_else(text: str, said: _Dismissal) -> bool:

@@ -103,8 +103,8 @@ class Sections:
         *_, newest = self._ledger.open or (Request(-1, ""),)
         before = [r for r in self._ledger.requests if r.turn < newest.turn and r.state not in GOING]
         for r in takewhile(lambda r: r.state != "finished" and r.kind != "withdraw", reversed(before)):
-            state = self._labels[r.state]
-            yield Line(r.turn, f"- {self._labels['asked'].format(turn=r.turn)} ({state}): {quote(r.text, RULE_LIMIT)}")
+            asked = f"{self._labels['asked'].format(turn=r.turn)} ({self._labels[r.state]})"
+            yield Line(r.turn, f"- {asked}: {quote(r.text, RULE_LIMIT)}")
         told = [r for r in self._ledger.requests if r.kind == "new" and len(newest.text) < len(r.text)]
         *_, task = (r for r in (newest, *told) if r.turn <= newest.turn)
         short = newest.kind != "new" or len(newest.text.encode("utf-8", "replace")) <= _SHORT

@@ -13,9 +13,7 @@ from unabridged.ledger.entries import Deed
 LIMIT = 20_000
 """Characters of a command that are read; what comes after is what it feeds to a program."""
 
-_HEREDOC = re.compile(
-    r"<<-?\s*+(['\"]?)(\w++)\1(?P<rest>[^\n]{0,1000})\n.*?(?:^[ \t\r]*+\2[ \t\r]*+$|\Z)", re.MULTILINE | re.DOTALL
-)
+_HEREDOC = re.compile(r"(?ms)<<-?\s*+(['\"]?)(\w++)\1(?P<rest>[^\n]{0,1000})\n.*?(?:^[ \t\r]*+\2[ \t\r]*+$|\Z)")
 _EDITED = re.compile(r"\A(\s*(?:edit|insert|append|str_replace)\b[^\n]*)\n.*\Z", re.DOTALL)
 _QUOTED = re.compile(r"'[^']*+(?:'|\Z)|\"(?:[^\"\\]|\\(?:.|\Z))*+(?:\"|\Z)", re.DOTALL)
 _SPLIT = re.compile(r"&&|\|\||[;|\n]|&(?!\d|>)")
