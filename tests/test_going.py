@@ -154,6 +154,7 @@ def test_what_is_wanted_instead_is_open_and_what_it_replaces_stands_beside_it(
 
 
 NARROWED = [
+    ("Fix the login. It broke with the release.", "forget the release, it is only on staging"),
     ("Fix the login bug.", "don't change the tests, run them instead"),
     ("Deploy version 2.1.", "don't deploy before 6pm. check the queue first"),
     ("Write tests for the parser.", "no mocks, write them against the real db"),
