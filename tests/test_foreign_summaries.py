@@ -141,10 +141,21 @@ def test_a_summary_of_a_shape_that_is_not_told_stays_whole(name: str) -> None:
 @pytest.mark.parametrize("name", LISTED["unknown"])
 def test_who_asks_for_something_below_a_summary_of_any_shape_is_heard(name: str) -> None:
     text = TEXTS[name].rstrip()
-    for words in (WORDS, "What is left of the numbat test?", "Add the numbat test.\nNever push to main."):
+    onward = "Bitte mach mit dem numbat weiter, der Sensor ist da."
+    for words in (WORDS, onward, "What is left of the numbat test?", "Add the numbat test.\nNever push to main."):
         (view,) = with_origins([person(f"{text}\n\n{words}")])
         assert view.text == words
         assert "quokka" not in of_people([view])
+
+
+LABELLED = ["compact JSON", "JSON of keys", "TOML", "aligned labels", "kv lines", "yaml between workers", "own tags"]
+
+
+@pytest.mark.parametrize("name", [*LABELLED, "saved state in Spanish", "French labels", "a checklist", "telegraphic"])
+def test_plain_words_below_a_record_of_any_form_are_heard(name: str) -> None:
+    for words in (words for words, where in BELOW.items() if where != "nowhere"):
+        (view,) = with_origins([person(f"{TEXTS[name].rstrip()}\n\n{words}")])
+        assert (view.text, len(view.inserted)) == (words, 1)
 
 
 @pytest.mark.parametrize("name", LISTED["unknown"])

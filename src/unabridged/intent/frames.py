@@ -115,7 +115,7 @@ def _end_of_form(text: str, frame: dict[str, Any]) -> int:
     formed = [_is_formed(*pair) for pair in pairwise(["", *parts])]
     upward = range(len(parts) - 1, 0, -1)
     below = list(takewhile(lambda i: not (formed[i] or _is_told(parts[i - 1], parts[i], frame)), upward))
-    above = formed[bool(frame) or "\n" not in parts[0].strip() : len(parts) - len(below)]
+    above = formed[bool(frame) or ("\n" not in parts[0].strip() and len(parts[0]) < _LONG) : len(parts) - len(below)]
     if 2 * sum(above) <= len(above) and "goal_below" not in frame:
         own = [phrases("own").inside(folded(part)) for part in parts]
         below = list(takewhile(lambda i: _asks(parts[i]) or (own[i] and not any(own[:i])), below))
@@ -136,8 +136,10 @@ def _is_formed(above: str, part: str) -> bool:
     first, _, more = part.lstrip("\n\xbf\xa1").partition("\n")
     title = _title(sentences(first)[0]) if first.strip() and "?" not in first else ""
     label = _kinds({title}) or (more and not more[0].islower() and title and title == _plain(first))
-    listed = bare(first) != first or (part.count("\n") >= _PRINTED and all(map(_is_label, part.split("\n"))))
-    marked = above[:1] == "#" or above[:2] == "**" != above[1:3] or above.rstrip("*_ ").endswith(_COLON)
+    labels = [*map(_is_label, part.strip("\n").split("\n"))]
+    listed = bare(first) != first or (len(labels) > _PRINTED and 3 * sum(labels) >= 2 * len(labels))
+    bold = above[:2] == "**" == above.rstrip()[-2:] != above[1:3]
+    marked = bold or above[:1] == "#" or above.rstrip("*_ ").endswith(_COLON)
     below = marked and "\n" not in above.strip() and _is_formed("", above)
     return bool(label or listed or below) or not first[:1].isalnum()
 
@@ -178,7 +180,7 @@ def _end_of_hand_over(text: str) -> int:
     """
     stop = _end_of_form(text, {})
     below = [folded(piece) for piece in sentences(text[stop:])]
-    onward = bool(below) and all(map(phrases("onward").inside, below))
+    onward = bool(below) and all(map(phrases("onward").at_start, below))
     about = any(_points(words) or not _people("user").isdisjoint(words.split()) for words in below)
     asks = not below and not _is_formed("", text.rstrip().rpartition("\n\n")[2]) and _asks(sentences(text)[-1])
     stop = len(text) if onward else 0 if about or asks else stop
@@ -216,7 +218,8 @@ def _is_hand_over(text: str) -> bool:
     if named or told or (core and not _people("user").isdisjoint(_plain(text).split())):
         told = [piece for piece in pieces if _tells(piece, "roles")]
     signs = named + min(len(told), _TOLD) + min(core, 2) + bool(named and _is_one(text))
-    quoted = "said" in kinds and sum(line.rstrip(" \t.,;|")[-1:] in _CLOSES for line in text.splitlines()) > 1
+    speakers = sum("said" in _kinds({title}) for title in titles)
+    quoted = speakers == 1 and sum(line.rstrip(" \t.,;|")[-1:] in _CLOSES for line in text.splitlines()) > 1
     known = any(len(titles.intersection(names)) >= len(names) - 1 for names in shape["templates"])
     return signs + 2 * (selves + quoted + known) >= _ENOUGH + (not selves and _voices(text, told))
 
