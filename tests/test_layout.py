@@ -18,7 +18,7 @@ LAYERS = (
     {"archive"}, {"intent"}, {"ledger"}, {"settings", "events"}, {"asking"}, {"history"}, {"summarise"},
     {"compaction"}, {"arguments", "outcome"}, {"runtime"}, {"archive_access"}, {"compactor"},
     {"clear", "recall", "sessions", "telemetry"}, {"unabridged"},
-    {"adapters", "evaluate", "testing"}, {"cli"},
+    {"adapters", "clients", "evaluate", "testing"}, {"cli"},
 )  # fmt: skip
 """From the bottom to the top: each imports only what stands below it, and its own."""
 DOORS = LAYERS[-2] | LAYERS[-1]

@@ -1,0 +1,65 @@
+"""What a coding agent is to us: its folder on this machine, and the sessions in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+Environ = Mapping[str, str]
+"""The environment that says where things are: `os.environ`, or a test's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFile:
+    """A session on disk, as far as its place tells: nothing of it was read."""
+
+    client: str
+    id: str
+    path: Path
+    size: int
+    """Bytes."""
+    modified: float
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A coding agent: how it is named, where it keeps its configuration, and its sessions."""
+
+    name: str
+    """As on the command line: `claude-code`."""
+    title: str
+    """As its makers write it: `Claude Code`."""
+    home: Callable[[Environ], Path]
+    """The folder of its own; it need not exist."""
+    sessions: Callable[[Environ], Iterator[SessionFile]]
+    """Every session on this machine, in the order of their paths. A folder that can't be read has none."""
+
+
+def user_home(environ: Environ) -> Path:
+    """The home folder that this environment names, else the one of the user who runs this."""
+    return Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+
+
+def folder_from(environ: Environ, variable: str, *default: str) -> Path:
+    """The folder that a variable names (`~` is the home folder), else one below the home folder."""
+    named = environ.get(variable, "")
+    if named == "~" or named.startswith("~/"):
+        return user_home(environ) / named[2:]
+    return Path(named) if named else user_home(environ).joinpath(*default)
+
+
+def session_files(
+    client: str, folder: Path, pattern: str, id_of: Callable[[Path], str | None]
+) -> Iterator[SessionFile]:
+    """The files of this pattern that `id_of` finds an id for; what can't be looked at, or is gone, is left out."""
+    for path in sorted(folder.glob(pattern)):
+        id_ = id_of(path)
+        if id_ is None:
+            continue
+        try:
+            stat = path.stat()
+        except OSError:  # removed meanwhile, or a link to nothing
+            continue
+        yield SessionFile(client, id_, path, stat.st_size, stat.st_mtime)
