@@ -1,12 +1,14 @@
 # Every target makes .venv itself, with uv when it is there, else with venv and pip.
 PYTHON ?= python3
 MINUTES ?= 20
+WHAT ?= record
+CLIENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/unabridged/clients
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak mutants peers bench format clean
+.PHONY: help demo test check soak mutants peers clients bench format clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,6 +40,9 @@ mutants: $(STAMP) ## break the code on purpose, one mutant at a time: the suite 
 
 peers: $(STAMP) ## LangChain's own tests of its middleware, run against ours (fetches its source distribution)
 	$(BIN)/python scripts/peers.py
+
+clients: $(STAMP) ## the real coding agents from npm (into CLIENTS=folder), headless on loopback
+	PYTHONPATH=scripts $(BIN)/python -m real_clients $(WHAT) --folder "$(CLIENTS)"
 
 bench: $(STAMP) ## measure beside the peers (BENCH_DATA=folder for recorded conversations, QUICK=1) and write docs/benchmarks.md
 	BENCH_DATA="$(BENCH_DATA)" QUICK="$(QUICK)" $(BIN)/python -m benchmarks

@@ -120,7 +120,7 @@ class _Thread:
         listed = (metadata.get("preservedMessages") or {}).get("uuids")
         if isinstance(listed, list):
             found = [self.chain[self.places[name]][0] for name in listed if name in self.places]
-            return [number for number in found if number < boundary]
+            return [number for number in found if number < boundary and number in self.turns]
         segment = metadata.get("preservedSegment") or {}
         head, at = segment.get("headUuid"), self.places.get(str(segment.get("tailUuid")))
         path: list[int] = []

@@ -1,0 +1,110 @@
+"""Answers as providers stream them: Anthropic's Messages and OpenAI's Responses, as server-sent events."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool that the model wants to be run."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the model says: a text, and perhaps a call."""
+
+    text: str
+    call: Call | None = None
+
+
+def anthropic_message(answer: Answer, tokens: int, model: str) -> Event:
+    """The answer as one message of Anthropic's; the request is reported to have taken so many tokens."""
+    content: list[Event] = [{"type": "text", "text": answer.text}] if answer.text else []
+    if answer.call:
+        name = f"toolu_{uuid.uuid4().hex[:24]}"
+        content.append({"type": "tool_use", "id": name, "name": answer.call.name, "input": answer.call.arguments})
+    return {
+        "id": f"msg_{uuid.uuid4().hex[:24]}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": content,
+        "stop_reason": "tool_use" if answer.call else "end_turn",
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": tokens,
+            "cache_read_input_tokens": 0,
+            "cache_creation_input_tokens": 0,
+            "output_tokens": 1 + len(answer.text) // 4,
+        },
+    }
+
+
+def anthropic_events(message: Event) -> Iterator[Event]:
+    """The same message, block by block."""
+    yield {"type": "message_start", "message": message | {"content": [], "stop_reason": None}}
+    for index, block in enumerate(message["content"]):
+        if block["type"] == "text":
+            empty, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
+        else:
+            empty = block | {"input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+        yield {"type": "content_block_start", "index": index, "content_block": empty}
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    stop = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    yield {"type": "message_delta", "delta": stop, "usage": {"output_tokens": message["usage"]["output_tokens"]}}
+    yield {"type": "message_stop"}
+
+
+def response(answer: Answer, tokens: int, model: str) -> Event:
+    """The answer as one response of OpenAI's."""
+    output: list[Event] = []
+    if answer.text:
+        said = {"type": "output_text", "text": answer.text, "annotations": []}
+        message = {"type": "message", "role": "assistant", "status": "completed", "content": [said]}
+        output.append(message | {"id": f"msg_{uuid.uuid4().hex}"})
+    if answer.call:
+        call = {"name": answer.call.name, "arguments": json.dumps(answer.call.arguments), "status": "completed"}
+        ids = {"id": f"fc_{uuid.uuid4().hex}", "call_id": f"call_{uuid.uuid4().hex[:24]}"}
+        output.append({"type": "function_call"} | ids | call)
+    spent = 1 + len(answer.text) // 4
+    return {
+        "id": f"resp_{uuid.uuid4().hex}",
+        "object": "response",
+        "created_at": 1,
+        "model": model,
+        "status": "completed",
+        "output": output,
+        "usage": {
+            "input_tokens": tokens,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": spent,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": tokens + spent,
+        },
+    }
+
+
+def response_events(whole: Event) -> Iterator[Event]:
+    """The same response, item by item."""
+    yield {"type": "response.created", "response": whole | {"output": [], "status": "in_progress", "usage": None}}
+    for index, item in enumerate(whole["output"]):
+        yield {"type": "response.output_item.added", "output_index": index, "item": item}
+        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+    yield {"type": "response.completed", "response": whole}
+
+
+def as_bytes(events: Iterator[Event]) -> bytes:
+    """The events as they go over the line."""
+    return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
