@@ -1,0 +1,131 @@
+"""Recorded compactions, gone through by a real client once more: what its context still had, and what it lost.
+
+The conversation is seeded as a session of the client, at the size it had; asked to go on, the client compacts by itself
+and gets the summary that was written then. Once it is alone, once with our hooks; all else is the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from real_clients.clients import Driver, Place, new_id, unabridged
+from real_clients.loopback import Loopback, Request, serving
+from real_clients.seeds import Recorded, result_text
+from unabridged.archive import open_archive
+from unabridged.archive.protocol import Scope
+from unabridged.evaluate.score import Held, held, needs
+from unabridged.formats import FORMATS
+from unabridged.intent import with_origins
+from unabridged.ledger.gather import gather
+
+NAMESPACE = "default"
+NOTHING = Held(0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a context should have after the compaction, by the record."""
+
+    rules: tuple[str, ...]
+    requests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one client had after one compaction."""
+
+    name: str
+    client: str
+    ours: bool
+    exit: int
+    tokens: int = 0
+    """Of the first request after the compaction, all of it."""
+    needs: Held = NOTHING
+    rules: tuple[int, int] = (0, 0)
+    """Word for word, and of how many."""
+    requests: tuple[int, int] = (0, 0)
+    archived: tuple[int, int] = (0, 0)
+    lost: tuple[str, ...] = field(repr=False, default=())
+    """The rules and requests that no longer stand there word for word."""
+    trouble: str = ""
+
+
+def wanted_of(recorded: Recorded) -> Wanted:
+    """The standing rules, and the requests that are open, as the engine finds them in the whole conversation."""
+    read = FORMATS["anthropic"].read
+    ledger = gather(with_origins([read(message) for message in recorded.messages]), answered=False)
+    rules = tuple(rule.text for rule in ledger.rules if rule.lifted < 0)
+    return Wanted(rules, tuple(request.text for request in ledger.open))
+
+
+def play(driver: Driver, place: Place, recorded: Recorded, *, ours: bool) -> Outcome:
+    """Let the client go on with the conversation, over its limit, and see what its next request holds."""
+    place.environment["UNABRIDGED_ARCHIVE"] = f"sqlite:///{place.home / 'archive.db'}"
+    with serving(Loopback(recorded.reply)) as upstream:
+        driver.prepare(place, upstream)
+        trouble = _install(driver, place) if ours else ""
+        session = new_id()
+        driver.seed(place.home, place.project, session, recorded)
+        done = driver.start(place, recorded.prompt, session)
+        found = Outcome(recorded.name, driver.name, ours, done.returncode, trouble=trouble)
+        if not upstream.of("compaction"):
+            return replace(found, trouble=trouble or f"no compaction: {(done.stderr or done.stdout)[-300:]}")
+        found = replace(found, **_measured(recorded, upstream.after_compaction()))
+        return replace(found, archived=archived(place, f"{driver.name}:{session}", recorded)) if ours else found
+
+
+def _install(driver: Driver, place: Place) -> str:
+    done = unabridged(place, "install", driver.name)
+    return f"install: {done.stderr[-300:]}" if done.returncode else ""
+
+
+def _measured(recorded: Recorded, request: Request) -> dict[str, Any]:
+    """What the request holds of what is needed next, and of what people said word for word."""
+    text, wanted = request.text(), wanted_of(recorded)
+    said = flat(text)
+    lost = [words for words in (*wanted.rules, *wanted.requests) if flat(words) not in said]
+    rules, requests = (sum(words not in lost for words in some) for some in (wanted.rules, wanted.requests))
+    return {
+        "tokens": request.tokens,
+        "needs": held(text, needs(recorded.messages, recorded.post)),
+        "rules": (rules, len(wanted.rules)),
+        "requests": (requests, len(wanted.requests)),
+        "lost": tuple(lost),
+    }
+
+
+def flat(text: str) -> str:
+    """The text with one space for every run of white space and marks of quoting, so that a line may be broken."""
+    return re.sub(r"[\s>]+", " ", text).strip()
+
+
+def archived(place: Place, thread: str, recorded: Recorded) -> tuple[int, int]:
+    """How many texts and results of the conversation the archive has word for word, and of how many."""
+    kept = "\n".join(_kept(place.home / "archive.db", thread))
+    said = list(_said(recorded.messages))
+    return sum(text in kept for text in said), len(said)
+
+
+def _kept(path: Path, thread: str) -> Iterator[str]:
+    if not path.is_file():
+        return
+    archive = open_archive(f"sqlite:///{path}")
+    try:
+        for part in archive.parts(Scope(NAMESPACE, thread)):
+            yield part.text
+    finally:
+        archive.close()
+
+
+def _said(messages: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for message in messages:
+        content = message["content"]
+        for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+            text = block["text"] if block["type"] == "text" else ""
+            text = result_text(block) if block["type"] == "tool_result" else text
+            if text.strip():
+                yield text

@@ -1,0 +1,206 @@
+"""The Claude Agent SDK: sessions mirrored into the archive, and resumed from it.
+
+store = ArchiveSessionStore()                                  # the user's own archive; or a URL, or an archive
+options = ClaudeAgentOptions(session_store=store, resume=session_id)
+
+The SDK hands over every line of a session as it is written. Each is kept as it is, one record a batch; what people, the
+model and its tools said can be searched like any other conversation. Only those who call the SDK need it installed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from unabridged.archive import codec
+from unabridged.archive.opening import archive_of
+from unabridged.archive.protocol import Archive, Part, Record, Scope
+from unabridged.formats import FORMATS
+from unabridged.messages import View
+
+Entry = dict[str, Any]
+"""A line of a session: whatever JSON object it is."""
+Key = Mapping[str, str]
+"""`project_key`, `session_id`, and `subpath` for the session of a sub-agent."""
+
+NAMESPACE: Final = "claude-agent-sdk"
+_COPY: Final = "copy"
+_READ = FORMATS["anthropic"].read
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What a thread holds already, as far as this process knows."""
+
+    lines: int = 0
+    uuids: set[str] = field(default_factory=set)
+
+
+class ArchiveSessionStore:
+    """A `SessionStore` of the Claude Agent SDK on an archive; passes the SDK's own conformance suite.
+
+    `namespace` says whose sessions these are: give each tenant one. A line that was appended before (it has the same
+    `uuid`) is not kept twice.
+    """
+
+    def __init__(self, archive: str | Archive | None = None, *, namespace: str = NAMESPACE) -> None:
+        self._archive = archive_of(archive)
+        self._namespace = namespace
+        self._seen: dict[str, _Seen] = {}
+        self._lock = threading.Lock()
+        """One batch after the other: the SDK wants them kept in the order of its calls."""
+
+    async def append(self, key: Key, entries: Sequence[Entry]) -> None:
+        """Keep these lines behind those that are there, all or none of them."""
+        await asyncio.to_thread(self._append, self._scope(key), list(entries), "subpath" not in key)
+
+    async def load(self, key: Key) -> list[Entry] | None:
+        """Every line of the session, in order; None for one that was never written."""
+        return await asyncio.to_thread(self._load, self._scope(key))
+
+    async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
+        """The sessions of a project, each with when it was written last, in milliseconds."""
+        return await asyncio.to_thread(lambda: list(self._listed(project_key)))
+
+    async def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
+        """What the SDK shows of each session in a list, as it was folded from its lines."""
+        return await asyncio.to_thread(lambda: list(self._summaries(project_key)))
+
+    async def delete(self, key: Key) -> None:
+        """Remove a session with those of its sub-agents; with a `subpath`, only that one."""
+        await asyncio.to_thread(self._delete, self._scope(key))
+
+    async def list_subkeys(self, key: Key) -> list[str]:
+        """The sub-agents of a session, by their paths."""
+        beneath = f"{self._scope(key).thread}/"
+        threads = await asyncio.to_thread(self._archive.threads, self._namespace)
+        return [unquote(name.removeprefix(beneath)) for name in threads if name.startswith(beneath)]
+
+    # -- the same, blocking -------------------------------------------------------------------------------------------
+
+    def _scope(self, key: Key) -> Scope:
+        """The thread of a session: its names, quoted, so that no two keys share one."""
+        names = [key["project_key"], key["session_id"], *([key["subpath"]] if key.get("subpath") else [])]
+        return Scope(self._namespace, "/".join(quote(name, safe="") for name in names))
+
+    def _append(self, scope: Scope, entries: list[Entry], is_main: bool) -> None:
+        with self._lock:
+            seen = self._seen_in(scope)
+            fresh = [entry for entry in entries if entry.get("uuid") is None or entry["uuid"] not in seen.uuids]
+            if not fresh:
+                return
+            parts = [_part(entry, seen.lines + number) for number, entry in enumerate(fresh)]
+            self._archive.store(_record(self._archive, scope, parts), parts)
+            seen.lines += len(fresh)
+            seen.uuids.update(str(entry["uuid"]) for entry in fresh if entry.get("uuid") is not None)
+            if is_main:
+                self._fold(scope, fresh)
+
+    def _seen_in(self, scope: Scope) -> _Seen:
+        if scope.thread not in self._seen:
+            lines = self._load(scope) or []
+            uuids = {str(line["uuid"]) for line in lines if line.get("uuid") is not None}
+            self._seen[scope.thread] = _Seen(len(lines), uuids)
+        return self._seen[scope.thread]
+
+    def _load(self, scope: Scope) -> list[Entry] | None:
+        records = [record for record in self._archive.records(scope) if record.kind == _COPY]
+        names = [str(name) for record in records for name in record.before]
+        bodies = self._archive.bodies(scope, list(dict.fromkeys(names)))
+        return list(_once(codec.decode(bodies[name]) for name in names)) or None
+
+    def _listed(self, project_key: str) -> Iterator[dict[str, Any]]:
+        for thread in self._archive.threads(self._namespace):
+            names = thread.split("/")
+            written = self._archive.newest_time(Scope(self._namespace, thread))
+            if len(names) == 2 and unquote(names[0]) == project_key and written is not None:
+                yield {"session_id": unquote(names[1]), "mtime": int(written * 1000)}
+
+    def _summaries(self, project_key: str) -> Iterator[dict[str, Any]]:
+        for session in self._listed(project_key):
+            scope = self._scope({"project_key": project_key, "session_id": session["session_id"]})
+            kept = self._archive.remembered(self._namespace, _note(scope))
+            if kept:
+                yield {**session, "data": kept["data"]}
+
+    def _fold(self, scope: Scope, entries: list[Entry]) -> None:
+        """Carry on what the SDK shows of the session: its own function says how."""
+        from claude_agent_sdk import fold_session_summary  # noqa: PLC0415 - the SDK calls us, so it is there
+
+        project, session = map(unquote, scope.thread.split("/"))
+        kept = self._archive.remembered(self._namespace, _note(scope))
+        before: Any = {"session_id": session, "mtime": 0, "data": kept["data"]} if kept else None
+        key: Any = {"project_key": project, "session_id": session}
+        lines: Any = entries
+        folded = fold_session_summary(before, key, lines)
+        self._archive.remember(self._namespace, _note(scope), {"data": folded["data"]})
+
+    def _delete(self, scope: Scope) -> None:
+        with self._lock:
+            for thread in self._archive.threads(self._namespace):
+                if thread == scope.thread or thread.startswith(f"{scope.thread}/"):
+                    self._archive.forget(Scope(self._namespace, thread))
+                    self._seen.pop(thread, None)
+            self._archive.remember(self._namespace, _note(scope), {})
+
+
+def _note(scope: Scope) -> str:
+    """Where the summary of a session is kept."""
+    return f"session {scope.thread}"
+
+
+def _once(entries: Iterator[Entry]) -> Iterator[Entry]:
+    """The lines, of those with the same `uuid` the first: two processes may have brought it."""
+    uuids = set[str]()
+    for entry in entries:
+        name = entry.get("uuid")
+        if name is None or name not in uuids:
+            uuids.add(str(name))
+            yield entry
+
+
+def _part(entry: Entry, line: int) -> Part:
+    body = codec.encode(entry)
+    view = _view(entry)
+    return Part(codec.digest(body), body, line, view.role, view.origin, view.whole_text())
+
+
+def _view(entry: Entry) -> View:
+    """What the line says: a message's words; of any other line nothing, as of one that can't be read."""
+    message = entry.get("message")
+    if entry.get("type") in {"user", "assistant"} and isinstance(message, dict):
+        try:
+            view: View = _READ({"role": entry["type"], "content": message.get("content") or ""})
+            view.whole_text()
+        except Exception:  # noqa: BLE001 - a line is kept whatever it holds
+            return View("user", "host")
+        return view
+    return View("user", "host")
+
+
+def _record(archive: Archive, scope: Scope, parts: Sequence[Part]) -> Record:
+    """One batch; its key is its own, for lines without a `uuid` may be the same again."""
+    now, key = time.time(), secrets.token_hex(16)
+    first, last = parts[0].turn, parts[-1].turn + 1
+    receipt: dict[str, Any] = {"id": key[:12], "namespace": scope.namespace, "thread": scope.thread, "kind": _COPY}
+    receipt |= {"archive": archive.url, "reason": "session store", "created": now, "turns": [[first, last]]}
+    receipt |= dict.fromkeys(("messages_before", "messages_after", "tokens_before", "tokens_after"), 0)
+    receipt |= {"notes": [], "summariser": "model-free"}
+    return Record(
+        id=key[:12],
+        scope=scope,
+        key=key,
+        length=0,
+        start=0,
+        before=tuple(part.hash for part in parts),
+        after=(),
+        kind=_COPY,
+        created=now,
+        data={"receipt": receipt, "named": True, "format": "anthropic"},
+    )
