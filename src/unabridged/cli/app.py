@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from unabridged import __version__
-from unabridged.cli import check, compact, evaluate, measure, records, restore, serve, watch
+from unabridged.cli import check, clients, compact, evaluate, measure, records, restore, serve, watch
 from unabridged.cli.screen import fail
 from unabridged.errors import IllegalConversation, UnabridgedError, WontFit
 
@@ -106,6 +106,12 @@ _add(
     (restore.export, "unabridged export my-thread --as text -o my-thread.txt"),
     (restore.forget, "unabridged forget --namespace tenant-7 --older-than 30d"),
     (restore.prune, "unabridged prune --older-than 90d"),
+)
+_add(
+    "Coding agents",
+    (clients.install, "unabridged install claude-code --dry-run"),
+    (clients.uninstall, "unabridged uninstall codex"),
+    (clients.status, "unabridged status"),
 )
 _add("Serving", (serve.mcp, "unabridged mcp --archive sqlite:///agent.db --thread my-thread"))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from unabridged.clients.client import Client, Environ, SessionFile, folder_from, session_files
+from unabridged.clients.client import Client, Environ, Place, SessionFile, folder_from, session_files
+from unabridged.clients.entries import hooks, mcp_claude_code
 
 NAME = "claude-code"
 
@@ -24,4 +25,25 @@ def _id_of(path: Path) -> str | None:
     return None if path.stem.startswith("agent-") else path.stem
 
 
-CLIENT = Client(NAME, "Claude Code", home, sessions)
+def places(environ: Environ, project: Path | None) -> tuple[Place, ...]:
+    """Hooks in its settings, the MCP server where `claude mcp add` puts one.
+
+    In a project: in the settings that are not committed, for the command is this machine's.
+    """
+    if project is not None:
+        return hooks(project / ".claude" / "settings.local.json"), mcp_claude_code(project / ".mcp.json")
+    folder = folder_from(environ, "CLAUDE_CONFIG_DIR")
+    return hooks(home(environ) / "settings.json"), mcp_claude_code(folder / ".claude.json")
+
+
+def notes(project: Path | None) -> tuple[str, ...]:
+    """What the user has to know after an install."""
+    asked = ("Claude Code asks once whether the server in .mcp.json may be used; its path is this machine's.",)
+    return (
+        "A session that runs already takes the hooks up when it is started again.",
+        *(asked if project is not None else ()),
+        "Claude Code's summary stays its own: only a gateway between it and its provider could put ours in its place.",
+    )
+
+
+CLIENT = Client(NAME, "Claude Code", home, sessions, places, notes)

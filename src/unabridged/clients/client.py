@@ -24,6 +24,24 @@ class SessionFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A file of the client's in which something of ours can stand, and how it gets there.
+
+    The three are functions on the file's text; a file that is not there has an empty one.
+    """
+
+    path: Path
+    what: str
+    """What of ours: `hooks`, `MCP server`, `extension`."""
+    add: Callable[[str, str], str]
+    """From a text without ours and the program to start: the text with it. Somebody's own stays as it is."""
+    remove: Callable[[str, str], str]
+    """From a text, and the text before ours was in it (empty if nobody knows): the text without ours."""
+    program: Callable[[str], str | None]
+    """The program that ours starts; None where ours is not there, or not whole."""
+
+
+@dataclass(frozen=True, slots=True)
 class Client:
     """A coding agent: how it is named, where it keeps its configuration, and its sessions."""
 
@@ -35,6 +53,10 @@ class Client:
     """The folder of its own; it need not exist."""
     sessions: Callable[[Environ], Iterator[SessionFile]]
     """Every session on this machine, in the order of their paths. A folder that can't be read has none."""
+    places: Callable[[Environ, Path | None], tuple[Place, ...]]
+    """Where something of ours can stand: for a project's folder, or without one for the user."""
+    notes: Callable[[Path | None], tuple[str, ...]]
+    """What the user has to know after an install: steps that are theirs, and what the client can't do."""
 
 
 def user_home(environ: Environ) -> Path:

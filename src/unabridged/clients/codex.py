@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from unabridged.clients.client import Client, Environ, SessionFile, folder_from, session_files
+from unabridged.clients.client import Client, Environ, Place, SessionFile, folder_from, session_files
+from unabridged.clients.entries import hooks, mcp_codex
 
 NAME = "codex"
 _ROLLOUT = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(.+)")
@@ -32,4 +33,21 @@ def _id_of(path: Path) -> str | None:
     return found[1] if found else None
 
 
-CLIENT = Client(NAME, "Codex", home, sessions)
+def places(environ: Environ, project: Path | None) -> tuple[Place, ...]:
+    """Hooks in `hooks.json`, the MCP server in `config.toml`."""
+    folder = home(environ) if project is None else project / ".codex"
+    return hooks(folder / "hooks.json"), mcp_codex(folder / "config.toml")
+
+
+def notes(project: Path | None) -> tuple[str, ...]:
+    """What the user has to know after an install."""
+    trusted = ("Codex reads .codex only in a project that it was told to trust.",)
+    return (
+        "Codex runs a hook only after you trusted it: start codex, type /hooks, and trust the three of unabridged.",
+        "Where nobody can be asked: codex exec --dangerously-bypass-hook-trust.",
+        *(trusted if project is not None else ()),
+        "Codex's summary stays its own: only a gateway between it and its provider could put ours in its place.",
+    )
+
+
+CLIENT = Client(NAME, "Codex", home, sessions, places, notes)

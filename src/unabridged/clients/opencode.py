@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from unabridged.clients.client import Client, Environ, SessionFile, folder_from, session_files
+from unabridged.clients.client import Client, Environ, Place, SessionFile, folder_from, session_files
+from unabridged.clients.entries import mcp_opencode
 
 NAME = "opencode"
 
@@ -27,4 +28,18 @@ def sessions(environ: Environ) -> Iterator[SessionFile]:
     return session_files(NAME, data(environ) / "storage" / "session", "*/ses_*.json", lambda path: path.stem)
 
 
-CLIENT = Client(NAME, "opencode", home, sessions)
+def places(environ: Environ, project: Path | None) -> tuple[Place, ...]:
+    """The MCP server in its configuration, the file with comments where there is one."""
+    folder = home(environ) if project is None else project
+    commented = folder / "opencode.jsonc"
+    return (mcp_opencode(commented if commented.exists() else folder / "opencode.json"),)
+
+
+def notes(_project: Path | None) -> tuple[str, ...]:
+    """What the user has to know after an install."""
+    return (
+        "opencode calls no command around a compaction: its sessions are searched by MCP, and read where they are.",
+    )
+
+
+CLIENT = Client(NAME, "opencode", home, sessions, places, notes)

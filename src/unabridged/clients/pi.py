@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
-from unabridged.clients.client import Client, Environ, SessionFile, folder_from, session_files
+from unabridged.clients.client import Client, Environ, Place, SessionFile, folder_from, session_files
+from unabridged.clients.entries import own_file
 
 NAME = "pi"
 
@@ -24,4 +26,21 @@ def _id_of(path: Path) -> str | None:
     return path.stem.partition("_")[2] or None
 
 
-CLIENT = Client(NAME, "pi", home, sessions)
+def places(environ: Environ, project: Path | None) -> tuple[Place, ...]:
+    """An extension, in the folder in which pi looks for them."""
+    folder = home(environ) if project is None else project / ".pi"
+    template = files("unabridged.clients").joinpath("pi_extension.ts").read_text(encoding="utf-8")
+    return (own_file(folder / "extensions" / "unabridged.ts", "extension", template),)
+
+
+def notes(project: Path | None) -> tuple[str, ...]:
+    """What the user has to know after an install."""
+    trusted = ("pi loads extensions of a project only after you trusted it.",)
+    return (
+        "A session that runs already takes the extension up with /reload.",
+        *(trusted if project is not None else ()),
+        "pi speaks no MCP: search with `unabridged search`.",
+    )
+
+
+CLIENT = Client(NAME, "pi", home, sessions, places, notes)

@@ -1,0 +1,163 @@
+"""`install`, `uninstall`, `status`: this package in the configuration of a coding agent."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unabridged.cli import options
+from unabridged.cli.screen import console, print_json, say, table, tell
+from unabridged.clients import CLIENTS, Client
+from unabridged.clients.configure import (
+    Change,
+    apply,
+    copy_of,
+    find_program,
+    plan_install,
+    plan_uninstall,
+    root_of,
+    standing,
+)
+from unabridged.errors import SettingsError
+
+
+class Reach(StrEnum):
+    """For whom: every project of this user, or the one in this folder."""
+
+    user = "user"
+    project = "project"
+
+
+_NAMES = ", ".join(CLIENTS)
+ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"Which one: {_NAMES}.")]
+AnyClient = Annotated[str | None, typer.Argument(metavar="CLIENT", help=f"Which one: {_NAMES}. Default: all.")]
+ScopeOption = Annotated[
+    Reach, typer.Option("--scope", help="`user`: in every project. `project`: in this folder alone.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the exact change, as a diff, and write nothing.")]
+
+
+def install(
+    client: ClientName,
+    *,
+    scope: ScopeOption = Reach.user,
+    dry_run: DryRun = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Add hooks and the MCP server to a coding agent's own configuration, and nothing else.
+
+    From then on a session is archived before its client compacts it, the model is told afterwards what a summary
+    loses, and it can search the rest. Comments, order and other hooks stay; the file as it was is kept beside it
+    (`.before-unabridged`). Can be run again, after an upgrade or a move.
+    """
+    chosen, project = _chosen(client), _project(scope)
+    places = [place for place in chosen.places(os.environ, project) if place.what != "MCP server" or _has_mcp()]
+    changes = plan_install(places, find_program(os.environ))
+    _carry_out(changes, root_of(chosen, os.environ, project), dry_run=dry_run)
+    notes = [] if changes else [f"{chosen.title} has it all already; nothing was changed"]
+    notes += [
+        f"{place.path} has an entry of somebody's own named unabridged ({place.what}): it was left as it is"
+        for place in places
+        if standing(place).state == "other"
+    ]
+    if not _has_mcp():
+        notes.append(
+            "the MCP server is left out, its library is missing: pip install 'unabridged[mcp]', run this again"
+        )
+    _report(changes, [*notes, *chosen.notes(project)], dry_run=dry_run, as_json=as_json)
+
+
+def uninstall(
+    client: ClientName,
+    *,
+    scope: ScopeOption = Reach.user,
+    dry_run: DryRun = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Take out what `install` added: the configuration is as it was, to the byte where nobody else changed it.
+
+    The archive stays; `unabridged forget` empties it.
+    """
+    chosen, project = _chosen(client), _project(scope)
+    changes = plan_uninstall(chosen.places(os.environ, project))
+    _carry_out(changes, root_of(chosen, os.environ, project), dry_run=dry_run)
+    none = f"nothing of unabridged is in the configuration of {chosen.title}; nothing was changed"
+    _report(changes, [] if changes else [none], dry_run=dry_run, as_json=as_json)
+
+
+def status(client: AnyClient = None, *, as_json: options.AsJson = False) -> None:
+    """Where this package stands in the configuration of coding agents, and whether what they call can be started."""
+    rows = [row for chosen in ([_chosen(client)] if client else CLIENTS.values()) for row in _standings(chosen)]
+    if as_json:
+        print_json(rows)
+        return
+    shown = [
+        (row["client"], row["scope"], row["what"], row["state"] if row["runs"] is not False else "its program is gone",
+         row["path"])
+        for row in rows
+    ]  # fmt: skip
+    console().print(table("coding agents", ("client", "scope", "what", "state", "where"), shown))
+    for row in rows:
+        if row["runs"] is False:
+            tell(f"{row['path']} starts {row['program']}, which is gone: unabridged install {row['client']}")
+        if row["problem"]:
+            tell(str(row["problem"]))
+
+
+def _standings(client: Client) -> list[dict[str, Any]]:
+    found = []
+    for scope in Reach:
+        for place in client.places(os.environ, _project(scope)):
+            stands = standing(place)
+            runs = stands.runs if stands.program is not None else None
+            found.append({"client": client.name, "scope": scope.value, **asdict(stands), "runs": runs})
+    return found
+
+
+def _carry_out(changes: list[Change], root: Path, *, dry_run: bool) -> None:
+    for change in changes if not dry_run else ():
+        apply(change, root)
+
+
+def _report(changes: list[Change], notes: list[str], *, dry_run: bool, as_json: bool) -> None:
+    """What was done, or would be, on standard output; what the person has to know on standard error."""
+    if as_json:
+        listed = [
+            {"path": change.place.path, "what": change.place.what, "done": _done(change), "diff": change.diff()}
+            for change in changes
+        ]
+        print_json({"dry_run": dry_run, "changes": listed, "notes": notes})
+        return
+    for change in changes:
+        if dry_run:
+            typer.echo(change.diff(), nl=False)
+        else:
+            kept = f"; as it was: {copy_of(change.place.path).name}" if change.copy is not None else ""
+            say(f"{change.place.path}: {_done(change)} ({change.place.what}){kept}")
+    for note in notes:
+        tell(note)
+
+
+def _done(change: Change) -> str:
+    return "removed" if change.after is None else "written" if change.before is None else "changed"
+
+
+def _has_mcp() -> bool:
+    """Whether the library of the extra `mcp` is installed."""
+    return find_spec("mcp") is not None
+
+
+def _chosen(name: str) -> Client:
+    if name not in CLIENTS:
+        raise SettingsError(f"there is no client {name!r}: choose one of {_NAMES}")
+    return CLIENTS[name]
+
+
+def _project(scope: Reach) -> Path | None:
+    return Path.cwd() if scope is Reach.project else None

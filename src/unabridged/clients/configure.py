@@ -1,0 +1,196 @@
+"""Install, uninstall, status: a client's files read, changed as its `places` say, and written whole or not at all.
+
+A change is planned for every file before one of them is written. The text as it was before us is kept beside each file,
+so that an uninstall gives it back to the byte; where the file was changed meanwhile, only ours is taken out.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+
+from unabridged.clients.client import Client, Environ, Place, user_home
+from unabridged.errors import SettingsError
+from unabridged.sessions import write_whole
+
+COPY = ".before-unabridged"
+"""What the name of the copy ends with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file before and after; None where there is none. `copy` is what is kept beside it from now on."""
+
+    place: Place
+    before: str | None
+    after: str | None
+    copy: str | None
+
+    def diff(self) -> str:
+        """The exact change, without lines around it: they are the user's, and may hold keys."""
+        path = str(self.place.path)
+        old, new = ("/dev/null" if text is None else path for text in (self.before, self.after))
+        lines = unified_diff(
+            (self.before or "").splitlines(keepends=True), (self.after or "").splitlines(keepends=True), old, new, n=0
+        )
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How it stands with one place.
+
+    `installed`, `partly`, `absent`, `other` (somebody's own under our name), or `unreadable` (and what is wrong).
+    """
+
+    path: Path
+    what: str
+    state: str
+    program: str | None = None
+    problem: str | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether the program that is named there can be started."""
+        return self.program is not None and shutil.which(self.program) is not None
+
+
+def find_program(environ: Environ) -> str:
+    """The absolute path of the command `unabridged` that a client shall start: the one that runs, a link as a link."""
+    called = Path(sys.argv[0])
+    beside = Path(sys.executable).with_name("unabridged")
+    named = [called] if called.stem == "unabridged" and called.parent != Path() else []
+    for path in (*named, beside):
+        if shutil.which(path) is not None:
+            return str(path.absolute())
+    found = shutil.which("unabridged", path=environ.get("PATH"))
+    if found is None:
+        raise SettingsError(
+            "can't find the command `unabridged` for the client to start: install it, and call it by name"
+        )
+    return str(Path(found).absolute())
+
+
+def plan_install(places: Iterable[Place], program: str) -> list[Change]:
+    """What has to be written so that every place has ours; nothing where it stands already."""
+    changes = []
+    for place in places:
+        now = read_text(place.path)
+        before = _text_before(place, now)
+        with _naming(place):
+            after = place.add(before or "", program)
+        if after not in {now, before}:
+            changes.append(Change(place, now, after, before))
+    return changes
+
+
+def plan_uninstall(places: Iterable[Place]) -> list[Change]:
+    """What has to be written so that no place has ours."""
+    texts = [(place, read_text(place.path)) for place in places]
+    changes = [Change(place, now, _text_before(place, now), None) for place, now in texts]
+    return [change for change in changes if change.before != change.after]
+
+
+def apply(change: Change, root: Path) -> None:
+    """Write one change, the copy first; folders that it leaves empty below `root` go too."""
+    path, copy = change.place.path, copy_of(change.place.path)
+    if read_text(path) != change.before:
+        raise SettingsError(
+            f"{path} was changed in this moment, perhaps by its client: nothing was written; run it again"
+        )
+    if change.after is None:
+        path.unlink()
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if change.copy is not None:
+            write_whole(copy, [change.copy.encode()])
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+        write_whole(path, [change.after.encode()], mode=mode)
+    if change.copy is None:
+        copy.unlink(missing_ok=True)
+        _remove_empty(path.parent, root)
+
+
+def standing(place: Place) -> Standing:
+    """How it stands with a place."""
+    try:
+        text = read_text(place.path) or ""
+        with _naming(place):
+            program = place.program(text)
+            partly = place.remove(text, "") != text
+            taken = text != "" and place.add(text, "/unabridged") == text
+    except SettingsError as error:
+        return Standing(place.path, place.what, "unreadable", problem=str(error))
+    state = "installed" if program is not None else "partly" if partly else "other" if taken else "absent"
+    return Standing(place.path, place.what, state, program)
+
+
+def copy_of(path: Path) -> Path:
+    """Where the text from before the install is kept."""
+    return path.with_name(path.name + COPY)
+
+
+def root_of(client: Client, environ: Environ, project: Path | None) -> Path:
+    """The folder that stays, whatever is removed below it."""
+    home, top = client.home(environ), user_home(environ)
+    return project if project is not None else top if home.is_relative_to(top) else home.parent
+
+
+def read_text(path: Path) -> str | None:
+    """The file's text, byte for byte; None where there is no file."""
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"can't read {path}: byte {error.start:,} is no UTF-8; nothing was changed") from None
+
+
+def _text_before(place: Place, now: str | None) -> str | None:
+    """The text without ours: the copy to the byte if nothing else was changed since, else with only ours taken out."""
+    if now is None:
+        return None
+    copy = read_text(copy_of(place.path))
+    with _naming(place):
+        program = place.program(now)
+        if program is not None and _adds_up(place, copy, program, now):
+            return copy
+        without = place.remove(now, copy if copy is not None and _readable(place, copy) else "")
+    return without if without or not now else None
+
+
+def _adds_up(place: Place, copy: str | None, program: str, now: str) -> bool:
+    """Whether the copy, or no file at all, with ours in it is the text of now."""
+    return _readable(place, copy or "") and place.add(copy or "", program) == now
+
+
+def _readable(place: Place, text: str) -> bool:
+    try:
+        place.program(text)
+        place.add(text, "/unabridged")
+    except SettingsError:
+        return False
+    return True
+
+
+@contextmanager
+def _naming(place: Place) -> Iterator[None]:
+    """An error names the file."""
+    try:
+        yield
+    except SettingsError as error:
+        raise SettingsError(f"can't change {place.path}: {error}. Mend it there; nothing was changed") from None
+
+
+def _remove_empty(folder: Path, root: Path) -> None:
+    while folder != root and folder.is_relative_to(root):
+        try:
+            folder.rmdir()
+        except OSError:  # something is in it
+            return
+        folder = folder.parent

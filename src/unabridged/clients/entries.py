@@ -1,0 +1,187 @@
+"""What we put into a client's files, as functions on their text: hooks, an MCP server, a file of our own.
+
+Ours is told by the program that it starts: one named `unabridged`, with `hook` or `mcp` and nothing more behind it.
+Everything else is somebody's own and stays.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from unabridged.clients import jsonc, toml_tables
+from unabridged.clients.client import Place
+
+EVENTS = ("PreCompact", "SessionStart", "PostCompact")
+"""The hooks of Claude Code and Codex that are used."""
+TIMEOUT = 60
+"""Seconds after which the client ends a hook; it bounds itself far below that."""
+NAME = "unabridged"
+"""Of the MCP server."""
+MADE = "// made by `unabridged install`"
+"""How a file of our own begins: without it, it is somebody's."""
+_PROGRAM = re.compile(r'^const PROGRAM = ("(?:[^"\\\n]|\\.)*")', re.MULTILINE)
+
+
+# -- hooks: Claude Code and Codex have the same layout ----------------------------------------------------------------
+
+
+def hooks(path: Path) -> Place:
+    """The hooks in a JSON file, under `hooks`."""
+    return Place(path, "hooks", _add_hooks, _remove_hooks, _hooks_program)
+
+
+def hook_command(program: str) -> str:
+    """The shell command of a hook. It ends clean whatever happens: a program that is gone must not stop the client.
+
+    An exit code of 2 would: Claude Code takes it for a refusal to compact.
+    """
+    return f"{shlex.quote(program)} hook || exit 0"
+
+
+def _add_hooks(text: str, program: str) -> str:
+    """Each event with one more group, the last: what stands before it keeps its index, by which Codex trusts it."""
+    handler = {"type": "command", "command": hook_command(program), "timeout": TIMEOUT}
+    for event in EVENTS:
+        text = jsonc.insert(text, ("hooks", event), None, {"hooks": [handler]})
+    return text
+
+
+def _remove_hooks(text: str, before: str) -> str:
+    while found := next(_our_handlers(text), None):
+        path, _ = found
+        text = jsonc.remove(text, path)
+        if jsonc.value_at(text, path[:-1]) == []:
+            text = jsonc.remove(text, path[:-2])
+        text = _drop_empty(text, path[:2], before)
+    return text
+
+
+def _our_handlers(text: str) -> Iterator[tuple[jsonc.Path, str]]:
+    """Where each of our handlers stands, and the program that it starts."""
+    events = jsonc.value_at(text, ("hooks",))
+    for event, groups in _pairs(events):
+        for number, group in _pairs(groups):
+            for index, handler in _pairs(group.get("hooks") if isinstance(group, dict) else None):
+                command = handler.get("command") if isinstance(handler, dict) else None
+                program = _program_in(_words(command), "hook")
+                if program is not None:
+                    yield ("hooks", event, number, "hooks", index), program
+
+
+def _hooks_program(text: str) -> str | None:
+    """The program, if every event calls it."""
+    found = {str(path[1]): program for path, program in _our_handlers(text)}
+    return found[EVENTS[0]] if set(EVENTS) <= set(found) else None
+
+
+def _pairs(value: Any) -> list[tuple[Any, Any]]:
+    """Names and values of an object or a list; of anything else none."""
+    if isinstance(value, dict):
+        return list(value.items())
+    return list(enumerate(value)) if isinstance(value, list) else []
+
+
+def _words(command: Any) -> list[str]:
+    """A shell command's words, without what makes it end clean."""
+    try:
+        return shlex.split(command.removesuffix("|| exit 0")) if isinstance(command, str) else []
+    except ValueError:
+        return []
+
+
+def _program_in(words: list[Any], verb: str) -> str | None:
+    """The program, if these are the words of one of our commands."""
+    match words:
+        case [str(program), str(said)] if said == verb and Path(program).stem == NAME:
+            return program
+    return None
+
+
+# -- the MCP server ---------------------------------------------------------------------------------------------------
+
+
+def mcp_claude_code(path: Path, *place: str) -> Place:
+    """The server in Claude Code's JSON, below `place`."""
+    return _mcp_json(
+        path, (*place, "mcpServers"), lambda program: {"type": "stdio", "command": program, "args": ["mcp"]}
+    )
+
+
+def mcp_opencode(path: Path) -> Place:
+    """The server in opencode's JSON."""
+    return _mcp_json(path, ("mcp",), lambda program: {"type": "local", "command": [program, "mcp"], "enabled": True})
+
+
+def mcp_codex(path: Path) -> Place:
+    """The server in Codex's TOML. Codex hands on no variables but those that are named."""
+    table = ("mcp_servers", NAME)
+    passed = ["UNABRIDGED_ARCHIVE", "UNABRIDGED_NAMESPACE", "CODEX_HOME", "XDG_DATA_HOME"]
+
+    def program(text: str) -> str | None:
+        return _server_program(toml_tables.value_at(text, table))
+
+    def add(text: str, program: str) -> str:
+        if toml_tables.value_at(text, table) is not None:
+            return text
+        return toml_tables.insert(text, table, {"command": program, "args": ["mcp"], "env_vars": passed})
+
+    def remove(text: str, _before: str) -> str:
+        return toml_tables.remove(text, table) if program(text) is not None else text
+
+    return Place(path, "MCP server", add, remove, program)
+
+
+def _mcp_json(path: Path, place: tuple[str, ...], entry: Any) -> Place:
+    full = (*place, NAME)
+
+    def program(text: str) -> str | None:
+        return _server_program(jsonc.value_at(text, full))
+
+    def add(text: str, program: str) -> str:
+        taken = jsonc.value_at(text, full) is not None  # by one that somebody made: it stays
+        return text if taken else jsonc.insert(text, place, NAME, entry(program))
+
+    def remove(text: str, before: str) -> str:
+        return _drop_empty(jsonc.remove(text, full), place, before) if program(text) is not None else text
+
+    return Place(path, "MCP server", add, remove, program)
+
+
+def _server_program(entry: Any) -> str | None:
+    """The program of a server that is ours; one with other arguments is somebody's own."""
+    if not isinstance(entry, dict):
+        return None
+    command, rest = entry.get("command"), entry.get("args")
+    words = command if isinstance(command, list) else [command, *(rest if isinstance(rest, list) else [])]
+    return _program_in(words, "mcp")
+
+
+def _drop_empty(text: str, path: jsonc.Path, before: str) -> str:
+    """The text without brackets that hold nothing any more, unless they were there before."""
+    while path and jsonc.value_at(text, path) in ({}, []) and jsonc.value_at(before, path) is None:
+        text, path = jsonc.remove(text, path), path[:-1]
+    return text
+
+
+# -- a file that is ours alone ----------------------------------------------------------------------------------------
+
+
+def own_file(path: Path, what: str, template: str) -> Place:
+    """A file of our own, made from a template that begins with `MADE` and names the program once as `"__PROGRAM__"`."""
+
+    def program(text: str) -> str | None:
+        found = _PROGRAM.search(text) if text.startswith(MADE) else None
+        return str(json.loads(found[1])) if found else None
+
+    def add(text: str, program: str) -> str:
+        return text or template.replace('"__PROGRAM__"', json.dumps(program, ensure_ascii=False))
+
+    def remove(text: str, _before: str) -> str:
+        return "" if text.startswith(MADE) else text
+
+    return Place(path, what, add, remove, program)

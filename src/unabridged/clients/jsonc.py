@@ -1,0 +1,225 @@
+"""JSON as people keep it, comments and trailing commas included: an entry goes in or out, every other byte stays.
+
+    text = insert(text, ("mcpServers",), "unabridged", {...})
+    text = remove(text, ("mcpServers", "unabridged"))
+
+A path is made of keys and indices. What `insert` adds, `remove` takes away again, to the byte; only the blanks inside
+brackets that were empty before are not remembered.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from unabridged.errors import SettingsError
+
+Path = tuple[str | int, ...]
+
+_SPACE = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n\r]*|/\*.*?\*/)*", re.DOTALL)
+_BLANKS = " \t\r\n"
+_INDENT = re.compile(r'^([ \t]+)["\[{]', re.MULTILINE)
+_READ_SCALAR = json.JSONDecoder().raw_decode
+_CLOSING = {"{": "}", "[": "]"}
+
+
+@dataclass(slots=True, eq=False)
+class Child:
+    """One member or item: where it begins (a member with its key), and the comma behind it, if there is one."""
+
+    name: str | int
+    start: int
+    node: Node
+    comma: int | None = None
+
+    @property
+    def after(self) -> int:
+        """Where the next one may begin."""
+        return self.node.end if self.comma is None else self.comma + 1
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A value and where it stands; `children` is None for what is neither an object nor a list."""
+
+    start: int
+    end: int
+    value: Any
+    children: list[Child] | None = None
+
+    def child(self, name: str | int) -> Child | None:
+        """The child of this name; of several with one name the last, which is the one that programs read."""
+        return next((child for child in reversed(self.children or ()) if child.name == name), None)
+
+    def at(self, path: Path) -> Node | None:
+        """The value at the path."""
+        if not path:
+            return self
+        child = self.child(path[0])
+        return child.node.at(path[1:]) if child is not None else None
+
+
+def read(text: str) -> Node:
+    """The document. A file that is empty, or holds nothing but comments, is an empty object at its end."""
+    start = _skip(text, 0)
+    if start == len(text):
+        return Node(start, start, {}, [])
+    try:
+        node = _read_value(text, start)
+    except RecursionError:
+        raise SettingsError("more brackets inside brackets than can be read") from None
+    end = _skip(text, node.end)
+    if end < len(text):
+        raise _wrong(text, end, "the end")
+    return node
+
+
+def value_at(text: str, path: Path) -> Any:
+    """What stands at the path, None where nothing does."""
+    node = read(text).at(path)
+    return node and node.value
+
+
+def insert(text: str, path: tuple[str, ...], key: str | None, value: Any) -> str:
+    """The text with the value as the last in its place: under the key, or without one as an item of a list.
+
+    What is missing on the way to that place is made.
+    """
+    document = read(text)
+    wanted: tuple[str | None, ...] = (*path, key)
+    if document.start == document.end:
+        return text + _dump(_wrap(wanted, value), "  ", "\n") + "\n"
+    node = document
+    for depth, name in enumerate(wanted):
+        _check_kind(node, list if name is None else dict, path[:depth])
+        child = node.child(name) if name is not None else None
+        if child is None:
+            return _insert_child(text, node, depth, name, _wrap(wanted[depth + 1 :], value))
+        node = child.node
+    raise SettingsError(f"{'.'.join(map(str, wanted))} is there already")
+
+
+def remove(text: str, path: Path) -> str:
+    """The text without what stands at the path; the same text where nothing does."""
+    document = read(text)
+    parent = document.at(path[:-1])
+    child = parent.child(path[-1]) if parent is not None else None
+    if parent is None or parent.children is None or child is None:
+        return text
+    index = parent.children.index(child)
+    before = parent.children[index - 1] if index else None
+    start = _gap_end(text, before.after if before else parent.start + 1, child)
+    if child.comma is None and before is not None and before.comma is not None:
+        return text[: before.comma] + text[before.comma + 1 : start] + text[child.node.end :]
+    alone = len(parent.children) == 1 and start == parent.start + 1
+    rest = text[child.after :]
+    return text[:start] + (rest.lstrip(_BLANKS) if alone else rest)
+
+
+def _gap_end(text: str, begin: int, child: Child) -> int:
+    """Where to cut in front of a child: behind the comments there, with the line's end where one needs it."""
+    gap = text[begin : child.start].rstrip(_BLANKS)
+    ends_line = "//" in gap.rpartition("\n")[2] and not text[child.after :].lstrip(" \t").startswith(("\n", "\r"))
+    return child.start if ends_line else begin + len(gap)
+
+
+# -- how it is read ---------------------------------------------------------------------------------------------------
+
+
+def _skip(text: str, position: int) -> int:
+    """Past blanks and comments."""
+    found = _SPACE.match(text, position)
+    return found.end() if found else position
+
+
+def _read_value(text: str, start: int) -> Node:
+    if text[start : start + 1] in _CLOSING:
+        return _read_box(text, start)
+    try:
+        value, end = _READ_SCALAR(text, start)
+    except ValueError:
+        raise _wrong(text, start, "a value") from None
+    return Node(start, end, value)
+
+
+def _read_box(text: str, start: int) -> Node:
+    """An object or a list, with all that is in it."""
+    closing = _CLOSING[text[start]]
+    children: list[Child] = []
+    position = _skip(text, start + 1)
+    while text[position : position + 1] != closing:
+        if children and children[-1].comma is None:
+            raise _wrong(text, position, f"a comma or {closing}")
+        children.append(_read_child(text, position, len(children) if closing == "]" else None))
+        position = _skip(text, children[-1].node.end)
+        if text[position : position + 1] == ",":
+            children[-1].comma = position
+            position = _skip(text, position + 1)
+    pairs = ((child.name, child.node.value) for child in children)
+    value: Any = [value for _, value in pairs] if closing == "]" else dict(pairs)
+    return Node(start, position + 1, value, children)
+
+
+def _read_child(text: str, start: int, index: int | None) -> Child:
+    if index is not None:
+        return Child(index, start, _read_value(text, start))
+    if text[start : start + 1] != '"':
+        raise _wrong(text, start, "a key in quotes")
+    key = _read_value(text, start)
+    colon = _skip(text, key.end)
+    if text[colon : colon + 1] != ":":
+        raise _wrong(text, colon, "a colon")
+    return Child(key.value, start, _read_value(text, _skip(text, colon + 1)))
+
+
+def _wrong(text: str, position: int, expected: str) -> SettingsError:
+    line = text.count("\n", 0, position) + 1
+    column = position - text.rfind("\n", 0, position)
+    return SettingsError(f"line {line}, column {column}: expected {expected}")
+
+
+# -- how it is written ------------------------------------------------------------------------------------------------
+
+
+def _check_kind(node: Node, kind: type, path: tuple[str, ...]) -> None:
+    if not isinstance(node.value, kind):
+        wanted = "a list" if kind is list else "an object"
+        raise SettingsError(f"{'.'.join(path) or 'the whole'} is not {wanted}")
+
+
+def _wrap(names: tuple[str | None, ...], value: Any) -> Any:
+    """The value inside all that has to be made around it."""
+    for name in reversed(names):
+        value = [value] if name is None else {name: value}
+    return value
+
+
+def _insert_child(text: str, box: Node, depth: int, key: str | None, value: Any) -> str:
+    """The text with one more child at the end of the box, behind the comments there."""
+    children = box.children or []
+    newline = "\r\n" if "\r\n" in text else "\n"
+    found = _INDENT.search(text)
+    unit = found[1] if found else "  "
+    one_line = bool(children) and "\n" not in text.strip(_BLANKS)
+    lead = "" if one_line else newline + unit * (depth + 1)
+    name = "" if key is None else json.dumps(key, ensure_ascii=False) + (":" if one_line else ": ")
+    written = lead + name + _dump(value, None if one_line else unit, lead or newline)
+    begin = children[-1].after if children else box.start + 1
+    rest = text[begin : box.end - 1]
+    at = begin + len(rest.rstrip(_BLANKS))
+    if not children:
+        written += "" if "\n" in text[at : box.end - 1] else newline + unit * depth
+    elif children[-1].comma is not None:
+        written += ","
+    else:
+        return text[:begin] + "," + text[begin:at] + written + text[at:]
+    return text[:at] + written + text[at:]
+
+
+def _dump(value: Any, unit: str | None, newline: str) -> str:
+    """The value as JSON; with a unit over several lines, each led by `newline`."""
+    if unit is None:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=False, indent=unit).replace("\n", newline)

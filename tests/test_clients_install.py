@@ -1,0 +1,474 @@
+"""Into a client's configuration and out of it again: nothing of anybody else's changes by a byte."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cli_case import run
+from unabridged.clients import CLIENTS, jsonc
+from unabridged.clients.configure import apply, copy_of, plan_install, plan_uninstall, standing
+from unabridged.clients.entries import EVENTS, hook_command
+
+PROGRAM = "/opt/my tools/bin/unabridged"
+SETTINGS = """\
+// mine
+{
+  "model": "opus", // the large one
+  "hooks": {
+    "PreCompact": [
+      {"matcher": "manual", "hooks": [{"type": "command", "command": "~/bin/save || true"}]} /* keep */
+    ],
+    /* while it lasts */
+    "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}],
+  },
+  "mcpServers": {"github": {"command": "gh-mcp", "env": {"TOKEN": "ghp_secret"}}},
+  "mcp": { "docs": {"type": "remote", "url": "https://example.org"} }
+}
+"""
+CONFIG = """\
+# mine
+model = "gpt-5" # the large one
+notify = ["say", "done"]
+
+[mcp_servers.github] # not ours
+command = "gh-mcp"
+env = { TOKEN = "ghp_secret" }
+
+[projects."/home/me/app"]
+trust_level = "trusted"
+"""
+SHAPES: dict[str, Callable[[str], str]] = {
+    "as it is": lambda text: text,
+    "without an end of line": lambda text: text.rstrip("\n"),
+    "with Windows' ends of lines": lambda text: text.replace("\n", "\r\n"),
+    "with empty lines at the end": lambda text: text + "\n\n",
+    "with a mark at the beginning": lambda text: "\ufeff" + text,
+    "empty": lambda _: "",
+    "blank": lambda _: "\n",
+}
+EMPTY_BOXES = [
+    "{}",
+    "{ }\n",
+    "{\n}\n",
+    '{"hooks": {}, "mcpServers": {}, "mcp": {}}',
+    '{"hooks": {"PreCompact": [ ]}}\n',
+]
+
+clients = pytest.mark.parametrize("name", sorted(CLIENTS))
+scopes = pytest.mark.parametrize("scope", ["user", "project"])
+PLACES = [
+    pytest.param(name, place.path.name, id=f"{name} {place.path.name}")
+    for name, client in CLIENTS.items()
+    for place in client.places({"HOME": "/nowhere"}, None)
+    if not place.path.name.endswith(".ts")
+]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    project.mkdir()
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR", "OPENCODE_CONFIG_DIR", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(project)
+    return home
+
+
+def files_in(*folders: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return path
+
+
+def fill(name: str, scope: str, home: Path) -> None:
+    """Every file of the client's with something in it that is not ours."""
+    for place in CLIENTS[name].places({"HOME": str(home)}, Path.cwd() if scope == "project" else None):
+        if not place.path.name.endswith(".ts"):
+            write(place.path, CONFIG if place.path.suffix == ".toml" else SETTINGS)
+
+
+def install(path: Path, name: str, program: str = PROGRAM) -> str:
+    """Ours in one file of the client's; the file's text then."""
+    (place,) = (place for place in CLIENTS[name].places({"HOME": str(Path.home())}, None) if place.path == path)
+    for change in plan_install([place], program):
+        apply(change, Path.home())
+    return path.read_bytes().decode()
+
+
+def uninstall(path: Path, name: str) -> str | None:
+    (place,) = (place for place in CLIENTS[name].places({"HOME": str(Path.home())}, None) if place.path == path)
+    for change in plan_uninstall([place]):
+        apply(change, Path.home())
+    return path.read_bytes().decode() if path.exists() else None
+
+
+def path_of(name: str, file: str) -> Path:
+    places = CLIENTS[name].places({"HOME": str(Path.home())}, None)
+    return next(place.path for place in places if place.path.name == file)
+
+
+# -- there and back ---------------------------------------------------------------------------------------------------
+
+
+@clients
+@scopes
+def test_install_then_uninstall_leaves_every_file_as_it_was(name: str, scope: str, home: Path) -> None:
+    fill(name, scope, home)
+    before = files_in(home, Path.cwd())
+    assert run("install", name, "--scope", scope).code == 0
+    after = files_in(home, Path.cwd())
+    assert after != before
+    assert run("uninstall", name, "--scope", scope).code == 0
+    assert files_in(home, Path.cwd()) == before
+
+
+@clients
+@scopes
+def test_where_there_was_nothing_nothing_is_left(name: str, scope: str, home: Path) -> None:
+    assert run("install", name, "--scope", scope).code == 0
+    assert files_in(home, Path.cwd())
+    assert run("uninstall", name, "--scope", scope).code == 0
+    assert list(home.iterdir()) == list(Path.cwd().iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "file"), PLACES)
+@pytest.mark.parametrize("shape", sorted(SHAPES))
+def test_whatever_shape_a_file_has_it_gets_it_back(name: str, file: str, shape: str) -> None:
+    path = path_of(name, file)
+    text = SHAPES[shape](CONFIG if path.suffix == ".toml" else SETTINGS)
+    write(path, text)
+    assert install(path, name) != text
+    assert uninstall(path, name) == text
+    assert not copy_of(path).exists()
+
+
+@pytest.mark.parametrize("text", EMPTY_BOXES)
+@pytest.mark.parametrize("file", ["settings.json", ".claude.json"])
+def test_brackets_that_were_empty_are_so_again(file: str, text: str) -> None:
+    path = write(path_of("claude-code", file), text)
+    install(path, "claude-code")
+    assert uninstall(path, "claude-code") == text
+
+
+@pytest.mark.parametrize(("name", "file"), PLACES)
+def test_what_was_written_between_stays(name: str, file: str) -> None:
+    path = path_of(name, file)
+    text, more = (CONFIG, "\n[tui]\ntheme = 1 # new\n") if path.suffix == ".toml" else (SETTINGS, "\n// new\n")
+    write(path, text)
+    write(path, install(path, name) + more)
+    assert uninstall(path, name) == text + more
+
+
+def test_a_client_that_rewrote_its_file_gets_out_what_is_ours_alone() -> None:
+    path = write(path_of("claude-code", ".claude.json"), '{"numStartups": 1}')
+    value = json.loads(install(path, "claude-code"))
+    write(path, json.dumps({**value, "numStartups": 2, "theme": "dark"}, indent=4))
+    assert json.loads(uninstall(path, "claude-code") or "") == {"numStartups": 2, "theme": "dark"}
+
+
+def test_brackets_that_were_there_before_stay_when_the_file_changed_since() -> None:
+    path = write(path_of("claude-code", "settings.json"), '{\n  "hooks": {"Stop": []}\n}\n')
+    write(path, install(path, "claude-code").replace("{\n", '{\n  "model": "opus",\n', 1))
+    assert uninstall(path, "claude-code") == '{\n  "model": "opus",\n  "hooks": {"Stop": []}\n}\n'
+
+
+def test_a_hook_that_somebody_moved_into_a_group_of_theirs_goes_and_the_group_stays() -> None:
+    ours = {"type": "command", "command": hook_command(PROGRAM)}
+    theirs = {"type": "command", "command": "say done"}
+    path = write(
+        path_of("claude-code", "settings.json"), json.dumps({"hooks": {"PreCompact": [{"hooks": [ours, theirs]}]}})
+    )
+    assert json.loads(uninstall(path, "claude-code") or "") == {"hooks": {"PreCompact": [{"hooks": [theirs]}]}}
+
+
+def test_tables_that_codex_put_into_ours_go_with_it() -> None:
+    path = write(path_of("codex", "config.toml"), CONFIG)
+    tools = '\n[mcp_servers.unabridged.tools.search_history]\napproval_mode = "approve"\n\n# trusted\n[x]\ny = 1\n'
+    write(path, install(path, "codex") + tools)
+    left = uninstall(path, "codex") or ""
+    assert tomllib.loads(left) == {**tomllib.loads(CONFIG), "x": {"y": 1}}
+    assert left == CONFIG + "\n# trusted\n[x]\ny = 1\n"
+
+
+# -- what is in there then --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "file"), [("claude-code", "settings.json"), ("codex", "hooks.json")])
+def test_three_hooks_are_added_behind_those_that_are_there(name: str, file: str) -> None:
+    path = write(path_of(name, file), SETTINGS)
+    value = jsonc.read(install(path, name)).value
+    before = jsonc.read(SETTINGS).value
+    for event in EVENTS:
+        *others, ours = value["hooks"][event]
+        assert others == before["hooks"].get(event, [])
+        assert ours == {"hooks": [{"type": "command", "command": hook_command(PROGRAM), "timeout": 60}]}
+    assert set(value["hooks"]) == {*EVENTS, "Stop"}
+    assert value["hooks"]["Stop"] == before["hooks"]["Stop"]
+    assert {key: value[key] for key in before if key != "hooks"} == {
+        key: before[key] for key in before if key != "hooks"
+    }
+
+
+def test_the_mcp_server_stands_where_each_client_looks_for_it() -> None:
+    for name, file, path in (
+        ("claude-code", ".claude.json", ("mcpServers", "unabridged")),
+        ("opencode", "opencode.json", ("mcp", "unabridged")),
+    ):
+        entry = jsonc.value_at(install(path_of(name, file), name), path)
+        command = entry["command"] if name == "opencode" else [entry["command"], *entry["args"]]
+        assert command == [PROGRAM, "mcp"]
+    entry = tomllib.loads(install(path_of("codex", "config.toml"), "codex"))["mcp_servers"]["unabridged"]
+    assert [entry["command"], *entry["args"]] == [PROGRAM, "mcp"]
+    assert "UNABRIDGED_ARCHIVE" in entry["env_vars"], "Codex hands on no variable that is not named"
+
+
+@clients
+@scopes
+def test_a_second_install_changes_nothing(name: str, scope: str, home: Path) -> None:
+    fill(name, scope, home)
+    run("install", name, "--scope", scope)
+    before = files_in(home, Path.cwd())
+    ran = run("install", name, "--scope", scope)
+    assert ran.code == 0
+    assert "nothing was changed" in ran.err
+    assert files_in(home, Path.cwd()) == before
+
+
+@pytest.mark.parametrize(("name", "file"), PLACES)
+def test_an_install_from_another_place_replaces_the_first(name: str, file: str) -> None:
+    path = path_of(name, file)
+    text = CONFIG if path.suffix == ".toml" else SETTINGS
+    write(path, text)
+    install(path, name, "/old/unabridged")
+    again = install(path, name)
+    assert "/old/unabridged" not in again
+    assert "/opt/my tools" in again
+    assert uninstall(path, name) == text
+
+
+def test_a_server_that_somebody_made_under_our_name_is_left_alone(home: Path) -> None:
+    own = '{"mcpServers": {"unabridged": {"command": "/x/unabridged", "args": ["mcp", "--thread", "t"]}}}'
+    path = write(home / ".claude.json", own)
+    ran = run("install", "claude-code")
+    assert "was left as it is" in ran.err
+    assert path.read_text() == own
+    run("uninstall", "claude-code")
+    assert path.read_text() == own
+
+
+def test_a_file_of_somebodys_under_our_name_is_left_alone(home: Path) -> None:
+    path = write(home / ".pi" / "agent" / "extensions" / "unabridged.ts", "export default () => {};\n")
+    before = files_in(home)
+    assert "was left as it is" in run("install", "pi").err
+    run("uninstall", "pi")
+    assert files_in(home) == before
+    assert path.exists()
+
+
+# -- the command that a client starts ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "zsh", "fish"])
+@pytest.mark.parametrize("script", [None, "exit 2", "exit 1", "kill -9 $$", "not a program"])
+def test_a_hook_ends_clean_whatever_became_of_the_program(shell: str, script: str | None, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    program = tmp_path / "it's a folder" / "unabridged"
+    if script is not None:
+        head = "#!/nowhere/python\n" if script == "not a program" else "#!/bin/sh\n"
+        write(program, f"{head}{script}\n").chmod(0o755)
+    ended = subprocess.run([shell, "-c", hook_command(str(program))], capture_output=True, timeout=20, check=False)
+    assert ended.returncode == 0, "2 would stop Claude Code from compacting"
+    assert ended.stdout == b""
+
+
+def test_the_command_is_absolute_and_there(home: Path) -> None:
+    run("install", "claude-code")
+    (ours,) = (
+        place
+        for place in map(standing, CLIENTS["claude-code"].places({"HOME": str(home)}, None))
+        if place.what == "hooks"
+    )
+    assert ours.program is not None
+    assert Path(ours.program).is_absolute()
+    assert ours.runs
+
+
+# -- dry-run, status, trouble -----------------------------------------------------------------------------------------
+
+
+@clients
+@scopes
+@pytest.mark.parametrize("filled", [True, False])
+def test_a_dry_run_prints_the_change_and_makes_none(name: str, scope: str, filled: bool, home: Path) -> None:
+    if filled:
+        fill(name, scope, home)
+    before = files_in(home, Path.cwd())
+    shown = run("install", name, "--scope", scope, "--dry-run").out
+    assert files_in(home, Path.cwd()) == before
+    patch = shutil.which("patch")
+    if patch is None:
+        pytest.skip("no patch here")
+    subprocess.run([patch, "-p0", "-s", "-d/"], input=shown.encode(), check=True, timeout=20)
+    patched = files_in(home, Path.cwd())
+    assert run("install", name, "--scope", scope).err.count("nothing was changed") == 1
+    assert patched == files_in(home, Path.cwd())
+
+
+def test_as_json_what_was_done_is_one_document(home: Path) -> None:
+    done = run("install", "codex", "--json")
+    assert done.err == ""
+    assert [(change["what"], change["done"]) for change in done.json["changes"]] == [
+        ("hooks", "written"),
+        ("MCP server", "written"),
+    ]
+    assert any("/hooks" in note for note in done.json["notes"])
+    assert [change["done"] for change in run("uninstall", "codex", "--json").json["changes"]] == ["removed", "removed"]
+    assert files_in(home) == {}
+
+
+def test_a_dry_run_shows_no_line_of_anybody_elses(home: Path) -> None:
+    write(home / ".claude.json", json.dumps({"mcpServers": {"github": {"env": {"TOKEN": "ghp_secret"}}}}, indent=2))
+    shown = run("install", "claude-code", "--dry-run").out
+    assert "unabridged" in shown
+    assert "ghp_secret" not in shown
+
+
+def test_status_says_what_stands_where_and_whether_it_runs(home: Path) -> None:
+    assert {row["state"] for row in run("status", "--json").json} == {"absent"}
+    run("install", "codex")
+    rows = run("status", "codex", "--json").json
+    assert [(row["scope"], row["what"], row["state"], row["runs"]) for row in rows] == [
+        ("user", "hooks", "installed", True),
+        ("user", "MCP server", "installed", True),
+        ("project", "hooks", "absent", None),
+        ("project", "MCP server", "absent", None),
+    ]
+    install(home / ".codex" / "hooks.json", "codex", "/gone/unabridged")
+    ran = run("status", "codex")
+    assert "its program is gone" in ran.out
+    assert "/gone/unabridged, which is gone: unabridged install codex" in ran.err
+
+
+def test_status_tells_a_hook_that_is_missing(home: Path) -> None:
+    path = write(home / ".claude" / "settings.json", "{}")
+    text = install(path, "claude-code")
+    path.write_text(jsonc.remove(text, ("hooks", "SessionStart")))
+    states = [row["state"] for row in run("status", "claude-code", "--json").json]
+    assert states == ["partly", "absent", "absent", "absent"]
+    install(path, "claude-code")
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"hooks": ', "expected a value"),
+        ('{"hooks": []}', "hooks is not an object"),
+        ('{"hooks": {"PreCompact": {}}}', "hooks.PreCompact is not a list"),
+    ],
+)
+def test_a_file_that_cant_be_read_stops_all_before_anything_is_written(text: str, said: str, home: Path) -> None:
+    path = write(home / ".claude" / "settings.json", text)
+    ran = run("install", "claude-code")
+    assert ran.code == 2
+    assert str(path) in ran.line
+    assert said in ran.line
+    assert "nothing was changed" in ran.line
+    assert files_in(home) == {path: text.encode()}
+
+
+def test_a_table_that_cant_be_added_to_is_said(home: Path) -> None:
+    path = write(home / ".codex" / "config.toml", 'mcp_servers = { a = { command = "b" } }\n')
+    ran = run("install", "codex")
+    assert (ran.code, "make it a table of its own" in ran.line) == (2, True)
+    assert files_in(home) == {path: path.read_bytes()}
+
+
+def test_a_file_that_is_not_utf_8_is_said_and_stays(home: Path) -> None:
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir()
+    path.write_bytes(b"# caf\xe9\n")
+    ran = run("install", "codex")
+    assert (ran.code, "byte 5 is no UTF-8" in ran.line) == (2, True)
+    assert files_in(home) == {path: b"# caf\xe9\n"}
+
+
+def test_a_file_that_changed_in_this_moment_is_not_written_over(home: Path) -> None:
+    path = write(home / ".claude" / "settings.json", "{}")
+    (change,) = plan_install(CLIENTS["claude-code"].places({"HOME": str(home)}, None)[:1], PROGRAM)
+    write(path, '{"a": 1}')
+    with pytest.raises(ValueError, match="run it again"):
+        apply(change, home)
+    assert path.read_text() == '{"a": 1}'
+
+
+def test_a_link_stays_a_link_and_rights_stay_as_they_are(home: Path) -> None:
+    kept = write(home / "dotfiles" / "settings.json", SETTINGS)
+    kept.chmod(0o640)
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.symlink_to(kept)
+    run("install", "claude-code")
+    assert path.is_symlink()
+    assert "unabridged" in kept.read_text()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o640
+    run("uninstall", "claude-code")
+    assert kept.read_text() == SETTINGS
+
+
+@clients
+def test_what_is_new_is_its_owners_alone(name: str, home: Path) -> None:
+    fill(name, "user", home)
+    before = set(files_in(home))
+    run("install", name)
+    made = set(files_in(home)) - before
+    assert made
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o600}
+
+
+def test_a_client_that_is_unknown_is_said_with_those_that_are_known() -> None:
+    ran = run("install", "cursor")
+    assert (ran.code, ran.line) == (
+        2,
+        "unabridged: there is no client 'cursor': choose one of claude-code, codex, pi, opencode",
+    )
+
+
+@clients
+def test_an_uninstall_of_what_was_never_installed_changes_nothing(name: str, home: Path) -> None:
+    fill(name, "user", home)
+    before = files_in(home)
+    ran = run("uninstall", name)
+    assert ran.code == 0
+    assert "nothing was changed" in ran.err
+    assert files_in(home) == before
+
+
+def test_codex_users_are_told_to_trust_the_hooks() -> None:
+    assert "/hooks" in run("install", "codex").err
+
+
+def test_a_clients_own_variable_says_where_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    run("install", "claude-code")
+    run("install", "codex")
+    made = {str(path.relative_to(tmp_path)) for path in files_in(tmp_path / "claude", tmp_path / "codex")}
+    assert made == {"claude/settings.json", "claude/.claude.json", "codex/hooks.json", "codex/config.toml"}
+    assert files_in(tmp_path / "home") == {}
