@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -81,3 +83,29 @@ def test_a_link_to_nothing_is_no_session(name: str, tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.symlink_to(tmp_path / "gone")
     assert list(CLIENTS[name].sessions({"HOME": str(tmp_path)})) == []
+
+
+def test_the_sessions_of_opencode_are_in_a_database_that_is_only_read(tmp_path: Path) -> None:
+    path = tmp_path / ".local" / "share" / "opencode" / "opencode.db"
+    path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.executescript("""
+            create table session (id text, parent_id text, time_updated integer);
+            create table message (session_id text, data text);
+            create table part (session_id text, data text);
+            insert into session values ('ses_a', null, 1700000000500), ('ses_sub', 'ses_a', 1);
+            insert into message values ('ses_a', '{"role":1}');
+            insert into part values ('ses_a', '12345'), ('ses_sub', '1');
+        """)
+    before = path.read_bytes()
+    (found,) = CLIENTS["opencode"].sessions({"HOME": str(tmp_path)})
+    assert (found.id, found.path, found.size, found.modified) == ("ses_a", path, 15, 1_700_000_000.5)
+    assert path.read_bytes() == before
+    path.write_text("not a database at all")
+    assert list(CLIENTS["opencode"].sessions({"HOME": str(tmp_path)})) == []
+
+
+def test_a_folder_for_pis_sessions_alone_is_honoured(tmp_path: Path) -> None:
+    touch(tmp_path / "own" / Path(PLACES["pi"]).name)
+    environ = {"HOME": str(tmp_path), "PI_CODING_AGENT_SESSION_DIR": str(tmp_path / "own")}
+    assert [found.id for found in CLIENTS["pi"].sessions(environ)] == [ID]

@@ -375,6 +375,26 @@ def test_status_tells_a_hook_that_is_missing(home: Path) -> None:
     assert path.read_text() == text
 
 
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+@pytest.mark.parametrize("text", ["// mine\n{}\n", '{"a": 1,}'])
+def test_a_client_that_reads_plain_json_ignores_a_file_with_comments_and_that_is_said(
+    name: str, text: str, home: Path
+) -> None:
+    path = write(path_of(name, "settings.json" if name == "claude-code" else "hooks.json"), text)
+    ran = run("install", name)
+    assert ran.code == 0
+    assert f"{path} is ignored by its client: it is no plain JSON" in ran.err
+    assert "is ignored by its client" in run("status", name).err
+    run("uninstall", name)
+    assert path.read_text() == text
+    assert home in path.parents
+
+
+def test_hooks_that_are_switched_off_are_said(home: Path) -> None:
+    write(home / ".claude" / "settings.json", '{"disableAllHooks": true}')
+    assert "is ignored by its client: disableAllHooks is set" in run("install", "claude-code").err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -61,11 +61,10 @@ def install(
     changes = plan_install(places, find_program(os.environ))
     _carry_out(changes, root_of(chosen, os.environ, project), dry_run=dry_run)
     notes = [] if changes else [f"{chosen.title} has it all already; nothing was changed"]
-    notes += [
-        f"{place.path} has an entry of somebody's own named unabridged ({place.what}): it was left as it is"
-        for place in places
-        if standing(place).state == "other"
-    ]
+    for stands in map(standing, places):
+        if stands.state == "other":
+            notes.append(f"{stands.path} has somebody's own named unabridged ({stands.what}): it was left as it is")
+        notes += [stands.problem] if stands.problem else []
     if not _has_mcp():
         notes.append(
             "the MCP server is left out, its library is missing: pip install 'unabridged[mcp]', run this again"

@@ -39,6 +39,8 @@ class Place:
     """From a text, and the text before ours was in it (empty if nobody knows): the text without ours."""
     program: Callable[[str], str | None]
     """The program that ours starts; None where ours is not there, or not whole."""
+    ignored: Callable[[str], str | None] = lambda _: None
+    """Why the client would pay no attention to what stands in this text; None where it does."""
 
 
 @dataclass(frozen=True, slots=True)

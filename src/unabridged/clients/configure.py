@@ -45,7 +45,8 @@ class Change:
 class Standing:
     """How it stands with one place.
 
-    `installed`, `partly`, `absent`, `other` (somebody's own under our name), or `unreadable` (and what is wrong).
+    `installed`, `partly`, `absent`, `other` (somebody's own under our name), or `unreadable`; `problem` says why it is
+    unreadable, or what keeps the client from using it.
     """
 
     path: Path
@@ -124,10 +125,12 @@ def standing(place: Place) -> Standing:
             program = place.program(text)
             partly = place.remove(text, "") != text
             taken = text != "" and place.add(text, "/unabridged") == text
+            ignored = place.ignored(text) if program is not None else None
     except SettingsError as error:
         return Standing(place.path, place.what, "unreadable", problem=str(error))
     state = "installed" if program is not None else "partly" if partly else "other" if taken else "absent"
-    return Standing(place.path, place.what, state, program)
+    problem = f"{place.path} is ignored by its client: {ignored}" if ignored else None
+    return Standing(place.path, place.what, state, program, problem)
 
 
 def copy_of(path: Path) -> Path:

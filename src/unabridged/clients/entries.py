@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ _PROGRAM = re.compile(r'^const PROGRAM = ("(?:[^"\\\n]|\\.)*")', re.MULTILINE)
 
 def hooks(path: Path) -> Place:
     """The hooks in a JSON file, under `hooks`."""
-    return Place(path, "hooks", _add_hooks, _remove_hooks, _hooks_program)
+    return Place(path, "hooks", _add_hooks, _remove_hooks, _hooks_program, _hooks_ignored)
 
 
 def hook_command(program: str) -> str:
@@ -79,6 +80,21 @@ def _hooks_program(text: str) -> str | None:
     return found[EVENTS[0]] if set(EVENTS) <= set(found) else None
 
 
+def _hooks_ignored(text: str) -> str | None:
+    """Both clients read plain JSON: with a comment in it, or a comma too many, the whole file is nothing to them."""
+    return _not_plain(text) or (
+        "disableAllHooks is set" if jsonc.value_at(text, ("disableAllHooks",)) is True else None
+    )
+
+
+def _not_plain(text: str) -> str | None:
+    try:
+        json.loads(text.removeprefix("\ufeff") or "{}")
+    except ValueError as error:
+        return f"it is no plain JSON (a comment, or a comma too many): {error}"
+    return None
+
+
 def _pairs(value: Any) -> list[tuple[Any, Any]]:
     """Names and values of an object or a list; of anything else none."""
     if isinstance(value, dict):
@@ -105,11 +121,13 @@ def _program_in(words: list[Any], verb: str) -> str | None:
 # -- the MCP server ---------------------------------------------------------------------------------------------------
 
 
-def mcp_claude_code(path: Path, *place: str) -> Place:
-    """The server in Claude Code's JSON, below `place`."""
-    return _mcp_json(
-        path, (*place, "mcpServers"), lambda program: {"type": "stdio", "command": program, "args": ["mcp"]}
-    )
+def mcp_claude_code(path: Path) -> Place:
+    """The server in Claude Code's JSON."""
+
+    def entry(program: str) -> dict[str, Any]:
+        return {"type": "stdio", "command": program, "args": ["mcp"]}
+
+    return replace(_mcp_json(path, ("mcpServers",), entry), ignored=_not_plain)
 
 
 def mcp_opencode(path: Path) -> Place:
@@ -120,7 +138,7 @@ def mcp_opencode(path: Path) -> Place:
 def mcp_codex(path: Path) -> Place:
     """The server in Codex's TOML. Codex hands on no variables but those that are named."""
     table = ("mcp_servers", NAME)
-    passed = ["UNABRIDGED_ARCHIVE", "UNABRIDGED_NAMESPACE", "CODEX_HOME", "XDG_DATA_HOME"]
+    passed = ["UNABRIDGED_ARCHIVE", "UNABRIDGED_NAMESPACE", "CODEX_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"]
 
     def program(text: str) -> str | None:
         return _server_program(toml_tables.value_at(text, table))
@@ -136,7 +154,7 @@ def mcp_codex(path: Path) -> Place:
     return Place(path, "MCP server", add, remove, program)
 
 
-def _mcp_json(path: Path, place: tuple[str, ...], entry: Any) -> Place:
+def _mcp_json(path: Path, place: tuple[str, ...], entry: Callable[[str], dict[str, Any]]) -> Place:
     full = (*place, NAME)
 
     def program(text: str) -> str | None:

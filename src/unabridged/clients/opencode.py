@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from unabridged.clients.client import Client, Environ, Place, SessionFile, folder_from, session_files
 from unabridged.clients.entries import mcp_opencode
 
 NAME = "opencode"
+_SESSIONS = """
+    select id, time_updated,
+           (select coalesce(sum(length(data)), 0) from message where session_id = session.id)
+           + (select coalesce(sum(length(data)), 0) from part where session_id = session.id)
+    from session where parent_id is null order by id
+"""
+"""Their ids, milliseconds since 1970, and sizes; the sessions of sub-agents have a parent."""
 
 
 def home(environ: Environ) -> Path:
@@ -24,8 +32,23 @@ def data(environ: Environ) -> Path:
 
 
 def sessions(environ: Environ) -> Iterator[SessionFile]:
-    """`storage/session/PROJECT/ID.json`."""
-    return session_files(NAME, data(environ) / "storage" / "session", "*/ses_*.json", lambda path: path.stem)
+    """The sessions in `opencode.db`, and those of older versions in `storage/session/PROJECT/ID.json`."""
+    yield from _in_database(data(environ) / "opencode.db")
+    yield from session_files(NAME, data(environ) / "storage" / "session", "*/ses_*.json", lambda path: path.stem)
+
+
+def _in_database(path: Path) -> list[SessionFile]:
+    """The sessions in a database, opened for reading only; in one that is laid out otherwise, none."""
+    import sqlite3  # noqa: PLC0415 - only where there is one
+
+    if not path.is_file():
+        return []
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)) as database:
+            rows = database.execute(_SESSIONS).fetchall()
+    except sqlite3.Error:
+        return []
+    return [SessionFile(NAME, id_, path, size, updated / 1000) for id_, updated, size in rows]
 
 
 def places(environ: Environ, project: Path | None) -> tuple[Place, ...]:

@@ -18,7 +18,9 @@ def home(environ: Environ) -> Path:
 
 
 def sessions(environ: Environ) -> Iterator[SessionFile]:
-    """`sessions/--PROJECT--/TIME_ID.jsonl`."""
+    """`sessions/--PROJECT--/TIME_ID.jsonl`; in a folder that the user named, without the projects."""
+    if environ.get("PI_CODING_AGENT_SESSION_DIR"):
+        return session_files(NAME, folder_from(environ, "PI_CODING_AGENT_SESSION_DIR"), "*.jsonl", _id_of)
     return session_files(NAME, home(environ) / "sessions", "*/*.jsonl", _id_of)
 
 

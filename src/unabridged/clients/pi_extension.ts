@@ -36,7 +36,7 @@ function about(ctx: any, event: string, more: object): object {
 
 export default function (pi: any) {
   pi.on("session_before_compact", async (event: any, ctx: any) => {
-    await ask(about(ctx, "PreCompact", { trigger: event.customInstructions ? "manual" : "auto" }));
+    await ask(about(ctx, "PreCompact", { trigger: event.reason === "manual" ? "manual" : "auto" }));
   });
 
   pi.on("session_compact", async (_event: any, ctx: any) => {
