@@ -6,23 +6,27 @@
     fitted = compactor.fit(messages, thread="t1")      # before every model call
     fitted.messages                                    # the same list, or a shorter one that is legal and fits
 
-`ARCHITECTURE.md` says where to find what.
+`ARCHITECTURE.md` says where to find what. A name is loaded when it is first used: a program that needs one part of this
+package (a hook that a coding agent waits for) does not wait for the others.
 """
 
 from __future__ import annotations
 
-from unabridged.compactor import Compaction, Compactor, Outlook
-from unabridged.errors import (
-    ArchiveError,
-    IllegalConversation,
-    SettingsError,
-    SummaryFailed,
-    UnabridgedError,
-    WontFit,
-)
-from unabridged.events import Receipt
-from unabridged.legal import Finding, check, repair
-from unabridged.settings import Settings
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unabridged.compactor import Compaction, Compactor, Outlook
+    from unabridged.errors import (
+        ArchiveError,
+        IllegalConversation,
+        SettingsError,
+        SummaryFailed,
+        UnabridgedError,
+        WontFit,
+    )
+    from unabridged.events import Receipt
+    from unabridged.legal import Finding, check, repair
+    from unabridged.settings import Settings
 
 __version__ = "0.1.0"
 
@@ -42,3 +46,28 @@ __all__ = [
     "check",
     "repair",
 ]
+
+_WHERE = {
+    "compactor": ("Compaction", "Compactor", "Outlook"),
+    "errors": ("ArchiveError", "IllegalConversation", "SettingsError", "SummaryFailed", "UnabridgedError", "WontFit"),
+    "events": ("Receipt",),
+    "legal": ("Finding", "check", "repair"),
+    "settings": ("Settings",),
+}
+"""The module that each public name is in."""
+
+
+def __getattr__(name: str) -> Any:
+    """The public name, loaded now."""
+    from importlib import import_module  # noqa: PLC0415 - a hook needs none of this
+
+    for module, names in _WHERE.items():
+        if name in names:
+            found = globals()[name] = getattr(import_module(f"unabridged.{module}"), name)
+            return found
+    raise AttributeError(f"module 'unabridged' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What `dir` shows: the public names too that nobody has used yet."""
+    return sorted({*globals(), *__all__})

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["summary", "clearing", "shortening", "repair"]
+Kind = Literal["summary", "clearing", "shortening", "repair", "copy", "reminder", "claims"]
 
 
 @dataclass(frozen=True, slots=True)

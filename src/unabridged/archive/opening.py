@@ -16,14 +16,15 @@ _announced: Final[set[tuple[str, str]]] = set()
 _FORMS: Final = "sqlite:///agent.db, dir:///folder, postgresql://user@host/database or memory:"
 
 
-def open_archive(url: str | None = None, *, probe: bool = True) -> Archive:
+def open_archive(url: str | None = None, *, probe: bool = True, wait: float = 60.0) -> Archive:
     """The archive at this URL; by default the user's own, in one SQLite file in their data folder.
 
     `sqlite:///agent.db` and `dir:///folder` are relative to the working directory; four slashes begin at the root.
     It is tried at once: opened or connected to, its tables made, nothing stored. What can't be used is an
-    `ArchiveError` with the remedy. Without `probe` that comes out at the first use.
+    `ArchiveError` with the remedy. Without `probe` that comes out at the first use. `wait` is how long, in seconds, to
+    wait for other writers of a SQLite file.
     """
-    archive = _open(default_url() if url is None else url)
+    archive = _open(default_url() if url is None else url, wait)
     if not probe:
         return archive
     try:
@@ -50,7 +51,7 @@ class _Probed(Archive, Protocol):
     def probe(self) -> None: ...
 
 
-def _open(url: str) -> _Probed:
+def _open(url: str, wait: float) -> _Probed:
     if url in {"memory:", "memory://"}:
         from unabridged.archive.stores.memory import MemoryArchive  # noqa: PLC0415 - each store only when it is used
 
@@ -58,7 +59,7 @@ def _open(url: str) -> _Probed:
     if url.startswith("sqlite:"):
         from unabridged.archive.stores.sqlite import open_sqlite  # noqa: PLC0415 - likewise
 
-        return open_sqlite(_path(url, "sqlite:///"))
+        return open_sqlite(_path(url, "sqlite:///"), wait=wait)
     if url.startswith("dir:"):
         from unabridged.archive.stores.directory import DirectoryArchive  # noqa: PLC0415 - likewise
 

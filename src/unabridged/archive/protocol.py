@@ -73,6 +73,8 @@ class RecordData(TypedDict, total=False):
     """Whether a message that was put in names the record."""
     format: str
     """The name of the format that the messages were read with."""
+    place: dict[str, Any]
+    """How far into a client's session file the record reaches, where it was made from one."""
     sealed: str
     """All of the record, encrypted: the only entry that an encrypted archive shows the store below it."""
 

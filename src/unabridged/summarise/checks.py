@@ -221,7 +221,13 @@ def _joins(pair: str) -> bool:
 def _notes(text: str, brief: Brief) -> tuple[str, ...]:
     """A few of the names and of the quotations in the prose that stand nowhere in the record."""
     views = (*brief.views, *brief.beside)
-    sources = [*map(_whole, views), brief.prior, brief.carried, brief.also, brief.state]
+    names, unsaid = find_unfounded(text, [*map(_whole, views), brief.prior, brief.carried, brief.also, brief.state])
+    found = {"in the prose and not found in the record": names, "quoted in the prose and said by nobody": unsaid}
+    return tuple(f"{what}: {_some(which)}" for what, which in found.items() if which)
+
+
+def find_unfounded(text: str, sources: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The names and the quotations, of three words or more, in a text that stand in none of the sources."""
     record = normal("\n".join(sources)).lower()
     plain = _SEPARATOR.sub("", record)
     names: list[str] = []
@@ -229,9 +235,7 @@ def _notes(text: str, brief: Brief) -> tuple[str, ...]:
         if not _stands(name.lower(), record, plain) and not any(name in longer for longer in names):
             names.append(name)
     quoted = [said for line in text.split("\n") for said in _QUOTED.findall(normal(line)) if said.count(" ") > 1]
-    unsaid = [f'"{said}"' for said in quoted if said.lower().strip(_ENDS) not in record]
-    found = {"in the prose and not found in the record": names, "quoted in the prose and said by nobody": unsaid}
-    return tuple(f"{what}: {_some(which)}" for what, which in found.items() if which)
+    return names, [f'"{said}"' for said in quoted if said.lower().strip(_ENDS) not in record]
 
 
 def _some(found: Sequence[str]) -> str:

@@ -1,0 +1,59 @@
+"""`unabridged hook`: what Claude Code and Codex call around a compaction, with JSON on standard input.
+
+    PreCompact                  the session is archived, as far as it is new
+    SessionStart (compact)      the context gets what a summary loses
+    PostCompact                 the client's summary is held against the record
+
+Reading order: `events` (what each event does), `transcript` (a session file as it grows), `copying` (its messages in
+the archive), `reminder` (what is put into the context), `claims` and `findings` (what a summary says and the record
+does not), `log`. Whatever goes wrong, the client goes on: the exit code is 0, and the log says why.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import Final
+
+LONGEST: Final = 45.0
+"""Seconds after which the hook gives up, whatever it is doing."""
+
+
+def main(longest: float = LONGEST) -> None:
+    """The program: answer the event on standard input. Never an error for the client, and never a long wait."""
+    if sys.stdin is None or sys.stdin.isatty():
+        print("unabridged hook is called by a coding agent: unabridged install CLIENT sets it up", file=sys.stderr)  # noqa: T201
+        raise SystemExit(2)
+    given = sys.stdin.buffer.read()
+    timer = threading.Timer(longest, _give_up, [longest])
+    timer.daemon = True
+    timer.start()
+    try:
+        from unabridged.clients.hook.events import answer  # noqa: PLC0415 - what fails to load must not stop a client
+
+        if said := answer(given):
+            sys.stdout.write(said)
+            sys.stdout.flush()
+    except BaseException as error:  # noqa: BLE001 - a client goes on whatever happens here
+        _log(f"failed: {type(error).__name__}: {error}")
+    _end()
+
+
+def _give_up(longest: float) -> None:
+    _log(f"given up after {longest:.0f} s: the next event goes on with what is not archived yet")
+    _end()
+
+
+def _log(line: str) -> None:
+    try:
+        from unabridged.clients.hook.log import log  # noqa: PLC0415 - see above
+
+        log(line)
+    except Exception:  # noqa: BLE001, S110 - there is nobody left to tell
+        pass
+
+
+def _end() -> None:
+    """Leave at once: a pipe that nobody reads, or a thread that hangs, must not turn into an exit code."""
+    os._exit(0)

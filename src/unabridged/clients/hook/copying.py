@@ -1,0 +1,161 @@
+"""The session in the archive: what is new in its file, as a record for each stretch of it.
+
+A record says how far it reaches, so the next copy goes on from the newest one that the file still agrees with. Copying
+the same stretch twice, by two processes even, adds nothing: its messages have the same turns and the same hashes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from unabridged.archive import codec
+from unabridged.archive.protocol import Archive, Part, Record, RecordData, Scope
+from unabridged.clients.hook.transcript import Kind, Place, Said, is_at, place_at, read_from
+from unabridged.clients.threads import thread_of
+from unabridged.formats import format_named
+from unabridged.history.namespace import DEFAULT
+from unabridged.intent import with_origins
+from unabridged.messages import View
+
+COPY: Final = "copy"
+"""The kind of a record that only adds to the archive: nothing left a context by it."""
+_STRETCH: Final = 2_000_000
+"""Bytes of the file that go into one record, about: what a crash can cost, and how often time is looked at."""
+_LOOK_AT: Final = 300
+"""Records that are looked at for one that the file agrees with; beyond, it is read from its beginning."""
+
+
+class Source(NamedTuple):
+    """A session that a hook was called for."""
+
+    kind: Kind
+    id: str
+    path: Path
+
+    @property
+    def scope(self) -> Scope:
+        """Where in the archive it is."""
+        return Scope(DEFAULT, thread_of(self.kind.client, self.id))
+
+
+class Copied(NamedTuple):
+    """How far the archive has the session now, how many messages were new, and whether that is all."""
+
+    place: Place
+    messages: int
+    whole: bool
+
+
+def copy_new(archive: Archive, source: Source, reason: str, deadline: float) -> Copied:
+    """Archive what is new, stretch by stretch, until all is there or `deadline` (monotonic time) has passed."""
+    start = place = newest_place(archive, source, COPY)
+    for stretch in _stretches(read_from(source.path, source.kind, place.offset), place.offset):
+        place = _store(archive, source, place, stretch, reason)
+        if time.monotonic() > deadline:
+            return Copied(place, place.turn - start.turn, whole=False)
+    return Copied(place, place.turn - start.turn, whole=True)
+
+
+def newest_place(archive: Archive, source: Source, kind: str) -> Place:
+    """How far the newest record of this kind reaches that the file agrees with; the beginning when none does."""
+    found = newest_record(archive, source, kind)
+    return Place() if found is None else Place.of(found.data.get("place"))
+
+
+def newest_record(archive: Archive, source: Source, kind: str) -> Record | None:
+    """The newest record of this kind that the file agrees with: a client may have taken back what it wrote."""
+    for record in islice(archive.newest(source.scope), _LOOK_AT):
+        if record.kind == kind and is_at(source.path, Place.of(record.data.get("place"))):
+            return record
+    return None
+
+
+def views_of(kind: Kind, stretch: Sequence[Said]) -> list[View]:
+    """What the messages say, each with whose words it is; one that can't be read says nothing."""
+    read = format_named(kind.format).read
+    views = [_view(read, said.message) for said in stretch]
+    # These clients call tools by the protocol: no turn has to be judged by the one before it.
+    return with_origins(views, {"calls": 1}, [said.origin for said in stretch])
+
+
+def _view(read: Any, message: dict[str, Any]) -> View:
+    try:
+        found: View = read(message)
+        found.whole_text()
+    except Exception:  # noqa: BLE001 - whatever a damaged file holds is archived, and never stops a client
+        return View("user", "host")
+    return found
+
+
+def _stretches(messages: Iterator[Said], offset: int) -> Iterator[list[Said]]:
+    stretch: list[Said] = []
+    for said in messages:
+        stretch.append(said)
+        if said.end - offset >= _STRETCH:
+            yield stretch
+            stretch, offset = [], said.end
+    if stretch:
+        yield stretch
+
+
+def _store(archive: Archive, source: Source, start: Place, stretch: Sequence[Said], reason: str) -> Place:
+    """Archive these messages; the place behind them."""
+    end = place_at(source.path, stretch[-1].end, start.turn + len(stretch))
+    views = views_of(source.kind, stretch)
+    parts = [
+        _part(said.message, view, start.turn + i) for i, (said, view) in enumerate(zip(stretch, views, strict=True))
+    ]
+    keep(archive, source, COPY, end, reason=reason, of=str(start), turns=[[start.turn, end.turn]], parts=parts)
+    return end
+
+
+def _part(message: dict[str, Any], view: View, turn: int) -> Part:
+    body = codec.encode(message)
+    return Part(codec.digest(body), body, turn, view.role, view.origin, view.whole_text())
+
+
+def keep(
+    archive: Archive,
+    source: Source,
+    kind: str,
+    place: Place,
+    *,
+    reason: str,
+    of: str,
+    turns: Sequence[Sequence[int]] = (),
+    parts: Sequence[Part] = (),
+    notes: Sequence[str] = (),
+    more: RecordData | None = None,
+) -> None:
+    """Store a record that reaches to this place, with a receipt, so that it is listed; the same one is stored once.
+
+    `of` is what it was made of besides. No list of messages leads to it: it changed none.
+    """
+    key = sha256(f"{kind} {place} {of}".encode("utf-8", "surrogatepass")).hexdigest()
+    now, name = time.time(), key[:12]
+    receipt: dict[str, Any] = {"id": name, **_names(archive, source), "kind": kind, "reason": reason, "created": now}
+    receipt |= {"turns": [list(span) for span in turns], "notes": list(notes), "summariser": "model-free"}
+    receipt |= dict.fromkeys(("messages_before", "messages_after", "tokens_before", "tokens_after"), 0)
+    data: RecordData = {"receipt": receipt, "named": True, "format": source.kind.format, "place": place.facts()}
+    record = Record(
+        id=name,
+        scope=source.scope,
+        key=key,
+        length=0,
+        start=0,
+        before=tuple(part.hash for part in parts),
+        after=(),
+        kind=kind,
+        created=now,
+        data=data | (more or {}),
+    )
+    archive.store(record, parts)
+
+
+def _names(archive: Archive, source: Source) -> dict[str, str]:
+    return {"namespace": source.scope.namespace, "thread": source.scope.thread, "archive": archive.url}

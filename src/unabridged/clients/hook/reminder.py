@@ -1,0 +1,124 @@
+"""What the context gets after a client's compaction: what its summary may have lost, word for word.
+
+Standing rules, open and interrupted requests, what is finished, the files changed, and how to read the rest: by rule,
+from the session itself, in the conversation's language. The ledger goes on from the one of the last compaction, so that
+this, too, costs what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from unabridged.archive.protocol import Archive
+from unabridged.clients.hook.copying import Source, keep, newest_record, views_of
+from unabridged.clients.hook.transcript import Place, Said, place_at, read_from
+from unabridged.languages import labels
+from unabridged.ledger.entries import Ledger, from_json, to_json
+from unabridged.ledger.gather import gather
+from unabridged.ledger.summary_turn import render
+from unabridged.messages import View
+from unabridged.text_tools import quote
+
+REMINDER: Final = "reminder"
+BUDGET: Final = 2_300
+"""Tokens of it, about four bytes each: Claude Code puts what has more than 10,000 characters into a file."""
+_BLOCK: Final = 200
+"""Messages that are gathered at once, about: some of it takes time by their square."""
+_WHOLE: Final = 8_000_000
+"""Bytes at the end of a file that are looked at whole; of what is before, only what people and the assistant said."""
+_SHOWN: Final = 2_000
+"""Characters of a tool's answer that are looked at: what people want does not stand in there."""
+_FINISHED: Final = 12
+"""Finished requests that are named, the newest."""
+_WIDTH: Final = 160
+"""Characters of a finished request."""
+_UNWANTED: Final = ("names", "checks", "own_words")
+
+
+def remind(archive: Archive, source: Source, reason: str) -> str:
+    """The text for the context, archived with what it was made from; empty where there is nothing to say."""
+    ledger, place = read_ledger(archive, source)
+    if not ledger.requests and not ledger.rules:
+        return ""
+    text = write(ledger)
+    turns = [[ledger.first, ledger.end]]
+    keep(archive, source, REMINDER, place, reason=reason, of=text, turns=turns, more={"ledger": to_json(ledger)})
+    return text
+
+
+def read_ledger(archive: Archive, source: Source) -> tuple[Ledger, Place]:
+    """What the whole session leaves behind, and how far that reaches: the newest ledger and what came since."""
+    record = newest_record(archive, source, REMINDER)
+    ledger = from_json(record.data["ledger"]) if record is not None else None
+    place = Place.of(record.data.get("place")) if record is not None else Place()
+    new = list(enumerate(read_from(source.path, source.kind, place.offset), place.turn))
+    if not new:
+        return ledger or Ledger(), place
+    last, end = new[-1][0], new[-1][1].end
+    told = [(turn, said) for turn, said in new if said.end > end - _WHOLE or _is_talk(said.message)]
+    for block, more in _blocks(told):
+        views = [_shortened(view) for view in views_of(source.kind, [said for _, said in block])]
+        turns = [turn for turn, _ in block]
+        ledger = gather(views, prior=ledger, turns=turns, answered=more or _ends_a_turn(views))
+    return ledger or Ledger(), place_at(source.path, end, last + 1)
+
+
+def _is_talk(message: dict[str, Any]) -> bool:
+    """Whether a message only speaks: no call of a tool, and no answer of one."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else ()
+    kinds = {part.get("type") for part in parts if isinstance(part, dict)}
+    return message.get("type", "message") == "message" and not kinds & {"tool_use", "tool_result"}
+
+
+def _blocks(messages: Sequence[tuple[int, Said]]) -> Iterator[tuple[list[tuple[int, Said]], bool]]:
+    """The messages in blocks, and whether a person speaks behind each."""
+    block: list[tuple[int, Said]] = []
+    for turn, said in messages:
+        speaks = said.origin is None and said.message.get("role") == "user" and _is_talk(said.message)
+        if len(block) >= _BLOCK and speaks:
+            yield block, True
+            block = []
+        block.append((turn, said))
+    if block:
+        yield block, False
+
+
+def _ends_a_turn(views: Sequence[View]) -> bool:
+    """Whether the assistant spoke last, and called no tool: then it was done with what was asked last."""
+    spoken = (view for view in reversed(views) if view.origin not in {"summary", "host"})
+    last = next(spoken, None)
+    return last is not None and last.origin == "model" and bool(last.text) and not last.calls
+
+
+def _shortened(view: View) -> View:
+    """The view with the beginnings of long answers only."""
+    if all(len(answer.text) <= _SHOWN for answer in view.answers):
+        return view
+    return replace(view, answers=tuple(replace(answer, text=answer.text[:_SHOWN]) for answer in view.answers))
+
+
+def write(ledger: Ledger) -> str:
+    """The ledger as the context gets it, within the budget."""
+    words = labels(ledger.language)
+    told = f"[unabridged] {words['compacted'].format(first=0, last=max(ledger.end - 1, 0))} {words['recall']}"
+    finished = _finished(ledger, words["finished"])
+    room = BUDGET - _tokens(told) - _tokens(finished) - 4
+    # Beside prose, which the client's own summary is: so only what people want and what changed.
+    sections = render(ledger, room, _tokens, prose=" ", without=_UNWANTED).sections
+    wanted = (sections.get(name, "") for name in ("open", "rules"))
+    rest = (text for name, text in sections.items() if name not in {"open", "rules"})
+    return "\n\n".join(text.strip() for text in (told, *wanted, finished, *rest) if text.strip())
+
+
+def _finished(ledger: Ledger, heading: str) -> str:
+    done = [request for request in ledger.finished if request.state == "finished" and request.kind == "new"]
+    lines = [f"- [{request.turn}] {quote(request.text, _WIDTH)}" for request in done[-_FINISHED:]]
+    return "\n".join([f"## {heading}", *lines]) if lines else ""
+
+
+def _tokens(text: str) -> int:
+    """About as many as any model counts: four bytes each, so that there are never more characters than four times."""
+    return (len(text.encode("utf-8", "replace")) + 3) // 4

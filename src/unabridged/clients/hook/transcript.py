@@ -1,0 +1,194 @@
+"""A session file as it grows: each line that is a message, from where the last reading stopped.
+
+Nothing is joined and nothing is followed back: a line is a message, and its number among them is its turn, in every
+reading the same. So what is new costs what is new, however long the file is; and what a client took back, or left on
+another branch, is there as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from unabridged.messages import Origin
+
+_LOOK_BACK: Final = 4_096
+"""Bytes before a place in the file by which it is known again: lines have ids and times."""
+_LOOK_AT: Final = 50
+"""Lines by which it is told whose file this is."""
+_OURS: Final = "[unabridged"
+"""How every text begins that we put into a conversation."""
+
+
+class Said(NamedTuple):
+    """One message of a session, whose words it is where the file says so, and where its line ends."""
+
+    message: dict[str, Any]
+    origin: Origin | None
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a file was read: so many bytes, so many messages; `digest` is of the bytes just before."""
+
+    offset: int = 0
+    turn: int = 0
+    digest: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """The place as plain data, for a record."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, facts: Any) -> Place:
+        """The place that `facts` gave; the beginning for anything else."""
+        try:
+            return cls(int(facts["offset"]), int(facts["turn"]), str(facts["digest"]))
+        except (TypeError, KeyError, ValueError):
+            return cls()
+
+
+class Kind(NamedTuple):
+    """How the lines of one client are known and read."""
+
+    client: str
+    format: str
+    """Name of the wire format of its messages."""
+    owns: Callable[[dict[str, Any]], bool]
+    read: Callable[[dict[str, Any]], tuple[dict[str, Any], Origin | None] | None]
+    """The message of a line, and whose words it is where the line says so; None for a line without one."""
+
+
+def place_at(path: Path, offset: int, turn: int) -> Place:
+    """The place at this offset of the file."""
+    return Place(offset, turn, _digest_before(path, offset))
+
+
+def is_at(path: Path, place: Place) -> bool:
+    """Whether the file still is, as far as the place says, the one that was read: it may have grown since."""
+    if place.offset == 0:
+        return True
+    try:
+        return path.stat().st_size >= place.offset and _digest_before(path, place.offset) == place.digest
+    except OSError:
+        return False
+
+
+def _digest_before(path: Path, offset: int) -> str:
+    with path.open("rb") as stream:
+        stream.seek(max(offset - _LOOK_BACK, 0))
+        return sha256(stream.read(min(offset, _LOOK_BACK))).hexdigest()
+
+
+def kind_of(path: Path) -> Kind | None:
+    """Whose session file this is, by its first lines; None for one that we don't know."""
+    with path.open("rb") as stream:
+        for _, raw in zip(range(_LOOK_AT), stream, strict=False):
+            line = _parsed(raw)
+            found = next((kind for kind in KINDS if line is not None and kind.owns(line)), None)
+            if found is not None:
+                return found
+    return None
+
+
+def read_from(path: Path, kind: Kind, offset: int) -> Iterator[Said]:
+    """Every message whose line begins at `offset` or behind it.
+
+    A line that is no JSON is passed over. The last one is left for the next time if it does not end: the client may be
+    about to write the rest of it.
+    """
+    with path.open("rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        stream.seek(offset)
+        for raw in stream:
+            offset += len(raw)
+            if offset > size or not raw.endswith(b"\n"):
+                return
+            line = _parsed(raw)
+            found = None if line is None else kind.read(line)
+            if found is not None:
+                yield Said(*found, offset)
+
+
+def _parsed(raw: bytes) -> dict[str, Any] | None:
+    try:
+        line = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return line if isinstance(line, dict) else None
+
+
+# -- Claude Code -------------------------------------------------------------------------------------------------------
+
+
+def _owns_claude_code(line: dict[str, Any]) -> bool:
+    named = {"sessionId", "parentUuid", "leafUuid", "isSidechain"} & set(line)
+    return isinstance(line.get("type"), str) and (bool(named) or line["type"] == "file-history-snapshot")
+
+
+def _read_claude_code(line: dict[str, Any]) -> tuple[dict[str, Any], Origin | None] | None:
+    """A user or assistant line of the main thread, or what a person typed while the assistant was at work."""
+    if line.get("isSidechain") or line.get("isApiErrorMessage"):
+        return None
+    if line.get("type") == "attachment":
+        return _typed_meanwhile(line.get("attachment"))
+    message = line.get("message")
+    if line.get("type") not in {"user", "assistant"} or not isinstance(message, dict) or not message.get("content"):
+        return None
+    read = {"role": line["type"], "content": message["content"]}
+    if line["type"] == "assistant":
+        return read, None
+    return read, "summary" if line.get("isCompactSummary") else "host" if line.get("isMeta") else _origin(read)
+
+
+def _typed_meanwhile(attached: Any) -> tuple[dict[str, Any], Origin | None] | None:
+    if not isinstance(attached, dict) or attached.get("type") != "queued_command" or not attached.get("prompt"):
+        return None
+    read = {"role": "user", "content": attached["prompt"]}
+    return read, _origin(read) if attached.get("commandMode") in {None, "prompt"} else "host"
+
+
+# -- Codex -------------------------------------------------------------------------------------------------------------
+
+_CONTEXT: Final = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md", _OURS)
+_NOT_SENT: Final = frozenset({"ghost_snapshot", "other"})
+
+
+def _owns_codex(line: dict[str, Any]) -> bool:
+    return isinstance(line.get("payload"), dict) and isinstance(line.get("type"), str)
+
+
+def _read_codex(line: dict[str, Any]) -> tuple[dict[str, Any], Origin | None] | None:
+    """An item of the conversation, or the summary of a compaction."""
+    payload = line.get("payload")
+    if not isinstance(payload, dict):
+        return None
+    if line.get("type") == "compacted":
+        text = payload.get("message")
+        part = {"type": "input_text", "text": text}
+        return ({"type": "message", "role": "user", "content": [part]}, "summary") if text else None
+    if line.get("type") != "response_item" or payload.get("type") in _NOT_SENT:
+        return None
+    return payload, _origin(payload)
+
+
+def _origin(message: dict[str, Any]) -> Origin | None:
+    """The host's, where a user turn begins as its own texts do; None where nothing says whose words it is."""
+    content = message.get("content")
+    first = content[0] if isinstance(content, list) and content else content
+    text = first.get("text") if isinstance(first, dict) else first
+    hosts = message.get("role") == "user" and isinstance(text, str) and text.lstrip().startswith(_CONTEXT)
+    return "host" if hosts else None
+
+
+KINDS: Final = (
+    Kind("codex", "openai-responses", _owns_codex, _read_codex),
+    Kind("claude-code", "anthropic", _owns_claude_code, _read_claude_code),
+)
+"""In the order in which a line is looked at."""

@@ -1,0 +1,230 @@
+"""`unabridged hook` as a program: whatever happens to it, the client goes on; and it does not wait long."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unabridged.archive import open_archive
+from unabridged.archive.protocol import Scope
+
+HOOK = [
+    sys.executable,
+    "-c",
+    "import sys; sys.argv = ['unabridged', 'hook']; from unabridged.__main__ import main; main()",
+]
+SESSION = "5b0c4d1e-8f6a-4a53-a3d1-77aa0f6c9e02"
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    archive = f"sqlite:///{home / 'archive.db'}"
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return {**kept, "HOME": str(home), "UNABRIDGED_ARCHIVE": archive, **more}
+
+
+def transcript(home: Path, count: int = 4, session: str = SESSION) -> Path:
+    path = home / f"{session}.jsonl"
+    with path.open("w") as stream:
+        for i in range(count):
+            role = "assistant" if i % 2 else "user"
+            message = {"role": role, "content": f"Message {i} of {session}: always keep it."}
+            stream.write(json.dumps({"type": role, "sessionId": session, "message": message}) + "\n")
+    return path
+
+
+def event(path: Path, name: str = "PreCompact", session: str = SESSION, **more: Any) -> bytes:
+    return json.dumps({"hook_event_name": name, "session_id": session, "transcript_path": str(path), **more}).encode()
+
+
+def run(home: Path, given: bytes, **more: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        HOOK,
+        input=given,
+        env=environment(home, **more.pop("env", {})),
+        capture_output=True,
+        timeout=60,
+        check=False,
+        **more,
+    )
+
+
+def logged(home: Path) -> str:
+    path = home / ".local" / "state" / "unabridged" / "hook.log"
+    return path.read_text() if path.exists() else ""
+
+
+def archived(home: Path, session: str = SESSION) -> int:
+    archive = open_archive(f"sqlite:///{home / 'archive.db'}")
+    try:
+        assert archive.verify() == []
+        return len(archive.parts(Scope("default", f"claude-code:{session}")))
+    finally:
+        archive.close()
+
+
+def passed(done: subprocess.CompletedProcess[bytes]) -> bool:
+    """Whether the client is told of nothing at all."""
+    return (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [b"", b"{", b"[]", b"null", b"\xff", b"{}", b'{"hook_event_name": "PreCompact"}', b'{"hook_event_name": "Stop"}',
+     b'{"hook_event_name": "PreCompact", "session_id": "x", "transcript_path": "/nowhere/at/all.jsonl"}',
+     b'{"hook_event_name": "SessionStart", "source": "compact", "session_id": 7, "transcript_path": null}'],
+)  # fmt: skip
+def test_an_event_that_makes_no_sense_is_logged_and_nothing_else(given: bytes, tmp_path: Path) -> None:
+    assert passed(run(tmp_path, given))
+    assert logged(tmp_path)
+
+
+def test_an_archive_that_another_program_holds_is_waited_for_only_so_long(tmp_path: Path) -> None:
+    path = transcript(tmp_path)
+    assert passed(run(tmp_path, event(path)))
+    path = transcript(tmp_path, count=8)
+    holder = sqlite3.connect(tmp_path / "archive.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    began = time.monotonic()
+    assert passed(run(tmp_path, event(path)))
+    assert time.monotonic() - began < 15
+    holder.close()
+    assert "locked" in logged(tmp_path)
+    assert passed(run(tmp_path, event(path)))
+    assert archived(tmp_path) == 8, "the next event goes on with it"
+
+
+def test_a_full_disk_is_logged_and_the_client_goes_on(tmp_path: Path) -> None:
+    path = transcript(tmp_path, count=2_000)
+
+    def full() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+
+    assert passed(run(tmp_path, event(path), preexec_fn=full))
+    assert "failed" in logged(tmp_path)
+    assert passed(run(tmp_path, event(path)))
+    assert archived(tmp_path) == 2_000
+
+
+def test_an_archive_that_cannot_be_opened_is_logged(tmp_path: Path) -> None:
+    (tmp_path / "archive.db").write_bytes(b"no database at all, " * 500)
+    assert passed(run(tmp_path, event(transcript(tmp_path))))
+    assert "not a database" in logged(tmp_path)
+
+
+def test_a_hook_that_is_killed_leaves_an_archive_that_the_next_one_goes_on_with(tmp_path: Path) -> None:
+    path = transcript(tmp_path, count=20_000)
+    child = subprocess.Popen(HOOK, stdin=subprocess.PIPE, env=environment(tmp_path))
+    assert child.stdin is not None
+    child.stdin.write(event(path))
+    child.stdin.close()
+    while child.poll() is None and not (tmp_path / "archive.db-wal").exists():
+        time.sleep(0.005)
+    child.kill()
+    child.wait()
+    assert passed(run(tmp_path, event(path)))
+    assert archived(tmp_path) == 20_000
+
+
+def test_a_transcript_that_was_truncated_is_archived_from_where_it_agrees(tmp_path: Path) -> None:
+    path = transcript(tmp_path, count=10)
+    assert passed(run(tmp_path, event(path)))
+    path.write_bytes(path.read_bytes()[:-300])
+    assert passed(run(tmp_path, event(path)))
+    assert passed(run(tmp_path, event(transcript(tmp_path, count=12))))
+    assert archived(tmp_path) == 12
+
+
+def test_two_sessions_at_once_are_both_archived(tmp_path: Path) -> None:
+    sessions = [f"session-{i}" for i in range(4)]
+    children = []
+    for session in sessions:
+        path = transcript(tmp_path, count=500, session=session)
+        child = subprocess.Popen(HOOK, stdin=subprocess.PIPE, env=environment(tmp_path))
+        assert child.stdin is not None
+        child.stdin.write(event(path, session=session))
+        child.stdin.close()
+        children.append(child)
+    assert [child.wait(timeout=60) for child in children] == [0] * 4
+    assert [archived(tmp_path, session) for session in sessions] == [500] * 4
+
+
+def test_nobody_who_reads_the_answer_is_no_error(tmp_path: Path) -> None:
+    given = event(transcript(tmp_path), "SessionStart", source="compact")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(HOOK, input=given, env=environment(tmp_path), stdout=writer, timeout=60, check=False)
+    os.close(writer)
+    assert done.returncode == 0
+
+
+def test_what_the_hook_writes_is_for_its_owner_alone(tmp_path: Path) -> None:
+    path = transcript(tmp_path)
+    run(tmp_path, event(path, "SessionStart", source="compact"))
+    written = [file for file in tmp_path.rglob("*") if file.is_file() and file != path]
+    assert {file.name for file in written} >= {"archive.db", "hook.log"}
+    assert {oct(file.stat().st_mode & 0o777) for file in written} == {"0o600"}
+    assert "always keep it" not in logged(tmp_path), "nothing of a conversation is in the log"
+
+
+def test_the_folder_that_the_client_works_in_is_not_loaded_from(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    for name in ("json", "sqlite3", "unabridged", "platformdirs"):
+        (project / f"{name}.py").write_text("raise SystemExit('loaded from the project')")
+    script = "import sys; sys.path = [entry for entry in sys.path if entry]; " + HOOK[2].removeprefix("import sys; ")
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script], input=event(transcript(tmp_path)), env=environment(tmp_path),
+        cwd=project, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert passed(done)
+    assert archived(tmp_path) == 4
+
+
+def test_a_person_who_types_the_command_is_told_who_calls_it(tmp_path: Path) -> None:
+    leader, follower = os.openpty()
+    done = subprocess.run(HOOK, stdin=follower, env=environment(tmp_path), capture_output=True, timeout=60, check=False)
+    os.close(leader)
+    os.close(follower)
+    assert done.returncode == 2
+    assert b"unabridged install" in done.stderr
+
+
+def test_the_hook_needs_no_command_line_and_no_compactor(tmp_path: Path) -> None:
+    code = HOOK[2].replace("main()", "") + (
+        "import atexit, os; from unabridged.clients import hook; hook._end = lambda: None; main(); "
+        "print(sorted(name for name in sys.modules if name in "
+        "{'typer', 'rich', 'click', 'unabridged.compactor', 'unabridged.cli', 'unabridged.sessions', 'asyncio'}))"
+    )
+    code = code.replace("import main; ", "import main; ", 1)
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=event(transcript(tmp_path)), env=environment(tmp_path),
+        capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == b"[]", done.stderr
+
+
+def test_the_hook_takes_at_most_three_tenths_of_a_second_more_than_python_itself(tmp_path: Path) -> None:
+    path = transcript(tmp_path)
+    run(tmp_path, event(path))  # compiled, and the archive made
+
+    def took(command: list[str], given: bytes) -> float:
+        began = time.process_time(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, input=given, env=environment(tmp_path), check=True, timeout=60)
+        now = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return now.ru_utime - began[1].ru_utime + now.ru_stime - began[1].ru_stime
+
+    bare = statistics.median(took([sys.executable, "-c", "pass"], b"") for _ in range(3))
+    hook = statistics.median(took(HOOK, event(path)) for _ in range(3))
+    assert hook - bare < 0.3
