@@ -49,8 +49,13 @@ def codex_line(role: str, text: str) -> Line:
     return {"type": "response_item", "payload": {"type": "message", "role": role, "content": [part]}}
 
 
+def pi_line(role: str, text: str) -> Line:
+    part = {"type": "text", "text": text}
+    return {"type": "message", "id": "a", "parentId": None, "message": {"role": role, "content": [part]}}
+
+
 TALK = (("user", f"Fix the tide table. {RULE}"), ("assistant", "I look at tides.py first."), ("user", "And the tests."))
-SAID: dict[str, Callable[[str, str], Line]] = {"claude-code": claude_line, "codex": codex_line}
+SAID: dict[str, Callable[[str, str], Line]] = {"claude-code": claude_line, "codex": codex_line, "pi": pi_line}
 
 
 def write(path: Path, lines: list[Line]) -> Path:

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from unabridged import __version__
-from unabridged.cli import check, clients, compact, evaluate, measure, records, restore, serve, watch
+from unabridged.cli import check, clients, compact, evaluate, hook, measure, records, restore, serve, watch
 from unabridged.cli.screen import fail
 from unabridged.errors import IllegalConversation, UnabridgedError, WontFit
 
@@ -112,6 +112,7 @@ _add(
     (clients.install, "unabridged install claude-code --dry-run"),
     (clients.uninstall, "unabridged uninstall codex"),
     (clients.status, "unabridged status"),
+    (hook.hook, "unabridged hook < event.json"),
 )
 _add("Serving", (serve.mcp, "unabridged mcp --archive sqlite:///agent.db --thread my-thread"))
 

@@ -1,4 +1,4 @@
-"""`unabridged hook`: what Claude Code and Codex call around a compaction, with JSON on standard input.
+"""`unabridged hook`: what Claude Code, Codex and pi call around a compaction, with JSON on standard input.
 
     PreCompact                  the session is archived, as far as it is new
     SessionStart (compact)      the context gets what a summary loses

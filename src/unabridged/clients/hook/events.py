@@ -15,7 +15,7 @@ from unabridged.archive.protocol import Archive
 from unabridged.clients.hook.copying import Copied, Source, copy_new
 from unabridged.clients.hook.findings import take_certain
 from unabridged.clients.hook.log import log
-from unabridged.clients.hook.transcript import KINDS, Kind, kind_of
+from unabridged.clients.hook.transcript import KINDS, kind_of
 from unabridged.clients.threads import Open, note_open
 
 WAIT: Final = 5.0
@@ -100,7 +100,7 @@ def find_source(event: Event) -> Source:
     session, path = _session_of(event)
     kind = kind_of(path) if path is not None and path.is_file() else None
     if path is None or kind is None:
-        raise ValueError(f"no session file of Claude Code or Codex for {session}: {path}")
+        raise ValueError(f"no session file of a client that is known for {session}: {path}")
     return Source(kind, session, path)
 
 
@@ -124,12 +124,13 @@ def _file_of(session: str) -> Path | None:
 def _note(event: Event) -> None:
     """Note which session the client has open. Its file may not be there yet: then its name says whose it is."""
     session, path = _session_of(event)
-    kind: Kind | None = kind_of(path) if path is not None and path.is_file() else None
-    if kind is None:
-        kind = KINDS[0] if path is not None and path.name.startswith("rollout-") else KINDS[1]
+    kind = kind_of(path) if path is not None and path.is_file() else None
+    client = kind.client if kind else event.get("client")
+    if client not in {one.client for one in KINDS}:
+        client = "codex" if path is not None and path.name.startswith("rollout-") else "claude-code"
     folder = event.get("cwd")
     project = folder if isinstance(folder, str) else ""
-    opened = Open(kind.client, session, project, str(path or ""), os.getppid(), time.time())
+    opened = Open(str(client), session, project, str(path or ""), os.getppid(), time.time())
     note_open(opened, os.environ)
 
 

@@ -187,8 +187,28 @@ def _origin(message: dict[str, Any]) -> Origin | None:
     return "host" if hosts else None
 
 
+# -- pi ----------------------------------------------------------------------------------------------------------------
+
+
+def _owns_pi(line: dict[str, Any]) -> bool:
+    body = line.get("message") if line.get("type") == "message" else None
+    return (line.get("type") == "session" and "cwd" in line) or (isinstance(body, dict) and "role" in body)
+
+
+def _read_pi(line: dict[str, Any]) -> tuple[dict[str, Any], Origin | None] | None:
+    """An entry as pi sends it; one that it does not send is no message."""
+    from unabridged.sessions.pi import to_anthropic  # noqa: PLC0415 - the others need nothing of it
+
+    try:
+        message, origin = next(iter(to_anthropic(line)), (None, None))
+    except (AttributeError, KeyError, TypeError):  # not as pi writes it
+        return None
+    return None if message is None or not message["content"] else (message, origin or _origin(message))
+
+
 KINDS: Final = (
     Kind("codex", "openai-responses", _owns_codex, _read_codex),
     Kind("claude-code", "anthropic", _owns_claude_code, _read_claude_code),
+    Kind("pi", "anthropic", _owns_pi, _read_pi),
 )
 """In the order in which a line is looked at."""
