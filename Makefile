@@ -1,7 +1,7 @@
 # Every target makes .venv itself, with uv when it is there, else with venv and pip.
 PYTHON ?= python3
 MINUTES ?= 20
-WHAT ?= record
+WHAT ?=
 CLIENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/unabridged/clients
 VENV := .venv
 BIN := $(VENV)/bin
@@ -41,8 +41,8 @@ mutants: $(STAMP) ## break the code on purpose, one mutant at a time: the suite 
 peers: $(STAMP) ## LangChain's own tests of its middleware, run against ours (fetches its source distribution)
 	$(BIN)/python scripts/peers.py
 
-clients: $(STAMP) ## the real coding agents from npm (into CLIENTS=folder), headless on loopback
-	PYTHONPATH=scripts $(BIN)/python -m real_clients $(WHAT) --folder "$(CLIENTS)"
+clients: $(STAMP) ## the real coding agents from npm (into CLIENTS=folder), headless on loopback (WHAT=scenes, CLIENTS_DATA=file)
+	PYTHONPATH=scripts $(BIN)/python -m real_clients $(WHAT) --folder "$(CLIENTS)" $(if $(CLIENTS_DATA),--data "$(CLIENTS_DATA)")
 
 bench: $(STAMP) ## measure beside the peers (BENCH_DATA=folder for recorded conversations, QUICK=1) and write docs/benchmarks.md
 	BENCH_DATA="$(BENCH_DATA)" QUICK="$(QUICK)" $(BIN)/python -m benchmarks

@@ -1,5 +1,6 @@
 """The real coding agents, from npm, headless against a provider on loopback: `make clients`.
 
 In reading order: `packages` (download them), `streams` and `loopback` (the provider), `seeds` (recorded conversations
-as session files of each client), `clients` (how each is configured and run), `record` (what their hooks are given).
+as session files of each client), `clients` (how each is configured and run); then what is tried: `grown`, `recorded`,
+`resumed`, `faults`, `sdk`; `record` (what hooks are given, as fixtures), `report`.
 """

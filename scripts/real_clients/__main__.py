@@ -5,25 +5,89 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from real_clients.clients import DRIVERS, Place
+from real_clients.clients import DRIVERS, Driver, Place
+from real_clients.faults import go_wrong
+from real_clients.grown import grow
 from real_clients.packages import default_folder, install
 from real_clients.record import record, recordable
+from real_clients.recorded import Outcome, play
+from real_clients.report import PAGE, keep, page, say, say_outcome
+from real_clients.resumed import resume
+from real_clients.sdk import conforms
+from real_clients.seeds import Recorded, made_up, read_recorded
+
+SCENES = ("grown", "resumed", "faults", "recorded", "sdk", "record")
+TAKEN = SCENES[:-1]
+"""What is done unless something is named: all but writing fixtures."""
 
 
 def main() -> int:
     """Do what was asked; 1 when something did not hold."""
     parser = argparse.ArgumentParser(prog="make clients", description=__doc__)
-    parser.add_argument("what", choices=["record"], help="record: hook inputs, as fixtures")
+    parser.add_argument("what", nargs="*", choices=[*SCENES, []], help="scenes; all but `record` if none is named")
     parser.add_argument("--folder", type=Path, default=default_folder(), help="where the clients are, or go")
+    parser.add_argument("--data", type=Path, help="recorded compactions, one JSON object a line")
+    parser.add_argument("--client", choices=[*DRIVERS], action="append", help="only this one; may be repeated")
     chosen = parser.parse_args()
+    scenes = chosen.what or TAKEN
     commands = install(chosen.folder)
-    for driver in recordable():
-        with tempfile.TemporaryDirectory() as home:
-            record(driver, Place(Path(home), chosen.folder, commands[driver.name]))
-    print(f"recorded: {', '.join(driver.name for driver in recordable())} of {', '.join(DRIVERS)}")
-    return 0
+    drivers = [DRIVERS[name] for name in chosen.client or DRIVERS]
+    sessions = list(read_recorded(chosen.data)) if chosen.data else []
+    with tempfile.TemporaryDirectory() as homes:
+        new_place = _places(Path(homes), chosen.folder, commands)
+        wrong = sum(_check(driver, new_place, scenes, sessions) for driver in drivers)
+        if "record" in scenes:
+            for driver in recordable():
+                record(driver, new_place(driver))
+        if "recorded" in scenes and sessions:
+            wrong += _recorded(drivers, new_place, sessions, chosen.folder)
+        elif "recorded" in scenes:
+            print("\nno recorded compactions: name a file with --data, or CLIENTS_DATA=")
+    if "sdk" in scenes:
+        wrong += say("Claude Agent SDK", conforms(chosen.folder))
+    print(f"\n{wrong} of these do not hold" if wrong else "\nall of this holds")
+    return min(wrong, 1)
+
+
+def _places(homes: Path, folder: Path, commands: dict[str, Path]) -> Callable[[Driver], Place]:
+    """Makes a new home folder for a client each time."""
+    numbers: Iterator[int] = iter(range(10_000))
+    return lambda driver: Place(homes / f"{driver.name}-{next(numbers)}", folder, commands[driver.name])
+
+
+def _check(
+    driver: Driver, new_place: Callable[[Driver], Place], scenes: Sequence[str], sessions: Sequence[Recorded]
+) -> int:
+    """Run the scenes that are checked; how much did not hold."""
+    wrong = 0
+    if "grown" in scenes:
+        wrong += say(f"{driver.name}, grown over its limit with our hooks", grow(driver, new_place(driver)))
+    if "resumed" in scenes:
+        session = sessions[0] if sessions else made_up()
+        wrong += say(f"{driver.name}, sessions that we changed", resume(driver, new_place(driver), session))
+    if "faults" in scenes:
+        wrong += say(f"{driver.name}, faults", go_wrong(driver, lambda: new_place(driver)))
+    return wrong
+
+
+def _recorded(
+    drivers: Sequence[Driver], new_place: Callable[[Driver], Place], sessions: Sequence[Recorded], folder: Path
+) -> int:
+    """Play every recorded compaction with every client, both ways, and write the page; how many runs failed."""
+    print("\nrecorded compactions", flush=True)
+    outcomes: list[Outcome] = []
+    for session in sessions:
+        for driver in drivers:
+            for ours in (False, True):
+                outcomes.append(play(driver, new_place(driver), session, ours=ours))
+                say_outcome(outcomes[-1])
+    keep(outcomes, folder / "outcomes.json")
+    if len(drivers) == len(DRIVERS):
+        PAGE.write_text(page(outcomes), encoding="utf-8")
+    return sum(outcome.exit != 0 for outcome in outcomes)
 
 
 if __name__ == "__main__":

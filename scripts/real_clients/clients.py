@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -37,8 +37,19 @@ class Place:
 
     def environ(self) -> dict[str, str]:
         """What the client and its hooks see: nothing of the user's, this tree's code first."""
-        base = {"PATH": path_with_node(self.folder), "HOME": str(self.home), "LANG": "C.UTF-8"}
+        base = {
+            "UNABRIDGED_ARCHIVE": f"sqlite:///{self.archive}",
+            "PATH": path_with_node(self.folder),
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+        }
         return base | {"PYTHONPATH": str(SOURCE)} | self.environment
+
+    @property
+    def archive(self) -> Path:
+        """The archive that our hooks write there."""
+        default = f"sqlite:///{self.home / 'archive.db'}"
+        return Path(self.environment.setdefault("UNABRIDGED_ARCHIVE", default).removeprefix("sqlite:///"))
 
     def run(self, *arguments: str, seconds: float = 180) -> subprocess.CompletedProcess[str]:
         """Run a command there to its end."""
@@ -73,6 +84,8 @@ class Driver:
     shell: str
     """Its tool that runs a command, and the name of that tool's argument."""
     argument: str
+    find_tool: str = ""
+    """Its tool that finds tools which it keeps back."""
     hooks: bool = True
     """Whether it calls commands with JSON; pi has extensions instead."""
 
@@ -137,8 +150,10 @@ def _ask_pi(place: Place, prompt: str, session: str | None) -> list[str]:
 DRIVERS = {
     driver.name: driver
     for driver in (
-        Driver("claude-code", _prepare_claude_code, seed_claude_code, _ask_claude_code, "Bash", "command"),
-        Driver("codex", _prepare_codex, seed_codex, _ask_codex, "exec_command", "cmd"),
+        Driver(
+            "claude-code", _prepare_claude_code, seed_claude_code, _ask_claude_code, "Bash", "command", "ToolSearch"
+        ),
+        Driver("codex", _prepare_codex, seed_codex, _ask_codex, "exec_command", "cmd", "tool_search"),
         Driver("pi", _prepare_pi, seed_pi, _ask_pi, "bash", "command", hooks=False),
     )
 }
@@ -149,7 +164,23 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
+def program(place: Place) -> Path:
+    """Our command line as a program of that home folder, which runs this tree's code whatever environment it gets."""
+    path = place.home / "bin" / "unabridged"
+    if not path.is_file():
+        write_program(place, f'exec "{sys.executable}" -m unabridged "$@"')
+    return path
+
+
+def write_program(place: Place, script: str) -> None:
+    """Let our command line be this shell script there."""
+    path = place.write("bin/unabridged", f"#!/bin/sh\nexport PYTHONPATH='{SOURCE}'\n{script}\n")
+    path.chmod(0o755)
+
+
 def unabridged(place: Place, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run our own command line as the user of that home folder would."""
-    beside = Path(os.sys.executable).parent / "unabridged"  # type: ignore[attr-defined]
-    return place.run(str(beside), *arguments)
+    named = (
+        f"import runpy, sys; sys.argv[0] = {str(program(place))!r}; runpy.run_module('unabridged', None, '__main__')"
+    )
+    return place.run(sys.executable, "-c", named, *arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,8 @@ FACT = "KESTREL-7319"
 SUMMARY = (
     "<summary>\nThe user wants a report about tide stations. Some stations were read; the next ones follow.\n</summary>"
 )
-STEPS = 14
+SEARCH = "search_history"
+STEPS = 20
 
 
 class Check(NamedTuple):
@@ -38,34 +40,55 @@ class Model:
     driver: Driver
     upstream: Loopback | None = None
     asked: list[str] = field(default_factory=list)
-    """The tools that it searched with."""
+    """The tools that it called for that."""
 
     def __call__(self, number: int, request: Request) -> Answer:
         """The answer to a turn."""
         if self.upstream is not None and self.upstream.of("compaction"):
-            tool = next((name for name in tool_names(request) if name.endswith("search_history")), None)
-            if self.asked or tool is None:
-                return Answer("Done.")
-            self.asked.append(tool)
-            return Answer("I need the depot's code.", Call(tool, {"query": "depot code"}))
+            call = self._recall(request)
+            return Answer("I need the depot's code." if call else "Done.", call)
         if number >= STEPS:
             return Answer("Done without a compaction.")
         command = f"seq -f 'station {number} level %g cm' 1 900" if number else f"echo 'The depot code is {FACT}'"
         return Answer(f"Reading station {number}.", Call(self.driver.shell, {self.driver.argument: command}))
 
+    def _recall(self, request: Request) -> Call | None:
+        """A call of our search; where the client keeps it back, first the client's own search for tools."""
+        found = next((tool for tool in tools_in(request) if tool.name.endswith(SEARCH)), None)
+        if found is not None and found.name not in self.asked:
+            self.asked.append(found.name)
+            return Call(found.name, {"query": "depot code"}, found.namespace)
+        if found is None and not self.asked:
+            self.asked.append(self.driver.find_tool)
+            name = f"mcp__unabridged__{SEARCH}"
+            return Call(
+                self.driver.find_tool, {"query": f"select:{name}" if self.driver.name == "claude-code" else SEARCH}
+            )
+        return None
 
-def tool_names(request: Request) -> Iterator[str]:
-    """Every tool that the request offers."""
-    for tool in request.body.get("tools") or ():
+
+class Tool(NamedTuple):
+    """A tool that a request offers."""
+
+    name: str
+    namespace: str = ""
+
+
+def tools_in(request: Request) -> Iterator[Tool]:
+    """Every tool that the request offers, those too that a search for tools brought."""
+    listed = [*(request.body.get("tools") or ())]
+    for turn in request.turns():
+        if turn.get("type") == "tool_search_output":
+            listed += turn.get("tools") or ()
+    for tool in listed:
         if tool.get("type") == "namespace":
-            yield from (str(inner.get("name")) for inner in tool.get("tools") or ())
+            yield from (Tool(str(inner.get("name")), str(tool["name"])) for inner in tool.get("tools") or ())
         elif tool.get("name"):
-            yield str(tool["name"])
+            yield Tool(str(tool["name"]))
 
 
 def grow(driver: Driver, place: Place, before: Callable[[Place], None] = lambda _place: None) -> list[Check]:
     """Run the client with our hooks over its limit; what held. `before` may spoil something first."""
-    place.environment["UNABRIDGED_ARCHIVE"] = f"sqlite:///{place.home / 'archive.db'}"
     model = Model(driver)
     with serving(Loopback(SUMMARY, model)) as upstream:
         model.upstream = upstream
@@ -78,20 +101,24 @@ def grow(driver: Driver, place: Place, before: Callable[[Place], None] = lambda 
             Check("the client ends well", done.returncode == 0, (done.stderr or done.stdout)[-300:]),
             Check("it compacted by itself", bool(upstream.of("compaction")), f"{len(upstream.requests)} requests"),
         ]
-        return checks + (list(_after(model, upstream, place)) if upstream.of("compaction") else [])
+        return checks + (list(_after(upstream, place)) if upstream.of("compaction") else [])
 
 
-def _after(model: Model, upstream: Loopback, place: Place) -> Iterator[Check]:
+def _after(upstream: Loopback, place: Place) -> Iterator[Check]:
     context = flat(upstream.after_compaction().text())
     yield Check("the rule stands word for word", RULE in context)
     yield Check("the request stands word for word", flat(REQUEST) in context)
     yield Check("the fact has left the context", FACT not in context)
-    kept = _kept(place.home / "archive.db")
+    kept = _kept(place.archive)
     yield Check("the archive has the fact", FACT in kept)
     stations = [f"station {number} level 900 cm" for number in range(1, 5)]
     yield Check("the archive has every result from before", all(one in kept for one in stations))
+    # In a list of its own where the client keeps tools back until they are asked for.
+    offered = SEARCH in json.dumps(upstream.after_compaction().body)
     yield Check(
-        "the model is offered our search", bool(model.asked), ", ".join(tool_names(upstream.requests[-1]))[:300]
+        "the model is offered our search",
+        offered,
+        ", ".join(tool.name for tool in tools_in(upstream.requests[-1]))[:300],
     )
     found = FACT in flat(upstream.requests[-1].text())
     yield Check("the search gives the fact back", found, upstream.requests[-1].text()[-300:])

@@ -64,7 +64,6 @@ def wanted_of(recorded: Recorded) -> Wanted:
 
 def play(driver: Driver, place: Place, recorded: Recorded, *, ours: bool) -> Outcome:
     """Let the client go on with the conversation, over its limit, and see what its next request holds."""
-    place.environment["UNABRIDGED_ARCHIVE"] = f"sqlite:///{place.home / 'archive.db'}"
     with serving(Loopback(recorded.reply)) as upstream:
         driver.prepare(place, upstream)
         trouble = _install(driver, place) if ours else ""
@@ -105,7 +104,7 @@ def flat(text: str) -> str:
 
 def archived(place: Place, thread: str, recorded: Recorded) -> tuple[int, int]:
     """How many texts and results of the conversation the archive has word for word, and of how many."""
-    kept = "\n".join(_kept(place.home / "archive.db", thread))
+    kept = "\n".join(_kept(place.archive, thread))
     said = list(_said(recorded.messages))
     return sum(text in kept for text in said), len(said)
 

@@ -56,6 +56,18 @@ def read_recorded(path: Path) -> Iterator[Recorded]:
             yield Recorded(kept["id"], kept["messages"], kept["summary"], kept["post"], tokens)
 
 
+def made_up(rounds: int = 40) -> Recorded:
+    """A conversation that nobody had, for those without recorded ones: a request, and many readings."""
+    messages: list[Line] = [{"role": "user", "content": "Check every tide station. Never edit anything under vendor/."}]
+    for number in range(rounds):
+        call = {"type": "tool_use", "id": f"toolu_{number:04}", "name": "Bash", "input": {"command": f"tide {number}"}}
+        levels = "\n".join(f"station {number} level {hour} cm" for hour in range(300))
+        result = {"type": "tool_result", "tool_use_id": f"toolu_{number:04}", "content": levels}
+        said = {"type": "text", "text": f"Reading station {number}."}
+        messages += [{"role": "assistant", "content": [said, call]}, {"role": "user", "content": [result]}]
+    return Recorded("made-up", messages, "Stations were read.", [], 150_000)
+
+
 def _blocks(message: Line) -> list[Line]:
     content = message["content"]
     return [{"type": "text", "text": content}] if isinstance(content, str) else content

@@ -17,6 +17,8 @@ class Call:
 
     name: str
     arguments: dict[str, Any]
+    namespace: str = ""
+    """OpenAI's: the group that the tool stands in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,7 @@ def response(answer: Answer, tokens: int, model: str) -> Event:
         message = {"type": "message", "role": "assistant", "status": "completed", "content": [said]}
         output.append(message | {"id": f"msg_{uuid.uuid4().hex}"})
     if answer.call:
-        call = {"name": answer.call.name, "arguments": json.dumps(answer.call.arguments), "status": "completed"}
-        ids = {"id": f"fc_{uuid.uuid4().hex}", "call_id": f"call_{uuid.uuid4().hex[:24]}"}
-        output.append({"type": "function_call"} | ids | call)
+        output.append(_item(answer.call))
     spent = 1 + len(answer.text) // 4
     return {
         "id": f"resp_{uuid.uuid4().hex}",
@@ -94,6 +94,15 @@ def response(answer: Answer, tokens: int, model: str) -> Event:
             "total_tokens": tokens + spent,
         },
     }
+
+
+def _item(call: Call) -> Event:
+    """A call as an item; the search for tools that were kept back is one of a kind."""
+    ids = {"id": f"fc_{uuid.uuid4().hex}", "call_id": f"call_{uuid.uuid4().hex[:24]}", "status": "completed"}
+    if call.name == "tool_search":
+        return {"type": "tool_search_call", "execution": "client", "arguments": call.arguments} | ids
+    named = {"name": call.name, "arguments": json.dumps(call.arguments)}
+    return {"type": "function_call"} | ids | named | ({"namespace": call.namespace} if call.namespace else {})
 
 
 def response_events(whole: Event) -> Iterator[Event]:

@@ -1,0 +1,113 @@
+"""Things that go wrong around a hook: the client goes on each time, as if it were not there."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from real_clients.clients import Driver, Place, program, write_program
+from real_clients.grown import Check, grow
+
+LARGE = 200_000_000
+"""Bytes of a long transcript."""
+_OURS = f'"{sys.executable}" -m unabridged'
+_CHANGED = """import json, subprocess, sys
+given = json.loads(sys.stdin.read())
+text = open(given["transcript_path"], "rb").read()
+given["transcript_path"] = {path!r}
+open({path!r}, "wb").write({change})
+command = [sys.executable, "-m", "unabridged", "hook"]
+done = subprocess.run(command, input=json.dumps(given).encode(), capture_output=True)
+sys.stdout.buffer.write(done.stdout)
+sys.exit(done.returncode)
+"""
+
+
+def _removed(place: Place) -> None:
+    """The environment that our program was installed in is gone."""
+    program(place).unlink()
+
+
+def _killed(place: Place) -> None:
+    """The hook is killed at once."""
+    write_program(place, "kill -9 $$")
+
+
+def _full(place: Place) -> None:
+    """The hook can write nothing beyond a few kilobytes, as on a full disk."""
+    write_program(place, f'ulimit -f 16\nexec {_OURS} "$@"')
+
+
+def _broken(place: Place) -> None:
+    """The archive is no database."""
+    place.archive.write_text("this is no database\n" * 100, encoding="utf-8")
+
+
+def _cut(place: Place) -> None:
+    """The transcript ends in the middle of a line."""
+    _with_transcript(place, "text[:-150]")
+
+
+def _large(place: Place) -> None:
+    """The transcript has 200 MB."""
+    _with_transcript(place, f"text * ({LARGE} // max(len(text), 1))")
+
+
+def _with_transcript(place: Place, change: str) -> None:
+    script = place.write("change.py", _CHANGED.format(path=str(place.home / "changed.jsonl"), change=change))
+    told = f'if [ "$1" = hook ]; then exec "{sys.executable}" "{script}"; fi\nexec {_OURS} "$@"'
+    write_program(place, told)
+
+
+FAULTS: dict[str, Callable[[Place], None]] = {
+    "environment removed": _removed,
+    "hook killed": _killed,
+    "disk full": _full,
+    "archive broken": _broken,
+    "transcript cut off": _cut,
+    "transcript of 200 MB": _large,
+}
+
+
+def go_wrong(driver: Driver, new_place: Callable[[], Place]) -> Iterator[Check]:
+    """Every fault, each with a client of its own."""
+    for name, spoil in FAULTS.items():
+        yield _goes_on(name, driver, new_place(), spoil)
+    place = new_place()
+    with _locked(place):
+        yield _goes_on("archive locked", driver, place, lambda _place: None)
+    yield from _two_at_once(driver, new_place(), new_place())
+
+
+def _goes_on(name: str, driver: Driver, place: Place, spoil: Callable[[Place], None]) -> Check:
+    began = time.monotonic()
+    checks = grow(driver, place, spoil)
+    wrong = [check for check in checks[1:3] if not check.holds]
+    detail = "; ".join(f"{check.what}: {check.detail}" for check in wrong) or f"{time.monotonic() - began:.1f} s"
+    return Check(f"{name}: the client compacts and ends well", not wrong, detail)
+
+
+@contextmanager
+def _locked(place: Place) -> Iterator[None]:
+    """The archive, locked by somebody else all the time."""
+    place.home.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(place.archive, isolation_level=None)
+    connection.execute("BEGIN EXCLUSIVE")
+    try:
+        yield
+    finally:
+        connection.close()
+
+
+def _two_at_once(driver: Driver, one: Place, other: Place) -> Iterator[Check]:
+    """Two clients on the same archive."""
+    other.environment["UNABRIDGED_ARCHIVE"] = f"sqlite:///{one.archive}"
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda place: grow(driver, place), (one, other)))
+    for number, checks in enumerate(results, 1):
+        wrong = [check.what for check in checks[1:] if not check.holds]
+        yield Check(f"two sessions at once: session {number}", not wrong, ", ".join(wrong))

@@ -1,0 +1,101 @@
+"""What the real clients did, in words and as a page: `docs/clients_measured.md`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from real_clients.grown import Check
+from real_clients.packages import PACKAGES
+from real_clients.recorded import Outcome
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "clients_measured.md"
+HEAD = """\
+# What real clients have after a compaction
+
+<!-- made by `make clients`: run it again, don't change this page -->
+
+Sixteen recorded sessions of a coding agent, each seeded as a session of the client at the size it had and resumed. The
+client compacts by itself and gets the summary that a model wrote then, the same with and without `unabridged install`.
+Measured is the first request that the client sends afterwards.
+
+- **needed**: file names and identifiers of the next 60 calls, as recorded, that stood before the compaction and that
+  the context still holds.
+- **rules, requests**: standing rules and open requests of people that stand in the context word for word, as the engine
+  finds them in the whole conversation.
+- **archived**: texts and tool results of the session that the archive has word for word.
+- **tokens**: of the whole request, characters / 4.
+"""
+
+
+def say(title: str, checks: Iterable[Check]) -> int:
+    """Print checks as they come; how many do not hold."""
+    print(f"\n{title}", flush=True)
+    wrong = 0
+    for check in checks:
+        wrong += not check.holds
+        detail = f": {check.detail}" if check.detail and not check.holds else ""
+        print(f"  {'ok ' if check.holds else 'NOT'} {check.what}{detail}", flush=True)
+    return wrong
+
+
+def say_outcome(outcome: Outcome) -> None:
+    """Print one run."""
+    who = f"{outcome.client} {'with ours' if outcome.ours else 'alone'}"
+    numbers = f"needed {_needed([outcome])}, rules {_of(outcome.rules)}, requests {_of(outcome.requests)}"
+    print(f"  {outcome.name} {who}: {numbers}, {outcome.tokens:,} tokens {outcome.trouble}", flush=True)
+
+
+def page(outcomes: Sequence[Outcome]) -> str:
+    """The page: a table a client, a row a session, and the sums."""
+    parts = [HEAD, f"Clients: {', '.join(package for _, package in PACKAGES.values())}.\n"]
+    for client in dict.fromkeys(outcome.client for outcome in outcomes):
+        runs = [outcome for outcome in outcomes if outcome.client == client]
+        parts.append(f"\n## {client}\n")
+        parts.append(
+            "| session | needed: alone | with | rules: alone | with | requests: alone | with | archived | tokens |"
+        )
+        parts.append("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+        names = dict.fromkeys(outcome.name for outcome in runs)
+        parts += [_row(name, [run for run in runs if run.name == name]) for name in names]
+        parts.append(_row("**all**", runs))
+        parts += [f"\n{run.name}: {run.trouble.strip()}" for run in runs if run.trouble and run.ours]
+    return "\n".join(parts) + "\n"
+
+
+def _row(name: str, runs: Sequence[Outcome]) -> str:
+    alone, ours = ([run for run in runs if run.ours is with_us and run.tokens] for with_us in (False, True))
+
+    def cell(get: Callable[[Outcome], tuple[int, int]], some: Sequence[Outcome]) -> str:
+        return _of((sum(get(run)[0] for run in some), sum(get(run)[1] for run in some))) if some else "-"
+
+    cells = [name, _needed(alone), _needed(ours)]
+    cells += [cell(lambda run: run.rules, some) for some in (alone, ours)]
+    cells += [cell(lambda run: run.requests, some) for some in (alone, ours)]
+    cells += [cell(lambda run: run.archived, ours), _tokens(alone, ours)]
+    return f"| {' | '.join(cells)} |"
+
+
+def _tokens(alone: Sequence[Outcome], ours: Sequence[Outcome]) -> str:
+    if not alone or not ours:
+        return "-"
+    before, after = (sum(run.tokens for run in some) // len(some) for some in (alone, ours))
+    return f"{before:,} → {after:,}"
+
+
+def _needed(runs: Sequence[Outcome]) -> str:
+    held = sum(run.needs.files + run.needs.names for run in runs)
+    of = sum(run.needs.files_needed + run.needs.names_needed for run in runs)
+    return _of((held, of)) if runs else "-"
+
+
+def _of(numbers: tuple[int, int]) -> str:
+    return f"{numbers[0]} of {numbers[1]}"
+
+
+def keep(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Everything about every run as JSON, with the words that were lost: for a look, not for the project."""
+    path.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1), encoding="utf-8")
+    path.chmod(0o600)

@@ -1,0 +1,69 @@
+"""Sessions that we compacted, undid and replayed, resumed by the real client: it must go on without complaint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from real_clients.clients import LIMIT, Driver, Place, new_id, unabridged
+from real_clients.grown import Check
+from real_clients.loopback import Loopback, Request, serving
+from real_clients.recorded import flat
+from real_clients.seeds import Recorded
+from unabridged.testing.conversations import refusals
+
+FORMATS = {"claude-code": "anthropic", "codex": "openai-responses", "pi": "anthropic"}
+MARK = "[unabridged summary"
+
+
+def resume(driver: Driver, place: Place, recorded: Recorded) -> Iterator[Check]:
+    """Compact a session, resume it, take that back, resume it again: once by `undo`, once by `replay`."""
+    for back in ("undo", "replay"):
+        session = new_id()
+        path = driver.seed(place.home, place.project, session, recorded)
+        yield _change(place, path, "compact", "--window", str(LIMIT), "--now")
+        yield from _go_on(driver, place, recorded, session, "compact")
+        yield _change(place, path, back)
+        yield from _go_on(driver, place, recorded, session, back)
+
+
+def _go_on(driver: Driver, place: Place, recorded: Recorded, session: str, after: str) -> Iterator[Check]:
+    """Ask the client to go on, and look at the first request it sends."""
+    with serving(Loopback(recorded.reply)) as upstream:
+        driver.prepare(place, upstream)
+        done = driver.start(place, recorded.prompt, session)
+    yield Check(f"{after}: the client ends well", done.returncode == 0, (done.stderr or done.stdout)[-300:])
+    if not upstream.requests:
+        yield Check(f"{after}: the client sends something", holds=False)
+        return
+    sent = upstream.requests[0]
+    text = sent.text()
+    if after == "compact":
+        yield Check("compact: it does not compact again", not upstream.of("compaction"), f"{sent.tokens:,} tokens")
+        yield Check("compact: it sends our summary", MARK in text)
+    else:
+        whole = flat(_first_words(recorded.history))[:300] in flat(text)
+        yield Check(f"{after}: it sends the first words again", whole)
+        yield Check(f"{after}: it sends no summary of ours", MARK not in text)
+    yield _legal(driver, after, sent)
+
+
+def _change(place: Place, path: Path, command: str, *options: str) -> Check:
+    """Run our command on the session's file, and put the result into its place."""
+    result = path.with_suffix(".new")
+    done = unabridged(place, command, str(path), "-o", str(result), *options)
+    if result.is_file():
+        result.replace(path)
+    return Check(f"{command}: ours ends well", done.returncode == 0, (done.stderr or done.stdout)[-300:])
+
+
+def _first_words(messages: list[Any]) -> str:
+    content = messages[0]["content"]
+    return content if isinstance(content, str) else next(block["text"] for block in content if block["type"] == "text")
+
+
+def _legal(driver: Driver, name: str, sent: Request) -> Check:
+    turns = [turn for turn in sent.turns() if turn.get("role") != "system"]
+    wrong = refusals(FORMATS[driver.name], turns)
+    return Check(f"{name}: what it sends is legal", not wrong, "; ".join(wrong)[:300])
