@@ -108,21 +108,34 @@ def test_a_message_that_stays_is_told_in_the_words_of_its_own_lines(name: str, t
 def test_claude_code_can_resume_from_what_is_written(name: str, tmp_path: Path) -> None:
     loaded = load(FILES / name)
     save(loaded, halved(loaded), tmp_path / "out.jsonl", tokens_before=98_765)
-    boundary, summary, *rest = chain(tmp_path / "out.jsonl", "claude-code")
+    *old, boundary, summary = entries(tmp_path / "out.jsonl")
+    assert old == entries(FILES / name), "what stays is not written again"
     assert (boundary["type"], boundary["subtype"], boundary["parentUuid"]) == ("system", "compact_boundary", None)
     assert boundary["compactMetadata"]["preTokens"] == 98_765
-    assert summary["isCompactSummary"]
+    assert (summary["parentUuid"], summary["isCompactSummary"]) == (boundary["uuid"], True)
     assert summary["message"] == {"role": "user", "content": SUMMARY}
-    first = entries(FILES / name)[-1]
     for line in (boundary, summary):
         assert [line[key] for key in ("sessionId", "cwd", "version")] == [
-            first[key] for key in ("sessionId", "cwd", "version")
+            old[-1][key] for key in ("sessionId", "cwd", "version")
         ]
+    assert isinstance(loaded.source, Lines)
+    tail = loaded.source.session.entries[len(loaded.messages) // 2 :]
+    names = [entry["uuid"] for message in tail for entry in message]
+    assert boundary["compactMetadata"]["preservedMessages"] == {"anchorUuid": summary["uuid"], "uuids": names}
+    assert boundary["logicalParentUuid"] == names[-1]
+
+
+@pytest.mark.parametrize("name", [name for name in SESSIONS if name.startswith("claude_code")])
+def test_a_changed_message_of_claude_code_has_names_of_its_own(name: str, tmp_path: Path) -> None:
+    loaded = load(FILES / name)
+    bare = [format_named("anthropic").text(message["role"], "Said anew.") for message in loaded.messages]
+    save(loaded, bare, tmp_path / "out.jsonl")
     whole = entries(tmp_path / "out.jsonl")
-    assert whole[-len(rest) - 2 :] == [boundary, summary, *rest], "each behind its parent"
+    old, (boundary, *new) = whole[: len(entries(FILES / name))], whole[len(entries(FILES / name)) :]
+    assert [line["parentUuid"] for line in new] == [boundary["uuid"], *(line["uuid"] for line in new[:-1])]
     names = [entry["uuid"] for entry in whole if "uuid" in entry]
     assert len(set(names)) == len(names)
-    replies = [{e["message"]["id"] for e in part if e["type"] == "assistant"} for part in (whole[: -len(rest)], rest)]
+    replies = [{e["message"].get("id") for e in part if e["type"] == "assistant"} for part in (old, new)]
     assert not replies[0] & replies[1], "the client joins lines of one reply wherever they stand"
 
 
@@ -141,8 +154,8 @@ def test_any_tail_with_any_earlier_requests_reads_back_in_order(
     out = tmp_path_factory.mktemp("out") / "out.jsonl"
     save(loaded, wanted, out)
     assert said(load(out)) == said(loaded, wanted)
-    if loaded.kind in LINKS and wanted != loaded.messages:
-        own, parent = LINKS[loaded.kind]
+    if loaded.kind == "pi" and wanted != loaded.messages:
+        own, parent = LINKS["pi"]
         fresh = entries(out)[len(entries(FILES / name)) :]
         assert [entry[parent] for entry in fresh[1:]] == [entry[own] for entry in fresh[:-1]]
 
@@ -250,9 +263,20 @@ def test_a_message_that_is_wanted_twice_is_written_twice_under_two_names(tmp_pat
     assert len(set(names)) == len(names)
 
 
-def test_the_compaction_of_pi_stands_before_all_that_it_kept(tmp_path: Path) -> None:
+def test_the_compaction_of_pi_names_the_first_entry_that_it_kept(tmp_path: Path) -> None:
     loaded = load(FILES / "pi.jsonl")
     save(loaded, [{"role": "user", "content": SUMMARY}, *loaded.messages[8:]], tmp_path / "out.jsonl", tokens_before=7)
+    *old, made = entries(tmp_path / "out.jsonl")
+    assert old == entries(FILES / "pi.jsonl"), "what stays is not written again"
+    assert (made["type"], made["summary"], made["tokensBefore"]) == ("compaction", SUMMARY, 7)
+    assert isinstance(loaded.source, Lines)
+    assert made["firstKeptEntryId"] == loaded.source.session.entries[8][0]["id"]
+
+
+def test_the_compaction_of_pi_stands_before_copies_of_what_it_kept_where_that_is_not_the_end(tmp_path: Path) -> None:
+    loaded = load(FILES / "pi.jsonl")
+    wanted = [{"role": "user", "content": SUMMARY}, loaded.messages[0], *loaded.messages[8:]]
+    save(loaded, wanted, tmp_path / "out.jsonl", tokens_before=7)
     whole = entries(tmp_path / "out.jsonl")
     made = whole[len(entries(FILES / "pi.jsonl"))]
     assert (made["type"], made["summary"], made["tokensBefore"]) == ("compaction", SUMMARY, 7)

@@ -14,8 +14,8 @@ from typing import Any
 
 from unabridged.formats import FORMATS, Anthropic, Message
 from unabridged.formats.fields import get
-from unabridged.sessions.loaded import Client, Entry, Match, Session, is_results
-from unabridged.sessions.text import chain, is_summary, time_now
+from unabridged.sessions.loaded import Client, Compaction, Entry, Match, Session, is_results
+from unabridged.sessions.text import is_summary, time_now
 
 _FACTS = ("cwd", "sessionId", "version", "gitBranch", "userType", "entrypoint", "slug")
 
@@ -34,12 +34,8 @@ def read(entries: Iterable[Entry]) -> Session:
     thread = _Thread()
     for number, entry in enumerate(entries):
         thread.note(number, entry)
-    path = thread.walk()
-    boundary = next((number for number in path if number in thread.boundaries), None)
-    active = sorted(thread.with_siblings(path, -1 if boundary is None else boundary))
-    kept = thread.preserved(boundary) if boundary is not None else []
     joined = _Joined(facts=thread.facts)
-    for number in [*active[:1], *kept, *active[1:]]:
+    for number in thread.numbers_sent():
         joined.add_line(thread.turns[number])
     return joined
 
@@ -72,7 +68,7 @@ class _Thread:
         self.facts = self.facts or {name: entry[name] for name in _FACTS if name in entry}
         message = entry.get("message")
         if entry.get("type") == "system" and entry.get("subtype") == "compact_boundary":
-            self.boundaries[number] = entry.get("compactMetadata") or {}
+            self.boundaries[number] = _as_object(entry.get("compactMetadata"))
         elif entry.get("type") in {"user", "assistant"} and isinstance(message, dict):
             self._note_turn(number, entry, message)
 
@@ -89,15 +85,52 @@ class _Thread:
             elif get(block, "type") == "tool_result":
                 self.answers.setdefault(number, []).append(str(block.get("tool_use_id")))
 
+    def numbers_sent(self) -> list[int]:
+        """The lines that are sent, in the client's order: summary, what was kept, what came after."""
+        path = self.walk()
+        boundary = self.last_boundary(path)
+        kept = self.preserved(boundary) if boundary is not None else []
+        met = [number for number in path if number in kept]
+        if met and met[0] != path[0]:  # what came since went on from this one
+            kept = kept[: kept.index(met[0]) + 1]
+        turns = self.with_siblings([*path, *kept], -1 if boundary is None else boundary)
+        active = sorted(turns - set(kept))
+        first = self.anchor(boundary) if kept and boundary is not None else None
+        split = 0 if first is not None and first not in active[:1] else 1
+        return [*active[:split], *kept, *active[split:]]
+
+    def last_boundary(self, path: Iterable[int]) -> int | None:
+        """The newest compaction on the path."""
+        return next((number for number in path if number in self.boundaries), None)
+
+    def anchor(self, boundary: int) -> int | None:
+        """The line behind which a compaction puts what it kept: its summary, or itself."""
+        metadata = self.boundaries[boundary]
+        named = _as_object(metadata.get("preservedMessages") or metadata.get("preservedSegment"))
+        place = self.places.get(str(named.get("anchorUuid")))
+        return None if place is None else self.chain[place][0]
+
     def walk(self) -> list[int]:
-        """Lines from the newest turn back to the last compaction, or to the beginning."""
+        """Lines from the newest turn back to the last compaction, or to the beginning.
+
+        What a compaction kept stands before it in the file and behind it in the conversation: from there it goes on
+        with the summary.
+        """
+        newest = max(self.boundaries, default=-1)
+        kept = frozenset(self.preserved(newest)) if newest >= 0 else frozenset[int]()
         at = len(self.chain) - 1
-        while at >= 0 and self.chain[at][0] not in self.turns:
+        while at >= 0 and (
+            self.chain[at][0] not in self.turns
+            or (kept and self.chain[at][0] < newest and self.chain[at][0] not in kept)
+        ):
             at -= 1
         path: list[int] = []
         while at >= 0:
             number, _, parent = self.chain[at]
             path.append(number)
+            if number in kept:
+                path += [found for found in (self.anchor(newest), newest) if found is not None]
+                break
             if number in self.boundaries or parent is None:
                 break
             # A parent that is not in the file, or not before its child: go on with the line in front.
@@ -117,11 +150,11 @@ class _Thread:
     def preserved(self, boundary: int) -> list[int]:
         """Turns from before the compaction that it kept word for word: the client puts them behind the summary."""
         metadata = self.boundaries[boundary]
-        listed = (metadata.get("preservedMessages") or {}).get("uuids")
+        listed = _as_object(metadata.get("preservedMessages")).get("uuids")
         if isinstance(listed, list):
-            found = [self.chain[self.places[name]][0] for name in listed if name in self.places]
-            return [number for number in found if number < boundary and number in self.turns]
-        segment = metadata.get("preservedSegment") or {}
+            found = [self.chain[self.places[name]][0] for name in map(str, listed) if name in self.places]
+            return [number for number in found if number in self.turns]
+        segment = _as_object(metadata.get("preservedSegment"))
         head, at = segment.get("headUuid"), self.places.get(str(segment.get("tailUuid")))
         path: list[int] = []
         while at is not None and self.chain[at][0] < boundary and self.chain[at][0] not in path:
@@ -131,6 +164,11 @@ class _Thread:
                 return sorted(found for found in self.with_siblings(path, number - 1) if found < boundary)
             at = self.places.get(str(parent))
         return []
+
+
+def _as_object(value: Any) -> Entry:
+    """The value where it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
 
 
 @dataclass(slots=True)
@@ -175,39 +213,77 @@ class _Joined(Session):
 
 
 def append(session: Session, matches: Sequence[Match], tokens_before: int) -> Iterator[Entry]:
-    """A boundary, which begins a new chain, and behind it every message of the list."""
+    """A boundary that names, in order, what stays; a summary behind it; and the lines of what is changed or new.
+
+    What stays is not written again: the client, too, names its own lines where it keeps some.
+    """
     dropped = len(session.messages) - sum(found.index is not None for found in matches)
-    boundary = _line(session, "system") | {
+    boundary = _named(_line(session, "system"), None)
+    lines, anchor = list[Entry](), boundary
+    if matches and is_summary(matches[0], FORMATS[Anthropic.name]):
+        summary, matches = _line_of(session, matches[0]), matches[1:]
+        anchor = _named(summary | {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}, boundary["uuid"])
+        lines = [anchor]
+    names = list[str]()
+    for found in matches:
+        if found.same and found.index is not None:
+            names += [entry["uuid"] for entry in session.entries[found.index]]
+            continue
+        lines.append(_named(_line_of(session, found), names[-1] if names else anchor["uuid"]))
+        names.append(lines[-1]["uuid"])
+    kept = {"preservedMessages": {"anchorUuid": anchor["uuid"], "uuids": names}} if names else {}
+    yield boundary | {
+        "logicalParentUuid": session.entries[-1][-1]["uuid"] if session.entries else None,
         "subtype": "compact_boundary",
         "content": "Conversation compacted",
         "isMeta": False,
         "level": "info",
-        "compactMetadata": {"trigger": "manual", "preTokens": tokens_before, "messagesSummarized": dropped},
+        "compactMetadata": {"trigger": "manual", "preTokens": tokens_before, "messagesSummarized": dropped, **kept},
     }
-    lines = [boundary]
-    for found in matches:
-        lines += _lines_of(session, found)
-    if matches and is_summary(matches[0], FORMATS[Anthropic.name]):
-        lines[1] |= {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
-    return chain(lines, "uuid", "parentUuid", None)
+    yield from lines
 
 
-def _lines_of(session: Session, found: Match) -> list[Entry]:
-    """The message's own lines; of one that was changed or is new, a line with all its blocks."""
+def _named(line: Entry, parent: str | None) -> Entry:
+    """The line under a name of its own, laid out as the client does, which looks for some names by their place."""
+    rest = {key: value for key, value in line.items() if key not in {"parentUuid", "uuid", "timestamp"}}
+    return {"parentUuid": parent, **rest, "uuid": str(uuid.uuid4()), "timestamp": line["timestamp"]}
+
+
+def newest_compaction(entries: Sequence[Entry]) -> Compaction | None:
+    """The boundary behind which the conversation begins, its summary, and what was written again behind them.
+
+    None when what it replaced is not in the file.
+    """
+    thread = _Thread()
+    for number, entry in enumerate(entries):
+        thread.note(number, entry)
+    boundary = thread.last_boundary(thread.walk())
+    before = [place for place, (number, _, _) in enumerate(thread.chain) if boundary is not None and number < boundary]
+    if boundary is None or not any(thread.chain[place][0] in thread.turns for place in before):
+        return None
+    first = str(entries[boundary]["uuid"])
+    lines = {boundary, *(number for number in thread.preserved(boundary) if number > boundary)}
+    summaries = [number for number, entry in thread.turns.items() if entry.get("isCompactSummary")]
+    lines |= {number for number in summaries if entries[number].get("parentUuid") == first}
+    leaf = str(entries[boundary].get("logicalParentUuid"))
+    if thread.places.get(leaf, len(before)) >= len(before):
+        leaf = thread.chain[before[-1]][1]
+    return Compaction(lines, {str(entries[number]["uuid"]): leaf for number in lines}, "parentUuid|leafUuid")
+
+
+def _line_of(session: Session, found: Match) -> Entry:
+    """A line with all blocks of a message that was changed or is new."""
     was = session.entries[found.index] if found.index is not None else []
-    if found.same:
-        lines = was
-    elif was:
+    if was:
         # The client keeps a tool's raw result beside the block; left there, the old text would come back.
         line = {key: value for key, value in was[0].items() if key != "toolUseResult"}
-        lines = [line | {"message": line["message"] | {"content": get(found.message, "content")}}]
+        line |= {"message": line["message"] | {"content": get(found.message, "content")}}
     else:
-        lines = [_new_line(session, found.message)]
-    if lines[0]["type"] != "assistant":
-        return lines
+        line = _new_line(session, found.message)
+    if line["type"] != "assistant":
+        return line
     # Another id than the reply had: the client looks for lines with the same one in the whole file.
-    name = f"msg_{uuid.uuid4().hex[:24]}"
-    return [line | {"message": line["message"] | {"id": name}} for line in lines]
+    return line | {"message": line["message"] | {"id": f"msg_{uuid.uuid4().hex[:24]}"}}
 
 
 def _new_line(session: Session, message: Message) -> Entry:
@@ -232,4 +308,4 @@ def _line(session: Session, kind: str) -> Entry:
     return head | session.facts | {"type": kind, "timestamp": time_now()}
 
 
-CLIENT = Client(Anthropic.name, owns_line, read, append)
+CLIENT = Client(Anthropic.name, owns_line, read, append, newest_compaction)

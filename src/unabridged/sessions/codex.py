@@ -8,7 +8,7 @@ from typing import Any
 from unabridged.formats import FORMATS, Message, OpenAIResponses
 from unabridged.formats.fields import get, plain
 from unabridged.messages import Origin
-from unabridged.sessions.loaded import Client, Entry, Match, Session
+from unabridged.sessions.loaded import Client, Compaction, Entry, Match, Session
 from unabridged.sessions.text import time_now
 
 _FORMAT = FORMATS[OpenAIResponses.name]
@@ -110,4 +110,12 @@ def _item(message: Message) -> dict[str, Any]:
     return plain(message) if get(message, "type") else {"type": "message", **plain(message)}
 
 
-CLIENT = Client(OpenAIResponses.name, owns_line, read, append)
+def newest_compaction(entries: Sequence[Entry]) -> Compaction | None:
+    """The last `compacted` line; None when nothing was said before it."""
+    found = next((n for n in reversed(range(len(entries))) if entries[n].get("type") == "compacted"), None)
+    if found is None or not any(entry.get("type") in {"response_item", "compacted"} for entry in entries[:found]):
+        return None
+    return Compaction({found}, {}, "")
+
+
+CLIENT = Client(OpenAIResponses.name, owns_line, read, append, newest_compaction)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -175,6 +176,17 @@ def _likeness(format_: Format, message: Message) -> Hashable:
     return (view.role, ids) if any(ids) else (view.role, view.text or id(message))
 
 
+class Compaction(NamedTuple):
+    """A compaction as it stands in a client's session."""
+
+    lines: AbstractSet[int]
+    """The lines that it put in, by their number."""
+    instead: Mapping[str, str]
+    """For the name of each of these lines, the one that lines behind them have to give instead."""
+    links: str
+    """The names of the fields that give one: a regular expression."""
+
+
 class Client(NamedTuple):
     """How the sessions of one client are known, read, and written: by lines behind those that are there."""
 
@@ -185,6 +197,8 @@ class Client(NamedTuple):
     """The conversation that the client would send now."""
     append: Callable[[Session, Sequence[Match], int], Iterable[Entry]]
     """The lines that make it send the messages of these matches instead; the number is what all took before."""
+    newest_compaction: Callable[[Sequence[Entry]], Compaction | None]
+    """The compaction, whoever made it, that what is sent begins with, if the file still has what it replaced."""
 
     def load(self, path: Path, kind: Kind, lines: Lines, entries: Iterable[Entry]) -> Loaded:
         """The conversation in the entries of a file."""

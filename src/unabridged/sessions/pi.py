@@ -13,10 +13,11 @@ from typing import Any
 from unabridged.formats import FORMATS, Anthropic
 from unabridged.formats.fields import get
 from unabridged.messages import Origin
-from unabridged.sessions.loaded import Client, Entry, Match, Session
+from unabridged.sessions.loaded import Client, Compaction, Entry, Match, Session
 from unabridged.sessions.text import chain, is_summary, time_now
 
 _FORMAT = FORMATS[Anthropic.name]
+_OURS = "unabridged"
 _SPOKEN = frozenset({"message", "custom_message", "branch_summary", "compaction"})
 _USAGE = {
     "input": "input_tokens",
@@ -65,7 +66,7 @@ def _branch(known: Sequence[Entry]) -> list[int]:
     at: int | None = len(known) - 1
     while at is not None:
         branch.append(at)
-        found = places.get(known[at].get("parentId") or "")
+        found = places.get(str(known[at].get("parentId")))
         at = found if found is not None and found < at else None
     return branch[::-1]
 
@@ -152,16 +153,58 @@ def _shell(message: dict[str, Any]) -> str:
 
 
 def append(session: Session, matches: Sequence[Match], tokens_before: int) -> Iterator[Entry]:
-    """A compaction and behind it every message that stays; without a summary, a new branch from the root."""
-    first, entries = None, list[Entry]()
-    if matches and is_summary(matches[0], _FORMAT):
-        first, summary = session.facts["leaf"], _FORMAT.read(matches[0].message).text
-        # It names an entry that stands nowhere: nothing before it was kept.
-        compaction = _entry("compaction") | {"summary": summary, "tokensBefore": tokens_before, "firstKeptEntryId": ""}
-        entries, matches = [compaction], matches[1:]
-    for found in matches:
-        entries += _entries_of(session, found)
-    return chain(entries, "id", "parentId", first)
+    """A compaction; behind it every message that stays, unless the compaction can say from where on all of them do.
+
+    Without a summary it is a new branch from the root, with a note that begins it.
+    """
+    leaf = session.facts["leaf"]
+    if not matches or not is_summary(matches[0], _FORMAT):
+        copies = [entry for found in matches for entry in _entries_of(session, found)]
+        note, *copied = chain([_entry("custom") | {"customType": _OURS}, *copies], "id", "parentId", None)
+        return iter([note | {"data": {"leaf": leaf, "copies": [entry["id"] for entry in copied]}}, *copied])
+    summary, matches = _FORMAT.read(matches[0].message).text, matches[1:]
+    compaction = _entry("compaction") | {"summary": summary, "tokensBefore": tokens_before}
+    first = _first_kept(session, matches)
+    copies = [] if first else [entry for found in matches for entry in _entries_of(session, found)]
+    head, *copied = chain([compaction, *copies], "id", "parentId", leaf)
+    # Where all is copied it names an entry that stands nowhere: nothing before it was kept.
+    kept = {"firstKeptEntryId": first or "", "details": {_OURS: {"copies": [entry["id"] for entry in copied]}}}
+    return iter([head | kept, *copied])
+
+
+def _first_kept(session: Session, matches: Sequence[Match]) -> str | None:
+    """The entry from which on everything stays as it is, where it does."""
+    places = [found.index for found in matches if found.same]
+    if not places or places != list(range(len(session.messages) - len(matches), len(session.messages))):
+        return None
+    first = session.entries[places[0] or 0][0]
+    return first.get("id") if first.get("type") != "compaction" else None
+
+
+def newest_compaction(entries: Sequence[Entry]) -> Compaction | None:
+    """The last compaction on the branch, or the note that begins one of ours, with what was copied behind it.
+
+    None when what it replaced is not in the file.
+    """
+    known = [{} if entry.get("type") == "session" else entry for entry in entries]
+    places = {entry["id"]: number for number, entry in enumerate(known) if isinstance(entry.get("id"), str)}
+    found = next((n for n in reversed(_branch(known)) if _is_compaction(known[n])), None)
+    if found is None:
+        return None
+    entry = known[found]
+    ours = entry.get("data") if entry["type"] == "custom" else get(entry.get("details"), _OURS)
+    leaf = get(ours, "leaf") if entry["type"] == "custom" else entry.get("parentId")
+    listed = get(ours, "copies")
+    copies = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    names = [entry["id"], *(name for name in copies if places.get(name, -1) > found)]
+    if not isinstance(leaf, str) or places.get(leaf, found) >= found:
+        return None
+    return Compaction({places[name] for name in names}, dict.fromkeys(names, leaf), "parentId")
+
+
+def _is_compaction(entry: Entry) -> bool:
+    ours = entry.get("type") == "custom" and entry.get("customType") == _OURS
+    return isinstance(entry.get("id"), str) and (ours or entry.get("type") == "compaction")
 
 
 def _entries_of(session: Session, found: Match) -> list[Entry]:
@@ -170,7 +213,7 @@ def _entries_of(session: Session, found: Match) -> list[Entry]:
     if found.same and all(entry["type"] in {"message", "custom_message"} for entry in was):
         return was
     if found.index in session.origins:
-        told = {"customType": "unabridged", "content": get(found.message, "content"), "display": True}
+        told = {"customType": _OURS, "content": get(found.message, "content"), "display": True}
         return [_entry("custom_message") | told]
     facts = was[0].get("message") if was else None
     return [_entry("message") | {"message": body} for body in _bodies(session, found, facts or {})]
@@ -235,4 +278,4 @@ def _from_blocks(content: Any) -> list[dict[str, Any]]:
     return found
 
 
-CLIENT = Client(Anthropic.name, owns_line, read, append)
+CLIENT = Client(Anthropic.name, owns_line, read, append, newest_compaction)

@@ -1,0 +1,70 @@
+"""Compactions taken out of a client's session: what they replaced is still in the file, above them.
+
+Clients only ever add to their files, and so do we. So the way back needs no archive: the lines that a compaction put in
+go, and a line behind them that named one of them names what stood there before. Every other line is the very line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from unabridged.formats import Message
+from unabridged.sessions.files import CLIENTS
+from unabridged.sessions.loaded import Compaction, Lines, Loaded
+from unabridged.sessions.text import Line, check_unchanged, read_lines
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """A session without some of its compactions."""
+
+    compactions: int
+    """How many were taken out."""
+    lines: list[bytes]
+    """The file, line by line."""
+    messages: list[Message]
+    """The conversation that its client would send then."""
+
+
+def take_back(loaded: Loaded, *, every: bool = False) -> TakenBack | None:
+    """The session without its newest compaction, or without any; None when it has none that the file can take back."""
+    if loaded.kind not in CLIENTS or not isinstance(loaded.source, Lines):
+        return None
+    client = CLIENTS[loaded.kind]
+    check_unchanged(loaded.path, loaded.source.stamp)
+    lines = list(read_lines(loaded.path, loaded.source.stamp))
+    count = 0
+    while (count == 0 or every) and (found := client.newest_compaction([line.value for line in _objects(lines)])):
+        lines = list(_without(lines, found))
+        count += 1
+    if not count:
+        return None
+    session = client.read(line.value for line in _objects(lines))
+    return TakenBack(count, [line.raw for line in lines], session.messages)
+
+
+def _objects(lines: list[Line]) -> Iterator[Line]:
+    """The lines that are looked at: a client's own."""
+    return (line for line in lines if isinstance(line.value, dict))
+
+
+def _without(lines: list[Line], compaction: Compaction) -> Iterator[Line]:
+    """All lines but the compaction's; those behind it linked to what is there."""
+    numbers = {line.number: number for number, line in enumerate(_objects(lines))}
+    names = "|".join(map(re.escape, compaction.instead))
+    links = re.compile(rf'("(?:{compaction.links})"\s*:\s*")({names})"'.encode()) if names else None
+    for line in lines:
+        number = numbers.get(line.number, -1)
+        if number in compaction.lines:
+            continue
+        behind = number > min(compaction.lines)
+        yield _linked(line, links, compaction.instead) if links and behind else line
+
+
+def _linked(line: Line, links: re.Pattern[bytes], instead: Mapping[str, str]) -> Line:
+    """The line with the names of lines that went replaced where it gives them; nothing else of it changes."""
+    raw, count = links.subn(lambda found: b'%b%b"' % (found[1], instead[found[2].decode()].encode()), line.raw)
+    return line._replace(raw=raw, value=json.loads(raw)) if count else line
