@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from unabridged import __version__
-from unabridged.cli import check, clients, compact, evaluate, hook, measure, records, restore, serve, watch
+from unabridged.cli import check, clients, compact, evaluate, hook, measure, records, restore, serve, sessions, watch
 from unabridged.cli.screen import fail
 from unabridged.errors import IllegalConversation, UnabridgedError, WontFit
 
@@ -113,6 +113,7 @@ _add(
     (clients.uninstall, "unabridged uninstall codex"),
     (clients.status, "unabridged status"),
     (hook.hook, "unabridged hook < event.json"),
+    (sessions.sessions, "unabridged sessions claude-code --project ."),
 )
 _add("Serving", (serve.mcp, "unabridged mcp --archive sqlite:///agent.db --thread my-thread"))
 

@@ -14,6 +14,7 @@ from unabridged.archive.opening import default_url
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli.options import is_stdin
 from unabridged.cli.screen import fail, one_line
+from unabridged.clients.found import names_a_client
 from unabridged.compactor import Compactor
 from unabridged.errors import SettingsError
 from unabridged.formats import format_named
@@ -51,7 +52,7 @@ def open_compactor(
 ) -> Iterator[tuple[Compactor, str]]:
     """A compactor on the archive, and the thread that the conversation belongs to; unless `new`, it must be there."""
     with open_store(url, new=new) as archive:
-        scope = _scope_of(archive, namespace, loaded, file, thread)
+        scope = scope_of(archive, namespace, loaded, file, thread)
         if not new and scope.thread not in archive.threads(scope.namespace):
             scope = require_thread(archive, namespace, scope.thread)
         source: dict[str, Any] = {"format": loaded.format, "origin": loaded.origin_of()}
@@ -59,7 +60,7 @@ def open_compactor(
             yield compactor, scope.thread
 
 
-def _scope_of(archive: Archive, namespace: str | None, loaded: Loaded, file: Path, named: str | None) -> Scope:
+def scope_of(archive: Archive, namespace: str | None, loaded: Loaded, file: Path, named: str | None) -> Scope:
     """The thread a conversation belongs to: the named one, that of a compaction that stands in it, or the file's own.
 
     Files in different folders may have the same name: the place is part of it; of standard input, what it says.
@@ -92,10 +93,23 @@ def scopes(archive: Archive, namespace: str | None) -> list[Scope]:
 def find_thread(archive: Archive, namespace: str | None, thread: str) -> Scope | None:
     """The thread of this name: in the namespace that was named, else in the default one, else in the only other."""
     having = [space for space in _spaces(archive, namespace) if thread in archive.threads(space)]
+    if not having and names_a_client(thread):
+        return _find_session(archive, namespace, thread)
     if len(having) > 1 and having[0] != DEFAULT:
         listed = ", ".join(map(repr, having[:5]))
         raise SettingsError(f"several namespaces have a thread {thread!r}: say --namespace, one of {listed}")
     return Scope(having[0], thread) if having else None
+
+
+def _find_session(archive: Archive, namespace: str | None, beginning: str) -> Scope | None:
+    """The only thread of a client's session whose name begins so."""
+    found = [scope for scope in scopes(archive, namespace) if scope.thread.startswith(beginning)]
+    if len(found) > 1:
+        listed = ", ".join(scope.thread for scope in found[:5])
+        raise SettingsError(
+            f"{len(found)} sessions in {archive.url} begin with {beginning!r}: {listed}. Say more of it"
+        )
+    return found[0] if found else None
 
 
 def require_thread(archive: Archive, namespace: str | None, thread: str) -> Scope:

@@ -14,13 +14,15 @@ from unabridged.cli import options
 from unabridged.cli.archives import open_compactor
 from unabridged.cli.picture import Fate, Piece, before_and_after
 from unabridged.cli.screen import console, facts, fail, plain, print_json, receipt_rows, say, tell, track, working
+from unabridged.cli.targets import target_of
 from unabridged.compactor import Compaction, Compactor
 from unabridged.formats import Message, format_named
 from unabridged.legal import check
 from unabridged.marks import is_ours
 from unabridged.measure.meter import Meter
 from unabridged.measure.models import family_of
-from unabridged.sessions import Loaded, save
+from unabridged.sessions import Loaded
+from unabridged.sessions.files import pieces_with
 from unabridged.sessions.loaded import Match, match
 from unabridged.settings import Settings, limits
 
@@ -28,7 +30,7 @@ _MEMORY = "memory:"
 
 
 def compact(
-    file: options.File,
+    file: options.FileOrSession,
     *,
     window: options.Window = None,
     model: options.ModelName = None,
@@ -46,6 +48,7 @@ def compact(
     format_: options.FormatName = None,
     which: options.Which = None,
     out: options.Out = None,
+    write: options.Write = False,
     as_json: options.AsJson = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would happen; nothing is written, stored or paid for.")
@@ -58,22 +61,24 @@ def compact(
     """Make a conversation fit a window: show what went, what stayed, and the summary that stands for it.
 
     The file that was read is never changed. With -o the result is written in the layout it was read from, and the
-    originals go to the archive; without it this is only a look, unless an archive is named.
+    originals go to the archive; without it this is only a look, unless an archive is named. With --write a client's
+    session gets the compaction as its client would write one: lines behind those that are there.
     """
-    if out is not None:
-        options.writable(out, file)
+    target = target_of(file, out, write=write)
+    target.check_place()
+    file, out = target.file, target.out
     wanted = _settings(trigger, keep, window)
     loaded = options.load_file(file, format_, which, max_size)
     agent = model or loaded.model
     wanted |= {"agent": agent, "model": None if dry_run else summariser}
     look = dry_run or (out is None and archive is None)
-    place = (_MEMORY if look else archive, namespace, thread)
+    place = (_MEMORY if look else archive, namespace, thread or target.thread)
     with open_compactor(loaded, file, *place, new=True, **wanted) as (compactor, name), working("compacting"):
         done = _fit(compactor, loaded, name, now=now)
         budget = compactor.limits.budget
     _require_legal(loaded, done, agent, file)
     if out is not None and not dry_run:
-        save(loaded, done.messages, out, tokens_before=done.tokens_before)
+        target.write(loaded, pieces_with(loaded, done.messages, tokens_before=done.tokens_before), backup=False)
     if as_json:
         print_json(_outcome(loaded, done, None if dry_run else out))
         return
@@ -81,7 +86,7 @@ def compact(
     if out is not None:
         say(f"Written to {out}." if not dry_run else "Nothing was written: --dry-run.")
     elif look and done.changed and not dry_run:
-        tell("this was only a look: name -o OUT to keep the result")
+        tell(f"this was only a look: {'say --write or' if target.session else 'name'} -o OUT to keep the result")
 
 
 def _settings(trigger: list[str] | None, keep: list[str] | None, window: str | None) -> dict[str, Any]:

@@ -28,9 +28,22 @@ File = Annotated[
         readable=False,  # who reads it says why it can't be read, in one line
     ),
 ]
+FileOrSession = Annotated[
+    Path,
+    typer.Argument(
+        help="JSON or JSON Lines of messages, or a session of Claude Code, Codex CLI or pi: its file, or its name from "
+        "`sessions` such as claude-code:3f2a, where the beginning of an id is enough; - for standard input.",
+        readable=False,
+        metavar="FILE|CLIENT:ID",
+    ),
+]
 _OUT = typer.Option("--out", "-o", help="Where the result goes; never the file that was read.", readable=False)
 Out = Annotated[Path | None, _OUT]
 RequiredOut = Annotated[Path, _OUT]
+Write = Annotated[
+    bool,
+    typer.Option("--write", help="Write the session that CLIENT:ID names in its place, while its client is closed."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, and nothing else.")]
 FormatName = Annotated[
     str | None, typer.Option("--format", help=f"Read the file as this, whatever it looks like: {NAMES}.")
@@ -62,8 +75,15 @@ Namespace = Annotated[
         help="Whose conversations these are. Unnamed: `default`, and what is not there is looked for in the others.",
     ),
 ]
-ThreadName = Annotated[str | None, typer.Option("--thread", help="The conversation's name in the archive.")]
-ThreadArgument = Annotated[str, typer.Argument(help="The conversation's name in the archive.")]
+ThreadName = Annotated[
+    str | None,
+    typer.Option(
+        "--thread", help="The conversation's name in the archive; of claude-code:3f2a the beginning is enough."
+    ),
+]
+ThreadArgument = Annotated[
+    str, typer.Argument(help="The conversation's name in the archive; of claude-code:3f2a the beginning is enough.")
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 MAX_SIZE = "1g"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -14,19 +15,24 @@ import typer
 from unabridged.archive import codec, store_rules
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.cli import options
-from unabridged.cli.archives import open_compactor, open_store, require_thread, scopes
+from unabridged.cli.archives import open_compactor, open_store, require_thread, scope_of, scopes
 from unabridged.cli.screen import ask, fail, number_of, plain, print_json, say, working
-from unabridged.errors import ArchiveError
+from unabridged.cli.targets import Target, target_of
+from unabridged.clients.taken_back import TakenBack, take_back
+from unabridged.compactor import Compactor
+from unabridged.errors import ArchiveError, UnabridgedError
 from unabridged.formats import Message
-from unabridged.sessions import Loaded, save, write_whole
+from unabridged.sessions import Loaded, write_whole
+from unabridged.sessions.files import pieces_with
 
 Layout = Literal["messages", "text", "all"]
 
 
 def replay(
-    file: options.File,
+    file: options.FileOrSession,
     *,
-    out: options.RequiredOut,
+    out: options.Out = None,
+    write: options.Write = False,
     archive: options.ArchiveUrl = None,
     namespace: options.Namespace = None,
     thread: options.ThreadName = None,
@@ -35,16 +41,25 @@ def replay(
     as_json: options.AsJson = False,
     max_size: options.MaxSize = options.MAX_SIZE,
 ) -> None:
-    """The whole conversation again, exactly: every compaction that stands in the file is taken back."""
-    loaded = options.load_file(file, format_, which, max_size)
-    with open_compactor(loaded, file, archive, namespace, thread) as (compactor, name), working("replaying"):
-        _write(loaded, compactor.replay(loaded.messages, thread=name), out, as_json=as_json, thread=name)
+    """The whole conversation again, exactly: every compaction that stands in the file is taken back.
+
+    In a client's session also those that the client made: what they replaced is still in its file.
+    """
+    target = _restored_to(file, out, write=write)
+    loaded = options.load_file(target.file, format_, which, max_size)
+    place = (archive, namespace, thread or target.thread)
+    if (taken := take_back(loaded, every=True)) is not None:
+        _write_taken(target, loaded, taken, as_json=as_json)
+        return
+    with open_compactor(loaded, target.file, *place) as (compactor, name), working("replaying"):
+        _write(target, loaded, compactor.replay(loaded.messages, thread=name), as_json=as_json, thread=name)
 
 
 def undo(
-    file: options.File,
+    file: options.FileOrSession,
     *,
-    out: options.RequiredOut,
+    out: options.Out = None,
+    write: options.Write = False,
     archive: options.ArchiveUrl = None,
     namespace: options.Namespace = None,
     thread: options.ThreadName = None,
@@ -53,10 +68,43 @@ def undo(
     as_json: options.AsJson = False,
     max_size: options.MaxSize = options.MAX_SIZE,
 ) -> None:
-    """The conversation as it was before its newest compaction, and what came since; the compaction is retired."""
-    loaded = options.load_file(file, format_, which, max_size)
-    with open_compactor(loaded, file, archive, namespace, thread) as (compactor, name), working("undoing"):
-        _write(loaded, compactor.undo(loaded.messages, thread=name), out, as_json=as_json, thread=name)
+    """The conversation as it was before its newest compaction, and what came since; the compaction is retired.
+
+    In a client's session it may be one that the client made. Its lines go, and all others stay as they are.
+    """
+    target = _restored_to(file, out, write=write)
+    loaded = options.load_file(target.file, format_, which, max_size)
+    place = (archive, namespace, thread or target.thread)
+    if (taken := take_back(loaded)) is not None:
+        _write_taken(target, loaded, taken, as_json=as_json)
+        with contextlib.suppress(UnabridgedError):  # without an archive, or with one that has nothing of it
+            _retire(loaded, target.file, taken.messages, place)
+        return
+    with open_compactor(loaded, target.file, *place) as (compactor, name), working("undoing"):
+        _write(target, loaded, compactor.undo(loaded.messages, thread=name), as_json=as_json, thread=name)
+
+
+def _restored_to(file: Path, out: Path | None, *, write: bool) -> Target:
+    """Where it comes from and goes to, which has to be named."""
+    target = target_of(file, out, write=write)
+    if target.out is None:
+        fail(f"say where it goes: -o OUT{', or --write to write the session back' if target.session else ''}", 2)
+    target.check_place()
+    return target
+
+
+def _retire(
+    loaded: Loaded, file: Path, before: list[Message], place: tuple[str | None, str | None, str | None]
+) -> None:
+    """Take the records that were undone out of look-ups: one compaction of a file may have been several."""
+    url, namespace, thread = place
+    with open_store(url) as store:
+        scope = scope_of(store, namespace, loaded, file, thread)
+        source: dict[str, Any] = {"format": loaded.format, "origin": loaded.origin_of()}
+        with Compactor(archive=store, namespace=scope.namespace, **source) as compactor:
+            messages, left = loaded.messages, list[Message]()
+            while messages not in (left, before):
+                left, messages = messages, compactor.undo(messages, thread=scope.thread)
 
 
 def export(
@@ -175,15 +223,28 @@ def _is_typed(context: typer.Context, parameter: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _write(loaded: Loaded, messages: list[Message], out: Path, *, as_json: bool, thread: str) -> None:
+def _write(target: Target, loaded: Loaded, messages: list[Message], *, as_json: bool, thread: str) -> None:
+    """Write what the archive gave back."""
     if messages is loaded.messages:
         fail(f"no compaction of thread {thread!r} stands in {loaded.path}: nothing was written", 2)
-    save(loaded, messages, out)
+    target.write(loaded, pieces_with(loaded, messages), backup=False)
+    _tell_written(target, loaded, messages, as_json=as_json, thread=thread)
+
+
+def _write_taken(target: Target, loaded: Loaded, taken: TakenBack, *, as_json: bool) -> None:
+    """Write a session without its compactions; in place, the file as it was stays beside it."""
+    target.write(loaded, taken.lines, backup=True)
+    _tell_written(target, loaded, taken.messages, as_json=as_json, thread=target.thread)
+
+
+def _tell_written(
+    target: Target, loaded: Loaded, messages: list[Message], *, as_json: bool, thread: str | None
+) -> None:
     if as_json:
         counts = {"messages_before": len(loaded.messages), "messages_after": len(messages)}
-        print_json({"thread": thread, **counts, "out": str(out)})
+        print_json({"thread": thread, **counts, "out": str(target.out)})
     else:
-        say(f"{number_of(len(loaded.messages), 'message')} became {len(messages):,}, written to {out}.")
+        say(f"{number_of(len(loaded.messages), 'message')} became {len(messages):,}, written to {target.out}.")
 
 
 def _layout(layout: Layout, parts: Sequence[Part], records: Sequence[Record]) -> Iterator[str]:

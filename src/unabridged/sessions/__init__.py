@@ -2,14 +2,10 @@
 
 Reading order: `loaded` (what comes out), `files` (load and save, and which client's file it is), `document` (plain
 files), `claude_code`, `codex` and `pi` (a client each: `owns_line`, `read` lines into a conversation, `append` lines
-behind them), `taken_back` (a session without its compactions), `text` (lines and bytes).
+behind them), `text` (lines and bytes).
 """
 
 from unabridged.sessions.files import MAX_SIZE, load, save, write_whole
 from unabridged.sessions.loaded import KINDS, Kind, Loaded, Reported, SessionFileError
-from unabridged.sessions.taken_back import TakenBack, take_back
 
-__all__ = [
-    "KINDS", "MAX_SIZE", "Kind", "Loaded", "Reported", "SessionFileError", "TakenBack", "load", "save", "take_back",
-    "write_whole",
-]  # fmt: skip
+__all__ = ["KINDS", "MAX_SIZE", "Kind", "Loaded", "Reported", "SessionFileError", "load", "save", "write_whole"]

@@ -61,16 +61,25 @@ def save(loaded: Loaded, new: Sequence[Message], out: str | Path, *, tokens_befo
     Written beside its place and then renamed, so that there is never half a file; with the source's permissions.
     """
     path = Path(out)
+    if loaded.source is not None:
+        check_unchanged(loaded.path, loaded.source.stamp)
+    if path.exists() and path.samefile(loaded.path):
+        raise SessionFileError(f"{path} is the file that was read, which is never changed: name another one to write")
+    write_whole(path, pieces_with(loaded, new, tokens_before=tokens_before), mode=loaded.path.stat().st_mode & 0o777)
+
+
+def while_unchanged(loaded: Loaded, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces, and in the end an error if the file that was read is no longer what it was: nothing is lost then."""
+    yield from pieces
+    if loaded.source is not None:
+        check_unchanged(loaded.path, loaded.source.stamp)
+
+
+def pieces_with(loaded: Loaded, new: Sequence[Message], *, tokens_before: int = 0) -> Iterator[bytes]:
+    """The file with `new` in place of its messages, piece by piece."""
     source = loaded.source
     if source is None:
         raise SessionFileError(f"{loaded.path} was not read from a file: there is no layout to write in")
-    check_unchanged(loaded.path, source.stamp)
-    if path.exists() and path.samefile(loaded.path):
-        raise SessionFileError(f"{path} is the file that was read, which is never changed: name another one to write")
-    write_whole(path, _pieces(loaded, source, new, tokens_before), mode=loaded.path.stat().st_mode & 0o777)
-
-
-def _pieces(loaded: Loaded, source: Lines | Document, new: Sequence[Message], tokens_before: int) -> Iterator[bytes]:
     matches = match(loaded, new)
     if len(new) == len(loaded.messages) and all(found.same and found.index == i for i, found in enumerate(matches)):
         yield from _copy(loaded.path, source.stamp.size)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from unabridged.clients.taken_back import take_back
 from unabridged.formats import format_named
-from unabridged.sessions import Loaded, load, save, take_back
+from unabridged.sessions import Loaded, load, save
 from unabridged.sessions.files import CLIENTS
 
 FILES = Path(__file__).parent / "session_files"

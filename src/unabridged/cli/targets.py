@@ -1,0 +1,100 @@
+"""What a command works on: a file, or a client's session by its name; and how a session is written back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from unabridged.cli.options import is_stdin, writable
+from unabridged.cli.screen import fail, tell
+from unabridged.clients import CLIENTS, SessionFile
+from unabridged.clients.found import find_session, look_at, names_a_client
+from unabridged.clients.running import processes_with
+from unabridged.clients.threads import thread_of
+from unabridged.sessions import Loaded, write_whole
+from unabridged.sessions.files import while_unchanged
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The file that is read, whose session it is if a client's was named, and where the result goes."""
+
+    file: Path
+    session: SessionFile | None
+    out: Path | None
+    """None for nowhere; the file itself where a session is written back."""
+
+    @property
+    def thread(self) -> str | None:
+        """The thread of the session that was named."""
+        return thread_of(self.session.client, self.session.id) if self.session else None
+
+    @property
+    def in_place(self) -> bool:
+        """Whether a session is written back."""
+        return self.session is not None and self.out == self.file
+
+    def write(self, loaded: Loaded, pieces: Iterable[bytes], *, backup: bool) -> None:
+        """Write the result, all of it or nothing; in place only while no client has the session open.
+
+        With a backup the file as it was stays beside it: for what takes lines out.
+        """
+        if self.out is None:
+            return
+        self.check_place()
+        mode = loaded.path.stat().st_mode & 0o777
+        kept = _keep_beside(self.file) if backup and self.in_place else None
+        write_whole(self.out, while_unchanged(loaded, pieces), mode=mode)
+        if kept is not None:
+            tell(f"the session as it was is in {kept}")
+
+    def check_place(self) -> None:
+        """Refuse a place that can't be written, before anything is paid for."""
+        if self.out is None:
+            return
+        if not self.in_place:
+            writable(self.out, self.file)
+        elif self.session is not None:
+            _require_closed(self.session)
+
+
+def target_of(file: Path, out: Path | None = None, *, write: bool = False) -> Target:
+    """What `file` names: a file of that name, else a session as `client:ID`."""
+    name = str(file)
+    if is_stdin(file) or not names_a_client(name) or file.exists():
+        if write:
+            fail("--write is for a client's session, given as client:ID: name -o OUT for a file", 2)
+        return Target(file, None, out)
+    if write and out is not None:
+        fail("say --write or -o OUT, not both", 2)
+    session = find_session(name, os.environ)
+    if session.path.suffix != ".jsonl":
+        fail(f"sessions of {CLIENTS[session.client].title} can be listed, not read yet", 2)
+    return Target(session.path, session, session.path if write else out)
+
+
+def _require_closed(session: SessionFile) -> None:
+    """End here if the client may have the session open, or if the file is not the client's own."""
+    client = CLIENTS[session.client]
+    home = client.home(os.environ).resolve()
+    if home not in session.path.resolve().parents:
+        fail(f"{session.path} leads out of {home}: nothing outside the client's own folder is written. Name -o OUT", 2)
+    running = processes_with(session, look_at(session).project)
+    if running:
+        listed = ", ".join(running[:3])
+        fail(f"{client.title} is running there and may have the session open: end {listed} first, or name -o OUT", 2)
+
+
+def _keep_beside(path: Path) -> Path:
+    """The file under another name, which no client looks at: a second name of the same bytes where that can be."""
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    kept = path.with_name(f"{path.name}.{moment}.before")
+    try:
+        kept.hardlink_to(path)
+    except OSError:
+        shutil.copy2(path, kept)
+    return kept

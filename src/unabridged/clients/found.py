@@ -1,0 +1,117 @@
+"""A session by its name, `claude-code:3f2a`, and what its file tells of it without being read into messages."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unabridged.clients import CLIENTS
+from unabridged.clients.client import Environ, SessionFile
+from unabridged.clients.threads import thread_of
+from unabridged.errors import SettingsError
+
+_COMPACTIONS = {"claude-code": b"compact_boundary", "codex": b"compacted", "pi": b"compaction"}
+"""What stands in a line that may be a compaction's, in each client's files; nothing of other clients' is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the file of a session tells."""
+
+    project: str
+    """The folder that its client worked in; empty when the file does not say."""
+    compactions: int | None
+    """How often it was compacted, by whomever; None where that can't be read."""
+
+
+def all_sessions(environ: Environ, client: str | None = None) -> list[SessionFile]:
+    """Every session of this machine, or of one client, newest first."""
+    chosen = [CLIENTS[client]] if client is not None else CLIENTS.values()
+    found = [session for each in chosen for session in each.sessions(environ)]
+    return sorted(found, key=lambda session: -session.modified)
+
+
+def names_a_client(name: str) -> bool:
+    """Whether this is `client:…` with a client that is known."""
+    client, colon, session = name.partition(":")
+    return bool(colon and session) and client in CLIENTS
+
+
+def find_session(name: str, environ: Environ) -> SessionFile:
+    """The session that `client:ID` names, where the beginning of an id is enough; none and several are said."""
+    client, _, beginning = name.partition(":")
+    found = {session.id: session for session in CLIENTS[client].sessions(environ)}
+    if beginning in found:
+        return found[beginning]
+    fitting = [session for id_, session in found.items() if id_.startswith(beginning)]
+    if len(fitting) == 1:
+        return fitting[0]
+    home = CLIENTS[client].home(environ)
+    if not fitting:
+        raise SettingsError(
+            f"no session of {CLIENTS[client].title} in {home} begins with {beginning!r}: see `sessions`"
+        )
+    listed = ", ".join([*short_names(fitting[:5], found.values()).values(), *["…"][: len(fitting) // 6]])
+    raise SettingsError(f"{len(fitting)} sessions of {CLIENTS[client].title} begin with {beginning!r}: {listed}")
+
+
+def short_names(sessions: Iterable[SessionFile], among: Iterable[SessionFile]) -> dict[Path, str]:
+    """For each session the shortest name that no other one has, of eight signs of its id or more."""
+    ids: dict[str, list[str]] = {}
+    for session in among:
+        ids.setdefault(session.client, []).append(session.id)
+    for each in ids.values():
+        each.sort()
+    return {s.path: thread_of(s.client, s.id[: _telling(s.id, ids[s.client])]) for s in list(sessions)}
+
+
+def _telling(id_: str, ids: list[str]) -> int:
+    """How many signs of the id no other one begins with; the ids are sorted, so only its neighbours can."""
+    near = ids[max(bisect_left(ids, id_) - 1, 0) : bisect_right(ids, id_) + 1]
+    return max([8, *(_common(id_, other) + 1 for other in near if other != id_)])
+
+
+def _common(one: str, other: str) -> int:
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def look_at(session: SessionFile) -> Look:
+    """What the file tells; one that can't be read tells nothing."""
+    try:
+        if session.client not in _COMPACTIONS:
+            value: Any = json.loads(session.path.read_bytes())
+            return Look(_text(value, "directory"), None)
+        return _look_through(session)
+    except (OSError, ValueError, RecursionError):
+        return Look("", None)
+
+
+def _look_through(session: SessionFile) -> Look:
+    project, count, sign = "", 0, _COMPACTIONS[session.client]
+    with session.path.open("rb") as stream:
+        for raw in stream:
+            if (project or b'"cwd"' not in raw) and sign not in raw:
+                continue
+            for entry in _parsed(raw):
+                project = project or _text(entry, "cwd") or _text(entry.get("payload"), "cwd")
+                count += sign.decode() in (entry.get("subtype"), entry.get("type"))
+    return Look(project, count)
+
+
+def _parsed(raw: bytes) -> Iterator[dict[str, Any]]:
+    """The object on the line, if it is one."""
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(value, dict):
+        yield value
+
+
+def _text(value: Any, key: str) -> str:
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""
