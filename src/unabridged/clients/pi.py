@@ -41,7 +41,7 @@ def notes(project: Path | None) -> tuple[str, ...]:
     return (
         "A session that runs already takes the extension up with /reload.",
         *(trusted if project is not None else ()),
-        "pi speaks no MCP: search with `unabridged search`.",
+        "pi speaks no MCP: the extension brings search_history and read_history itself.",
     )
 
 

@@ -1,49 +1,76 @@
-// made by `unabridged install` (`unabridged uninstall pi` takes it away): before pi compacts, the session is archived;
-// afterwards the model is told what a summary loses. Whatever fails here, pi goes on as without it.
+// made by `unabridged install` (`unabridged uninstall pi` takes it away). Before pi compacts, the session is archived;
+// afterwards the model is told what a summary loses, and can search and read the rest. Whatever fails here, pi goes on
+// as without it.
 import { spawn } from "node:child_process";
 
 const PROGRAM = "__PROGRAM__";
 const LONGEST = 60_000; // milliseconds
 
-function ask(input: object): Promise<any> {
+/** What the program prints; nothing where it is gone, fails, or is interrupted. */
+function run(args: string[], input = "", signal?: AbortSignal): Promise<string> {
   return new Promise((resolve) => {
     let out = "";
-    const child = spawn(PROGRAM, ["hook"], { stdio: ["pipe", "pipe", "ignore"], timeout: LONGEST });
-    child.on("error", () => resolve({})); // the program is gone
-    child.on("close", () => {
-      try {
-        resolve(JSON.parse(out));
-      } catch {
-        resolve({});
-      }
-    });
-    child.stdout.on("data", (data) => (out += data));
+    const env = { ...process.env, COLUMNS: "500", NO_COLOR: "1" };
+    const child = spawn(PROGRAM, args, { stdio: ["pipe", "pipe", "ignore"], timeout: LONGEST, signal, env });
+    child.on("error", () => resolve(""));
+    child.on("close", (code) => resolve(code === 0 ? out : ""));
+    child.stdout.setEncoding("utf8");
+    child.stdout.on("data", (data: string) => (out += data));
     child.stdin.on("error", () => {});
-    child.stdin.end(JSON.stringify(input));
+    child.stdin.end(input);
   });
 }
 
-function about(ctx: any, event: string, more: object): object {
+/** What `unabridged hook` answers to an event, as it does to Claude Code and Codex. */
+async function hook(event: string, ctx: any, more: object, signal?: AbortSignal): Promise<any> {
+  const sessions = ctx.sessionManager;
+  const file = sessions.getSessionFile();
+  if (!file) return {}; // a session that pi keeps nowhere
+  const about = { session_id: sessions.getSessionId(), transcript_path: file, cwd: ctx.cwd };
+  try {
+    return JSON.parse(await run(["hook"], JSON.stringify({ hook_event_name: event, ...about, ...more }), signal)) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+function tool(command: string, argument: string, description: string, means: string) {
   return {
-    hook_event_name: event,
-    client: "pi",
-    session_id: ctx.sessionManager.getSessionId(),
-    transcript_path: ctx.sessionManager.getSessionFile() ?? null,
-    cwd: ctx.cwd,
-    ...more,
+    name: `${command}_history`,
+    label: `${command} history`,
+    description,
+    parameters: {
+      type: "object",
+      properties: { [argument]: { type: "string", description: means } },
+      required: [argument],
+    },
+    async execute(_id: string, params: any, signal: AbortSignal | undefined, _update: unknown, ctx: any) {
+      const thread = `pi:${ctx.sessionManager.getSessionId()}`;
+      const found = await run([command, "--thread", thread, "--", String(params[argument])], "", signal);
+      const text = found.trim() || "Nothing was found: what left the context is archived at each compaction.";
+      return { content: [{ type: "text", text }], details: {} };
+    },
   };
 }
 
 export default function (pi: any) {
+  pi.registerTool(
+    tool("search", "query", "Search the whole conversation, also what was compacted away.", "Literal words"),
+  );
+  pi.registerTool(tool("read", "ref", "Read one message that was compacted away, in full.", "Its number, or a ref"));
+
+  pi.on("session_start", async (event: any, ctx: any) => {
+    await hook("SessionStart", ctx, { source: event.reason === "resume" ? "resume" : "startup" });
+  });
+
   pi.on("session_before_compact", async (event: any, ctx: any) => {
-    await ask(about(ctx, "PreCompact", { trigger: event.reason === "manual" ? "manual" : "auto" }));
+    const trigger = event.reason === "manual" ? "manual" : "auto";
+    await hook("PreCompact", ctx, { trigger }, event.signal);
   });
 
   pi.on("session_compact", async (_event: any, ctx: any) => {
-    const answer = await ask(about(ctx, "SessionStart", { source: "compact" }));
-    const text = answer?.hookSpecificOutput?.additionalContext;
-    if (text) {
-      pi.sendMessage({ customType: "unabridged", content: text, display: false }, { triggerTurn: false });
-    }
+    const answer = await hook("SessionStart", ctx, { source: "compact" });
+    const text = answer.hookSpecificOutput?.additionalContext;
+    if (text) pi.sendMessage({ customType: "unabridged", content: text, display: false }, { triggerTurn: false });
   });
 }
