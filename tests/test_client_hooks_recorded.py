@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from unabridged.sessions import load
+from unabridged.sessions import load, save
 
 FIXTURES = Path(__file__).parent / "fixtures" / "hooks"
 CLIENTS = ("claude_code", "codex")
@@ -76,3 +76,20 @@ def test_the_whole_transcript_reads_as_what_the_client_sends_now(client: str, tm
     text = json.dumps(loaded.messages)
     assert "Oban is next." in text
     assert text.count("echo Brest") == 0, "what was compacted away is not sent again"
+
+
+def test_a_codex_session_says_how_large_it_is_after_our_compaction(tmp_path: Path) -> None:
+    """Resumed, Codex goes by the last `token_count`: with the old one it compacted again at once."""
+    count = next(lines for given, lines in inputs("codex") if given["hook_event_name"] == "PreCompact")
+    path = transcript("codex", count, tmp_path)
+    loaded = load(path)
+    save(loaded, loaded.messages[-2:], tmp_path / "new.jsonl", tokens_before=100_000)
+    last = json.loads((tmp_path / "new.jsonl").read_bytes().splitlines()[-1])
+    assert last["payload"]["type"] == "token_count"
+    assert 0 < last["payload"]["info"]["last_token_usage"]["total_tokens"] < 2_000
+    assert load(tmp_path / "new.jsonl").usage == (), "an estimate is not what a provider reported"
+
+
+def test_what_codex_estimates_after_a_compaction_is_no_report_of_its_provider(tmp_path: Path) -> None:
+    count = next(lines for given, lines in inputs("codex") if given.get("source") == "compact")
+    assert load(transcript("codex", count, tmp_path)).usage == ()

@@ -9,11 +9,14 @@ from unabridged.formats import FORMATS, Message, OpenAIResponses
 from unabridged.formats.fields import get, plain
 from unabridged.messages import Origin
 from unabridged.sessions.loaded import Client, Compaction, Entry, Match, Session
-from unabridged.sessions.text import time_now
+from unabridged.sessions.text import dump, time_now
 
 _FORMAT = FORMATS[OpenAIResponses.name]
 _CONTEXT = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md")
 _NOT_SENT = frozenset({"ghost_snapshot", "other"})
+_COUNTS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens")
+_BYTES = 4
+"""Of a token, about: the client's own rule."""
 _CARRIED = 80_000
 """Characters of people's messages that the client carries over an old-style compaction: 20,000 tokens, newest first."""
 
@@ -46,8 +49,9 @@ def read(entries: Iterable[Entry]) -> Session:
 def _follow_event(session: Session, payload: Entry) -> None:
     items = session.messages
     if payload.get("type") == "token_count":
-        usage = (payload.get("info") or {}).get("last_token_usage")
-        if usage and items:
+        session.facts = payload.get("info") or session.facts
+        usage = _last_usage(payload)
+        if usage.get("input_tokens") and items:  # 0: the client's own estimate of what a compaction left
             session.usage[len(items) - 1] = usage
     elif payload.get("type") == "thread_rolled_back":
         turns = int(payload.get("num_turns") or 0)
@@ -55,6 +59,13 @@ def _follow_event(session: Session, payload: Entry) -> None:
         if turns > 0 and starts:
             del items[starts[-min(turns, len(starts))] :]
             session.usage = {index: usage for index, usage in session.usage.items() if index < len(items)}
+
+
+def _last_usage(payload: Entry) -> Entry:
+    """What a `token_count` says about the last request; nothing for any other event."""
+    info = payload.get("info") if payload.get("type") == "token_count" else None
+    usage = info.get("last_token_usage") if isinstance(info, dict) else None
+    return usage if isinstance(usage, dict) else {}
 
 
 def _note_context(session: Session, kind: str, payload: Entry) -> None:
@@ -96,12 +107,18 @@ def _text_item(role: str, text: str) -> Entry:
 
 
 def append(session: Session, matches: Sequence[Match], tokens_before: int) -> Iterator[Entry]:
-    """One `compacted` line with the whole list that it leaves."""
-    del session, tokens_before
+    """One `compacted` line with the whole list that it leaves, and how large that is."""
+    del tokens_before
     items = [_item(found.message) for found in matches]
     said = next((_FORMAT.read(item).text for item in items if _is_person(item)), "")
     payload = {"message": said, "replacement_history": items}
     yield {"timestamp": time_now(), "type": "compacted", "payload": payload}
+    if session.facts:
+        # Resumed, the client goes by the last size in the file: the old one would have it compact again at once.
+        size = len(dump(payload)) // _BYTES
+        left = {"last_token_usage": dict.fromkeys(_COUNTS, 0) | {"total_tokens": size}}
+        told = {"type": "token_count", "info": session.facts | left, "rate_limits": None}
+        yield {"timestamp": time_now(), "type": "event_msg", "payload": told}
 
 
 def _item(message: Message) -> dict[str, Any]:
@@ -115,7 +132,10 @@ def newest_compaction(entries: Sequence[Entry]) -> Compaction | None:
     found = next((n for n in reversed(range(len(entries))) if entries[n].get("type") == "compacted"), None)
     if found is None or not any(entry.get("type") in {"response_item", "compacted"} for entry in entries[:found]):
         return None
-    return Compaction({found}, {}, "")
+    behind = entries[found + 1].get("payload") if found + 1 < len(entries) else None
+    estimate = _last_usage(behind) if isinstance(behind, dict) else {}
+    ours = bool(estimate) and not estimate.get("input_tokens")
+    return Compaction({found, found + 1} if ours else {found}, {}, "")
 
 
 CLIENT = Client(OpenAIResponses.name, owns_line, read, append, newest_compaction)
