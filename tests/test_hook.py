@@ -11,7 +11,7 @@ import pytest
 
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
-from unabridged.clients.hook import events
+from unabridged.clients.hook import around, events
 from unabridged.clients.hook.log import log_file
 from unabridged.clients.threads import open_sessions, thread_of
 from unabridged.recall import lookup
@@ -163,8 +163,8 @@ def test_when_time_runs_out_the_rest_is_archived_by_a_process_of_its_own(
     home: Path, archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later: list[Any] = []
-    monkeypatch.setattr(events, "BEFORE", -1.0)
-    monkeypatch.setattr(events, "_copy_rest_later", later.append)
+    monkeypatch.setattr(around, "BEFORE", -1.0)
+    monkeypatch.setattr(around, "archive_rest_later", later.append)
     monkeypatch.setattr("unabridged.clients.hook.copying._STRETCH", 1)
     path = write(home / "session.jsonl", [claude_line(*said) for said in TALK])
     call(path, "PreCompact")
@@ -231,9 +231,44 @@ def test_the_second_compaction_carries_on_what_the_first_one_knew(home: Path, ar
 def test_however_much_was_asked_the_text_stays_within_its_budget(home: Path) -> None:
     many = [
         claude_line("user", f"Never touch the file number {i} in the folder, {'really ' * 30}never.")
-        for i in range(300)
+        for i in range(100)
     ]
     assert 2_000 < len(call(write(home / "session.jsonl", many), "SessionStart", source="compact")) < 10_000
+
+
+def long_session(home: Path) -> Path:
+    """A rule at the beginning, much work behind it, and a request at the end."""
+    lines = [claude_line("user", f"Count the stations. {RULE}")]
+    for i in range(30):
+        use = [{"type": "tool_use", "id": f"a{i}", "name": "Bash", "input": {"command": f"count {i}"}}]
+        lines += [claude_line("assistant", f"Number {i} is next."), claude_line("assistant", use)]
+        lines += [claude_line("user", [{"type": "tool_result", "tool_use_id": f"a{i}", "content": "x" * 500}])]
+    lines += [claude_line("assistant", "All are counted."), claude_line("user", "Now draw the map.")]
+    return write(home / "session.jsonl", lines)
+
+
+def test_of_a_very_long_session_what_people_said_is_looked_at_to_its_beginning(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = long_session(home)
+    whole = call(path, "SessionStart", source="compact")
+    monkeypatch.setattr("unabridged.clients.hook.reminder._WHOLE", 2_000)
+    monkeypatch.setenv("UNABRIDGED_ARCHIVE", "memory:")
+    assert call(path, "SessionStart", source="compact") == whole
+    assert RULE in whole
+
+
+def test_when_there_is_no_time_for_that_the_newest_is_told_and_the_record_says_so(
+    home: Path, archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unabridged.clients.hook.reminder._WHOLE", 1_000)
+    monkeypatch.setattr("unabridged.clients.hook.reminder._BLOCK", 1)
+    monkeypatch.setattr("unabridged.clients.hook.reminder._LONGEST", -1.0)
+    text = call(long_session(home), "SessionStart", source="compact")
+    assert "Now draw the map." in text
+    assert RULE not in text
+    (record,) = [record for record in archive.records(scope()) if record.kind == "reminder"]
+    assert "no time" in record.data["receipt"]["notes"][0]
 
 
 def test_nothing_a_tool_said_is_a_rule_of_the_user(home: Path) -> None:

@@ -104,6 +104,23 @@ def test_an_archive_that_another_program_holds_is_waited_for_only_so_long(tmp_pa
     assert archived(tmp_path) == 8, "the next event goes on with it"
 
 
+@pytest.mark.parametrize("fault", ["locked", "damaged"])
+def test_without_the_archive_the_context_is_told_all_the_same(fault: str, tmp_path: Path) -> None:
+    path = transcript(tmp_path)
+    assert passed(run(tmp_path, event(path)))
+    path = transcript(tmp_path, count=6)
+    holder = sqlite3.connect(tmp_path / "archive.db", isolation_level=None)
+    if fault == "locked":
+        holder.execute("BEGIN IMMEDIATE")
+    else:
+        (tmp_path / "archive.db").write_bytes(b"no database at all, " * 500)
+    done = run(tmp_path, event(path, "SessionStart", source="compact"))
+    holder.close()
+    assert done.returncode == 0
+    assert "always keep it" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+    assert "told without the archive" in logged(tmp_path)
+
+
 def test_a_full_disk_is_logged_and_the_client_goes_on(tmp_path: Path) -> None:
     path = transcript(tmp_path, count=2_000)
 
@@ -124,7 +141,7 @@ def test_an_archive_that_cannot_be_opened_is_logged(tmp_path: Path) -> None:
 
 
 def test_a_hook_that_is_killed_leaves_an_archive_that_the_next_one_goes_on_with(tmp_path: Path) -> None:
-    path = transcript(tmp_path, count=20_000)
+    path = transcript(tmp_path, count=6_000)
     child = subprocess.Popen(HOOK, stdin=subprocess.PIPE, env=environment(tmp_path))
     assert child.stdin is not None
     child.stdin.write(event(path))
@@ -134,7 +151,7 @@ def test_a_hook_that_is_killed_leaves_an_archive_that_the_next_one_goes_on_with(
     child.kill()
     child.wait()
     assert passed(run(tmp_path, event(path)))
-    assert archived(tmp_path) == 20_000
+    assert archived(tmp_path) == 6_000
 
 
 def test_a_transcript_that_was_truncated_is_archived_from_where_it_agrees(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from unabridged.archive.protocol import Archive
-from unabridged.clients.hook.copying import COPY, Source, keep, newest_place, views_of
+from unabridged.clients.hook.copying import COPY, keep, newest_place, views_of
 from unabridged.clients.hook.findings import CERTAIN, CLAIMS
-from unabridged.clients.hook.transcript import read_from
+from unabridged.clients.hook.transcript import Source, read_from
 from unabridged.messages import View
 from unabridged.summarise.checks import find_unfounded, normal
 from unabridged.text_tools import quote

@@ -10,13 +10,11 @@ import time
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Record, RecordData, Scope
-from unabridged.clients.hook.transcript import Kind, Place, Said, is_at, place_at, read_from
-from unabridged.clients.threads import thread_of
+from unabridged.clients.hook.transcript import Kind, Place, Said, Source, is_at, place_at, read_from
 from unabridged.formats import format_named
 from unabridged.history.namespace import DEFAULT
 from unabridged.intent import with_origins
@@ -28,19 +26,6 @@ _STRETCH: Final = 2_000_000
 """Bytes of the file that go into one record, about: what a crash can cost, and how often time is looked at."""
 _LOOK_AT: Final = 300
 """Records that are looked at for one that the file agrees with; beyond, it is read from its beginning."""
-
-
-class Source(NamedTuple):
-    """A session that a hook was called for."""
-
-    kind: Kind
-    id: str
-    path: Path
-
-    @property
-    def scope(self) -> Scope:
-        """Where in the archive it is."""
-        return Scope(DEFAULT, thread_of(self.kind.client, self.id))
 
 
 class Copied(NamedTuple):
@@ -61,6 +46,11 @@ def copy_new(archive: Archive, source: Source, reason: str, deadline: float) -> 
     return Copied(place, place.turn - start.turn, whole=True)
 
 
+def scope_of(source: Source) -> Scope:
+    """Where in the archive the session is."""
+    return Scope(DEFAULT, source.thread)
+
+
 def newest_place(archive: Archive, source: Source, kind: str) -> Place:
     """How far the newest record of this kind reaches that the file agrees with; the beginning when none does."""
     found = newest_record(archive, source, kind)
@@ -69,7 +59,7 @@ def newest_place(archive: Archive, source: Source, kind: str) -> Place:
 
 def newest_record(archive: Archive, source: Source, kind: str) -> Record | None:
     """The newest record of this kind that the file agrees with: a client may have taken back what it wrote."""
-    for record in islice(archive.newest(source.scope), _LOOK_AT):
+    for record in islice(archive.newest(scope_of(source)), _LOOK_AT):
         if record.kind == kind and is_at(source.path, Place.of(record.data.get("place"))):
             return record
     return None
@@ -144,7 +134,7 @@ def keep(
     data: RecordData = {"receipt": receipt, "named": True, "format": source.kind.format, "place": place.facts()}
     record = Record(
         id=name,
-        scope=source.scope,
+        scope=scope_of(source),
         key=key,
         length=0,
         start=0,
@@ -158,4 +148,4 @@ def keep(
 
 
 def _names(archive: Archive, source: Source) -> dict[str, str]:
-    return {"namespace": source.scope.namespace, "thread": source.scope.thread, "archive": archive.url}
+    return {**scope_of(source)._asdict(), "archive": archive.url}

@@ -1,33 +1,24 @@
-"""What each event does: an event as JSON in, the answer to the client as JSON, or nothing, out."""
+"""What each event does: an event as JSON in, the answer to the client as JSON, or nothing, out.
+
+What only notes the session, as at every start of a client, loads nothing of the archive.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from unabridged.archive.protocol import Archive
-from unabridged.clients.hook.copying import Copied, Source, copy_new
-from unabridged.clients.hook.findings import take_certain
 from unabridged.clients.hook.log import log
-from unabridged.clients.hook.transcript import KINDS, kind_of
+from unabridged.clients.hook.transcript import KINDS, Source, kind_of
 from unabridged.clients.threads import Open, note_open
 
-WAIT: Final = 5.0
-"""Seconds to wait for another writer of the archive."""
-BEFORE: Final = 15.0
-"""Seconds of copying before a compaction; what is left is copied by a process of its own while the client goes on."""
-AFTER: Final = 5.0
-"""The same before the context is told what a summary loses."""
 COPY_REST: Final = "Unabridged.CopyRest"
-"""The event of that process."""
-_REST: Final = 1_800.0
-"""Seconds that it may take."""
+"""The event of the process that archives what there was no time for."""
+_WORDS: Final = frozenset({"auto", "manual", "startup", "resume", "clear", "compact"})
 
 Event = Mapping[str, Any]
 
@@ -37,62 +28,40 @@ def answer(given: bytes) -> str:
     event = json.loads(given)
     if not isinstance(event, dict):
         raise TypeError("the event is no JSON object")
-    name = event.get("hook_event_name")
-    if name == "PreCompact":
-        _before_compaction(event)
-    elif name == "SessionStart":
-        return _session_start(event)
-    elif name == "PostCompact":
-        _after_compaction(event)
-    elif name == COPY_REST:
-        _copy(event, _REST / 2)
-    else:
+    name, source = event.get("hook_event_name"), event.get("source")
+    if name == "SessionStart":
+        _note(event)
+    if name == "SessionStart" and source not in {"compact", "resume"}:
+        return ""
+    if name not in {"SessionStart", "PreCompact", "PostCompact", COPY_REST}:
         log(f"nothing to do for the event {name!r}")
+        return ""
+    from unabridged.clients.hook import around  # noqa: PLC0415 - a start of the client does without it
+
+    session, reason = find_source(event), _reason(event)
+    if name == "PreCompact" and not around.archive_session(session, reason, around.BEFORE):
+        around.archive_rest_later({**event, "hook_event_name": COPY_REST})
+    elif name == COPY_REST:
+        around.archive_session(session, reason, around.REST)
+    elif name == "PostCompact":
+        around.check_summary(session, reason, event.get("compact_summary"))
+    elif name == "SessionStart":
+        return _as_context(around.tell_context(session, reason, compacted=source == "compact"))
     return ""
 
 
-def _before_compaction(event: Event) -> None:
-    """Archive what is new in the session."""
-    source, copied = _copy(event, BEFORE)
-    if not copied.whole:
-        _copy_rest_later(event)
-        log(f"{source.scope.thread}: the rest is archived by a process of its own")
+def _as_context(text: str) -> str:
+    output = {"hookEventName": "SessionStart", "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": output}) if text else ""
 
 
-def _session_start(event: Event) -> str:
-    """Note which session the client has open; after a compaction, what the context gets."""
-    _note(event)
-    if event.get("source") not in {"compact", "resume"}:
-        return ""
-    source = find_source(event)
-    with _Opened() as archive:
-        told = take_certain(archive, source)
-        if event["source"] == "compact":
-            from unabridged.clients.hook import reminder  # noqa: PLC0415 - takes as long to load as all else
-
-            _copy_into(archive, source, event, AFTER)
-            told = "\n\n".join(filter(None, (reminder.remind(archive, source, _reason(event)), told)))
-    log(f"{source.scope.thread}: {len(told):,} characters for the context")
-    return _context("SessionStart", told) if told else ""
+def _reason(event: Event) -> str:
+    """Which event this was, in the client's words as far as they are known ones."""
+    words = [event[name] for name in ("trigger", "source") if str(event.get(name)) in _WORDS]
+    return " ".join([str(event["hook_event_name"]), *words])
 
 
-def _after_compaction(event: Event) -> None:
-    """Hold the client's summary against the record."""
-    from unabridged.clients.hook import claims  # noqa: PLC0415 - only here
-
-    source, summary = find_source(event), event.get("compact_summary")
-    with _Opened() as archive:
-        _copy_into(archive, source, event, AFTER)
-        found = claims.check(archive, source, summary if isinstance(summary, str) else "")
-    log(f"{source.scope.thread}: the client's summary says {len(found)} things that the record does not")
-
-
-def _context(event_name: str, text: str) -> str:
-    output = {"hookEventName": event_name, "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": output}, ensure_ascii=True)
-
-
-# -- the session and the archive ---------------------------------------------------------------------------------------
+# -- the session -------------------------------------------------------------------------------------------------------
 
 
 def find_source(event: Event) -> Source:
@@ -112,7 +81,7 @@ def _session_of(event: Event) -> tuple[str, Path | None]:
 
 
 def _file_of(session: str) -> Path | None:
-    from unabridged.clients import CLIENTS  # noqa: PLC0415 - Codex names no file where it keeps none
+    from unabridged.clients import CLIENTS  # noqa: PLC0415 - only a client that names no file needs them
 
     for client in CLIENTS.values():
         for file in client.sessions(os.environ):
@@ -132,56 +101,3 @@ def _note(event: Event) -> None:
     project = folder if isinstance(folder, str) else ""
     opened = Open(str(client), session, project, str(path or ""), os.getppid(), time.time())
     note_open(opened, os.environ)
-
-
-def _copy(event: Event, seconds: float) -> tuple[Source, Copied]:
-    source = find_source(event)
-    with _Opened() as archive:
-        return source, _copy_into(archive, source, event, seconds)
-
-
-def _copy_into(archive: Archive, source: Source, event: Event, seconds: float) -> Copied:
-    began = time.monotonic()
-    copied = copy_new(archive, source, _reason(event), began + seconds)
-    log(f"{source.scope.thread}: {copied.messages:,} messages archived in {time.monotonic() - began:.2f} s")
-    return copied
-
-
-def _copy_rest_later(event: Event) -> None:
-    """Start a process that archives the rest, in a group of its own: the client does not wait for it.
-
-    `-P`: nothing is loaded from the folder that the client works in.
-    """
-    rest = {**event, "hook_event_name": COPY_REST}
-    child = subprocess.Popen(  # noqa: S603 - this program itself
-        [sys.executable, "-P", "-c", f"from unabridged.clients.hook import main; main({_REST})"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    assert child.stdin is not None  # noqa: S101 - it is a pipe
-    child.stdin.write(json.dumps(rest).encode())
-    child.stdin.close()
-
-
-def _reason(event: Event) -> str:
-    """Which event this was, in the client's words as far as they are known ones."""
-    words = [str(event.get(name)) for name in ("trigger", "source") if event.get(name) in _REASONS]
-    return " ".join([str(event.get("hook_event_name"))[:40], *words])
-
-
-_REASONS: Final = ("auto", "manual", "startup", "resume", "clear", "compact")
-
-
-class _Opened:
-    """The archive that `UNABRIDGED_ARCHIVE` names, or the user's own; closed in the end."""
-
-    def __enter__(self) -> Archive:
-        from unabridged.archive.opening import open_archive  # noqa: PLC0415 - only where something is stored
-
-        self._archive = open_archive(os.environ.get("UNABRIDGED_ARCHIVE") or None, probe=False, wait=WAIT)
-        return self._archive
-
-    def __exit__(self, *_: object) -> None:
-        self._archive.close()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from unabridged.archive.protocol import Archive
-from unabridged.clients.hook.copying import Source, keep, newest_record
-from unabridged.clients.hook.transcript import Place
+from unabridged.clients.hook.copying import keep, newest_record
+from unabridged.clients.hook.transcript import Place, Source
 
 CLAIMS: Final = "claims"
 """The kind of a record of what was found, or of that it was told."""

@@ -7,13 +7,14 @@ this, too, costs what is new.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from unabridged.archive.protocol import Archive
-from unabridged.clients.hook.copying import Source, keep, newest_record, views_of
-from unabridged.clients.hook.transcript import Place, Said, place_at, read_from
+from unabridged.archive.protocol import Archive, RecordData
+from unabridged.clients.hook.copying import keep, newest_record, views_of
+from unabridged.clients.hook.transcript import Place, Said, Source, place_at, read_from
 from unabridged.languages import labels
 from unabridged.ledger.entries import Ledger, from_json, to_json
 from unabridged.ledger.gather import gather
@@ -27,7 +28,9 @@ BUDGET: Final = 2_300
 _BLOCK: Final = 200
 """Messages that are gathered at once, about: some of it takes time by their square."""
 _WHOLE: Final = 8_000_000
-"""Bytes at the end of a file that are looked at whole; of what is before, only what people and the assistant said."""
+"""Bytes at the end of a file that are looked at whole; of what is before, only what people said and were answered."""
+_LONGEST: Final = 15.0
+"""Seconds for what is before that."""
 _SHOWN: Final = 2_000
 """Characters of a tool's answer that are looked at: what people want does not stand in there."""
 _FINISHED: Final = 12
@@ -37,32 +40,65 @@ _WIDTH: Final = 160
 _UNWANTED: Final = ("names", "checks", "own_words")
 
 
+_Turn = tuple[int, Said]
+"""A message, and its turn."""
+
+
+class Read(NamedTuple):
+    """What the whole session leaves behind, how far that reaches, and how many messages there was no time for."""
+
+    ledger: Ledger
+    place: Place
+    unread: int
+
+
 def remind(archive: Archive, source: Source, reason: str) -> str:
     """The text for the context, archived with what it was made from; empty where there is nothing to say."""
-    ledger, place = read_ledger(archive, source)
+    ledger, place, unread = read_ledger(archive, source, time.monotonic() + _LONGEST)
     if not ledger.requests and not ledger.rules:
         return ""
     text = write(ledger)
     turns = [[ledger.first, ledger.end]]
-    keep(archive, source, REMINDER, place, reason=reason, of=text, turns=turns, more={"ledger": to_json(ledger)})
+    notes = [f"{unread:,} messages were not looked at: there was no time for them"] if unread else []
+    more: RecordData = {"ledger": to_json(ledger)}
+    keep(archive, source, REMINDER, place, reason=reason, of=text, turns=turns, notes=notes, more=more)
     return text
 
 
-def read_ledger(archive: Archive, source: Source) -> tuple[Ledger, Place]:
-    """What the whole session leaves behind, and how far that reaches: the newest ledger and what came since."""
+def read_ledger(archive: Archive, source: Source, deadline: float) -> Read:
+    """The newest ledger that is archived, and what came since. After `deadline`, only what is newest is looked at."""
     record = newest_record(archive, source, REMINDER)
     ledger = from_json(record.data["ledger"]) if record is not None else None
     place = Place.of(record.data.get("place")) if record is not None else Place()
-    new = list(enumerate(read_from(source.path, source.kind, place.offset), place.turn))
-    if not new:
-        return ledger or Ledger(), place
-    last, end = new[-1][0], new[-1][1].end
-    told = [(turn, said) for turn, said in new if said.end > end - _WHOLE or _is_talk(said.message)]
-    for block, more in _blocks(told):
+    whole = source.path.stat().st_size - _WHOLE
+    older, newer, last = list[_Turn](), list[_Turn](), None
+    for last in enumerate(read_from(source.path, source.kind, place.offset), place.turn):
+        if last[1].end > whole:
+            newer.append(last)
+        elif _is_talk(last[1].message):
+            older.append(last)
+    if last is None:
+        return Read(ledger or Ledger(), place, 0)
+    unread = 0
+    for block, more in _blocks([*_asked_and_answered(older), *newer]):
+        if block[0][1].end <= whole and time.monotonic() > deadline:
+            unread += len(block)
+            continue
         views = [_shortened(view) for view in views_of(source.kind, [said for _, said in block])]
         turns = [turn for turn, _ in block]
         ledger = gather(views, prior=ledger, turns=turns, answered=more or _ends_a_turn(views))
-    return ledger or Ledger(), place_at(source.path, end, last + 1)
+    return Read(ledger or Ledger(), place_at(source.path, last[1].end, last[0] + 1), unread)
+
+
+def _asked_and_answered(talk: Sequence[_Turn]) -> list[_Turn]:
+    """What people said, and what the assistant said last before they spoke."""
+    kept: list[_Turn] = []
+    follows = True  # a person
+    for turn, said in reversed(talk):
+        speaks = said.message.get("role") == "user"
+        kept += [(turn, said)] if speaks or follows else []
+        follows = speaks
+    return kept[::-1]
 
 
 def _is_talk(message: dict[str, Any]) -> bool:
@@ -73,9 +109,9 @@ def _is_talk(message: dict[str, Any]) -> bool:
     return message.get("type", "message") == "message" and not kinds & {"tool_use", "tool_result"}
 
 
-def _blocks(messages: Sequence[tuple[int, Said]]) -> Iterator[tuple[list[tuple[int, Said]], bool]]:
+def _blocks(messages: Sequence[_Turn]) -> Iterator[tuple[list[_Turn], bool]]:
     """The messages in blocks, and whether a person speaks behind each."""
-    block: list[tuple[int, Said]] = []
+    block: list[_Turn] = []
     for turn, said in messages:
         speaks = said.origin is None and said.message.get("role") == "user" and _is_talk(said.message)
         if len(block) >= _BLOCK and speaks:

@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from unabridged.messages import Origin
+from unabridged.clients.threads import thread_of
+
+if TYPE_CHECKING:
+    from unabridged.messages import Origin
 
 _LOOK_BACK: Final = 4_096
 """Bytes before a place in the file by which it is known again: lines have ids and times."""
@@ -63,6 +66,19 @@ class Kind(NamedTuple):
     owns: Callable[[dict[str, Any]], bool]
     read: Callable[[dict[str, Any]], tuple[dict[str, Any], Origin | None] | None]
     """The message of a line, and whose words it is where the line says so; None for a line without one."""
+
+
+class Source(NamedTuple):
+    """A session that a hook was called for."""
+
+    kind: Kind
+    id: str
+    path: Path
+
+    @property
+    def thread(self) -> str:
+        """Its name in the archive."""
+        return thread_of(self.kind.client, self.id)
 
 
 def place_at(path: Path, offset: int, turn: int) -> Place:
