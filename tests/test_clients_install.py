@@ -14,7 +14,7 @@ import pytest
 
 from cli_case import run
 from unabridged.clients import CLIENTS, jsonc
-from unabridged.clients.configure import apply, copy_of, plan_install, plan_uninstall, standing
+from unabridged.clients.configure import apply, copy_of, find_program, plan_install, plan_uninstall, standing
 from unabridged.clients.entries import EVENTS, hook_command
 
 PROGRAM = "/opt/my tools/bin/unabridged"
@@ -307,6 +307,31 @@ def test_the_command_is_absolute_and_there(home: Path) -> None:
     assert ours.program is not None
     assert Path(ours.program).is_absolute()
     assert ours.runs
+
+
+def test_the_command_is_the_one_that_was_called_a_link_as_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a tool like pipx links stays where it is when the environment behind it changes."""
+    real = write(tmp_path / "env" / "bin" / "unabridged", "#!/bin/sh\n")
+    real.chmod(0o755)
+    link = tmp_path / "bin" / "unabridged"
+    link.parent.mkdir()
+    link.symlink_to(real)
+    monkeypatch.setattr("sys.argv", [str(link), "install"])
+    assert find_program({}) == str(link)
+    link.unlink()
+    monkeypatch.setattr("sys.executable", str(tmp_path / "nowhere" / "python"))
+    assert find_program({"PATH": str(real.parent)}) == str(real)
+    with pytest.raises(ValueError, match="can't find the command"):
+        find_program({"PATH": str(tmp_path)})
+
+
+def test_a_command_in_a_cache_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = write(tmp_path / ".cache" / "uv" / "unabridged", "#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("sys.argv", [str(program)])
+    assert "is in a cache, which may be emptied" in run("install", "codex").err
 
 
 # -- dry-run, status, trouble -----------------------------------------------------------------------------------------

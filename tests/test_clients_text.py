@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from unabridged.clients import jsonc
+from unabridged.clients import CLIENTS, jsonc, toml_tables
+from unabridged.clients.client import Place
 from unabridged.errors import SettingsError
 
 COMMENTED = """\
@@ -134,3 +135,67 @@ def test_whatever_is_removed_nothing_else_changes(document: tuple[Any, str], dat
     key = data.draw(st.sampled_from(sorted(before)))
     left = {name: value for name, value in before.items() if name != key}
     assert jsonc.read(jsonc.remove(text, (key,))).value == left
+
+
+# -- what an install adds ---------------------------------------------------------------------------------------------
+
+PROGRAM = "/opt/my tools/unabridged"
+JSON_PLACES = [
+    place
+    for name in ("claude-code", "codex", "opencode")
+    for place in CLIENTS[name].places({"HOME": "/nowhere"}, None)
+    if place.path.suffix == ".json"
+]
+groups = st.fixed_dictionaries({"matcher": scalars, "hooks": st.lists(values, min_size=1, max_size=2)})
+events = st.sampled_from(["PreCompact", "SessionStart", "Stop"])
+foreign = st.dictionaries(events, st.lists(groups, min_size=1, max_size=2), min_size=1, max_size=2)
+servers = st.just({"x": {"command": "y"}})
+configurations = st.fixed_dictionaries(
+    {"a": values},
+    optional={"hooks": foreign, "mcpServers": servers, "mcp": servers, "z": values},
+).flatmap(lambda value: st.tuples(st.just(value), written(value)))
+
+
+@pytest.mark.parametrize("place", JSON_PLACES, ids=lambda place: f"{place.what} {place.path.name}")
+@given(configurations)
+def test_ours_goes_into_any_configuration_and_out_to_the_byte(place: Place, configuration: tuple[Any, str]) -> None:
+    before, text = configuration
+    added = place.add(text, PROGRAM)
+    assert place.program(added) == PROGRAM
+    after = jsonc.read(added).value
+    assert {key: after[key] for key in before if key not in {"hooks", "mcpServers", "mcp"}} == {
+        key: value for key, value in before.items() if key not in {"hooks", "mcpServers", "mcp"}
+    }
+    assert place.remove(added, "") == text
+    assert place.remove(text, "") == text, "what is not ours is not touched"
+
+
+TOML_LINES = (
+    "# a comment",
+    "",
+    'x{n} = "y" # z',
+    "[table{n}]",
+    "[[many]]",
+    "[mcp_servers.other{n}]",
+    "[mcp_servers]",
+    'm{n} = """\n[mcp_servers.unabridged]\n"""',
+    "l{n} = [\n  [1],\n]",
+    '  [ spaced{n} . "in quotes" ]',
+)
+toml_lines = st.lists(st.sampled_from(TOML_LINES), max_size=8)
+
+
+@given(toml_lines, st.sampled_from(["\n", "\r\n"]))
+def test_a_table_goes_into_any_toml_and_out_to_the_byte(lines: list[str], newline: str) -> None:
+    text = "".join(line.replace("{n}", str(number)) + "\n" for number, line in enumerate(lines)).replace("\n", newline)
+    before = toml_tables.read_or_none(text)
+    assume(before is not None)
+    (place,) = (place for place in CLIENTS["codex"].places({"HOME": "/nowhere"}, None) if place.path.suffix == ".toml")
+    added = place.add(text, PROGRAM)
+    assert place.program(added) == PROGRAM
+    try:
+        removed = place.remove(added, "")
+    except SettingsError as error:  # a text over several lines that looks like our table: refused, not guessed
+        assert '"""' in text, error  # noqa: PT017 - only then
+        return
+    assert removed == text

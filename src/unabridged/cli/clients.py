@@ -35,6 +35,8 @@ class Reach(StrEnum):
 
 
 _NAMES = ", ".join(CLIENTS)
+_CACHES = frozenset({".cache", "Caches", "tmp"})
+"""Folders whose contents come and go, as where `uvx` puts a program."""
 ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"Which one: {_NAMES}.")]
 AnyClient = Annotated[str | None, typer.Argument(metavar="CLIENT", help=f"Which one: {_NAMES}. Default: all.")]
 ScopeOption = Annotated[
@@ -58,13 +60,16 @@ def install(
     """
     chosen, project = _chosen(client), _project(scope)
     places = [place for place in chosen.places(os.environ, project) if place.what != "MCP server" or _has_mcp()]
-    changes = plan_install(places, find_program(os.environ))
+    program = find_program(os.environ)
+    changes = plan_install(places, program)
     _carry_out(changes, root_of(chosen, os.environ, project), dry_run=dry_run)
     notes = [] if changes else [f"{chosen.title} has it all already; nothing was changed"]
     for stands in map(standing, places):
         if stands.state == "other":
             notes.append(f"{stands.path} has somebody's own named unabridged ({stands.what}): it was left as it is")
         notes += [stands.problem] if stands.problem else []
+    if any(part in _CACHES for part in Path(program).parts):
+        notes.append(f"{program} is in a cache, which may be emptied: install it for good (uv tool install, pipx)")
     if not _has_mcp():
         notes.append(
             "the MCP server is left out, its library is missing: pip install 'unabridged[mcp]', run this again"
