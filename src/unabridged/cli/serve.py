@@ -1,22 +1,31 @@
-"""`mcp`: a thread's search and read as tools, for an agent's host."""
+"""`mcp`: search and read as tools, for an agent's host: of one thread, or of a coding agent's sessions."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from unabridged.archive.protocol import Scope
+from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli import options
 from unabridged.cli.archives import describe_missing, find_thread, open_store
 from unabridged.cli.screen import tell
+from unabridged.clients.current import who_asks
+from unabridged.clients.tools import SessionTools
 from unabridged.history.namespace import DEFAULT
 from unabridged.recall import mcp_server
+from unabridged.recall.tools import Tools
 
 
 def mcp(
     *,
-    thread: Annotated[str, typer.Option("--thread", help="The conversation whose history is served.")],
+    thread: Annotated[
+        str | None,
+        typer.Option("--thread", help="The conversation whose history is served. Default: a coding agent's sessions."),
+    ] = None,
     archive: options.ArchiveUrl = None,
     namespace: options.Namespace = None,
     http: Annotated[
@@ -28,17 +37,27 @@ def mcp(
         typer.Option("--token", envvar="UNABRIDGED_TOKEN", help="With --http: who asks must know it.", hidden=False),
     ] = None,
 ) -> None:
-    """Serve a thread's recall tools over MCP: search_history and read_history. Needs the extra `mcp`.
+    """Serve recall tools over MCP: search_history and read_history. Needs the extra `mcp`.
+
+    Without --thread for the coding agent that starts it: for the session that is open, with list_sessions and
+    list_compactions, and all sessions of the project when asked to. Where it is not certain which session asks, the
+    answer lists those that fit.
 
     Over stdio, for a host that starts it as a child process; with --http over streamable HTTP, on this machine alone
     unless a token says who may ask. This command prints no JSON of its own: stdio is the protocol's.
     """
+    how: dict[str, Any] = {} if http is None else {"transport": "http", "host": host, "port": http, "token": token}
     with open_store(archive, new=True) as store:
-        scope = find_thread(store, namespace, thread)
-        if scope is None:
-            tell(f"{describe_missing(store, namespace, thread)}. Until it is compacted, a search finds nothing")
-            scope = Scope(namespace or DEFAULT, thread)
-        if http is None:
-            mcp_server.serve(store, *scope)
+        if thread is None:
+            asking = partial(who_asks, os.environ, Path.cwd())
+            mcp_server.serve_tools(SessionTools(store, asking, namespace or DEFAULT), **how)
         else:
-            mcp_server.serve(store, *scope, transport="http", host=host, port=http, token=token)
+            mcp_server.serve_tools(Tools(store, _scope(store, namespace, thread)), **how)
+
+
+def _scope(store: Archive, namespace: str | None, thread: str) -> Scope:
+    """The thread that was named, which may come to be while this serves."""
+    scope = find_thread(store, namespace, thread)
+    if scope is None:
+        tell(f"{describe_missing(store, namespace, thread)}. Until it is compacted, a search finds nothing")
+    return scope or Scope(namespace or DEFAULT, thread)

@@ -16,6 +16,8 @@ from unabridged.errors import SettingsError
 
 _COMPACTIONS = {"claude-code": b"compact_boundary", "codex": b"compacted", "pi": b"compaction"}
 """What stands in a line that may be a compaction's, in each client's files; nothing of other clients' is read."""
+_BEGINNING = 1 << 18
+"""Bytes in which a session says where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,19 @@ def _common(one: str, other: str) -> int:
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
+def project_of(session: SessionFile) -> str:
+    """The folder that a session's client worked in, from the beginning of its file; empty when that does not say."""
+    try:
+        if session.client not in _COMPACTIONS:
+            return look_at(session).project
+        with session.path.open("rb") as stream:
+            beginning = stream.read(_BEGINNING)
+    except OSError:
+        return ""
+    entries = (entry for raw in beginning.splitlines() if b'"cwd"' in raw for entry in _parsed(raw))
+    return next(filter(None, map(_project, entries)), "")
+
+
 def look_at(session: SessionFile) -> Look:
     """What the file tells; one that can't be read tells nothing."""
     try:
@@ -97,9 +112,13 @@ def _look_through(session: SessionFile) -> Look:
             if (project or b'"cwd"' not in raw) and sign not in raw:
                 continue
             for entry in _parsed(raw):
-                project = project or _text(entry, "cwd") or _text(entry.get("payload"), "cwd")
+                project = project or _project(entry)
                 count += sign.decode() in (entry.get("subtype"), entry.get("type"))
     return Look(project, count)
+
+
+def _project(entry: dict[str, Any]) -> str:
+    return _text(entry, "cwd") or _text(entry.get("payload"), "cwd")
 
 
 def _parsed(raw: bytes) -> Iterator[dict[str, Any]]:

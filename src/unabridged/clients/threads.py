@@ -21,6 +21,7 @@ from unabridged.clients.client import Environ, folder_from
 
 _OLD: float = 30 * 86_400
 """Seconds after which a note says nothing any more."""
+_SHELLS = frozenset({"sh", "ash", "bash", "dash", "zsh", "busybox"})
 _PLAIN = re.compile(r"[^\w.-]")
 
 
@@ -48,6 +49,16 @@ class Open:
 def thread_of(client: str, session: str) -> str:
     """The name of a session's thread in the archive: `claude-code:3f2a…`, as the command line names the session."""
     return f"{client}:{session}"
+
+
+def client_process() -> int:
+    """The process of the client that runs this one: its parent, or, where that is only a shell, the one above."""
+    parent = os.getppid()
+    try:
+        name, _, rest = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8").rpartition(")")
+        return int(rest.split()[1]) if name.partition("(")[2] in _SHELLS else parent
+    except (OSError, ValueError, IndexError):
+        return parent
 
 
 def notes_folder(environ: Environ) -> Path:

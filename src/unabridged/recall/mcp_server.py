@@ -9,15 +9,15 @@ from __future__ import annotations
 import hmac
 import socket
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from importlib.metadata import version
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.errors import SettingsError
-from unabridged.recall.tools import Tools, tools
+from unabridged.recall.tools import ToolAnswer, tools
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -51,18 +51,40 @@ def serve(
     _check(transport, host, token)
     opened = archive if archive is not None and not isinstance(archive, str) else open_archive(archive)
     try:
-        bound = tools(opened, Scope(namespace, thread))
-        if transport == "stdio":
-            _serve_stdio(server(bound))
-        else:
-            _serve_http(server(bound), host, port, token)
+        serve_tools(tools(opened, Scope(namespace, thread)), transport=transport, host=host, port=port, token=token)
     finally:
         if opened is not archive:
             opened.close()
 
 
-def server(recall: Tools) -> Server[Any]:
-    """The two tools as a server of the official SDK, to be run over any of its transports."""
+def serve_tools(
+    recall: Answering,
+    *,
+    transport: Transport = "stdio",
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    token: str | None = None,
+) -> None:
+    """`serve` for tools that are made already."""
+    _check(transport, host, token)
+    if transport == "stdio":
+        _serve_stdio(server(recall))
+    else:
+        _serve_http(server(recall), host, port, token)
+
+
+class Answering(Protocol):
+    """Tools that say what they are and answer a call."""
+
+    def schemas(self, dialect: str) -> list[dict[str, Any]]:
+        """The tools, as this dialect offers them."""
+
+    def answer(self, name: str, arguments: Mapping[str, Any] | str | None) -> ToolAnswer:
+        """What the tool answers. Never raises."""
+
+
+def server(recall: Answering) -> Server[Any]:
+    """The tools as a server of the official SDK, to be run over any of its transports."""
     try:
         import anyio.to_thread  # noqa: PLC0415 - the extra `mcp` brings it
         import mcp_types as types  # noqa: PLC0415 - likewise

@@ -70,7 +70,7 @@ class ToolAnswer(NamedTuple):
     error: bool = False
 
 
-class _Wrong(Exception):  # noqa: N818 - never leaves this module
+class WrongArguments(Exception):  # noqa: N818 - becomes an answer, never an error of the caller's
     """Arguments that can't be used; says what would be."""
 
 
@@ -104,14 +104,14 @@ class Tools:
                 f"{lookup.MARK} there is no tool {quote(str(name), 60)}: call {SEARCH} or {READ}.", error=True
             )
         try:
-            return ToolAnswer(answers[name](_parse_arguments(arguments, PARAMETERS[name])))
-        except (_Wrong, UnabridgedError) as error:
+            return ToolAnswer(answers[name](parse_arguments(arguments, PARAMETERS[name])))
+        except (WrongArguments, UnabridgedError) as error:
             return ToolAnswer(f"{lookup.MARK} {error}", error=True)
 
     def _search(self, given: Mapping[str, Any]) -> str:
         query = given.get("query")
         if not isinstance(query, str) or not query.strip():
-            raise _Wrong(f'{SEARCH} needs `query`, the words to look for: {{"query": "invoice 4711"}}.')
+            raise WrongArguments(f'{SEARCH} needs `query`, the words to look for: {{"query": "invoice 4711"}}.')
         limit = _whole_number(given, "limit", lookup.USUAL, (1, lookup.MOST))
         return lookup.search(self.archive, self.scope, query, limit, room=self.room, format=self.format).text()
 
@@ -120,7 +120,7 @@ class Tools:
         if isinstance(ref, int) and not isinstance(ref, bool):
             ref = str(ref) if abs(ref) < 10**9 else "too large"
         if not isinstance(ref, str) or not ref.strip():
-            raise _Wrong(f'{READ} needs `ref`, one that {SEARCH} gave, or a turn\'s number: {{"ref": "12"}}.')
+            raise WrongArguments(f'{READ} needs `ref`, one that {SEARCH} gave, or a turn\'s number: {{"ref": "12"}}.')
         offset = _whole_number(given, "offset", 0, (0, 10**12))
         return lookup.read(self.archive, self.scope, ref, offset, format=self.format).text()
 
@@ -135,19 +135,19 @@ def _schema(name: str, dialect: str) -> dict[str, Any]:
     return FORMATS[dialect].tool_schema(name, description, parameters)
 
 
-def _parse_arguments(arguments: Mapping[str, Any] | str | None, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def parse_arguments(arguments: Mapping[str, Any] | str | None, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """The arguments as an object with nothing unknown in it."""
     known = ", ".join(schema["properties"])
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")
         except (ValueError, RecursionError):
-            raise _Wrong(f"the arguments are not JSON: pass an object with {known}.") from None
+            raise WrongArguments(f"the arguments are not JSON: pass an object with {known}.") from None
     if not isinstance(arguments, Mapping):
-        raise _Wrong(f"the arguments must be an object with {known}.")
+        raise WrongArguments(f"the arguments must be an object with {known}.")
     unknown = [str(name) for name in arguments if name not in schema["properties"]]
     if unknown:
-        raise _Wrong(f"there is no argument {quote(unknown[0], 60)}: pass {known}.")
+        raise WrongArguments(f"there is no argument {quote(unknown[0], 60)}: pass {known}.")
     return arguments
 
 
@@ -162,5 +162,5 @@ def _whole_number(given: Mapping[str, Any], name: str, default: int, bounds: tup
         value = int(value)
     low, high = bounds
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise _Wrong(f"`{name}` must be a whole number from {low:,} to {high:,}, not {quote(str(value)[:60])}.")
+        raise WrongArguments(f"`{name}` must be a whole number from {low:,} to {high:,}, not {quote(str(value)[:60])}.")
     return value

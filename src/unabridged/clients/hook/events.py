@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from unabridged.clients.hook.log import log
 from unabridged.clients.hook.transcript import KINDS, Source, kind_of
-from unabridged.clients.threads import Open, note_open
+from unabridged.clients.threads import Open, client_process, note_open
 
 COPY_REST: Final = "Unabridged.CopyRest"
 """The event of the process that archives what there was no time for."""
@@ -99,5 +99,5 @@ def _note(event: Event) -> None:
         client = "codex" if path is not None and path.name.startswith("rollout-") else "claude-code"
     folder = event.get("cwd")
     project = folder if isinstance(folder, str) else ""
-    opened = Open(str(client), session, project, str(path or ""), os.getppid(), time.time())
+    opened = Open(str(client), session, project, str(path or ""), client_process(), time.time())
     note_open(opened, os.environ)

@@ -1,0 +1,199 @@
+"""The recall tools for coding agents, whose server is started once and for whatever session is open: four tools.
+
+Without `session` they answer for the session that asks. When that is not certain the answer lists those that fit, and
+the agent names one. Nothing outside the project of the session can be reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from unabridged.archive.protocol import Archive, Scope
+from unabridged.clients.current import Asking
+from unabridged.clients.threads import thread_of
+from unabridged.errors import UnabridgedError
+from unabridged.events import receipt_from
+from unabridged.history.namespace import DEFAULT
+from unabridged.recall import lookup
+from unabridged.recall.tools import (
+    DESCRIPTIONS,
+    PARAMETERS,
+    READ,
+    SEARCH,
+    ToolAnswer,
+    Tools,
+    WrongArguments,
+    parse_arguments,
+)
+from unabridged.text_tools import quote
+
+SESSIONS: Final = "list_sessions"
+COMPACTIONS: Final = "list_compactions"
+_MOST: Final = 30
+"""Sessions, or compactions, that one answer lists."""
+_SESSION: Final = {
+    "type": "string",
+    "description": f"A session that {SESSIONS} lists; this conversation's own if left out.",
+}
+_EVERY: Final = {
+    "type": "boolean",
+    "description": "Search all sessions of this project instead of this conversation alone.",
+}
+_DESCRIPTIONS: Final = {
+    **DESCRIPTIONS,
+    SESSIONS: (
+        "The sessions of this project whose messages are kept word for word, newest first. Use it to search an "
+        "earlier conversation about the same project, or when another tool says that it can't tell which session asks."
+    ),
+    COMPACTIONS: "When this conversation was archived and compacted, oldest first, and which turns that took in.",
+}
+
+
+def _parameters() -> dict[str, dict[str, Any]]:
+    search, read = deepcopy(PARAMETERS[SEARCH]), deepcopy(PARAMETERS[READ])
+    search["properties"] |= {"session": _SESSION, "all_sessions": _EVERY}
+    read["properties"] |= {"session": _SESSION}
+    none: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+    return {SEARCH: search, READ: read, SESSIONS: none, COMPACTIONS: none | {"properties": {"session": _SESSION}}}
+
+
+_PARAMETERS: Final = _parameters()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTools:
+    """Search, read and lists for whichever session of a project asks."""
+
+    archive: Archive
+    asking: Callable[[], Asking]
+    """Asked at every call: a client goes on to other sessions while its server runs."""
+    namespace: str = DEFAULT
+
+    def schemas(self, dialect: str) -> list[dict[str, Any]]:
+        """The four tools, as MCP offers them."""
+        del dialect
+        return [
+            {"name": name, "description": _DESCRIPTIONS[name], "inputSchema": deepcopy(_PARAMETERS[name])}
+            for name in _PARAMETERS
+        ]
+
+    def answer(self, name: str, arguments: Mapping[str, Any] | str | None) -> ToolAnswer:
+        """What the tool answers. Never raises: what is wrong with the call, or with the archive, is the answer."""
+        answers = {SEARCH: self._search, READ: self._read, SESSIONS: self._list, COMPACTIONS: self._compactions}
+        if name not in answers:
+            known = ", ".join(answers)
+            return ToolAnswer(
+                f"{lookup.MARK} there is no tool {quote(str(name), 60)}: call one of {known}.", error=True
+            )
+        try:
+            return answers[name](dict(parse_arguments(arguments or {}, _PARAMETERS[name])))
+        except (WrongArguments, UnabridgedError) as error:
+            return ToolAnswer(f"{lookup.MARK} {error}", error=True)
+
+    # -- the tools -----------------------------------------------------------------------------------------------------
+
+    def _search(self, given: dict[str, Any]) -> ToolAnswer:
+        every, session = given.pop("all_sessions", False), given.pop("session", None)
+        if every not in (True, "true"):
+            return Tools(self.archive, self._scope(session)).answer(SEARCH, given)
+        kept = self._kept(self.asking())
+        room = max(lookup.ROOM // max(len(kept), 1), 2_000)
+        found = [(thread, Tools(self.archive, self._in(thread), room=room).answer(SEARCH, given)) for thread in kept]
+        if wrong := next((told for _, told in found if told.error), None):
+            return wrong
+        told = [f"Session {thread}:\n{said.text}" for thread, said in found if _FOUND in said.text]
+        return ToolAnswer("\n\n".join(told[:_MOST]) or f"{lookup.MARK} Nothing in {len(kept)} sessions matches.")
+
+    def _read(self, given: dict[str, Any]) -> ToolAnswer:
+        session, ref = given.pop("session", None), given.get("ref")
+        if session is None and isinstance(ref, str) and "-" in ref:
+            # A reference works only in its own session, so at most one of them has it.
+            for thread in self._kept(self.asking()):
+                told = Tools(self.archive, self._in(thread)).answer(READ, given)
+                if not told.error:
+                    return told
+        return Tools(self.archive, self._scope(session)).answer(READ, given)
+
+    def _list(self, given: dict[str, Any]) -> ToolAnswer:
+        del given
+        asking = self.asking()
+        kept = self._kept(asking)
+        if not kept:
+            return ToolAnswer(f"{lookup.MARK} No session of this project is in the archive yet.")
+        lines = [self._told(thread, asking) for thread in kept[:_MOST]]
+        more = [f"({len(kept) - _MOST} more, older.)"] if len(kept) > _MOST else []
+        return ToolAnswer("\n".join([f"{lookup.MARK} Sessions of this project in the archive:", *lines, *more]))
+
+    def _compactions(self, given: dict[str, Any]) -> ToolAnswer:
+        scope = self._scope(given.get("session"))
+        receipts = [receipt_from(record.data["receipt"]) for record in self.archive.records(scope)]
+        if not receipts:
+            return ToolAnswer(f"{lookup.MARK} Nothing of {scope.thread} was archived yet.")
+        lines = [
+            f"{_minute(receipt.created)}  {receipt.kind}, {receipt.reason}: {_spans(receipt.turns)}"
+            for receipt in receipts[-_MOST:]
+        ]
+        return ToolAnswer("\n".join([f"{lookup.MARK} {scope.thread}, oldest first:", *lines]))
+
+    # -- which session -------------------------------------------------------------------------------------------------
+
+    def _scope(self, session: Any) -> Scope:
+        """The session that was named, of this project; without a name, the one that asks."""
+        asking = self.asking()
+        if session is None:
+            thread = asking.thread or self._only(asking)
+            return self._in(thread)
+        own = [thread_of(file.client, file.id) for file in asking.sessions] + list(asking.threads)
+        fitting = list(dict.fromkeys(thread for thread in own if _fits(thread, session)))
+        if len(fitting) != 1:
+            raise WrongArguments(
+                f"{len(fitting)} sessions of this project are called {quote(str(session), 60)}: "
+                f"call {SESSIONS} to see their names."
+            )
+        return self._in(fitting[0])
+
+    def _only(self, asking: Asking) -> str:
+        """The only session that fits and is archived; several are listed, none is guessed."""
+        kept = self._kept(asking)
+        if len(kept) == 1:
+            return kept[0]
+        if not kept:
+            raise WrongArguments("no session of this project is in the archive yet.")
+        lines = "\n".join(self._told(thread, asking) for thread in kept[:_MOST])
+        raise WrongArguments(f"which session asks is not certain. Call again with `session`, one of:\n{lines}")
+
+    def _kept(self, asking: Asking) -> list[str]:
+        """The sessions of the project that the archive has, newest first; the one that asks among them."""
+        held = set(self.archive.threads(self.namespace))
+        own = [thread_of(file.client, file.id) for file in asking.sessions]
+        return [thread for thread in dict.fromkeys([*asking.threads, *own]) if thread in held]
+
+    def _told(self, thread: str, asking: Asking) -> str:
+        newest = self.archive.newest_time(self._in(thread))
+        this = ", this conversation" if thread == asking.thread else ""
+        return f"  {thread}, archived {_minute(newest) if newest else 'before'}{this}"
+
+    def _in(self, thread: str) -> Scope:
+        return Scope(self.namespace, thread)
+
+
+_FOUND: Final = "Best matches for"
+
+
+def _fits(thread: str, session: Any) -> bool:
+    """Whether this is the session's name, its id, or the beginning of one of them."""
+    named = str(session)
+    return bool(named) and (thread.startswith(named) or thread.partition(":")[2].startswith(named))
+
+
+def _minute(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _spans(turns: Sequence[tuple[int, int]]) -> str:
+    listed = [f"{first}-{last - 1}" if last - first > 1 else str(first) for first, last in turns[:10]]
+    return f"turns {', '.join(listed)}{' …' if len(turns) > 10 else ''}" if listed else "no turns"

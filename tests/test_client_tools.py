@@ -1,0 +1,192 @@
+"""The tools for coding agents: which session asks, and what they answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_case import run
+from client_machine import IDS, Machine, machine
+from unabridged.archive.opening import open_archive
+from unabridged.clients.current import Asking, ancestors_of_this, who_asks
+from unabridged.clients.found import all_sessions
+from unabridged.clients.hook.events import answer
+from unabridged.clients.threads import Open, note_open
+from unabridged.clients.tools import SessionTools
+
+__all__ = ["machine"]
+
+OTHER = "3f2a6a1c-ffff-4000-8000-00000000000f"
+CLAUDE, CODEX = f"claude-code:{IDS['claude-code']}", f"codex:{IDS['codex']}"
+
+
+def environ(machine: Machine, **more: str) -> dict[str, str]:
+    return {"HOME": str(machine.home), **more}
+
+
+def note(machine: Machine, session: str, process: int, moment: float) -> None:
+    note_open(Open("claude-code", session, str(machine.project), "", process, moment), environ(machine))
+
+
+# -- which session asks ------------------------------------------------------------------------------------------------
+
+
+def test_the_only_session_of_the_folder_asks(machine: Machine) -> None:
+    machine.put("codex")
+    machine.put("pi", folder=machine.home / "elsewhere")
+    assert who_asks(environ(machine), machine.project, {}).thread == CODEX
+
+
+def test_of_several_sessions_of_the_folder_none_is_guessed(machine: Machine) -> None:
+    machine.put("codex")
+    machine.put("claude-code")
+    asking = who_asks(environ(machine), machine.project, {})
+    assert asking.thread is None
+    assert sorted(asking.threads) == [CLAUDE, CODEX]
+
+
+def test_claude_code_names_its_session_when_it_starts_the_server(machine: Machine) -> None:
+    machine.put("claude-code", OTHER)
+    machine.put("claude-code")
+    given = environ(machine, CLAUDE_CODE_SESSION_ID=OTHER)
+    assert who_asks(given, machine.project, {}).thread == f"claude-code:{OTHER}"
+
+
+def test_a_note_of_the_same_process_is_fresher_than_what_it_was_started_with(machine: Machine) -> None:
+    given = environ(machine, CLAUDE_CODE_SESSION_ID="first")
+    note(machine, "another", 99, 5_000.0)
+    note(machine, "first", 4711, 2_000.0)
+    note(machine, "cleared", 4711, 3_000.0)
+    assert who_asks(given, machine.project, {4711: 1_000.0, 1: 0.0}).thread == "claude-code:cleared"
+    assert who_asks(given, machine.project, {4711: 4_000.0, 1: 0.0}).thread == "claude-code:first", "an older process"
+
+
+def test_the_project_is_the_one_that_was_noted_wherever_the_server_runs(machine: Machine) -> None:
+    machine.put("codex")
+    note(machine, "now", 4711, 2_000.0)
+    asking = who_asks(environ(machine), machine.home, {4711: 1_000.0})
+    assert [session.client for session in asking.sessions] == ["codex"]
+
+
+def test_this_process_knows_who_started_it() -> None:
+    above = ancestors_of_this()
+    assert above
+    assert all(0 <= began <= time.time() for began in above.values())
+
+
+# -- what the tools answer ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tools(machine: Machine) -> Any:
+    """The tools of a project with two archived sessions of Claude Code and one of Codex elsewhere."""
+    machine.put("claude-code")
+    path = machine.put("claude-code", OTHER, file="claude_code_rewound.jsonl")
+    machine.put("codex", folder=machine.home / "elsewhere")
+    event = {"hook_event_name": "PreCompact", "session_id": OTHER, "transcript_path": str(path), "trigger": "auto"}
+    assert answer(json.dumps(event).encode()) == ""
+    for name in (CLAUDE, CODEX):
+        assert run("compact", name, "--write", "--now", "--keep", "messages=2", "--json").json["changed"]
+    archive = open_archive(machine.archive)
+    yield lambda **more: SessionTools(archive, lambda: who_asks(environ(machine, **more), machine.project, {}))
+    archive.close()
+
+
+def test_search_and_read_answer_for_the_session_that_asks(tools: Any) -> None:
+    mine = tools(CLAUDE_CODE_SESSION_ID=IDS["claude-code"])
+    found = mine.answer("search_history", {"query": "clock.py"})
+    assert not found.error
+    assert "Best matches" in found.text
+    ref = found.text.partition(" ref ")[2].partition(",")[0]
+    assert not mine.answer("read_history", {"ref": ref}).error
+    other = tools(CLAUDE_CODE_SESSION_ID=OTHER)
+    assert "Nothing that left the context" in other.answer("search_history", {"query": "clock.py"}).text
+
+
+def test_when_several_fit_they_are_listed_and_one_can_be_named(tools: Any) -> None:
+    nobody = tools()
+    for name, given in (
+        ("search_history", {"query": "clock.py"}),
+        ("list_compactions", {}),
+        ("read_history", {"ref": 1}),
+    ):
+        told = nobody.answer(name, given)
+        assert told.error
+        assert CLAUDE in told.text
+        assert OTHER in told.text
+        assert CODEX not in told.text, "not of this project"
+    assert "Best matches" in nobody.answer("search_history", {"query": "clock.py", "session": "3f2a6a1c-0"}).text
+    assert nobody.answer("search_history", {"query": "clock.py", "session": "3f2a"}).error, "two begin so"
+
+
+def test_all_sessions_of_the_project_are_searched_when_asked_to(tools: Any) -> None:
+    other = tools(CLAUDE_CODE_SESSION_ID=OTHER)
+    found = other.answer("search_history", {"query": "clock.py", "all_sessions": True})
+    assert f"Session {CLAUDE}" in found.text
+    ref = found.text.partition(" ref ")[2].partition(",")[0]
+    assert not other.answer("read_history", {"ref": ref}).error, "a reference leads to its own session"
+    assert "Nothing in 2 sessions" in other.answer("search_history", {"query": "xyzzy", "all_sessions": True}).text
+
+
+def test_sessions_of_other_projects_can_not_be_reached(tools: Any) -> None:
+    mine = tools(CLAUDE_CODE_SESSION_ID=IDS["claude-code"])
+    for name, given in (("search_history", {"query": "a"}), ("read_history", {"ref": "0"}), ("list_compactions", {})):
+        for session in (CODEX, "codex", IDS["codex"], "", 7, ["x"]):
+            told = mine.answer(name, {**given, "session": session})
+            assert told.error, (name, session)
+    assert CODEX not in mine.answer("list_sessions", {}).text
+
+
+def test_sessions_and_compactions_are_listed(tools: Any) -> None:
+    mine = tools(CLAUDE_CODE_SESSION_ID=IDS["claude-code"])
+    listed = mine.answer("list_sessions", None).text
+    assert f"{CLAUDE}, archived" in listed
+    assert listed.count("this conversation") == 1
+    told = mine.answer("list_compactions", {})
+    assert "summary" in told.text
+    assert "turns" in told.text
+
+
+def test_before_anything_is_archived_the_answer_says_so(machine: Machine) -> None:
+    archive = open_archive("memory:")
+    asks = SessionTools(archive, lambda: Asking([], [CLAUDE]))
+    assert "yet" in asks.answer("list_sessions", {}).text
+    assert "yet" in asks.answer("list_compactions", {}).text
+    assert "Nothing that left" in asks.answer("search_history", {"query": "x"}).text
+    machine.put("codex")
+    nobody = SessionTools(archive, lambda: Asking(all_sessions(environ(machine)), []))
+    assert "yet" in nobody.answer("search_history", {"query": "x"}).text
+
+
+def test_calls_that_can_not_be_answered_say_what_would_be(tools: Any) -> None:
+    mine = tools(CLAUDE_CODE_SESSION_ID=IDS["claude-code"])
+    for name, given in (
+        ("search_history", {}), ("search_history", "{"), ("search_history", {"query": "x", "of": 1}),
+        ("read_history", {}), ("list_sessions", {"x": 1}), ("forget", {}),
+    ):  # fmt: skip
+        assert mine.answer(name, given).error, (name, given)
+
+
+@pytest.mark.usefixtures("tools")
+def test_the_server_answers_for_the_project_that_it_is_started_in(machine: Machine) -> None:
+    mcp = pytest.importorskip("mcp")
+    given = environ(machine, UNABRIDGED_ARCHIVE=machine.archive, CLAUDE_CODE_SESSION_ID=IDS["claude-code"])
+    given["PYTHONPATH"] = str(Path(__file__).parent.parent / "src")
+    command = ["-c", "from unabridged.cli import main; main(['mcp'])"]
+    child = mcp.StdioServerParameters(command=sys.executable, args=command, env=given, cwd=str(machine.project))
+
+    async def ask() -> tuple[list[str], str]:
+        async with mcp.Client(child) as client:
+            listed = await client.list_tools()
+            found = await client.call_tool("search_history", {"query": "clock.py"})
+            return [tool.name for tool in listed.tools], found.content[0].text
+
+    names, text = asyncio.run(asyncio.wait_for(ask(), 60))
+    assert names == ["search_history", "read_history", "list_sessions", "list_compactions"]
+    assert "Best matches" in text
