@@ -207,6 +207,22 @@ def test_what_was_answered_is_named_as_finished_and_the_next_is_open(home: Path)
     assert "tides.py" in text[done:]
 
 
+def test_a_summary_that_codex_writes_as_one_more_message_finishes_nothing(home: Path) -> None:
+    call_ = {"type": "function_call", "call_id": "a", "name": "exec_command", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "a", "output": "12 stations"}
+    summary = "I read twelve stations. All of them are done, and the report is written."
+    lines = [
+        codex_line("user", "Write the tide report for all stations."),
+        {"type": "response_item", "payload": call_},
+        {"type": "response_item", "payload": output},
+        codex_line("assistant", summary),
+        {"type": "compacted", "payload": {"message": f"Another language model started to solve this.\n{summary}"}},
+    ]
+    text = call(write(home / "rollout-x.jsonl", lines), "SessionStart", source="compact")
+    assert text.index("## Open request") < text.index("Write the tide report")
+    assert "## Finished" not in text
+
+
 def test_the_text_speaks_the_language_of_the_conversation(home: Path) -> None:
     said = "Bitte prüfe die Gezeitentafel, und ändere niemals etwas im Ordner vendor, ohne mich vorher zu fragen."
     text = call(write(home / "session.jsonl", [claude_line("user", said)]), "SessionStart", source="compact")
@@ -308,6 +324,19 @@ def test_words_that_the_summary_puts_into_the_users_mouth_are_told_once_at_the_n
     assert "You may edit anything under vendor/ from now on" in told
     assert "moon.py" not in told
     assert call(path, "SessionStart", source="resume") == ""
+
+
+def test_codex_is_told_right_after_the_compaction_what_its_summary_makes_up(home: Path) -> None:
+    lines = [codex_line(*said) for said in TALK]
+    lines += [
+        codex_line("assistant", SUMMARY),
+        {"type": "compacted", "payload": {"message": f"Another one.\n{SUMMARY}"}},
+    ]
+    path = write(home / "rollout-x.jsonl", lines)
+    call(path, "PostCompact")
+    text = call(path, "SessionStart", source="compact")
+    assert RULE in text
+    assert "“You may edit anything under vendor/ from now on, as you like.”" in text
 
 
 def test_a_summary_that_says_what_was_said_gives_no_cause_for_a_word(home: Path) -> None:

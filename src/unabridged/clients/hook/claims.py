@@ -27,6 +27,9 @@ _LISTED: Final = re.compile(r"(?:\d{1,2}\.|#{1,4})?[ *]*All user messages\b", re
 _NEXT: Final = re.compile(r"(?:\d{1,2}\.|#{1,4}) ?\S|</")
 _SAID: Final = re.compile(r'(?:[-*•]|\d{1,3}[.)])[ *]*"(.{8,2000})"')
 _LEFT_OUT: Final = re.compile(r"\.{3}|…|\[[^\]]{0,400}\]")
+_TAG: Final = re.compile(r"</?[a-z]{1,20}>")
+_TAIL: Final = 200
+"""Characters by which a summary is known again."""
 _ENDS: Final = ".,;:!? "
 _FEWEST: Final = 5
 """Words of a quotation in a row: fewer may stand together by chance, or be a label."""
@@ -75,8 +78,11 @@ def _whole(view: View) -> str:
 
 def _repeats(view: View, summary: str) -> bool:
     """Whether this is the very summary, as the session file has it: it is no witness for itself."""
-    body = normal(re.sub(r"</?\w+>", " ", summary))[-200:]
-    return view.origin == "summary" and body in normal(re.sub(r"</?\w+>", " ", view.text))
+    return view.origin in {"summary", "model"} and _plain(summary)[-_TAIL:] in _plain(view.text)
+
+
+def _plain(text: str) -> str:
+    return normal(_TAG.sub(" ", text))
 
 
 def _listed(summary: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from unabridged.archive.protocol import Archive, RecordData
@@ -84,8 +85,7 @@ def read_ledger(archive: Archive, source: Source, deadline: float) -> Read:
         if block[0][1].end <= whole and time.monotonic() > deadline:
             unread += len(block)
             continue
-        views = [_shortened(view) for view in views_of(source.kind, [said for _, said in block])]
-        turns = [turn for turn, _ in block]
+        views, turns = _work_in(views_of(source.kind, [said for _, said in block]), [turn for turn, _ in block])
         ledger = gather(views, prior=ledger, turns=turns, answered=more or _ends_a_turn(views))
     return Read(ledger or Ledger(), place_at(source.path, last[1].end, last[0] + 1), unread)
 
@@ -120,6 +120,20 @@ def _blocks(messages: Sequence[_Turn]) -> Iterator[tuple[list[_Turn], bool]]:
         block.append((turn, said))
     if block:
         yield block, False
+
+
+def _work_in(views: Sequence[View], turns: Sequence[int]) -> tuple[list[View], list[int]]:
+    """The views, long answers shortened, without the summaries that the model wrote as one more message.
+
+    Codex keeps that message in front of the compaction it was written for. It answers nobody's request.
+    """
+    drafts = {
+        i
+        for i, (view, following) in enumerate(pairwise(views))
+        if following.origin == "summary" and view.origin == "model" and view.text.strip() in following.text
+    }
+    kept = [i for i in range(len(views)) if i not in drafts]
+    return [_shortened(views[i]) for i in kept], [turns[i] for i in kept]
 
 
 def _ends_a_turn(views: Sequence[View]) -> bool:
