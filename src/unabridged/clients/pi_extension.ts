@@ -1,6 +1,6 @@
-// made by `unabridged install` (`unabridged uninstall pi` takes it away). Before pi compacts, the session is archived;
-// afterwards the model is told what a summary loses, and can search and read the rest. Whatever fails here, pi goes on
-// as without it.
+// made by `unabridged install` (`unabridged uninstall pi` takes it away). Before pi compacts, the session is archived, and
+// our summary given in the place of pi's; where pi makes its own, the model is told afterwards what that loses. It can
+// search and read the rest. Whatever fails here, pi goes on as without it.
 import { spawn } from "node:child_process";
 
 const PROGRAM = "__PROGRAM__";
@@ -54,6 +54,7 @@ function tool(command: string, argument: string, description: string, means: str
 }
 
 export default function (pi: any) {
+  let ours = false; // whether the newest compaction is
   pi.registerTool(
     tool("search", "query", "Search the whole conversation, also what was compacted away.", "Literal words"),
   );
@@ -65,10 +66,16 @@ export default function (pi: any) {
 
   pi.on("session_before_compact", async (event: any, ctx: any) => {
     const trigger = event.reason === "manual" ? "manual" : "auto";
-    await hook("PreCompact", ctx, { trigger }, event.signal);
+    // What a person asks of the summary, only a model can do.
+    const name = event.customInstructions ? "PreCompact" : "session_before_compact";
+    const summary = (await hook(name, ctx, { trigger }, event.signal)).compaction?.summary;
+    ours = Boolean(summary);
+    const { firstKeptEntryId, tokensBefore } = event.preparation;
+    return summary ? { compaction: { summary, firstKeptEntryId, tokensBefore } } : undefined;
   });
 
   pi.on("session_compact", async (_event: any, ctx: any) => {
+    if (ours) return; // it says all that already
     const answer = await hook("SessionStart", ctx, { source: "compact" });
     const text = answer.hookSpecificOutput?.additionalContext;
     if (text) pi.sendMessage({ customType: "unabridged", content: text, display: false }, { triggerTurn: false });

@@ -1,6 +1,7 @@
 """`unabridged hook`: what Claude Code, Codex and pi call around a compaction, with JSON on standard input.
 
     PreCompact                  the session is archived, as far as it is new
+    session_before_compact      the same, and our summary in the place of pi's
     SessionStart (compact)      the context gets what a summary loses
     PostCompact                 the client's summary is held against the record
 

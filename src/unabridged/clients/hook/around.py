@@ -60,6 +60,16 @@ def _told(archive: Archive, source: Source, reason: str, *, compacted: bool) -> 
     return "\n\n".join(filter(None, (reminder.remind(archive, source, reason), certain)))
 
 
+def summarise(source: Source, reason: str) -> str:
+    """Our summary, for a client that takes one in the place of its own; none unless all of the session is archived."""
+    from unabridged.clients.hook import reminder  # noqa: PLC0415 - only here, and it takes its time
+
+    with _archive() as archive:
+        text = reminder.remind(archive, source, reason, alone=True) if _copy(archive, source, reason, BEFORE) else ""
+    log(f"{source.thread}: {f'summed up in {len(text):,} characters' if text else 'left to its client to sum up'}")
+    return text
+
+
 def check_summary(source: Source, reason: str, summary: Any) -> None:
     """Hold the client's summary against the record."""
     from unabridged.clients.hook import claims  # noqa: PLC0415 - only here

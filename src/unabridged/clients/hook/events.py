@@ -16,6 +16,8 @@ from unabridged.clients.hook.log import log
 from unabridged.clients.hook.transcript import KINDS, Source, kind_of
 from unabridged.clients.threads import Open, client_process, note_open
 
+IN_ITS_PLACE: Final = "session_before_compact"
+"""The event of pi's that takes a summary of ours."""
 COPY_REST: Final = "Unabridged.CopyRest"
 """The event of the process that archives what there was no time for."""
 _WORDS: Final = frozenset({"auto", "manual", "startup", "resume", "clear", "compact"})
@@ -33,7 +35,7 @@ def answer(given: bytes) -> str:
         _note(event)
     if name == "SessionStart" and source not in {"compact", "resume"}:
         return ""
-    if name not in {"SessionStart", "PreCompact", "PostCompact", COPY_REST}:
+    if name not in {"SessionStart", "PreCompact", "PostCompact", IN_ITS_PLACE, COPY_REST}:
         log(f"nothing to do for the event {name!r}")
         return ""
     from unabridged.clients.hook import around  # noqa: PLC0415 - a start of the client does without it
@@ -43,6 +45,9 @@ def answer(given: bytes) -> str:
         around.archive_rest_later({**event, "hook_event_name": COPY_REST})
     elif name == COPY_REST:
         around.archive_session(session, reason, around.REST)
+    elif name == IN_ITS_PLACE:
+        summary = around.summarise(session, reason)
+        return json.dumps({"compaction": {"summary": summary}}) if summary else ""
     elif name == "PostCompact":
         around.check_summary(session, reason, event.get("compact_summary"))
     elif name == "SessionStart":

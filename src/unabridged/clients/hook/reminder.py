@@ -26,6 +26,8 @@ from unabridged.text_tools import quote
 REMINDER: Final = "reminder"
 BUDGET: Final = 2_300
 """Tokens of it, about four bytes each: Claude Code puts what has more than 10,000 characters into a file."""
+ALONE: Final = 6_000
+"""The same where no summary of the client's stands beside it."""
 _BLOCK: Final = 200
 """Messages that are gathered at once, about: some of it takes time by their square."""
 _WHOLE: Final = 8_000_000
@@ -53,12 +55,15 @@ class Read(NamedTuple):
     unread: int
 
 
-def remind(archive: Archive, source: Source, reason: str) -> str:
-    """The text for the context, archived with what it was made from; empty where there is nothing to say."""
+def remind(archive: Archive, source: Source, reason: str, *, alone: bool = False) -> str:
+    """The text for the context, archived with what it was made from; empty where there is nothing to say.
+
+    `alone`: it stands in the place of the client's summary, so it tells what was done as well, or is not given at all.
+    """
     ledger, place, unread = read_ledger(archive, source, time.monotonic() + _LONGEST)
-    if not ledger.requests and not ledger.rules:
+    if (not ledger.requests and not ledger.rules) or (alone and unread):
         return ""
-    text = write(ledger)
+    text = write_alone(ledger) if alone else write(ledger)
     turns = [[ledger.first, ledger.end]]
     notes = [f"{unread:,} messages were not looked at: there was no time for them"] if unread else []
     more: RecordData = {"ledger": to_json(ledger)}
@@ -150,10 +155,20 @@ def _shortened(view: View) -> View:
     return replace(view, answers=tuple(replace(answer, text=answer.text[:_SHOWN]) for answer in view.answers))
 
 
-def write(ledger: Ledger) -> str:
-    """The ledger as the context gets it, within the budget."""
+def write_alone(ledger: Ledger) -> str:
+    """The ledger as the one summary of the conversation, within a larger budget."""
+    told = _opening(ledger)
+    return f"{told}\n\n{render(ledger, ALONE - _tokens(told) - 2, _tokens).text()}"
+
+
+def _opening(ledger: Ledger) -> str:
     words = labels(ledger.language)
-    told = f"[unabridged] {words['compacted'].format(first=0, last=max(ledger.end - 1, 0))} {words['recall']}"
+    return f"[unabridged] {words['compacted'].format(first=0, last=max(ledger.end - 1, 0))} {words['recall']}"
+
+
+def write(ledger: Ledger) -> str:
+    """The ledger as the context gets it beside the client's summary, within the budget."""
+    words, told = labels(ledger.language), _opening(ledger)
     finished = _finished(ledger, words["finished"])
     room = BUDGET - _tokens(told) - _tokens(finished) - 4
     # Beside prose, which the client's own summary is: so only what people want and what changed.
