@@ -44,12 +44,12 @@ class Model:
 
     def __call__(self, number: int, request: Request) -> Answer:
         """The answer to a turn."""
-        if self.upstream is not None and self.upstream.of("compaction"):
+        if self.upstream is not None and self.upstream.after_compaction():
             call = self._recall(request)
             return Answer("I need the depot's code." if call else "Done.", call)
         if number >= STEPS:
             return Answer("Done without a compaction.")
-        command = f"seq -f 'station {number} level %g cm' 1 900" if number else f"echo 'The depot code is {FACT}'"
+        command = f"seq -f 'station {number} level %g cm' 1 900" if number else "sh depot.sh"
         return Answer(f"Reading station {number}.", Call(self.driver.shell, {self.driver.argument: command}))
 
     def _recall(self, request: Request) -> Call | None:
@@ -95,17 +95,20 @@ def grow(driver: Driver, place: Place, before: Callable[[Place], None] = lambda 
         driver.prepare(place, upstream)
         installed = unabridged(place, "install", driver.name)
         before(place)
+        # A script: what a client read as a file, it may put back into the context by itself.
+        place.write("project/depot.sh", f"seq -f 'pier %g is open' 300; echo The depot code is {FACT}; seq 300\n")
         done = driver.start(place, REQUEST)
+        after = upstream.after_compaction()
         checks = [
             Check("install says it is done", installed.returncode == 0, installed.stderr[-300:]),
             Check("the client ends well", done.returncode == 0, (done.stderr or done.stdout)[-300:]),
-            Check("it compacted by itself", bool(upstream.of("compaction")), f"{len(upstream.requests)} requests"),
+            Check("it compacted by itself", after is not None, f"{len(upstream.requests)} requests"),
         ]
-        return checks + (list(_after(upstream, place)) if upstream.of("compaction") else [])
+        return checks + (list(_after(upstream, after, place)) if after is not None else [])
 
 
-def _after(upstream: Loopback, place: Place) -> Iterator[Check]:
-    context = flat(upstream.after_compaction().text())
+def _after(upstream: Loopback, after: Request, place: Place) -> Iterator[Check]:
+    context = flat(after.text())
     yield Check("the rule stands word for word", RULE in context)
     yield Check("the request stands word for word", flat(REQUEST) in context)
     yield Check("the fact has left the context", FACT not in context)
@@ -114,7 +117,7 @@ def _after(upstream: Loopback, place: Place) -> Iterator[Check]:
     stations = [f"station {number} level 900 cm" for number in range(1, 5)]
     yield Check("the archive has every result from before", all(one in kept for one in stations))
     # In a list of its own where the client keeps tools back until they are asked for.
-    offered = SEARCH in json.dumps(upstream.after_compaction().body)
+    offered = SEARCH in json.dumps(after.body)
     yield Check(
         "the model is offered our search",
         offered,

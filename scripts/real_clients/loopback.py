@@ -20,6 +20,8 @@ _COMPACTIONS = (
     "You are a context summarization assistant",  # pi
 )
 """How each client asks for a summary; the first two as the last message, pi's as its system prompt."""
+_COMPACTED = "The conversation history before this point was compacted"
+"""How pi introduces a summary, its own or ours: for ours it asks no model."""
 _PREFIX = "This is the PREFIX of a turn"
 """pi asks once more for the begun turn; a recorded summary has both in one."""
 
@@ -63,11 +65,13 @@ class Loopback:
         """The requests of one kind, in order."""
         return [request for request in self.requests if request.kind == kind]
 
-    def after_compaction(self) -> Request:
-        """The first turn that was sent after the last compaction."""
+    def after_compaction(self) -> Request | None:
+        """The first turn that was sent after the last compaction, whoever wrote its summary; None without one."""
         kinds = [request.kind for request in self.requests]
+        if "compaction" not in kinds:
+            return next((request for request in self.of("turn") if _COMPACTED in request.text()), None)
         last = len(kinds) - 1 - kinds[::-1].index("compaction")
-        return next(request for request in self.requests[last:] if request.kind == "turn")
+        return next((request for request in self.requests[last:] if request.kind == "turn"), None)
 
     def take(self, path: str, body: dict[str, Any]) -> bytes:
         """The answer to a request, as bytes of its protocol."""

@@ -71,9 +71,10 @@ def play(driver: Driver, place: Place, recorded: Recorded, *, ours: bool) -> Out
         driver.seed(place.home, place.project, session, recorded)
         done = driver.start(place, recorded.prompt, session)
         found = Outcome(recorded.name, driver.name, ours, done.returncode, trouble=trouble)
-        if not upstream.of("compaction"):
+        after = upstream.after_compaction()
+        if after is None:
             return replace(found, trouble=trouble or f"no compaction: {(done.stderr or done.stdout)[-300:]}")
-        found = replace(found, **_measured(recorded, upstream.after_compaction()))
+        found = replace(found, **_measured(recorded, after))
         return replace(found, archived=archived(place, f"{driver.name}:{session}", recorded)) if ours else found
 
 
