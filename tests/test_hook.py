@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from cli_case import run
+from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.clients.hook import around, events
@@ -344,6 +346,37 @@ def test_a_summary_that_says_what_was_said_gives_no_cause_for_a_word(home: Path)
     true = "\n".join(line for line in SUMMARY.split("\n") if "You may edit" not in line)
     call(path, "PostCompact", compact_summary=true)
     assert call(path, "SessionStart", source="resume") == ""
+
+
+def test_what_the_hook_did_is_shown_beside_compactions_and_counted_as_none(home: Path) -> None:
+    path = write(home / "session.jsonl", [claude_line(*said) for said in TALK])
+    call(path, "PreCompact", trigger="auto")
+    call(path, "SessionStart", source="compact")
+    call(path, "PostCompact", compact_summary=SUMMARY)
+    url, name = f"sqlite:///{home / 'archive.db'}", thread_of("claude-code", SESSION)
+    shown = run("show", name, "--archive", url, "--html", str(home / "page.html")).out
+    assert "0 compactions" in shown
+    assert all(
+        word in shown for word in ("PreCompact auto", "turns 0-2", "SessionStart compact", "words that nobody said")
+    )
+    listed = json.loads(run("threads", "--archive", url, "--json").out)["threads"]
+    assert [(thread["compactions"], thread["kept"]) for thread in listed] == [(0, 3)]
+    assert run("threads", "--archive", url).code == 0
+    assert "There are no compactions." in (home / "page.html").read_text()
+
+
+def test_a_compaction_of_ours_in_the_same_thread_is_replayed_and_undone_as_ever(home: Path, archive: Archive) -> None:
+    path = long_session(home)
+    call(path, "PreCompact")
+    call(path, "SessionStart", source="compact")
+    messages = [json.loads(line)["message"] for line in path.read_text().splitlines()]
+    with Compactor(archive=archive, window=3_000, format="anthropic") as compactor:
+        shorter = compactor.fit(messages, thread=scope().thread)
+        assert shorter.changed
+        call(path, "PreCompact")
+        assert compactor.replay(shorter.messages, thread=scope().thread) == messages
+        assert compactor.undo(shorter.messages, thread=scope().thread) == messages
+    assert archive.verify() == []
 
 
 # -- what real clients gave ------------------------------------------------------------------------------------------

@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal["summary", "clearing", "shortening", "repair", "copy", "reminder", "claims"]
+"""The last three stand beside a compaction that a client makes itself: the session was copied into the archive, the
+context was told what a summary loses, the client's summary was held against the record."""
+COMPACTIONS: frozenset[Kind] = frozenset({"summary", "clearing", "shortening", "repair"})
+"""The kinds that changed a list."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.cli.screen import number_of, plain, receipt_rows
 from unabridged.errors import ArchiveError
-from unabridged.events import receipt_from
+from unabridged.events import COMPACTIONS, receipt_from
 from unabridged.formats import detect
 from unabridged.recall.lookup import reference
 
@@ -38,7 +38,8 @@ class Shown(NamedTuple):
 
 def render(archive: Archive, scope: Scope, records: Sequence[Record]) -> str:
     """The page as text."""
-    parts = archive.parts(scope)
+    parts, undone = archive.parts(scope), "There are no compactions" + ("." if records else ": all were undone.")
+    records = [record for record in records if record.kind in COMPACTIONS]
     shown = {
         part.hash: Shown(
             f"[{part.turn}] {part.origin}, ref {reference(scope, part.turn, part.hash)}", part.origin, part.text
@@ -54,7 +55,7 @@ def render(archive: Archive, scope: Scope, records: Sequence[Record]) -> str:
         script=script,
         thread=_text(scope.thread),
         facts=_text(_facts(archive, scope, records, len(parts))),
-        chart=chart(records) if records else "<p>There are no compactions: all were undone.</p>",
+        chart=chart(records) if records else f"<p>{undone}</p>",
         compactions="\n".join(_compaction(number, record, shown) for number, record in enumerate(records, 1)),
     )
 

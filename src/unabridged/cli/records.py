@@ -16,7 +16,7 @@ from unabridged.archive.references import FORMS
 from unabridged.cli import options, page
 from unabridged.cli.archives import open_store, require_thread, scopes
 from unabridged.cli.screen import console, number_of, one_line, plain, print_json, say, spans, table, working
-from unabridged.events import receipt_from
+from unabridged.events import COMPACTIONS, receipt_from
 from unabridged.recall import lookup
 from unabridged.sessions import write_whole
 
@@ -44,10 +44,11 @@ def threads(
 
 
 def _thread(name: str, records: Sequence[Record]) -> dict[str, Any]:
-    last = receipt_from(records[-1].data["receipt"]) if records else None
+    compactions = [record for record in records if record.kind in COMPACTIONS]
+    last = receipt_from(compactions[-1].data["receipt"]) if compactions else None
     return {
         "thread": name,
-        "compactions": len(records),
+        "compactions": len(compactions),
         "kept": len({item for record in records for item in record.before if isinstance(item, str)}),
         "newest": max((record.created for record in records), default=None),
         "tokens_before": last.tokens_before if last else None,
@@ -56,8 +57,10 @@ def _thread(name: str, records: Sequence[Record]) -> dict[str, Any]:
 
 
 def _thread_row(facts: dict[str, Any]) -> tuple[object, ...]:
-    if not facts["compactions"]:
+    if not facts["newest"]:
         return facts["thread"], 0, 0, None, "all undone"
+    if not facts["compactions"]:
+        return facts["thread"], 0, facts["kept"], _minute(facts["newest"]), None
     tokens = f"{facts['tokens_before']:,} → {facts['tokens_after']:,}"
     return facts["thread"], facts["compactions"], facts["kept"], _minute(facts["newest"]), tokens
 
@@ -89,15 +92,26 @@ def show(
         found = {"thread": thread, "namespace": scope.namespace}
         print_json({**found, "compactions": receipts, "html": str(html or "") or None})
         return
-    say(f"thread {thread}: {number_of(len(records), 'compaction')}", "bold")
+    count = sum(record.kind in COMPACTIONS for record in records)
+    say(f"thread {thread}: {number_of(count, 'compaction')}", "bold")
     for record in records:
-        receipt = receipt_from(record.data["receipt"])
-        say(f"{receipt.id}  {_minute(record.created)}  {receipt.kind} by {receipt.summariser}")
-        say(f"  {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens; {receipt.reason}")
-        also = f", shortened {spans(receipt.edited)}" if receipt.edited else ""
-        say(f"  turns {spans(receipt.turns)}{also}", "dim")
+        _say_record(record)
     if html is not None:
         say(f"Written to {html}.")
+
+
+def _say_record(record: Record) -> None:
+    receipt = receipt_from(record.data["receipt"])
+    head = f"{receipt.id}  {_minute(record.created)}  {receipt.kind}"
+    turns = f"  turns {spans(receipt.turns)}" if receipt.turns else ""
+    if record.kind in COMPACTIONS:
+        say(f"{head} by {receipt.summariser}")
+        say(f"  {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens; {receipt.reason}")
+        say(turns + (f", shortened {spans(receipt.edited)}" if receipt.edited else ""), "dim")
+        return
+    say(f"{head}  {receipt.reason}")
+    for line in filter(None, (turns, *(f"  {note}" for note in receipt.notes))):
+        say(plain(line), "dim")
 
 
 def search(
