@@ -94,7 +94,7 @@ def test_compacted_in_place_every_line_that_was_there_is_there(machine: Machine,
     done = compacted(client)
     assert path.read_bytes().startswith(before)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert done.json["thread"] == f"{client}:{IDS[client]}"
+    assert done.json["thread"] == f"{client}:{IDS[client]}/compacted"
     assert len(load(path).messages) == done.json["messages_after"]
     assert [other for other in path.parent.iterdir() if other != path] == []
 
@@ -217,6 +217,6 @@ def test_search_and_show_take_the_beginning_of_a_sessions_name(machine: Machine)
         machine.put(client)
         compacted(client)
     found = run("search", "clock.py", "--thread", "claude-code:3", "--json").json["results"]
-    assert {hit["thread"] for hit in found} == {f"claude-code:{IDS['claude-code']}"}
+    assert {hit["thread"] for hit in found} == {f"claude-code:{IDS['claude-code']}/compacted"}
     assert run("show", "codex:019", "--json").json["compactions"]
     assert "no thread" in run("show", "codex:ff").line

@@ -128,10 +128,10 @@ def test_when_several_fit_they_are_listed_and_one_can_be_named(tools: Any) -> No
 def test_all_sessions_of_the_project_are_searched_when_asked_to(tools: Any) -> None:
     other = tools(CLAUDE_CODE_SESSION_ID=OTHER)
     found = other.answer("search_history", {"query": "clock.py", "all_sessions": True})
-    assert f"Session {CLAUDE}" in found.text
+    assert f"Session {CLAUDE}/compacted:" in found.text
     ref = found.text.partition(" ref ")[2].partition(",")[0]
     assert not other.answer("read_history", {"ref": ref}).error, "a reference leads to its own session"
-    assert "Nothing in 2 sessions" in other.answer("search_history", {"query": "xyzzy", "all_sessions": True}).text
+    assert "Nothing that was archived" in other.answer("search_history", {"query": "xyzzy", "all_sessions": True}).text
 
 
 def test_sessions_of_other_projects_can_not_be_reached(tools: Any) -> None:
@@ -190,3 +190,21 @@ def test_the_server_answers_for_the_project_that_it_is_started_in(machine: Machi
     names, text = asyncio.run(asyncio.wait_for(ask(), 60))
     assert names == ["search_history", "read_history", "list_sessions", "list_compactions"]
     assert "Best matches" in text
+
+
+def test_what_a_hook_archived_and_what_we_compacted_are_both_found_and_never_mixed_up(
+    tools: Any, machine: Machine
+) -> None:
+    path = next(machine.home.rglob(f"{IDS['claude-code']}.jsonl"))
+    event = {"hook_event_name": "PreCompact", "session_id": IDS["claude-code"], "transcript_path": str(path)}
+    assert answer(json.dumps(event).encode()) == ""
+    mine = tools(CLAUDE_CODE_SESSION_ID=IDS["claude-code"])
+    found = mine.answer("search_history", {"query": "utcoffset"}).text
+    assert f"Session {CLAUDE}:" in found
+    refs = {part.partition(",")[0] for part in found.split(" ref ")[1:]}
+    assert all(not mine.answer("read_history", {"ref": ref}).error for ref in refs)
+    both = mine.answer("read_history", {"ref": "1"})
+    assert both.error, "each counts its turns in its own way"
+    assert both.text.count("ref 1-") == 2
+    assert run("forget", "claude-code:3f2a6a1c-0", "--yes").code == 0
+    assert "Nothing that left" in mine.answer("search_history", {"query": "utcoffset"}).text

@@ -15,6 +15,7 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli.options import is_stdin
 from unabridged.cli.screen import fail, one_line
 from unabridged.clients.found import names_a_client
+from unabridged.clients.threads import session_of, threads_of
 from unabridged.compactor import Compactor
 from unabridged.errors import SettingsError
 from unabridged.formats import format_named
@@ -93,23 +94,24 @@ def scopes(archive: Archive, namespace: str | None) -> list[Scope]:
 def find_thread(archive: Archive, namespace: str | None, thread: str) -> Scope | None:
     """The thread of this name: in the namespace that was named, else in the default one, else in the only other."""
     having = [space for space in _spaces(archive, namespace) if thread in archive.threads(space)]
-    if not having and names_a_client(thread):
-        return _find_session(archive, namespace, thread)
     if len(having) > 1 and having[0] != DEFAULT:
         listed = ", ".join(map(repr, having[:5]))
         raise SettingsError(f"several namespaces have a thread {thread!r}: say --namespace, one of {listed}")
+    if not having and names_a_client(thread):
+        return next(iter(_find_session(archive, namespace, thread)), None)
     return Scope(having[0], thread) if having else None
 
 
-def _find_session(archive: Archive, namespace: str | None, beginning: str) -> Scope | None:
-    """The only thread of a client's session whose name begins so."""
-    found = [scope for scope in scopes(archive, namespace) if scope.thread.startswith(beginning)]
-    if len(found) > 1:
-        listed = ", ".join(scope.thread for scope in found[:5])
+def _find_session(archive: Archive, namespace: str | None, beginning: str) -> list[Scope]:
+    """The threads of the only session of a client whose name begins so."""
+    found = sorted(scope for scope in scopes(archive, namespace) if scope.thread.startswith(beginning))
+    sessions = list(dict.fromkeys(session_of(scope.thread) for scope in found))
+    if len(sessions) > 1:
+        listed = ", ".join(sessions[:5])
         raise SettingsError(
-            f"{len(found)} sessions in {archive.url} begin with {beginning!r}: {listed}. Say more of it"
+            f"{len(sessions)} sessions in {archive.url} begin with {beginning!r}: {listed}. Say more of it"
         )
-    return found[0] if found else None
+    return found
 
 
 def require_thread(archive: Archive, namespace: str | None, thread: str) -> Scope:
@@ -118,6 +120,15 @@ def require_thread(archive: Archive, namespace: str | None, thread: str) -> Scop
     if scope is None:
         fail(f"{describe_missing(archive, namespace, thread)}. Name another with --archive, --namespace or --thread", 2)
     return scope
+
+
+def require_threads(archive: Archive, namespace: str | None, thread: str) -> list[Scope]:
+    """The thread of this name; of a client's session, all that it has."""
+    first = require_thread(archive, namespace, thread)
+    if not names_a_client(thread) or thread != session_of(thread):
+        return [first]
+    held = archive.threads(first.namespace)
+    return [Scope(first.namespace, name) for name in threads_of(session_of(first.thread)) if name in held]
 
 
 def describe_missing(archive: Archive, namespace: str | None, thread: str) -> str:

@@ -14,7 +14,7 @@ from rich.text import Text
 from unabridged.archive.protocol import Record
 from unabridged.archive.references import FORMS
 from unabridged.cli import options, page
-from unabridged.cli.archives import open_store, require_thread, scopes
+from unabridged.cli.archives import open_store, require_thread, require_threads, scopes
 from unabridged.cli.screen import console, number_of, one_line, plain, print_json, say, spans, table, working
 from unabridged.events import COMPACTIONS, receipt_from
 from unabridged.recall import lookup
@@ -82,11 +82,12 @@ def show(
 ) -> None:
     """The compactions of a thread, oldest first: why, what went, tokens before and after."""
     with open_store(archive) as store:
-        scope = require_thread(store, namespace, thread)
+        scope, *others = require_threads(store, namespace, thread)
         records = store.records(scope)
         if html is not None:
             with working("making the page"):
                 write_whole(html, [page.render(store, scope, records).encode("utf-8", "replace")])
+        records = [*records, *(record for other in others for record in store.records(other))]
     if as_json:
         receipts = [{**asdict(receipt_from(record.data["receipt"])), "prior": record.prior} for record in records]
         found = {"thread": thread, "namespace": scope.namespace}
@@ -125,7 +126,7 @@ def search(
 ) -> None:
     """What left the context and matches best, in one thread or in all of them."""
     with open_store(archive) as store:
-        where = scopes(store, namespace) if thread is None else [require_thread(store, namespace, thread)]
+        where = scopes(store, namespace) if thread is None else require_threads(store, namespace, thread)
         found = {scope: lookup.search(store, scope, query, limit).results for scope in where}
     if as_json:
         hits = [{**scope._asdict(), **asdict(result)} for scope, results in found.items() for result in results]

@@ -15,10 +15,11 @@ import typer
 from unabridged.archive import codec, store_rules
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.cli import options
-from unabridged.cli.archives import open_compactor, open_store, require_thread, scope_of, scopes
+from unabridged.cli.archives import open_compactor, open_store, require_thread, require_threads, scope_of, scopes
 from unabridged.cli.screen import ask, fail, number_of, plain, print_json, say, working
 from unabridged.cli.targets import Target, target_of
 from unabridged.clients.taken_back import TakenBack, take_back
+from unabridged.clients.threads import session_of
 from unabridged.compactor import Compactor
 from unabridged.errors import ArchiveError, UnabridgedError
 from unabridged.formats import Message
@@ -101,7 +102,8 @@ def _retire(
     with open_store(url) as store:
         scope = scope_of(store, namespace, loaded, file, thread)
         source: dict[str, Any] = {"format": loaded.format, "origin": loaded.origin_of()}
-        with Compactor(archive=store, namespace=scope.namespace, **source) as compactor:
+        # Nothing is compacted here, so any window will do.
+        with Compactor(archive=store, namespace=scope.namespace, window=1_000_000, **source) as compactor:
             messages, left = loaded.messages, list[Message]()
             while messages not in (left, before):
                 left, messages = messages, compactor.undo(messages, thread=scope.thread)
@@ -153,10 +155,13 @@ def forget(
         fail("name a thread, or --namespace for a whole namespace, or --older-than 30d for what is old", 2)
     with open_store(archive) as store:
         if thread is not None:
-            gone = [require_thread(store, namespace, thread)]
-            count = number_of(len(store.records(gone[0])), "compaction")
-            ask(f"Remove thread {plain(thread)!r} with {count} from {store.url}, for good?", yes=yes)
-            store.forget(gone[0])
+            gone = require_threads(store, namespace, thread)
+            count = number_of(sum(len(store.records(scope)) for scope in gone), "compaction")
+            ask(
+                f"Remove thread {plain(session_of(gone[0].thread))!r} with {count} from {store.url}, for good?", yes=yes
+            )
+            for scope in gone:
+                store.forget(scope)
         else:
             gone = _forget_old(store, namespace, older_than, yes=yes, quiet=as_json)
     if as_json:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from unabridged.archive.protocol import Scope
 from unabridged.cli import options
 from unabridged.cli.archives import open_store, scopes
 from unabridged.cli.screen import console, fail, print_json, say, table, tell, track
 from unabridged.clients import CLIENTS, SessionFile
 from unabridged.clients.found import Look, all_sessions, look_at, short_names
-from unabridged.clients.threads import thread_of
+from unabridged.clients.threads import session_of, thread_of
 from unabridged.errors import SettingsError
 
 
@@ -64,8 +62,11 @@ def _archived(url: str | None, namespace: str | None) -> dict[str, float | None]
     """When each thread was archived last; nothing where there is no archive, which is said if one was named."""
     try:
         with open_store(url) as store:
-            found: Iterable[Scope] = scopes(store, namespace)
-            return {scope.thread: store.newest_time(scope) for scope in found}
+            times: dict[str, float | None] = {}
+            for scope in scopes(store, namespace):
+                name = session_of(scope.thread)
+                times[name] = max(times.get(name) or 0.0, store.newest_time(scope) or 0.0) or None
+            return times
     except SettingsError as error:
         if url is not None:
             tell(str(error))

@@ -14,7 +14,7 @@ from unabridged.cli.screen import fail, tell
 from unabridged.clients import CLIENTS, SessionFile
 from unabridged.clients.found import find_session, look_at, names_a_client
 from unabridged.clients.running import processes_with
-from unabridged.clients.threads import thread_of
+from unabridged.clients.threads import thread_of, threads_of
 from unabridged.sessions import Loaded, write_whole
 from unabridged.sessions.files import while_unchanged
 
@@ -30,8 +30,8 @@ class Target:
 
     @property
     def thread(self) -> str | None:
-        """The thread of the session that was named."""
-        return thread_of(self.session.client, self.session.id) if self.session else None
+        """The thread for compactions of the session that was named."""
+        return threads_of(thread_of(self.session.client, self.session.id))[1] if self.session else None
 
     @property
     def in_place(self) -> bool:

@@ -22,6 +22,7 @@ from unabridged.clients.client import Environ, folder_from
 _OLD: float = 30 * 86_400
 """Seconds after which a note says nothing any more."""
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "zsh", "busybox"})
+_COMPACTED = "/compacted"
 _PLAIN = re.compile(r"[^\w.-]")
 
 
@@ -49,6 +50,19 @@ class Open:
 def thread_of(client: str, session: str) -> str:
     """The name of a session's thread in the archive: `claude-code:3f2a…`, as the command line names the session."""
     return f"{client}:{session}"
+
+
+def threads_of(session_thread: str) -> tuple[str, str]:
+    """The two threads of a session: what was said in it, line by line, and what our own compactions took out of it.
+
+    They are two because turns are counted differently: a summary of ours counts the messages that were sent.
+    """
+    return session_thread, session_thread + _COMPACTED
+
+
+def session_of(thread: str) -> str:
+    """The session's own thread, whichever of its two this is."""
+    return thread.removesuffix(_COMPACTED)
 
 
 def client_process() -> int:

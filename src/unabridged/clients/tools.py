@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.clients.current import Asking
-from unabridged.clients.threads import thread_of
+from unabridged.clients.threads import session_of, thread_of, threads_of
 from unabridged.errors import UnabridgedError
 from unabridged.events import receipt_from
 from unabridged.history.namespace import DEFAULT
@@ -98,25 +98,32 @@ class SessionTools:
 
     def _search(self, given: dict[str, Any]) -> ToolAnswer:
         every, session = given.pop("all_sessions", False), given.pop("session", None)
-        if every not in (True, "true"):
-            return Tools(self.archive, self._scope(session)).answer(SEARCH, given)
-        kept = self._kept(self.asking())
-        room = max(lookup.ROOM // max(len(kept), 1), 2_000)
-        found = [(thread, Tools(self.archive, self._in(thread), room=room).answer(SEARCH, given)) for thread in kept]
+        if every in (True, "true"):
+            asked = [scope for thread in self._kept(self.asking())[:_MOST] for scope in self._scopes(thread)]
+        else:
+            asked = self._scopes(self._thread(session))
+        room = max(lookup.ROOM // max(len(asked), 1), 2_000)
+        found = [(scope, Tools(self.archive, scope, room=room).answer(SEARCH, given)) for scope in asked]
+        if len(found) == 1:
+            return found[0][1]
         if wrong := next((told for _, told in found if told.error), None):
             return wrong
-        told = [f"Session {thread}:\n{said.text}" for thread, said in found if _FOUND in said.text]
-        return ToolAnswer("\n\n".join(told[:_MOST]) or f"{lookup.MARK} Nothing in {len(kept)} sessions matches.")
+        told = [f"Session {scope.thread}:\n{said.text}" for scope, said in found if _FOUND in said.text]
+        return ToolAnswer("\n\n".join(told) or f"{lookup.MARK} Nothing that was archived matches.")
 
     def _read(self, given: dict[str, Any]) -> ToolAnswer:
         session, ref = given.pop("session", None), given.get("ref")
         if session is None and isinstance(ref, str) and "-" in ref:
-            # A reference works only in its own session, so at most one of them has it.
-            for thread in self._kept(self.asking()):
-                told = Tools(self.archive, self._in(thread)).answer(READ, given)
-                if not told.error:
-                    return told
-        return Tools(self.archive, self._scope(session)).answer(READ, given)
+            # A reference works only in its own thread, so at most one of them has it.
+            asked = [scope for thread in self._kept(self.asking()) for scope in self._scopes(thread)]
+        else:
+            asked = self._scopes(self._thread(session))
+        told = [Tools(self.archive, scope).answer(READ, given) for scope in asked or self._scopes(self._thread(None))]
+        read = [answer for answer in told if not answer.error]
+        if len(read) > 1:
+            heads = "\n".join(answer.text.partition(". ")[0].removeprefix(f"{lookup.MARK} ") for answer in read)
+            raise WrongArguments(f"there are {len(read)} with this number: read one of them by its ref.\n{heads}")
+        return read[0] if read else told[0]
 
     def _list(self, given: dict[str, Any]) -> ToolAnswer:
         del given
@@ -129,32 +136,37 @@ class SessionTools:
         return ToolAnswer("\n".join([f"{lookup.MARK} Sessions of this project in the archive:", *lines, *more]))
 
     def _compactions(self, given: dict[str, Any]) -> ToolAnswer:
-        scope = self._scope(given.get("session"))
-        receipts = [receipt_from(record.data["receipt"]) for record in self.archive.records(scope)]
+        thread = self._thread(given.get("session"))
+        records = [record for scope in self._scopes(thread) for record in self.archive.records(scope)]
+        receipts = [receipt_from(record.data["receipt"]) for record in sorted(records, key=lambda one: one.created)]
         if not receipts:
-            return ToolAnswer(f"{lookup.MARK} Nothing of {scope.thread} was archived yet.")
+            return ToolAnswer(f"{lookup.MARK} Nothing of {thread} was archived yet.")
         lines = [
             f"{_minute(receipt.created)}  {receipt.kind}, {receipt.reason}: {_spans(receipt.turns)}"
             for receipt in receipts[-_MOST:]
         ]
-        return ToolAnswer("\n".join([f"{lookup.MARK} {scope.thread}, oldest first:", *lines]))
+        return ToolAnswer("\n".join([f"{lookup.MARK} {thread}, oldest first:", *lines]))
 
     # -- which session -------------------------------------------------------------------------------------------------
 
-    def _scope(self, session: Any) -> Scope:
+    def _thread(self, session: Any) -> str:
         """The session that was named, of this project; without a name, the one that asks."""
         asking = self.asking()
         if session is None:
-            thread = asking.thread or self._only(asking)
-            return self._in(thread)
+            return asking.thread or self._only(asking)
         own = [thread_of(file.client, file.id) for file in asking.sessions] + list(asking.threads)
-        fitting = list(dict.fromkeys(thread for thread in own if _fits(thread, session)))
+        fitting = list(dict.fromkeys(thread for thread in own if _fits(thread, session_of(str(session)))))
         if len(fitting) != 1:
-            raise WrongArguments(
-                f"{len(fitting)} sessions of this project are called {quote(str(session), 60)}: "
-                f"call {SESSIONS} to see their names."
-            )
-        return self._in(fitting[0])
+            said = f"{len(fitting)} sessions of this project are called {quote(str(session), 60)}"
+            raise WrongArguments(f"{said}: call {SESSIONS} to see their names.")
+        return fitting[0]
+
+    def _scopes(self, thread: str) -> list[Scope]:
+        """Where the archive has something of the session; its own thread where it has nothing."""
+        held = set(self.archive.threads(self.namespace))
+        return [Scope(self.namespace, name) for name in threads_of(thread) if name in held] or [
+            Scope(self.namespace, thread)
+        ]
 
     def _only(self, asking: Asking) -> str:
         """The only session that fits and is archived; several are listed, none is guessed."""
@@ -168,17 +180,14 @@ class SessionTools:
 
     def _kept(self, asking: Asking) -> list[str]:
         """The sessions of the project that the archive has, newest first; the one that asks among them."""
-        held = set(self.archive.threads(self.namespace))
+        held = set(map(session_of, self.archive.threads(self.namespace)))
         own = [thread_of(file.client, file.id) for file in asking.sessions]
         return [thread for thread in dict.fromkeys([*asking.threads, *own]) if thread in held]
 
     def _told(self, thread: str, asking: Asking) -> str:
-        newest = self.archive.newest_time(self._in(thread))
+        newest = max(self.archive.newest_time(scope) or 0.0 for scope in self._scopes(thread))
         this = ", this conversation" if thread == asking.thread else ""
         return f"  {thread}, archived {_minute(newest) if newest else 'before'}{this}"
-
-    def _in(self, thread: str) -> Scope:
-        return Scope(self.namespace, thread)
 
 
 _FOUND: Final = "Best matches for"
