@@ -55,6 +55,7 @@ SHAPES: dict[str, Callable[[str], str]] = {
     "blank": lambda _: "\n",
 }
 EMPTY_BOXES = [
+    "// nothing yet",
     "{}",
     "{ }\n",
     "{\n}\n",

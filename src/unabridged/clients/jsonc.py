@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from unabridged.errors import SettingsError
@@ -61,6 +62,7 @@ class Node:
         return child.node.at(path[1:]) if child is not None else None
 
 
+@lru_cache(maxsize=4)  # one edit looks at the same text several times, and a client's may be megabytes
 def read(text: str) -> Node:
     """The document. A file that is empty, or holds nothing but comments, is an empty object at its end."""
     start = _skip(text, 0)
@@ -90,7 +92,8 @@ def insert(text: str, path: tuple[str, ...], key: str | None, value: Any) -> str
     document = read(text)
     wanted: tuple[str | None, ...] = (*path, key)
     if document.start == document.end:
-        return text + _dump(_wrap(wanted, value), "  ", "\n") + "\n"
+        ended = "" if not text or text.endswith("\n") else "\n"  # a comment may stand there
+        return text + ended + _dump(_wrap(wanted, value), "  ", "\n") + "\n"
     node = document
     for depth, name in enumerate(wanted):
         _check_kind(node, list if name is None else dict, path[:depth])

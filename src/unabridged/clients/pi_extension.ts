@@ -60,8 +60,8 @@ export default function (pi: any) {
   );
   pi.registerTool(tool("read", "ref", "Read one message that was compacted away, in full.", "Its number, or a ref"));
 
-  pi.on("session_start", async (event: any, ctx: any) => {
-    await hook("SessionStart", ctx, { source: event.reason === "resume" ? "resume" : "startup" });
+  pi.on("session_start", (event: any, ctx: any) => {
+    void hook("SessionStart", ctx, { source: event.reason === "resume" ? "resume" : "startup" }); // nobody waits for it
   });
 
   pi.on("session_before_compact", async (event: any, ctx: any) => {
