@@ -12,7 +12,7 @@ from pathlib import Path
 from unabridged.cli.options import is_stdin, writable
 from unabridged.cli.screen import fail, tell
 from unabridged.clients import CLIENTS, SessionFile
-from unabridged.clients.found import find_session, look_at, names_a_client
+from unabridged.clients.found import find_session, names_a_client, project_of
 from unabridged.clients.running import processes_with
 from unabridged.clients.threads import thread_of, threads_of
 from unabridged.sessions import Loaded, write_whole
@@ -83,7 +83,7 @@ def _require_closed(session: SessionFile) -> None:
     home = client.home(os.environ).resolve()
     if home not in session.path.resolve().parents:
         fail(f"{session.path} leads out of {home}: nothing outside the client's own folder is written. Name -o OUT", 2)
-    running = processes_with(session, look_at(session).project)
+    running = processes_with(session, project_of(session))
     if running:
         listed = ", ".join(running[:3])
         fail(f"{client.title} is running there and may have the session open: end {listed} first, or name -o OUT", 2)
