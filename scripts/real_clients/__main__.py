@@ -13,8 +13,8 @@ from real_clients.faults import go_wrong
 from real_clients.grown import grow
 from real_clients.packages import default_folder, install
 from real_clients.record import record, recordable
-from real_clients.recorded import Outcome, play
-from real_clients.report import PAGE, keep, page, say, say_outcome
+from real_clients.recorded import play
+from real_clients.report import PAGE, code_digest, keep, page, read_kept, say, say_outcome
 from real_clients.resumed import resume
 from real_clients.sdk import conforms
 from real_clients.seeds import Recorded, made_up, read_recorded
@@ -43,7 +43,7 @@ def main() -> int:
             for driver in recordable():
                 record(driver, new_place(driver))
         if "recorded" in scenes and sessions:
-            wrong += _recorded(drivers, new_place, sessions, chosen.folder)
+            wrong += _recorded(drivers, new_place, sessions, chosen.folder / f"outcomes-{code_digest()}.json")
         elif "recorded" in scenes:
             print("\nno recorded compactions: name a file with --data, or CLIENTS_DATA=")
     if "sdk" in scenes:
@@ -74,20 +74,26 @@ def _check(
 
 
 def _recorded(
-    drivers: Sequence[Driver], new_place: Callable[[Driver], Place], sessions: Sequence[Recorded], folder: Path
+    drivers: Sequence[Driver], new_place: Callable[[Driver], Place], sessions: Sequence[Recorded], kept: Path
 ) -> int:
-    """Play every recorded compaction with every client, both ways, and write the page; how many runs failed."""
+    """Play every recorded compaction with every client, both ways, and write the page; how many runs failed.
+
+    What is in the file `kept` was played already, by the same code: a run that was interrupted goes on.
+    """
     print("\nrecorded compactions", flush=True)
-    outcomes: list[Outcome] = []
+    outcomes = read_kept(kept)
     for session in sessions:
         for driver in drivers:
             for ours in (False, True):
-                outcomes.append(play(driver, new_place(driver), session, ours=ours))
-                say_outcome(outcomes[-1])
-    keep(outcomes, folder / "outcomes.json")
+                if (session.name, driver.name, ours) in outcomes:
+                    continue
+                found = play(driver, new_place(driver), session, ours=ours)
+                outcomes[session.name, driver.name, ours] = found
+                keep(outcomes.values(), kept)
+                say_outcome(found)
     if len(drivers) == len(DRIVERS):
-        PAGE.write_text(page(outcomes), encoding="utf-8")
-    return sum(outcome.exit != 0 for outcome in outcomes)
+        PAGE.write_text(page(list(outcomes.values())), encoding="utf-8")
+    return sum(outcome.exit != 0 for outcome in outcomes.values())
 
 
 if __name__ == "__main__":

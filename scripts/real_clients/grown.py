@@ -14,6 +14,7 @@ from real_clients.recorded import NAMESPACE, flat
 from real_clients.streams import Answer, Call
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
+from unabridged.errors import ArchiveError
 
 RULE = "Never edit anything under vendor/, not even to fix a typo."
 REQUEST = f"Write the tide report for all five stations into report.txt. {RULE}"
@@ -130,7 +131,10 @@ def _after(upstream: Loopback, after: Request, place: Place) -> Iterator[Check]:
 def _kept(path: Path) -> str:
     if not path.is_file():
         return ""
-    archive = open_archive(f"sqlite:///{path}")
+    try:
+        archive = open_archive(f"sqlite:///{path}", wait=1)
+    except ArchiveError:  # broken, or locked, on purpose
+        return ""
     try:
         threads = archive.threads(NAMESPACE)
         return "\n".join(part.text for thread in threads for part in archive.parts(Scope(NAMESPACE, thread)))

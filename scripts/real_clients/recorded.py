@@ -54,12 +54,18 @@ class Outcome:
     trouble: str = ""
 
 
+_WANTED: dict[str, Wanted] = {}
+
+
 def wanted_of(recorded: Recorded) -> Wanted:
     """The standing rules, and the requests that are open, as the engine finds them in the whole conversation."""
+    if recorded.name in _WANTED:
+        return _WANTED[recorded.name]
     read = FORMATS["anthropic"].read
     ledger = gather(with_origins([read(message) for message in recorded.messages]), answered=False)
     rules = tuple(rule.text for rule in ledger.rules if rule.lifted < 0)
-    return Wanted(rules, tuple(request.text for request in ledger.open))
+    _WANTED[recorded.name] = Wanted(rules, tuple(request.text for request in ledger.open))
+    return _WANTED[recorded.name]
 
 
 def play(driver: Driver, place: Place, recorded: Recorded, *, ours: bool) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
@@ -10,6 +11,7 @@ from pathlib import Path
 from real_clients.grown import Check
 from real_clients.packages import PACKAGES
 from real_clients.recorded import Outcome
+from unabridged.evaluate.score import Held
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "clients_measured.md"
 HEAD = """\
@@ -19,7 +21,8 @@ HEAD = """\
 
 Sixteen recorded sessions of a coding agent, each seeded as a session of the client at the size it had and resumed. The
 client compacts by itself and gets the summary that a model wrote then, the same with and without `unabridged install`.
-Measured is the first request that the client sends afterwards.
+Measured is the first request that the client sends afterwards. Claude Code and Codex keep that summary, and the hook
+adds to it; pi takes ours in its place, which no model wrote.
 
 - **needed**: file names and identifiers of the next 60 calls, as recorded, that stood before the compaction and that
   the context still holds.
@@ -95,7 +98,27 @@ def _of(numbers: tuple[int, int]) -> str:
     return f"{numbers[0]} of {numbers[1]}"
 
 
-def keep(outcomes: Sequence[Outcome], path: Path) -> None:
+def keep(outcomes: Iterable[Outcome], path: Path) -> None:
     """Everything about every run as JSON, with the words that were lost: for a look, not for the project."""
     path.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1), encoding="utf-8")
     path.chmod(0o600)
+
+
+def code_digest() -> str:
+    """Names the code that is measured, ours and that of these scripts: outcomes of another are not mixed in."""
+    root = PAGE.parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in ("src", "scripts/real_clients") for path in (root / folder).rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def read_kept(path: Path) -> dict[tuple[str, str, bool], Outcome]:
+    """What `keep` wrote, by session, client and whether with ours; nothing where there is no such file."""
+    found = {}
+    for facts in json.loads(path.read_text(encoding="utf-8")) if path.is_file() else ():
+        pairs = {name: tuple(facts[name]) for name in ("rules", "requests", "archived", "lost")}
+        outcome = Outcome(**(facts | pairs | {"needs": Held(**facts["needs"])}))
+        found[outcome.name, outcome.client, outcome.ours] = outcome
+    return found
