@@ -281,6 +281,7 @@ def test_when_there_is_no_time_for_that_the_newest_is_told_and_the_record_says_s
 ) -> None:
     monkeypatch.setattr("unabridged.clients.hook.reminder._WHOLE", 1_000)
     monkeypatch.setattr("unabridged.clients.hook.reminder._BLOCK", 1)
+    monkeypatch.setattr("unabridged.clients.hook.reminder._NEWEST", 1)
     monkeypatch.setattr("unabridged.clients.hook.reminder._LONGEST", -1.0)
     text = call(long_session(home), "SessionStart", source="compact")
     assert "Now draw the map." in text

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from unabridged.archive.opening import open_archive
@@ -22,8 +22,8 @@ WAIT: Final = 5.0
 """Seconds to wait for another writer of the archive."""
 BEFORE: Final = 15.0
 """Seconds of archiving before a compaction; what is left is done by a process of its own while the client goes on."""
-AFTER: Final = 5.0
-"""The same before the context is told what a summary loses."""
+AFTER: Final = 2.0
+"""The same after it."""
 REST: Final = 1_500.0
 """Seconds that the process of its own may take."""
 
@@ -55,9 +55,10 @@ def _told(archive: Archive, source: Source, reason: str, *, compacted: bool) -> 
         return certain
     from unabridged.clients.hook import reminder  # noqa: PLC0415 - only here, and it takes its time
 
-    if archive.url != "memory:":
+    told = "\n\n".join(filter(None, (reminder.remind(archive, source, reason), certain)))
+    with suppress(ArchiveError):  # it was done before the compaction, and is done again before the next
         _copy(archive, source, reason, AFTER)
-    return "\n\n".join(filter(None, (reminder.remind(archive, source, reason), certain)))
+    return told
 
 
 def summarise(source: Source, reason: str) -> str:

@@ -15,7 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from unabridged.archive.protocol import Archive, RecordData
 from unabridged.clients.hook.copying import keep, newest_record, views_of
+from unabridged.clients.hook.log import log
 from unabridged.clients.hook.transcript import Place, Said, Source, place_at, read_from
+from unabridged.errors import ArchiveError
 from unabridged.languages import labels
 from unabridged.ledger.entries import Ledger, from_json, to_json
 from unabridged.ledger.gather import gather
@@ -33,7 +35,9 @@ _BLOCK: Final = 200
 _WHOLE: Final = 8_000_000
 """Bytes at the end of a file that are looked at whole; of what is before, only what people said and were answered."""
 _LONGEST: Final = 15.0
-"""Seconds for what is before that."""
+"""Seconds after which only the newest blocks are looked at."""
+_NEWEST: Final = 3
+"""How many."""
 _SHOWN: Final = 2_000
 """Characters of a tool's answer that are looked at: what people want does not stand in there."""
 _FINISHED: Final = 12
@@ -67,7 +71,10 @@ def remind(archive: Archive, source: Source, reason: str, *, alone: bool = False
     turns = [[ledger.first, ledger.end]]
     notes = [f"{unread:,} messages were not looked at: there was no time for them"] if unread else []
     more: RecordData = {"ledger": to_json(ledger)}
-    keep(archive, source, REMINDER, place, reason=reason, of=text, turns=turns, notes=notes, more=more)
+    try:
+        keep(archive, source, REMINDER, place, reason=reason, of=text, turns=turns, notes=notes, more=more)
+    except ArchiveError as error:  # the text is none the worse for it: the next one is made from the beginning
+        log(f"{source.thread}: what the context is told is not in the archive: {error}")
     return text
 
 
@@ -86,8 +93,9 @@ def read_ledger(archive: Archive, source: Source, deadline: float) -> Read:
     if last is None:
         return Read(ledger or Ledger(), place, 0)
     unread = 0
-    for block, more in _blocks([*_asked_and_answered(older), *newer]):
-        if block[0][1].end <= whole and time.monotonic() > deadline:
+    blocks = list(_blocks([*_asked_and_answered(older), *newer]))
+    for i, (block, more) in enumerate(blocks):
+        if i < len(blocks) - _NEWEST and time.monotonic() > deadline:
             unread += len(block)
             continue
         views, turns = _work_in(views_of(source.kind, [said for _, said in block]), [turn for turn, _ in block])
