@@ -183,9 +183,9 @@ def test_a_client_that_rewrote_its_file_gets_out_what_is_ours_alone() -> None:
 
 
 def test_brackets_that_were_there_before_stay_when_the_file_changed_since() -> None:
-    path = write(path_of("claude-code", "settings.json"), '{\n  "hooks": {"Stop": []}\n}\n')
+    path = write(path_of("claude-code", "settings.json"), '{\n  "hooks": {"PreCompact": []}\n}\n')
     write(path, install(path, "claude-code").replace("{\n", '{\n  "model": "opus",\n', 1))
-    assert uninstall(path, "claude-code") == '{\n  "model": "opus",\n  "hooks": {"Stop": []}\n}\n'
+    assert uninstall(path, "claude-code") == '{\n  "model": "opus",\n  "hooks": {"PreCompact": []}\n}\n'
 
 
 def test_a_hook_that_somebody_moved_into_a_group_of_theirs_goes_and_the_group_stays() -> None:
