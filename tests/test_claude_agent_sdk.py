@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from archive_support import new_schema, postgres_url
 from unabridged.adapters.claude_agent_sdk import NAMESPACE, ArchiveSessionStore
 from unabridged.archive import open_archive
-from unabridged.archive.protocol import Scope
+from unabridged.archive.opening import archive_of
+from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.stores.postgres import open_postgres
 
 KEY = {"project_key": "-home-ada-tides", "session_id": "s1", "subpath": "subagents/agent-1"}
 """A sub-agent's: its lines are mirrored without a summary, which only the SDK can fold."""
@@ -27,16 +30,39 @@ def run(call: Any) -> Any:
     return asyncio.run(call)
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite", "directory"])
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "directory", "postgres"])
 def test_the_sdks_own_conformance_suite_passes(kind: str, tmp_path: Path) -> None:
-    suite = pytest.importorskip("claude_agent_sdk.testing")
+    suite = pytest.importorskip(
+        "claude_agent_sdk.testing", reason="350 MB: `make clients WHAT=sdk` fetches it, and fails if this is skipped"
+    )
     made = iter(range(1000))
-    urls: dict[str, Callable[[], str]] = {
+    stores: dict[str, Callable[[], str | Archive]] = {
         "memory": lambda: "memory:",
         "sqlite": lambda: f"sqlite:///{tmp_path}/{next(made)}.db",
         "directory": lambda: f"dir:///{tmp_path}/{next(made)}",
+        "postgres": lambda: open_postgres(postgres_url(), schema=new_schema()),
     }
-    run(suite.run_session_store_conformance(lambda: ArchiveSessionStore(urls[kind]())))
+    opened = list[Archive]()
+
+    def new_store() -> ArchiveSessionStore:
+        opened.append(archive_of(stores[kind]()))
+        return ArchiveSessionStore(opened[-1])
+
+    try:
+        run(suite.run_session_store_conformance(new_store))
+    finally:
+        for archive in opened:
+            archive.close()
+    assert len(opened) > 10, "one for each contract"
+
+
+def test_sessions_that_are_no_longer_in_memory_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unabridged.adapters.claude_agent_sdk.store._REMEMBERED", 2)
+    store = ArchiveSessionStore(f"sqlite:///{tmp_path}/a.db")
+    keys = [KEY | {"session_id": f"s{number}"} for number in range(4)]
+    for key in (*keys, *keys):
+        run(store.append(key, [SAID]))
+    assert [run(store.load(key)) for key in keys] == [[SAID]] * 4
 
 
 def test_what_was_said_is_found_by_a_search(tmp_path: Path) -> None:

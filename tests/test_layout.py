@@ -18,12 +18,15 @@ LAYERS = (
     {"archive"}, {"intent"}, {"ledger"}, {"settings", "events"}, {"asking"}, {"history"}, {"summarise"},
     {"compaction"}, {"arguments", "outcome"}, {"runtime"}, {"archive_access"}, {"compactor"},
     {"clear", "recall", "sessions", "telemetry"}, {"unabridged"},
-    {"adapters", "clients", "evaluate", "testing"}, {"cli"}, {"__main__"},
+    {"clients", "evaluate", "testing"}, {"adapters"}, {"cli"}, {"__main__"},
 )  # fmt: skip
 """From the bottom to the top: each imports only what stands below it, and its own."""
-DOORS = LAYERS[-3] | LAYERS[-2] | LAYERS[-1]
+DOORS = set[str]().union(*LAYERS[-4:])
 HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
-FRAMEWORKS = ("deepagents", "fastapi", "httpx", "langchain", "langgraph", "openai", "pydantic", "requests", "starlette")
+FRAMEWORKS = (
+    "claude_agent_sdk", "deepagents", "fastapi", "httpx", "langchain", "langgraph", "openai", "pydantic", "requests",
+    "starlette",
+)  # fmt: skip
 MAY_IMPORT = {"archive", "asking", "measure", "recall", "telemetry"}
 """Rooms of the core that load a library of their extra where it is used: a driver, an SDK, a tokenizer."""
 

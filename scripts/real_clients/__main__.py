@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--client", choices=[*DRIVERS], action="append", help="only this one; may be repeated")
     chosen = parser.parse_args()
     scenes = chosen.what or TAKEN
-    commands = install(chosen.folder)
+    commands = install(chosen.folder) if {*scenes} - {"sdk"} else {}  # the SDK brings its own
     drivers = [DRIVERS[name] for name in chosen.client or DRIVERS]
     sessions = list(read_recorded(chosen.data)) if chosen.data else []
     with tempfile.TemporaryDirectory() as homes:
@@ -46,8 +46,8 @@ def main() -> int:
             wrong += _recorded(drivers, new_place, sessions, chosen.folder / f"outcomes-{code_digest()}.json")
         elif "recorded" in scenes:
             print("\nno recorded compactions: name a file with --data, or CLIENTS_DATA=")
-    if "sdk" in scenes:
-        wrong += say("Claude Agent SDK", conforms(chosen.folder))
+        if "sdk" in scenes:
+            wrong += say("Claude Agent SDK", conforms(chosen.folder, Path(homes)))
     print(f"\n{wrong} of these do not hold" if wrong else "\nall of this holds")
     return min(wrong, 1)
 

@@ -96,8 +96,7 @@ def grow(driver: Driver, place: Place, before: Callable[[Place], None] = lambda 
         driver.prepare(place, upstream)
         installed = unabridged(place, "install", driver.name)
         before(place)
-        # A script: what a client read as a file, it may put back into the context by itself.
-        place.write("project/depot.sh", f"seq -f 'pier %g is open' 300; echo The depot code is {FACT}; seq 300\n")
+        write_depot(place)
         done = driver.start(place, REQUEST)
         after = upstream.after_compaction()
         checks = [
@@ -105,15 +104,21 @@ def grow(driver: Driver, place: Place, before: Callable[[Place], None] = lambda 
             Check("the client ends well", done.returncode == 0, (done.stderr or done.stdout)[-300:]),
             Check("it compacted by itself", after is not None, f"{len(upstream.requests)} requests"),
         ]
-        return checks + (list(_after(upstream, after, place)) if after is not None else [])
+        return checks + (list(after_growing(upstream, after, place)) if after is not None else [])
 
 
-def _after(upstream: Loopback, after: Request, place: Place) -> Iterator[Check]:
+def write_depot(place: Place) -> None:
+    """The project: a script that tells the fact. What a client read as a file, it may put back into the context."""
+    place.write("project/depot.sh", f"seq -f 'pier %g is open' 300; echo The depot code is {FACT}; seq 300\n")
+
+
+def after_growing(upstream: Loopback, after: Request, place: Place) -> Iterator[Check]:
+    """What must hold for the first request after the compaction, and for the archive."""
     context = flat(after.text())
     yield Check("the rule stands word for word", RULE in context)
     yield Check("the request stands word for word", flat(REQUEST) in context)
     yield Check("the fact has left the context", FACT not in context)
-    kept = _kept(place.archive)
+    kept = kept_in(place.archive)
     yield Check("the archive has the fact", FACT in kept)
     stations = [f"station {number} level 900 cm" for number in range(1, 5)]
     yield Check("the archive has every result from before", all(one in kept for one in stations))
@@ -128,7 +133,8 @@ def _after(upstream: Loopback, after: Request, place: Place) -> Iterator[Check]:
     yield Check("the search gives the fact back", found, upstream.requests[-1].text()[-300:])
 
 
-def _kept(path: Path) -> str:
+def kept_in(path: Path, namespace: str = NAMESPACE) -> str:
+    """Every text that the archive has; nothing where it can't be opened."""
     if not path.is_file():
         return ""
     try:
@@ -136,7 +142,7 @@ def _kept(path: Path) -> str:
     except ArchiveError:  # broken, or locked, on purpose
         return ""
     try:
-        threads = archive.threads(NAMESPACE)
-        return "\n".join(part.text for thread in threads for part in archive.parts(Scope(NAMESPACE, thread)))
+        scopes = [Scope(namespace, thread) for thread in archive.threads(namespace)]
+        return "\n".join(part.text for scope in scopes for part in archive.parts(scope))
     finally:
         archive.close()

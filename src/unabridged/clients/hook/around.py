@@ -1,4 +1,4 @@
-"""The work around a compaction, on the archive that `UNABRIDGED_ARCHIVE` names, or the user's own."""
+"""The work around a compaction, on the archive that is given, that `UNABRIDGED_ARCHIVE` names, or the user's own."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ REST: Final = 1_500.0
 """Seconds that the process of its own may take."""
 
 
-def archive_session(source: Source, reason: str, seconds: float) -> bool:
+def archive_session(source: Source, reason: str, seconds: float, archive: Archive | None = None) -> bool:
     """Archive what is new in the session; whether all of it is there now."""
-    with _archive() as archive:
-        return _copy(archive, source, reason, seconds)
+    with _opened(archive) as store:
+        return _copy(store, source, reason, seconds)
 
 
-def tell_context(source: Source, reason: str, *, compacted: bool) -> str:
+def tell_context(source: Source, reason: str, archive: Archive | None = None, *, compacted: bool) -> str:
     """What the context is told: after a compaction what a summary loses, and what was found about the last summary.
 
     An archive that can't be used takes nothing from that: the session file has it all.
     """
     try:
-        with _archive() as archive:
-            told = _told(archive, source, reason, compacted=compacted)
+        with _opened(archive) as store:
+            told = _told(store, source, reason, compacted=compacted)
     except ArchiveError as error:
         log(f"{source.thread}: told without the archive: {error}")
         told = _told(open_archive("memory:"), source, reason, compacted=compacted)
@@ -65,19 +65,19 @@ def summarise(source: Source, reason: str) -> str:
     """Our summary, for a client that takes one in the place of its own; none unless all of the session is archived."""
     from unabridged.clients.hook import reminder  # noqa: PLC0415 - only here, and it takes its time
 
-    with _archive() as archive:
+    with _opened() as archive:
         text = reminder.remind(archive, source, reason, alone=True) if _copy(archive, source, reason, BEFORE) else ""
     log(f"{source.thread}: {f'summed up in {len(text):,} characters' if text else 'left to its client to sum up'}")
     return text
 
 
-def check_summary(source: Source, reason: str, summary: Any) -> None:
+def check_summary(source: Source, reason: str, summary: Any, archive: Archive | None = None) -> None:
     """Hold the client's summary against the record."""
     from unabridged.clients.hook import claims  # noqa: PLC0415 - only here
 
-    with _archive() as archive:
-        _copy(archive, source, reason, AFTER)
-        found = claims.check(archive, source, summary if isinstance(summary, str) else "")
+    with _opened(archive) as store:
+        _copy(store, source, reason, AFTER)
+        found = claims.check(store, source, summary if isinstance(summary, str) else "")
     log(f"{source.thread}: {len(found)} findings about the client's summary")
 
 
@@ -110,7 +110,11 @@ def _copy(archive: Archive, source: Source, reason: str, seconds: float) -> bool
 
 
 @contextmanager
-def _archive() -> Iterator[Archive]:
+def _opened(given: Archive | None = None) -> Iterator[Archive]:
+    """The archive that was given, which stays open; else the one of the environment."""
+    if given is not None:
+        yield given
+        return
     archive = open_archive(os.environ.get("UNABRIDGED_ARCHIVE") or None, probe=False, wait=WAIT)
     try:
         yield archive

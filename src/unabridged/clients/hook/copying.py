@@ -48,7 +48,7 @@ def copy_new(archive: Archive, source: Source, reason: str, deadline: float) -> 
 
 def scope_of(source: Source) -> Scope:
     """Where in the archive the session is."""
-    return Scope(DEFAULT, source.thread)
+    return Scope(source.namespace or DEFAULT, source.thread)
 
 
 def newest_place(archive: Archive, source: Source, kind: str) -> Place:

@@ -40,7 +40,7 @@ def answer(given: bytes) -> str:
         return ""
     from unabridged.clients.hook import around  # noqa: PLC0415 - a start of the client does without it
 
-    session, reason = find_source(event), _reason(event)
+    session, reason = find_source(event), reason_of(event)
     if name == "PreCompact" and not around.archive_session(session, reason, around.BEFORE):
         around.archive_rest_later({**event, "hook_event_name": COPY_REST})
     elif name == COPY_REST:
@@ -51,16 +51,18 @@ def answer(given: bytes) -> str:
     elif name == "PostCompact":
         around.check_summary(session, reason, event.get("compact_summary"))
     elif name == "SessionStart":
-        return _as_context(around.tell_context(session, reason, compacted=source == "compact"))
+        told = as_context(around.tell_context(session, reason, compacted=source == "compact"))
+        return json.dumps(told) if told else ""
     return ""
 
 
-def _as_context(text: str) -> str:
+def as_context(text: str) -> dict[str, Any]:
+    """The answer that puts this text into the context; none for an empty one."""
     output = {"hookEventName": "SessionStart", "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": output}) if text else ""
+    return {"hookSpecificOutput": output} if text else {}
 
 
-def _reason(event: Event) -> str:
+def reason_of(event: Event) -> str:
     """Which event this was, in the client's words as far as they are known ones."""
     words = [event[name] for name in ("trigger", "source") if str(event.get(name)) in _WORDS]
     return " ".join([str(event["hook_event_name"]), *words])

@@ -74,6 +74,8 @@ class Source(NamedTuple):
     kind: Kind
     id: str
     path: Path
+    namespace: str = ""
+    """Whose session it is, in the archive; empty for the default one."""
 
     @property
     def thread(self) -> str:

@@ -1,10 +1,10 @@
-"""The Claude Agent SDK: sessions mirrored into the archive, and resumed from it.
+"""Sessions mirrored into the archive, and resumed from it.
 
-store = ArchiveSessionStore()                                  # the user's own archive; or a URL, or an archive
-options = ClaudeAgentOptions(session_store=store, resume=session_id)
+    store = ArchiveSessionStore()                                  # the user's own archive; or a URL, or an archive
+    options = ClaudeAgentOptions(session_store=store, resume=session_id)
 
 The SDK hands over every line of a session as it is written. Each is kept as it is, one record a batch; what people, the
-model and its tools said can be searched like any other conversation. Only those who call the SDK need it installed.
+model and its tools said can be searched like any other conversation.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ Key = Mapping[str, str]
 
 NAMESPACE: Final = "claude-agent-sdk"
 _COPY: Final = "copy"
+_REMEMBERED: Final = 100
+"""Sessions whose uuids are kept in memory; of others, they are read again."""
 _READ = FORMATS["anthropic"].read
 
 
@@ -58,7 +60,7 @@ class ArchiveSessionStore:
 
     async def append(self, key: Key, entries: Sequence[Entry]) -> None:
         """Keep these lines behind those that are there, all or none of them."""
-        await asyncio.to_thread(self._append, self._scope(key), list(entries), "subpath" not in key)
+        await asyncio.to_thread(self._append, self._scope(key), list(entries), not key.get("subpath"))
 
     async def load(self, key: Key) -> list[Entry] | None:
         """Every line of the session, in order; None for one that was never written."""
@@ -103,11 +105,15 @@ class ArchiveSessionStore:
                 self._fold(scope, fresh)
 
     def _seen_in(self, scope: Scope) -> _Seen:
-        if scope.thread not in self._seen:
+        """What the thread holds, as it was read once; of the sessions that were written to last."""
+        seen = self._seen.pop(scope.thread, None)
+        if seen is None:
             lines = self._load(scope) or []
-            uuids = {str(line["uuid"]) for line in lines if line.get("uuid") is not None}
-            self._seen[scope.thread] = _Seen(len(lines), uuids)
-        return self._seen[scope.thread]
+            seen = _Seen(len(lines), {str(line["uuid"]) for line in lines if line.get("uuid") is not None})
+        self._seen[scope.thread] = seen
+        if len(self._seen) > _REMEMBERED:
+            del self._seen[next(iter(self._seen))]
+        return seen
 
     def _load(self, scope: Scope) -> list[Entry] | None:
         records = [record for record in self._archive.records(scope) if record.kind == _COPY]
@@ -118,8 +124,10 @@ class ArchiveSessionStore:
     def _listed(self, project_key: str) -> Iterator[dict[str, Any]]:
         for thread in self._archive.threads(self._namespace):
             names = thread.split("/")
+            if len(names) != 2 or unquote(names[0]) != project_key:
+                continue
             written = self._archive.newest_time(Scope(self._namespace, thread))
-            if len(names) == 2 and unquote(names[0]) == project_key and written is not None:
+            if written is not None:
                 yield {"session_id": unquote(names[1]), "mtime": int(written * 1000)}
 
     def _summaries(self, project_key: str) -> Iterator[dict[str, Any]]:

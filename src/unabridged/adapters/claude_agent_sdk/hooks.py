@@ -1,0 +1,77 @@
+"""What `unabridged hook` does around a compaction, as callbacks inside the program that runs the agent.
+
+Before a compaction the session is archived; after it the context gets what a summary loses; then the client's summary
+is held against the record. Whatever goes wrong, the agent goes on: the reason is in the log named `unabridged`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from unabridged.archive.opening import archive_of
+from unabridged.archive.protocol import Archive
+from unabridged.clients.hook import LONGEST, around
+from unabridged.clients.hook.events import as_context, find_source, reason_of
+from unabridged.clients.hook.transcript import Source
+from unabridged.history.namespace import DEFAULT
+
+Event = Mapping[str, Any]
+"""What the client says of an event: `hook_event_name`, `session_id`, `transcript_path` and more."""
+Callback = Callable[[Event, str | None, Any], Awaitable[dict[str, Any]]]
+"""A `HookCallback` of the SDK's."""
+
+EVENTS: Final = ("PreCompact", "SessionStart", "PostCompact")
+"""The SDK's types name only the first; the client calls all three."""
+
+log = logging.getLogger("unabridged")
+
+
+def compaction_hooks(archive: str | Archive | None = None, *, namespace: str = DEFAULT) -> dict[Any, list[Any]]:
+    """`ClaudeAgentOptions(hooks=...)`: the callback below for every event around a compaction.
+
+    The archive is the user's own; or the one that a URL names; or one that you opened, and close.
+    """
+    from claude_agent_sdk import HookMatcher  # noqa: PLC0415 - who calls this has it
+
+    # The callback answers before the client would give it up.
+    matcher = HookMatcher(hooks=[compaction_callback(archive, namespace=namespace)], timeout=LONGEST + 15)
+    return {event: [matcher] for event in EVENTS}
+
+
+def compaction_callback(archive: str | Archive | None = None, *, namespace: str = DEFAULT) -> Callback:
+    """The callback by itself, for matchers of your own. `namespace` says whose sessions these are."""
+    store = archive_of(archive)
+
+    async def answer(event: Event, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        """What the client is told; nothing where there is nothing to say, or something went wrong."""
+        del tool_use_id, context
+        name = event.get("hook_event_name")
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(_answer, event, store, namespace), LONGEST)
+        except Exception as error:  # noqa: BLE001 - an agent goes on whatever happens here
+            log.warning("%s of session %s: %s: %s", name, event.get("session_id"), type(error).__name__, error)
+            return {}
+
+    return answer
+
+
+def _answer(event: Event, archive: Archive, namespace: str) -> dict[str, Any]:
+    source, reason = find_source(event)._replace(namespace=namespace), reason_of(event)
+    name, compacted = event["hook_event_name"], event.get("source") == "compact"
+    if name == "PreCompact" and not around.archive_session(source, reason, around.BEFORE, archive):
+        _archive_rest(source, reason, archive)
+    elif name == "PostCompact":
+        around.check_summary(source, reason, event.get("compact_summary"), archive)
+    elif name == "SessionStart":
+        return as_context(around.tell_context(source, reason, archive, compacted=compacted))
+    return {}
+
+
+def _archive_rest(source: Source, reason: str, archive: Archive) -> None:
+    """Archive what there was no time for while the agent goes on; if the program ends first, the next event goes on."""
+    work = (source, reason, around.REST, archive)
+    threading.Thread(target=around.archive_session, args=work, name="unabridged-rest", daemon=True).start()
