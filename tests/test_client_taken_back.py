@@ -104,6 +104,34 @@ def test_a_compaction_of_the_client_is_taken_back_too(name: str) -> None:
     assert len([line for line in taken.lines if line not in kept]) <= 1, "one line is linked anew at most"
 
 
+HEAD = "Another language model started to solve this problem and produced a summary of its thinking process."
+
+
+@pytest.mark.parametrize(
+    ("reply", "summary", "goes"),
+    [
+        ("Prices come from CSV.", f"{HEAD}\nPrices come from CSV.", True),
+        ("Prices come from CSV.\n\nDone.\n", f"{HEAD}\nPrices come from CSV.\n\nDone.", True),
+        ("Prices come from CSV.", "Prices come from CSV.", True),
+        ("Done.", f"{HEAD}\nPrices come from CSV.\n\nDone.", False),
+        ("Done.", "Prices come from CSV. Done.", False),
+        ("The CLI is unchanged.", f"{HEAD}\nPrices come from CSV.", False),
+        ("", HEAD, False),
+    ],
+)
+def test_the_reply_that_codex_keeps_as_a_message_goes_with_the_summary_made_of_it(
+    reply: str, summary: str, *, goes: bool
+) -> None:
+    person = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Use CSV."}]}
+    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": reply}]}
+    entries: list[dict[str, Any]] = [{"type": "response_item", "payload": said} for said in (person, item)]
+    entries += [{"type": "event_msg", "payload": {"type": "token_count", "info": None}}]
+    entries += [{"type": "compacted", "payload": {"message": summary, "replacement_history": [person]}}]
+    found = CLIENTS["codex"].newest_compaction(entries)
+    assert found is not None
+    assert found.lines == ({1, 3} if goes else {3})
+
+
 @given(data=st.data(), name=st.sampled_from(MODERN))
 def test_any_compactions_are_taken_back_one_by_one_or_all_at_once(
     data: st.DataObject, name: str, tmp_path_factory: pytest.TempPathFactory

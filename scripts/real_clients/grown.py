@@ -14,6 +14,7 @@ from real_clients.recorded import NAMESPACE, flat
 from real_clients.streams import Answer, Call
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
+from unabridged.clients.hook.log import log_file
 from unabridged.errors import ArchiveError
 
 RULE = "Never edit anything under vendor/, not even to fix a typo."
@@ -24,6 +25,8 @@ SUMMARY = (
 )
 SEARCH = "search_history"
 STEPS = 20
+_EVENTS = {True: ("PreCompact", "SessionStart compact", "PostCompact"), False: ("session_before_compact",)}
+"""What the log must tell of: of clients that call commands, and of pi."""
 
 
 class Check(NamedTuple):
@@ -104,7 +107,15 @@ def grow(driver: Driver, place: Place, before: Callable[[Place], None] = lambda 
             Check("the client ends well", done.returncode == 0, (done.stderr or done.stdout)[-300:]),
             Check("it compacted by itself", after is not None, f"{len(upstream.requests)} requests"),
         ]
-        return checks + (list(after_growing(upstream, after, place)) if after is not None else [])
+        if after is None:
+            return checks
+        return [*checks, _were_called(driver, place), *after_growing(upstream, after, place)]
+
+
+def _were_called(driver: Driver, place: Place) -> Check:
+    log = log_file(place.environ())
+    told = log.read_text(encoding="utf-8") if log.is_file() else ""
+    return Check("every hook was called", all(f"({event}" in told for event in _EVENTS[driver.hooks]), told[-300:])
 
 
 def write_depot(place: Place) -> None:
@@ -120,8 +131,8 @@ def after_growing(upstream: Loopback, after: Request, place: Place) -> Iterator[
     yield Check("the fact has left the context", FACT not in context)
     kept = kept_in(place.archive)
     yield Check("the archive has the fact", FACT in kept)
-    stations = [f"station {number} level 900 cm" for number in range(1, 5)]
-    yield Check("the archive has every result from before", all(one in kept for one in stations))
+    missing = [words for words in _said_before(upstream.of("turn").index(after)) if words not in kept]
+    yield Check("the archive has every message from before", not missing, ", ".join(missing))
     # In a list of its own where the client keeps tools back until they are asked for.
     offered = SEARCH in json.dumps(after.body)
     yield Check(
@@ -131,6 +142,12 @@ def after_growing(upstream: Loopback, after: Request, place: Place) -> Iterator[
     )
     found = FACT in flat(upstream.requests[-1].text())
     yield Check("the search gives the fact back", found, upstream.requests[-1].text()[-300:])
+
+
+def _said_before(turns: int) -> list[str]:
+    """The request, and of each turn what the model said and the end of what its command gave."""
+    said = [f"Reading station {number}." for number in range(turns)]
+    return [REQUEST, *said, *(f"station {number} level 900 cm" for number in range(1, turns))]
 
 
 def kept_in(path: Path, namespace: str = NAMESPACE) -> str:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from real_clients.clients import Driver, Place, new_id, unabridged
 from real_clients.loopback import Loopback, Request, serving
 from real_clients.seeds import Recorded, result_text
 from unabridged.archive import open_archive
-from unabridged.archive.protocol import Scope
+from unabridged.archive.protocol import Archive, Scope
 from unabridged.evaluate.score import Held, held, needs
 from unabridged.formats import FORMATS
 from unabridged.intent import with_origins
 from unabridged.ledger.gather import gather
+from unabridged.recall.lookup import search
 
 NAMESPACE = "default"
 NOTHING = Held(0, 0, 0, 0)
@@ -49,8 +49,10 @@ class Outcome:
     """Word for word, and of how many."""
     requests: tuple[int, int] = (0, 0)
     archived: tuple[int, int] = (0, 0)
+    found: tuple[int, int] = (0, 0)
+    """Of what is needed and no longer stands there: how much our search gives back."""
     lost: tuple[str, ...] = field(repr=False, default=())
-    """The rules and requests that no longer stand there word for word."""
+    """The rules and requests that no longer stand there word for word, and what is needed."""
     trouble: str = ""
 
 
@@ -79,9 +81,12 @@ def play(driver: Driver, place: Place, recorded: Recorded, *, ours: bool) -> Out
         found = Outcome(recorded.name, driver.name, ours, done.returncode, trouble=trouble)
         after = upstream.after_compaction()
         if after is None:
-            return replace(found, trouble=trouble or f"no compaction: {(done.stderr or done.stdout)[-300:]}")
-        found = replace(found, **_measured(recorded, after))
-        return replace(found, archived=archived(place, f"{driver.name}:{session}", recorded)) if ours else found
+            found = replace(found, trouble=trouble or "the client did not compact: there was too little it could take")
+        if after is None and not upstream.of("turn"):
+            return replace(found, trouble=f"the client sent nothing: {(done.stderr or done.stdout)[-300:]}")
+        sent = after or upstream.of("turn")[0]
+        found = replace(found, **_measured(recorded, sent))
+        return replace(found, **_recorded(place, f"{driver.name}:{session}", recorded, sent)) if ours else found
 
 
 def _install(driver: Driver, place: Place) -> str:
@@ -100,8 +105,15 @@ def _measured(recorded: Recorded, request: Request) -> dict[str, Any]:
         "needs": held(text, needs(recorded.messages, recorded.post)),
         "rules": (rules, len(wanted.rules)),
         "requests": (requests, len(wanted.requests)),
-        "lost": tuple(lost),
+        "lost": (*lost, *_missing(recorded, text)),
     }
+
+
+def _missing(recorded: Recorded, text: str) -> list[str]:
+    """The names of files, and the identifiers, that are needed next and do not stand in the text."""
+    needed = needs(recorded.messages, recorded.post)
+    names = [*(path.rpartition("/")[2] for path in needed.files), *needed.names]
+    return sorted(name for name in names if name not in text)
 
 
 def flat(text: str) -> str:
@@ -109,22 +121,23 @@ def flat(text: str) -> str:
     return re.sub(r"[\s>]+", " ", text).strip()
 
 
-def archived(place: Place, thread: str, recorded: Recorded) -> tuple[int, int]:
-    """How many texts and results of the conversation the archive has word for word, and of how many."""
-    kept = "\n".join(_kept(place.archive, thread))
-    said = list(_said(recorded.messages))
-    return sum(text in kept for text in said), len(said)
-
-
-def _kept(path: Path, thread: str) -> Iterator[str]:
-    if not path.is_file():
-        return
-    archive = open_archive(f"sqlite:///{path}")
+def _recorded(place: Place, thread: str, recorded: Recorded, sent: Request) -> dict[str, Any]:
+    """How many texts and results of the session the archive has word for word, and what a search there gives back."""
+    said, missing = list(_said(recorded.messages)), _missing(recorded, sent.text())
+    if not place.archive.is_file():
+        return {"archived": (0, len(said)), "found": (0, len(missing))}
+    archive, scope = open_archive(f"sqlite:///{place.archive}"), Scope(NAMESPACE, thread)
     try:
-        for part in archive.parts(Scope(NAMESPACE, thread)):
-            yield part.text
+        kept = "\n".join(part.text for part in archive.parts(scope))
+        found = sum(_finds(archive, scope, name) for name in missing)
     finally:
         archive.close()
+    return {"archived": (sum(text in kept for text in said), len(said)), "found": (found, len(missing))}
+
+
+def _finds(archive: Archive, scope: Scope, name: str) -> bool:
+    """Whether a search for the name, as the tools do it, shows a place that has it."""
+    return any(name in result.excerpt for result in search(archive, scope, name).results)
 
 
 def _said(messages: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -29,6 +29,7 @@ adds to it; pi takes ours in its place, which no model wrote.
 - **rules, requests**: standing rules and open requests of people that stand in the context word for word, as the engine
   finds them in the whole conversation.
 - **archived**: texts and tool results of the session that the archive has word for word.
+- **found again**: of what is needed and no longer stands in the context, what a search for it in that archive shows.
 - **tokens**: of the whole request, characters / 4.
 """
 
@@ -46,9 +47,14 @@ def say(title: str, checks: Iterable[Check]) -> int:
 
 def say_outcome(outcome: Outcome) -> None:
     """Print one run."""
-    who = f"{outcome.client} {'with ours' if outcome.ours else 'alone'}"
+    who = f"{outcome.client} {_who(outcome)}"
     numbers = f"needed {_needed([outcome])}, rules {_of(outcome.rules)}, requests {_of(outcome.requests)}"
+    numbers += f", archived {_of(outcome.archived)}, found again {_of(outcome.found)}" if outcome.ours else ""
     print(f"  {outcome.name} {who}: {numbers}, {outcome.tokens:,} tokens {outcome.trouble}", flush=True)
+
+
+def _who(outcome: Outcome) -> str:
+    return "with ours" if outcome.ours else "alone"
 
 
 def page(outcomes: Sequence[Outcome]) -> str:
@@ -58,13 +64,14 @@ def page(outcomes: Sequence[Outcome]) -> str:
         runs = [outcome for outcome in outcomes if outcome.client == client]
         parts.append(f"\n## {client}\n")
         parts.append(
-            "| session | needed: alone | with | rules: alone | with | requests: alone | with | archived | tokens |"
+            "| session | needed: alone | with | rules: alone | with | requests: alone | with | archived | found again "
+            "| tokens |"
         )
-        parts.append("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+        parts.append("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
         names = dict.fromkeys(outcome.name for outcome in runs)
         parts += [_row(name, [run for run in runs if run.name == name]) for name in names]
         parts.append(_row("**all**", runs))
-        parts += [f"\n{run.name}: {run.trouble.strip()}" for run in runs if run.trouble and run.ours]
+        parts += [f"\n{run.name} {_who(run)}: {run.trouble.strip()}." for run in runs if run.trouble]
     return "\n".join(parts) + "\n"
 
 
@@ -77,7 +84,7 @@ def _row(name: str, runs: Sequence[Outcome]) -> str:
     cells = [name, _needed(alone), _needed(ours)]
     cells += [cell(lambda run: run.rules, some) for some in (alone, ours)]
     cells += [cell(lambda run: run.requests, some) for some in (alone, ours)]
-    cells += [cell(lambda run: run.archived, ours), _tokens(alone, ours)]
+    cells += [cell(lambda run: run.archived, ours), cell(lambda run: run.found, ours), _tokens(alone, ours)]
     return f"| {' | '.join(cells)} |"
 
 
@@ -118,7 +125,7 @@ def read_kept(path: Path) -> dict[tuple[str, str, bool], Outcome]:
     """What `keep` wrote, by session, client and whether with ours; nothing where there is no such file."""
     found = {}
     for facts in json.loads(path.read_text(encoding="utf-8")) if path.is_file() else ():
-        pairs = {name: tuple(facts[name]) for name in ("rules", "requests", "archived", "lost")}
+        pairs = {name: tuple(facts[name]) for name in ("rules", "requests", "archived", "found", "lost")}
         outcome = Outcome(**(facts | pairs | {"needs": Held(**facts["needs"])}))
         found[outcome.name, outcome.client, outcome.ours] = outcome
     return found

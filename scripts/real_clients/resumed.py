@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from real_clients.clients import LIMIT, Driver, Place, new_id, unabridged
@@ -18,18 +17,37 @@ MARK = "[unabridged summary"
 
 
 def resume(driver: Driver, place: Place, recorded: Recorded) -> Iterator[Check]:
-    """Compact a session, resume it, take that back, resume it again: once by `undo`, once by `replay`."""
+    """Compact a session, resume it, take that back, resume it again; and take back a compaction of the client's own."""
     for back in ("undo", "replay"):
         session = new_id()
         path = driver.seed(place.home, place.project, session, recorded)
-        yield _change(place, path, "compact", "--window", str(LIMIT), "--now")
+        before = path.read_bytes()
+        yield _change(driver, place, session, "compact", "--window", str(LIMIT), "--now")
         yield from _go_on(driver, place, recorded, session, "compact")
-        yield _change(place, path, back)
+        yield _change(driver, place, session, back)
+        yield Check(f"{back}: every line from before is there, byte for byte", path.read_bytes().startswith(before))
         yield from _go_on(driver, place, recorded, session, back)
+    session = new_id()
+    path = driver.seed(place.home, place.project, session, recorded)
+    before = path.read_bytes()
+    yield from _compact_itself(driver, place, recorded, session)
+    yield _change(driver, place, session, "undo")
+    yield Check("undo: every line from before is there, byte for byte", path.read_bytes().startswith(before))
+    yield from _go_on(driver, place, recorded, session, "undo of its own", summary=recorded.reply[-200:].strip())
 
 
-def _go_on(driver: Driver, place: Place, recorded: Recorded, session: str, after: str) -> Iterator[Check]:
-    """Ask the client to go on, and look at the first request it sends."""
+def _compact_itself(driver: Driver, place: Place, recorded: Recorded, session: str) -> Iterator[Check]:
+    """Let the client compact."""
+    with serving(Loopback(recorded.reply)) as upstream:
+        driver.prepare(place, upstream)
+        driver.start(place, recorded.prompt, session)
+    yield Check("the client compacts by itself", bool(upstream.of("compaction")))
+
+
+def _go_on(
+    driver: Driver, place: Place, recorded: Recorded, session: str, after: str, *, summary: str = MARK
+) -> Iterator[Check]:
+    """Ask the client to go on, and look at the first request it sends: `summary` is in it after a compaction only."""
     with serving(Loopback(recorded.reply)) as upstream:
         driver.prepare(place, upstream)
         done = driver.start(place, recorded.prompt, session)
@@ -41,20 +59,17 @@ def _go_on(driver: Driver, place: Place, recorded: Recorded, session: str, after
     text = sent.text()
     if after == "compact":
         yield Check("compact: it does not compact again", not upstream.of("compaction"), f"{sent.tokens:,} tokens")
-        yield Check("compact: it sends our summary", MARK in text)
+        yield Check("compact: it sends our summary", summary in text)
     else:
         whole = flat(_first_words(recorded.history))[:300] in flat(text)
         yield Check(f"{after}: it sends the first words again", whole)
-        yield Check(f"{after}: it sends no summary of ours", MARK not in text)
+        yield Check(f"{after}: it sends no summary", summary not in text)
     yield _legal(driver, after, sent)
 
 
-def _change(place: Place, path: Path, command: str, *options: str) -> Check:
-    """Run our command on the session's file, and put the result into its place."""
-    result = path.with_suffix(".new")
-    done = unabridged(place, command, str(path), "-o", str(result), *options)
-    if result.is_file():
-        result.replace(path)
+def _change(driver: Driver, place: Place, session: str, command: str, *options: str) -> Check:
+    """Run our command on the session, in its place, by the beginning of its name."""
+    done = unabridged(place, command, f"{driver.name}:{session[:13]}", "--write", *options)
     return Check(f"{command}: ours ends well", done.returncode == 0, (done.stderr or done.stdout)[-300:])
 
 

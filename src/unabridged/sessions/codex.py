@@ -20,6 +20,9 @@ _BYTES = 4
 _CARRIED = 80_000
 """Characters of people's messages that the client carries over an old-style compaction: 20,000 tokens, newest first."""
 
+_HEAD = "Another language model started to solve this problem"
+"""How the client begins the line that it puts in front of a summary."""
+
 
 def owns_line(line: Entry) -> bool:
     """Whether this is a line of Codex CLI's."""
@@ -128,14 +131,28 @@ def _item(message: Message) -> dict[str, Any]:
 
 
 def newest_compaction(entries: Sequence[Entry]) -> Compaction | None:
-    """The last `compacted` line; None when nothing was said before it."""
+    """The last `compacted` line, and the model's reply that became its summary; None when nothing was said before."""
     found = next((n for n in reversed(range(len(entries))) if entries[n].get("type") == "compacted"), None)
     if found is None or not any(entry.get("type") in {"response_item", "compacted"} for entry in entries[:found]):
         return None
     behind = entries[found + 1].get("payload") if found + 1 < len(entries) else None
     estimate = _last_usage(behind) if isinstance(behind, dict) else {}
     ours = bool(estimate) and not estimate.get("input_tokens")
-    return Compaction({found, found + 1} if ours else {found}, {}, "")
+    return Compaction({found, *_draft_of(entries, found), *([found + 1] if ours else [])}, {}, "")
+
+
+def _draft_of(entries: Sequence[Entry], compacted: int) -> Iterator[int]:
+    """The message in front of a compaction that has its summary: the client keeps the model's reply as one more."""
+    before = (n for n in reversed(range(compacted)) if entries[n].get("type") == "response_item")
+    number = next(before, None)
+    item = entries[number].get("payload") if number is not None else None
+    if number is None or not isinstance(item, dict) or item.get("role") != "assistant":
+        return
+    payload = entries[compacted].get("payload")
+    text, summary = _FORMAT.read(item).text.strip(), str(payload.get("message") if isinstance(payload, dict) else "")
+    head = summary.rstrip().removesuffix(text).strip()
+    if head != summary.strip() and (not head or (head.startswith(_HEAD) and "\n" not in head)):
+        yield number
 
 
 CLIENT = Client(OpenAIResponses.name, owns_line, read, append, newest_compaction)
