@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -82,6 +83,14 @@ def test_a_link_to_nothing_is_no_session(name: str, tmp_path: Path) -> None:
     path = tmp_path / PLACES[name]
     path.parent.mkdir(parents=True)
     path.symlink_to(tmp_path / "gone")
+    assert list(CLIENTS[name].sessions({"HOME": str(tmp_path)})) == []
+
+
+@clients
+def test_a_pipe_is_no_session(name: str, tmp_path: Path) -> None:
+    path = touch(tmp_path / PLACES[name])
+    path.unlink()
+    os.mkfifo(path)
     assert list(CLIENTS[name].sessions({"HOME": str(tmp_path)})) == []
 
 

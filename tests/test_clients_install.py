@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import stat
 import subprocess
@@ -279,6 +280,15 @@ def test_a_file_of_somebodys_under_our_name_is_left_alone(home: Path) -> None:
     run("uninstall", "pi")
     assert files_in(home) == before
     assert path.exists()
+
+
+def test_an_extension_of_ours_that_somebody_wrote_into_is_told_and_taken_away(home: Path) -> None:
+    run("install", "pi")
+    path = home / ".pi" / "agent" / "extensions" / "unabridged.ts"
+    path.write_text(re.sub("const PROGRAM = .*", r'const PROGRAM = "\\q";', path.read_text()))
+    assert run("status", "pi").code == 0
+    run("uninstall", "pi")
+    assert not path.exists()
 
 
 # -- the command that a client starts ---------------------------------------------------------------------------------

@@ -177,6 +177,25 @@ def test_two_sessions_at_once_are_both_archived(tmp_path: Path) -> None:
     assert [archived(tmp_path, session) for session in sessions] == [500] * 4
 
 
+def limited(seconds: float, before: str = "pass") -> list[str]:
+    return [sys.executable, "-c", f"{before}; from unabridged.clients.hook import main; main({seconds})"]
+
+
+def test_an_event_that_never_ends_is_not_waited_for(tmp_path: Path) -> None:
+    with subprocess.Popen(limited(0.2), stdin=subprocess.PIPE, env=environment(tmp_path)) as child:
+        assert child.wait(timeout=20) == 0
+    assert "given up" in logged(tmp_path)
+
+
+def test_what_holds_the_whole_interpreter_is_ended_by_the_system(tmp_path: Path) -> None:
+    held = (
+        "import re; from unabridged.clients.hook import events; "
+        "events.answer = lambda _: re.match('(a+)+$', 'a' * 99 + 'b')"
+    )
+    child = subprocess.Popen(limited(0.2, held), stdin=subprocess.DEVNULL, env=environment(tmp_path))
+    assert child.wait(timeout=20) == -signal.SIGALRM
+
+
 def test_nobody_who_reads_the_answer_is_no_error(tmp_path: Path) -> None:
     given = event(transcript(tmp_path), "SessionStart", source="compact")
     reader, writer = os.pipe()

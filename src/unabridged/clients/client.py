@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,13 +78,14 @@ def folder_from(environ: Environ, variable: str, *default: str) -> Path:
 def session_files(
     client: str, folder: Path, pattern: str, id_of: Callable[[Path], str | None]
 ) -> Iterator[SessionFile]:
-    """The files of this pattern that `id_of` finds an id for; what can't be looked at, or is gone, is left out."""
+    """The files of this pattern that `id_of` finds an id for; what is no file, or is gone, is left out."""
     for path in sorted(folder.glob(pattern)):
         id_ = id_of(path)
         if id_ is None:
             continue
         try:
-            stat = path.stat()
+            found = path.stat()
         except OSError:  # removed meanwhile, or a link to nothing
             continue
-        yield SessionFile(client, id_, path, stat.st_size, stat.st_mtime)
+        if stat.S_ISREG(found.st_mode):  # a pipe would be waited for
+            yield SessionFile(client, id_, path, found.st_size, found.st_mtime)

@@ -194,7 +194,10 @@ def own_file(path: Path, what: str, template: str) -> Place:
 
     def program(text: str) -> str | None:
         found = _PROGRAM.search(text) if text.startswith(MADE) else None
-        return str(json.loads(found[1])) if found else None
+        try:
+            return str(json.loads(found[1])) if found else None
+        except ValueError:  # somebody wrote into it
+            return None
 
     def add(text: str, program: str) -> str:
         return text or template.replace('"__PROGRAM__"', json.dumps(program, ensure_ascii=False))

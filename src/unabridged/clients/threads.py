@@ -83,7 +83,8 @@ def notes_folder(environ: Environ) -> Path:
 def note_open(opened: Open, environ: Environ) -> None:
     """Remember that the client has this session open, in the place of what was noted for it; old notes go."""
     folder = notes_folder(environ)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for made in (folder.parent, folder):
+        made.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=folder, suffix=".part")  # 0600
     with os.fdopen(handle, "w", encoding="utf-8") as stream:
         json.dump(asdict(opened), stream)

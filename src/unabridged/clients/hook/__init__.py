@@ -6,20 +6,24 @@
     PostCompact                 the client's summary is held against the record
 
 Reading order: `events` (what each event does), `around` (the work around a compaction), `transcript` (a session file as
-it grows), `copying` (its messages in the archive), `reminder` (what is put into the context), `claims` and `findings`
-(what a summary says and the record does not), `log`. Whatever goes wrong, the client goes on: the exit code is 0, and
-the log says why.
+it grows), `copying` (its messages in the archive), `reminder` (what is put into the context), `claims`, `continued` and
+`findings` (what a summary says and the record does not), `log`. Whatever goes wrong, the client goes on: the exit code
+is 0, and the log says why.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from typing import Final
 
 LONGEST: Final = 45.0
 """Seconds after which the hook gives up, whatever it is doing."""
+_GRACE: Final = 3
+"""Seconds for a thread to end the process, which waits for whatever holds the interpreter, as one match of a pattern
+does. The signal's exit code is not 0: the command of an install ends clean all the same."""
 
 
 def main(longest: float = LONGEST) -> None:
@@ -27,19 +31,26 @@ def main(longest: float = LONGEST) -> None:
     if sys.stdin is None or sys.stdin.isatty():
         print("unabridged hook is called by a coding agent: unabridged install CLIENT sets it up", file=sys.stderr)  # noqa: T201
         raise SystemExit(2)
-    given = sys.stdin.buffer.read()
-    timer = threading.Timer(longest, _give_up, [longest])
-    timer.daemon = True
-    timer.start()
+    _set_limit(longest)
     try:
         from unabridged.clients.hook.events import answer  # noqa: PLC0415 - what fails to load must not stop a client
 
-        if said := answer(given):
+        if said := answer(sys.stdin.buffer.read()):
             sys.stdout.write(said)
             sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - a client goes on whatever happens here
         _log(f"failed: {type(error).__name__}: {error}")
     _end()
+
+
+def _set_limit(longest: float) -> None:
+    """End this process after so many seconds; by the system itself a little later, should Python not come to it."""
+    timer = threading.Timer(longest, _give_up, [longest])
+    timer.daemon = True
+    timer.start()
+    if hasattr(signal, "alarm"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(int(longest) + _GRACE)
 
 
 def _give_up(longest: float) -> None:

@@ -16,7 +16,7 @@ from unabridged.clients.hook.copying import copy_new
 from unabridged.clients.hook.findings import take_certain
 from unabridged.clients.hook.log import log
 from unabridged.clients.hook.transcript import Source
-from unabridged.errors import ArchiveError
+from unabridged.errors import ArchiveError, UnabridgedError
 
 WAIT: Final = 5.0
 """Seconds to wait for another writer of the archive."""
@@ -42,7 +42,7 @@ def tell_context(source: Source, reason: str, archive: Archive | None = None, *,
     try:
         with _opened(archive) as store:
             told = _told(store, source, reason, compacted=compacted)
-    except ArchiveError as error:
+    except UnabridgedError as error:
         log(f"{source.thread}: told without the archive: {error}")
         told = _told(open_archive("memory:"), source, reason, compacted=compacted)
     log(f"{source.thread}: {len(told):,} characters for the context")

@@ -7,14 +7,15 @@ is told to the model: words that the summary lists as the user's, and that nobod
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
 
 from unabridged.archive.protocol import Archive
+from unabridged.clients.hook.continued import is_continued
 from unabridged.clients.hook.copying import COPY, keep, newest_place, views_of
 from unabridged.clients.hook.findings import CERTAIN, CLAIMS
-from unabridged.clients.hook.transcript import Source, read_from
-from unabridged.messages import View
+from unabridged.clients.hook.transcript import Source, lines_of, read_from
 from unabridged.summarise.checks import find_unfounded, normal
 from unabridged.text_tools import quote
 
@@ -40,45 +41,67 @@ def check(archive: Archive, source: Source, summary: str) -> tuple[str, ...]:
 
     Codex hands out no summary: it stands in the session file.
     """
-    if source.path.stat().st_size > _LARGEST:
-        return (f"not checked: the session file has more than {_LARGEST:,} bytes",)
-    views = views_of(source.kind, list(read_from(source.path, source.kind, 0)))
-    summaries = [view.text for view in views if view.origin == "summary"]
-    text = summary.strip() or (summaries[-1] if summaries else "")
-    if not text:
+    unchecked = _why_not(source)
+    text = summary.strip() or ("" if unchecked else _newest_summary(source))
+    if not text and not unchecked:
         return ()
-    found = (*find_certain(text, views), *_notes(text, views))
+    found = [f"not checked: {unchecked}"] if unchecked else _find(source.path, text)
     place = newest_place(archive, source, COPY)
     keep(archive, source, CLAIMS, place, reason="PostCompact", of=text, notes=found)
-    return found
+    return tuple(found)
 
 
-def find_certain(summary: str, views: Sequence[View]) -> list[str]:
+def _find(path: Path, summary: str) -> list[str]:
+    record = _record(path, summary)
+    return [*find_certain(summary, record), *_notes(summary, record)]
+
+
+def _why_not(source: Source) -> str:
+    """Why the summary can't be held against the session file; empty where it can."""
+    if source.path.stat().st_size > _LARGEST:
+        return f"the session file has more than {_LARGEST:,} bytes"
+    if is_continued(source):
+        return "the session goes on from another file, of which the summary may speak"
+    return ""
+
+
+def _newest_summary(source: Source) -> str:
+    summaries = [said for said in read_from(source.path, source.kind, 0) if said.origin == "summary"]
+    return views_of(source.kind, summaries[-1:])[0].text if summaries else ""
+
+
+def find_certain(summary: str, record: str) -> list[str]:
     """A sentence on what is listed as the user's words, and stands nowhere: not in what anybody or anything said."""
-    record = _record(summary, views)
     unsaid = [said for said in _listed(summary) if any(bit not in record for bit in _bits(said))]
     return [CERTAIN + ", ".join(quote(said, _WIDTH) for said in unsaid[:_MOST])] if unsaid else []
 
 
-def _notes(summary: str, views: Sequence[View]) -> list[str]:
-    names, quoted = find_unfounded(summary, [_whole(view) for view in views if not _repeats(view, summary)])
+def _notes(summary: str, record: str) -> list[str]:
+    names, quoted = find_unfounded(summary, [record])
     found = {"named in the summary and not in the record": names, "quoted in it and not in the record": quoted}
     return [
         f"{what}: {', '.join(quote(one, _WIDTH) for one in which[:_MOST])}" for what, which in found.items() if which
     ]
 
 
-def _record(summary: str, views: Sequence[View]) -> str:
-    return normal("\n".join(_whole(view) for view in views if not _repeats(view, summary))).lower()
+def _record(path: Path, summary: str) -> str:
+    """Every text in the session file, whatever line it is in, but for the summary: it is no witness for itself."""
+    tail = _plain(summary)[-_TAIL:]
+    texts = (text for line in lines_of(path) for text in _texts(line))
+    return normal("\n".join(text for text in texts if len(text) < len(tail) or tail not in _plain(text))).lower()
 
 
-def _whole(view: View) -> str:
-    return "\n".join([view.whole_text(), *(block.text for block in view.reasoning)])
-
-
-def _repeats(view: View, summary: str) -> bool:
-    """Whether this is the very summary, as the session file has it: it is no witness for itself."""
-    return view.origin in {"summary", "model"} and _plain(summary)[-_TAIL:] in _plain(view.text)
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a JSON value, in order."""
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str):
+            yield found
+        elif isinstance(found, dict):
+            waiting += reversed(found.values())
+        elif isinstance(found, list):
+            waiting += reversed(found)
 
 
 def _plain(text: str) -> str:

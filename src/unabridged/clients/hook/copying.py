@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Record, RecordData, Scope
-from unabridged.clients.hook.transcript import Kind, Place, Said, Source, is_at, place_at, read_from
+from unabridged.clients.hook.transcript import Kind, Place, Said, Source, is_at, line_of, place_at, read_from
+from unabridged.errors import ArchiveError
 from unabridged.formats import format_named
 from unabridged.history.namespace import DEFAULT
 from unabridged.intent import with_origins
@@ -26,6 +28,10 @@ _STRETCH: Final = 2_000_000
 """Bytes of the file that go into one record, about: what a crash can cost, and how often time is looked at."""
 _LOOK_AT: Final = 300
 """Records that are looked at for one that the file agrees with; beyond, it is read from its beginning."""
+_TEXT: Final = 60_000
+"""Characters of a text that are looked at to tell whose it is and what it wants."""
+_ANSWER: Final = 2_000
+"""The same of a tool's answer: what people want does not stand in there."""
 
 
 class Copied(NamedTuple):
@@ -67,10 +73,35 @@ def newest_record(archive: Archive, source: Source, kind: str) -> Record | None:
 
 def views_of(kind: Kind, stretch: Sequence[Said]) -> list[View]:
     """What the messages say, each with whose words it is; one that can't be read says nothing."""
+    views = _read(kind, stretch)
+    short = [_shortened(view) for view in views]
+    judged = _with_origins(short, stretch)
+    return [judged[i] if short[i] is view else view.said_by(judged[i].origin) for i, view in enumerate(views)]
+
+
+def short_views_of(kind: Kind, stretch: Sequence[Said]) -> list[View]:
+    """The same of the beginnings and ends of long texts, and the beginnings of long answers."""
+    return _with_origins([_shortened(view) for view in _read(kind, stretch)], stretch)
+
+
+def _read(kind: Kind, stretch: Sequence[Said]) -> list[View]:
     read = format_named(kind.format).read
-    views = [_view(read, said.message) for said in stretch]
+    return [_view(read, said.message) for said in stretch]
+
+
+def _with_origins(views: Sequence[View], stretch: Sequence[Said]) -> list[View]:
     # These clients call tools by the protocol: no turn has to be judged by the one before it.
     return with_origins(views, {"calls": 1}, [said.origin for said in stretch])
+
+
+def _shortened(view: View) -> View:
+    """What is needed of the view to tell whose it is, and what people want: that takes time by every character."""
+    if len(view.text) > _TEXT:
+        text = f"{view.text[: _TEXT // 2]}\n\n…\n\n{view.text[-_TEXT // 2 :]}"
+        view = replace(view, text=text, starts=())
+    if any(len(answer.text) > _ANSWER for answer in view.answers):
+        view = replace(view, answers=tuple(replace(answer, text=answer.text[:_ANSWER]) for answer in view.answers))
+    return view
 
 
 def _view(read: Any, message: dict[str, Any]) -> View:
@@ -97,15 +128,20 @@ def _store(archive: Archive, source: Source, start: Place, stretch: Sequence[Sai
     """Archive these messages; the place behind them."""
     end = place_at(source.path, stretch[-1].end, start.turn + len(stretch))
     views = views_of(source.kind, stretch)
-    parts = [
-        _part(said.message, view, start.turn + i) for i, (said, view) in enumerate(zip(stretch, views, strict=True))
-    ]
+    bodies = [_body(source, said) for said in stretch]
+    parts = [_part(body, view, start.turn + i) for i, (body, view) in enumerate(zip(bodies, views, strict=True))]
     keep(archive, source, COPY, end, reason=reason, of=str(start), turns=[[start.turn, end.turn]], parts=parts)
     return end
 
 
-def _part(message: dict[str, Any], view: View, turn: int) -> Part:
-    body = codec.encode(message)
+def _body(source: Source, said: Said) -> bytes:
+    try:
+        return codec.encode(said.message)
+    except ArchiveError:  # brackets inside brackets, deeper than can be archived as what they are
+        return codec.encode(source.kind.as_text(line_of(source.path, said)))
+
+
+def _part(body: bytes, view: View, turn: int) -> Part:
     return Part(codec.digest(body), body, turn, view.role, view.origin, view.whole_text())
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,8 @@ IN_ITS_PLACE: Final = "session_before_compact"
 COPY_REST: Final = "Unabridged.CopyRest"
 """The event of the process that archives what there was no time for."""
 _WORDS: Final = frozenset({"auto", "manual", "startup", "resume", "clear", "compact"})
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
+"""A session's name: it is part of a thread's name in the archive, and of a file's."""
 
 Event = Mapping[str, Any]
 
@@ -82,8 +85,8 @@ def find_source(event: Event) -> Source:
 
 def _session_of(event: Event) -> tuple[str, Path | None]:
     session, path = event.get("session_id"), event.get("transcript_path")
-    if not isinstance(session, str) or not session:
-        raise ValueError("the event names no session_id")
+    if not isinstance(session, str) or not _NAME.fullmatch(session):
+        raise ValueError("the event has no session_id that is a plain name")
     return session, Path(path).expanduser() if isinstance(path, str) and path else _file_of(session)
 
 
@@ -102,9 +105,12 @@ def _note(event: Event) -> None:
     session, path = _session_of(event)
     kind = kind_of(path) if path is not None and path.is_file() else None
     client = kind.client if kind else event.get("client")
-    if client not in {one.client for one in KINDS}:
+    if client not in [one.client for one in KINDS]:
         client = "codex" if path is not None and path.name.startswith("rollout-") else "claude-code"
     folder = event.get("cwd")
     project = folder if isinstance(folder, str) else ""
     opened = Open(str(client), session, project, str(path or ""), client_process(), time.time())
-    note_open(opened, os.environ)
+    try:
+        note_open(opened, os.environ)
+    except OSError as error:  # only the MCP server misses it
+        log(f"{opened.thread}: can't note that it is open: {error}")

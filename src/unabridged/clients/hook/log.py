@@ -25,11 +25,11 @@ def log(line: str) -> None:
     """Add a line to the log. Where that can't be, nobody can be told: it is lost, and nothing else is."""
     with suppress(OSError):
         path = log_file(os.environ)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the folders above it as the user has them
         if path.exists() and path.stat().st_size > _LARGEST:
             path.replace(path.with_suffix(".log.1"))
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        told = " ".join(line.split())[:_LONGEST]
+        told = "".join(sign if sign.isprintable() else " " for sign in " ".join(line.split())[:_LONGEST])
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(handle, f"{stamp} {os.getpid()} {told}\n".encode("utf-8", "replace"))

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from unabridged.archive.protocol import Archive, RecordData
-from unabridged.clients.hook.copying import keep, newest_record, views_of
+from unabridged.clients.hook.copying import keep, newest_record, short_views_of
 from unabridged.clients.hook.log import log
 from unabridged.clients.hook.transcript import Place, Said, Source, place_at, read_from
 from unabridged.errors import ArchiveError
@@ -38,8 +37,6 @@ _LONGEST: Final = 15.0
 """Seconds after which only the newest blocks are looked at."""
 _NEWEST: Final = 3
 """How many."""
-_SHOWN: Final = 2_000
-"""Characters of a tool's answer that are looked at: what people want does not stand in there."""
 _FINISHED: Final = 12
 """Finished requests that are named, the newest."""
 _WIDTH: Final = 160
@@ -98,7 +95,7 @@ def read_ledger(archive: Archive, source: Source, deadline: float) -> Read:
         if i < len(blocks) - _NEWEST and time.monotonic() > deadline:
             unread += len(block)
             continue
-        views, turns = _work_in(views_of(source.kind, [said for _, said in block]), [turn for turn, _ in block])
+        views, turns = _work_in(short_views_of(source.kind, [said for _, said in block]), [turn for turn, _ in block])
         ledger = gather(views, prior=ledger, turns=turns, answered=more or _ends_a_turn(views))
     return Read(ledger or Ledger(), place_at(source.path, last[1].end, last[0] + 1), unread)
 
@@ -136,7 +133,7 @@ def _blocks(messages: Sequence[_Turn]) -> Iterator[tuple[list[_Turn], bool]]:
 
 
 def _work_in(views: Sequence[View], turns: Sequence[int]) -> tuple[list[View], list[int]]:
-    """The views, long answers shortened, without the summaries that the model wrote as one more message.
+    """The views without the summaries that the model wrote as one more message.
 
     Codex keeps that message in front of the compaction it was written for. It answers nobody's request.
     """
@@ -146,7 +143,7 @@ def _work_in(views: Sequence[View], turns: Sequence[int]) -> tuple[list[View], l
         if following.origin == "summary" and view.origin == "model" and view.text.strip() in following.text
     }
     kept = [i for i in range(len(views)) if i not in drafts]
-    return [_shortened(views[i]) for i in kept], [turns[i] for i in kept]
+    return [views[i] for i in kept], [turns[i] for i in kept]
 
 
 def _ends_a_turn(views: Sequence[View]) -> bool:
@@ -154,13 +151,6 @@ def _ends_a_turn(views: Sequence[View]) -> bool:
     spoken = (view for view in reversed(views) if view.origin not in {"summary", "host"})
     last = next(spoken, None)
     return last is not None and last.origin == "model" and bool(last.text) and not last.calls
-
-
-def _shortened(view: View) -> View:
-    """The view with the beginnings of long answers only."""
-    if all(len(answer.text) <= _SHOWN for answer in view.answers):
-        return view
-    return replace(view, answers=tuple(replace(answer, text=answer.text[:_SHOWN]) for answer in view.answers))
 
 
 def write_alone(ledger: Ledger) -> str:

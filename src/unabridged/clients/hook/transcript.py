@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -24,15 +26,21 @@ _LOOK_BACK: Final = 4_096
 """Bytes before a place in the file by which it is known again: lines have ids and times."""
 _LOOK_AT: Final = 50
 """Lines by which it is told whose file this is."""
+_NOTHING: Final = b" \t\r\n\0"
+"""What a line without a word in it is made of; a crash may leave NULs."""
 _OURS: Final = "[unabridged"
 """How every text begins that we put into a conversation."""
 
 
-class Said(NamedTuple):
-    """One message of a session, whose words it is where the file says so, and where its line ends."""
+Message = dict[str, Any]
 
-    message: dict[str, Any]
+
+class Said(NamedTuple):
+    """One message of a session, whose words it is where the file says so, and where its line begins and ends."""
+
+    message: Message
     origin: Origin | None
+    start: int
     end: int
 
 
@@ -64,8 +72,15 @@ class Kind(NamedTuple):
     format: str
     """Name of the wire format of its messages."""
     owns: Callable[[dict[str, Any]], bool]
-    read: Callable[[dict[str, Any]], tuple[dict[str, Any], Origin | None] | None]
+    read: Callable[[dict[str, Any]], tuple[Message, Origin | None] | None]
     """The message of a line, and whose words it is where the line says so; None for a line without one."""
+
+    def as_text(self, raw: bytes) -> Message:
+        """A line that can't be read, or not be archived as what it says, as a message that has its text."""
+        text = raw.decode("utf-8", "backslashreplace").strip()
+        if self.format == "openai-responses":
+            return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+        return {"role": "user", "content": text}
 
 
 class Source(NamedTuple):
@@ -106,32 +121,50 @@ def _digest_before(path: Path, offset: int) -> str:
 
 def kind_of(path: Path) -> Kind | None:
     """Whose session file this is, by its first lines; None for one that we don't know."""
-    with path.open("rb") as stream:
-        for _, raw in zip(range(_LOOK_AT), stream, strict=False):
-            line = _parsed(raw)
-            found = next((kind for kind in KINDS if line is not None and kind.owns(line)), None)
-            if found is not None:
-                return found
+    for line in islice(lines_of(path), _LOOK_AT):
+        found = next((kind for kind in KINDS if kind.owns(line)), None)
+        if found is not None:
+            return found
     return None
+
+
+def lines_of(path: Path) -> Iterator[dict[str, Any]]:
+    """Every line that is a JSON object."""
+    with path.open("rb") as stream:
+        yield from filter(None, map(_parsed, stream))
 
 
 def read_from(path: Path, kind: Kind, offset: int) -> Iterator[Said]:
     """Every message whose line begins at `offset` or behind it.
 
-    A line that is no JSON is passed over. The last one is left for the next time if it does not end: the client may be
-    about to write the rest of it.
+    The last line is left for the next time if it does not end: the client may be about to write the rest of it.
     """
     with path.open("rb") as stream:
         size = os.fstat(stream.fileno()).st_size
         stream.seek(offset)
         for raw in stream:
-            offset += len(raw)
+            start, offset = offset, offset + len(raw)
             if offset > size or not raw.endswith(b"\n"):
                 return
-            line = _parsed(raw)
-            found = None if line is None else kind.read(line)
+            found = _message_in(raw, kind)
             if found is not None:
-                yield Said(*found, offset)
+                yield Said(*found, start, offset)
+
+
+def line_of(path: Path, said: Said) -> bytes:
+    """The line of a message, as it stands in the file."""
+    with path.open("rb") as stream:
+        stream.seek(said.start)
+        return stream.read(said.end - said.start)
+
+
+def _message_in(raw: bytes, kind: Kind) -> tuple[Message, Origin | None] | None:
+    """The message of a line. One that is no JSON, or not as its client writes it, is nobody's word, and not lost."""
+    line = _parsed(raw)
+    if line is not None:
+        with suppress(AttributeError, KeyError, TypeError, ValueError):
+            return kind.read(line)
+    return (kind.as_text(raw), "host") if raw.strip(_NOTHING) else None
 
 
 def _parsed(raw: bytes) -> dict[str, Any] | None:
@@ -150,7 +183,7 @@ def _owns_claude_code(line: dict[str, Any]) -> bool:
     return isinstance(line.get("type"), str) and (bool(named) or line["type"] == "file-history-snapshot")
 
 
-def _read_claude_code(line: dict[str, Any]) -> tuple[dict[str, Any], Origin | None] | None:
+def _read_claude_code(line: dict[str, Any]) -> tuple[Message, Origin | None] | None:
     """A user or assistant line of the main thread, or what a person typed while the assistant was at work."""
     if line.get("isSidechain") or line.get("isApiErrorMessage"):
         return None
@@ -165,7 +198,7 @@ def _read_claude_code(line: dict[str, Any]) -> tuple[dict[str, Any], Origin | No
     return read, "summary" if line.get("isCompactSummary") else "host" if line.get("isMeta") else _origin(read)
 
 
-def _typed_meanwhile(attached: Any) -> tuple[dict[str, Any], Origin | None] | None:
+def _typed_meanwhile(attached: Any) -> tuple[Message, Origin | None] | None:
     if not isinstance(attached, dict) or attached.get("type") != "queued_command" or not attached.get("prompt"):
         return None
     read = {"role": "user", "content": attached["prompt"]}
@@ -182,7 +215,7 @@ def _owns_codex(line: dict[str, Any]) -> bool:
     return isinstance(line.get("payload"), dict) and isinstance(line.get("type"), str)
 
 
-def _read_codex(line: dict[str, Any]) -> tuple[dict[str, Any], Origin | None] | None:
+def _read_codex(line: dict[str, Any]) -> tuple[Message, Origin | None] | None:
     """An item of the conversation, or the summary of a compaction."""
     payload = line.get("payload")
     if not isinstance(payload, dict):
@@ -196,7 +229,7 @@ def _read_codex(line: dict[str, Any]) -> tuple[dict[str, Any], Origin | None] | 
     return payload, _origin(payload)
 
 
-def _origin(message: dict[str, Any]) -> Origin | None:
+def _origin(message: Message) -> Origin | None:
     """The host's, where a user turn begins as its own texts do; None where nothing says whose words it is."""
     content = message.get("content")
     first = content[0] if isinstance(content, list) and content else content
@@ -213,14 +246,11 @@ def _owns_pi(line: dict[str, Any]) -> bool:
     return (line.get("type") == "session" and "cwd" in line) or (isinstance(body, dict) and "role" in body)
 
 
-def _read_pi(line: dict[str, Any]) -> tuple[dict[str, Any], Origin | None] | None:
+def _read_pi(line: dict[str, Any]) -> tuple[Message, Origin | None] | None:
     """An entry as pi sends it; one that it does not send is no message."""
     from unabridged.sessions.pi import to_anthropic  # noqa: PLC0415 - the others need nothing of it
 
-    try:
-        message, origin = next(iter(to_anthropic(line)), (None, None))
-    except (AttributeError, KeyError, TypeError):  # not as pi writes it
-        return None
+    message, origin = next(iter(to_anthropic(line)), (None, None))
     return None if message is None or not message["content"] else (message, origin or _origin(message))
 
 
