@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import typer
@@ -19,7 +20,8 @@ HEAD = """\
 
 For a person with a session file that is too long, or broken, and for a look into the record.
 
-- The file that is read is never changed; a result goes to `-o`, whole or not at all.
+- The file that is read is never changed; a result goes to `-o`, whole or not at all. Only `--write` changes a client's
+  session in its place.
 - In a pipe, and with `NO_COLOR`, there are no colours and no progress bars; `--json` prints one JSON document and
   nothing else. What is for the person goes to standard error.
 - Sizes: `32768`, `32k`, `1.5m`; 1k is 1,000. Indices of messages count from 0, as `check` and `measure` give them.
@@ -60,19 +62,24 @@ def _commands() -> Iterator[str]:
     for name, command in _tree().items():
         arguments = [p for p in command.params if p.param_type_name == "argument"]
         needed = [p for p in command.params if p.param_type_name == "option" and p.required]
-        usage = " ".join(p.name.upper() if p.required else f"[{p.name.upper()}]" for p in arguments)
+        usage = " ".join(_name(p) if p.required else f"[{_name(p)}]" for p in arguments)
         usage += "".join(f" {p.opts[0]} {p.name.rstrip('_').upper()}" for p in needed)
         yield f"## {name}\n\n```\nunabridged {name} {usage}".rstrip() + " [OPTIONS]\n```\n"
-        yield f"{command.help}\n"
+        yield from (f"{fill(text, 120, break_on_hyphens=False)}\n" for text in command.help.split("\n\n"))
         yield f"`{command.epilog.removeprefix('Example: ')}`\n"
         yield "| option | meaning |\n| --- | --- |"
         yield from (_row(parameter) for parameter in command.params)
         yield ""
 
 
+def _name(argument: Any) -> str:
+    """What stands for the argument."""
+    return str(argument.metavar or argument.name.upper())
+
+
 def _row(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
-        names = f"`{parameter.name.upper()}`"
+        names = f"`{_name(parameter)}`".replace("|", "\\|")
     else:
         names = ", ".join(f"`{name}`" for name in parameter.opts)
     notes = [str(parameter.help or "")]

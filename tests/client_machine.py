@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli_case import Ran, run
+
+CLIENTS = pytest.mark.parametrize("client", ["claude-code", "codex", "pi"])
+NOW = ("--now", "--keep", "messages=2")
 FILES = Path(__file__).parent / "session_files"
 IDS = {
     "claude-code": "3f2a6a1c-0000-4000-8000-000000000001",
@@ -56,3 +64,25 @@ def _moved(entry: dict[str, Any], project: str) -> dict[str, Any]:
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(tmp_path, monkeypatch)
+
+
+@contextmanager
+def running(program: str, folder: Path) -> Iterator[int]:
+    """A process that calls itself so, in this folder."""
+    arguments = [program, "-c", "print(flush=True); input()"]
+    with subprocess.Popen(
+        arguments, executable=sys.executable, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield process.pid
+        finally:
+            process.communicate(b"\n", timeout=20)
+
+
+def compacted(client: str) -> Ran:
+    done = run("compact", f"{client}:{IDS[client][:4]}", "--write", "--json", *NOW)
+    assert done.code == 0, done.err
+    assert done.json["changed"]
+    return done

@@ -1,48 +1,16 @@
-"""The sessions of coding agents on the command line: listed, compacted, taken back, searched."""
+"""The sessions of coding agents on the command line: listed, named, searched."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from cli_case import Ran, run
-from client_machine import IDS, Machine, machine
-from unabridged.clients.running import is_client
-from unabridged.sessions import load, write_whole
+from cli_case import run
+from client_machine import IDS, NOW, Machine, compacted, machine
 
 __all__ = ["machine"]
-
-CLIENTS = pytest.mark.parametrize("client", ["claude-code", "codex", "pi"])
-NOW = ("--now", "--keep", "messages=2")
-
-
-@contextmanager
-def running(program: str, folder: Path) -> Iterator[int]:
-    """A process that calls itself so, in this folder."""
-    arguments = [program, "-c", "print(flush=True); input()"]
-    with subprocess.Popen(
-        arguments, executable=sys.executable, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        try:
-            yield process.pid
-        finally:
-            process.communicate(b"\n", timeout=20)
-
-
-def compacted(client: str) -> Ran:
-    done = run("compact", f"{client}:{IDS[client][:4]}", "--write", "--json", *NOW)
-    assert done.code == 0, done.err
-    assert done.json["changed"]
-    return done
 
 
 def test_sessions_lists_every_client_with_size_compactions_and_archive(machine: Machine) -> None:
@@ -87,90 +55,13 @@ def test_sessions_of_opencode_are_only_listed(machine: Machine) -> None:
     assert "can be listed" in run("compact", "opencode:ses_1").line
 
 
-@CLIENTS
-def test_compacted_in_place_every_line_that_was_there_is_there(machine: Machine, client: str) -> None:
-    path = machine.put(client)
-    before = path.read_bytes()
-    done = compacted(client)
-    assert path.read_bytes().startswith(before)
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert done.json["thread"] == f"{client}:{IDS[client]}/compacted"
-    assert len(load(path).messages) == done.json["messages_after"]
-    assert [other for other in path.parent.iterdir() if other != path] == []
-
-
-@CLIENTS
-@pytest.mark.parametrize("command", ["undo", "replay"])
-def test_taken_back_in_place_the_file_is_the_very_file(machine: Machine, client: str, command: str) -> None:
-    path = machine.put(client)
-    before = path.read_bytes()
-    compacted(client)
-    short = path.read_bytes()
-    done = run(command, f"{client}:{IDS[client][:6]}", "--write")
-    assert done.code == 0, done.err
-    assert path.read_bytes() == before
-    (kept,) = [other for other in path.parent.iterdir() if other != path]
-    assert kept.read_bytes() == short
-    assert kept.suffix != ".jsonl", "no client lists it"
-    assert kept.name in done.line
-    assert path.stat().st_mode & 0o777 == kept.stat().st_mode & 0o777 == 0o600
-
-
-def test_an_undone_compaction_is_retired_in_the_archive(machine: Machine) -> None:
-    machine.put("claude-code")
-    compacted("claude-code")
-    assert run("show", "claude-code:3f2a", "--json").json["compactions"]
-    run("undo", "claude-code:3f2a", "--write")
-    assert run("show", "claude-code:3f2a", "--json").json["compactions"] == []
-
-
-@pytest.mark.parametrize("file", ["claude_code_compacted.jsonl", "claude_code_preserved.jsonl"])
-def test_a_compaction_of_the_clients_own_is_undone_without_any_archive(machine: Machine, file: str) -> None:
-    path = machine.put("claude-code", file=file)
-    old = path.read_bytes().splitlines()
-    done = run("undo", "claude-code:3", "--write", "--json")
-    assert done.code == 0, done.err
-    assert done.json["messages_after"] > done.json["messages_before"]
-    new = path.read_bytes().splitlines()
-    assert b"compact_boundary" not in path.read_bytes()
-    assert len([line for line in new if line not in old]) <= 1
-    assert run("undo", "claude-code:3", "--write").code == 2, "there is no other"
-
-
-@CLIENTS
-def test_nothing_is_written_while_the_client_runs_there(machine: Machine, client: str) -> None:
-    path = machine.put(client)
-    before = path.read_bytes()
-    program = {"claude-code": "claude", "codex": "/opt/bin/codex", "pi": "pi"}[client]
-    with running(program, machine.project) as pid:
-        for command in (["compact", *NOW], ["undo"], ["replay"]):
-            done = run(command[0], f"{client}:{IDS[client]}", "--write", *command[1:])
-            assert done.code == 2
-            assert f"process {pid}" in done.line
-        out = machine.home / "copy.jsonl"
-        assert run("compact", f"{client}:{IDS[client]}", "-o", out, *NOW).code == 0
-    assert path.read_bytes() == before
-    with running(program, machine.home):
-        compacted(client)
-
-
-def test_a_client_is_told_by_its_program_or_its_script() -> None:
-    assert is_client("claude-code", ["/home/ada/.local/bin/claude", "--resume"])
-    assert is_client("claude-code", ["node", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js"])
-    assert is_client("pi", ["node", "/usr/lib/node_modules/@earendil-works/pi-coding-agent/dist/cli.js"])
-    assert not is_client("claude-code", ["vim", "notes.md", "claude"])
-    assert not is_client("codex", [])
-
-
-def test_a_session_that_leads_out_of_the_clients_folder_is_not_written(machine: Machine) -> None:
-    path = machine.put("claude-code")
-    elsewhere = machine.home / "elsewhere.jsonl"
-    path.rename(elsewhere)
-    path.symlink_to(elsewhere)
-    before = elsewhere.read_bytes()
-    done = run("compact", "claude-code:3f2a", "--write", *NOW)
-    assert (done.code, elsewhere.read_bytes()) == (2, before)
-    assert "leads out" in done.line
+def test_only_what_is_in_the_home_folder_is_shown_as_that(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    machine.put("pi", folder=machine.home.with_name(f"{machine.home.name}-else") / "p")
+    machine.put("codex", folder=machine.home / "p")
+    shown = run("sessions").out
+    assert "~-else" not in shown
+    assert " ~/p " in shown
 
 
 def test_a_name_that_fits_several_or_none_is_said(machine: Machine) -> None:
@@ -180,36 +71,6 @@ def test_a_name_that_fits_several_or_none_is_said(machine: Machine) -> None:
     assert "codex:019a2b3c-0" in several
     assert "codex:019a2b3c-1" in several
     assert "begins with 'ffff'" in run("undo", "codex:ffff", "--write").line
-    assert "no such file" in run("compact", "cursor:1").line, "not a client: a file"
-
-
-def test_where_a_result_goes_has_to_be_said(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = machine.put("pi")
-    assert "--write" in run("undo", "pi:72").line
-    assert "-o OUT" in run("undo", path).line
-    assert "client:ID" in run("undo", path, "--write").line
-    assert "not both" in run("undo", "pi:72", "--write", "-o", tmp_path / "x").line
-    monkeypatch.delenv("UNABRIDGED_ARCHIVE")
-    assert "--write" in run("compact", "pi:72", *NOW).line
-
-
-def test_a_session_that_changes_while_it_is_compacted_is_left_alone(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, real = machine.put("codex"), write_whole
-    before = path.read_bytes()
-
-    def meanwhile(*arguments: Any, **options: Any) -> None:
-        with path.open("ab") as stream:
-            stream.write(b'{"type":"event_msg","payload":{}}\n')
-        real(*arguments, **options)
-
-    monkeypatch.setattr("unabridged.cli.targets.write_whole", meanwhile)
-    done = run("compact", "codex:019a", "--write", *NOW)
-    assert done.code == 2
-    assert "changed while" in done.line
-    assert path.read_bytes() == before + b'{"type":"event_msg","payload":{}}\n'
-    assert [other for other in path.parent.iterdir() if other != path] == []
 
 
 def test_search_and_show_take_the_beginning_of_a_sessions_name(machine: Machine) -> None:
@@ -220,3 +81,35 @@ def test_search_and_show_take_the_beginning_of_a_sessions_name(machine: Machine)
     assert {hit["thread"] for hit in found} == {f"claude-code:{IDS['claude-code']}/compacted"}
     assert run("show", "codex:019", "--json").json["compactions"]
     assert "no thread" in run("show", "codex:ff").line
+
+
+def test_two_files_of_the_same_id_are_said_and_none_is_guessed(machine: Machine) -> None:
+    first = machine.put("codex")
+    second = machine.home / ".codex/archived_sessions" / first.name
+    second.parent.mkdir()
+    second.write_bytes(first.read_bytes())
+    for name in (IDS["codex"], IDS["codex"][:6]):
+        done = run("compact", f"codex:{name}", "--write", *NOW)
+        assert done.code == 2
+        assert str(first) in done.line
+        assert str(second) in done.line
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_name_of_no_client_is_said_with_those_that_there_are(machine: Machine) -> None:
+    del machine
+    for name in ("claude:3f2a", "cursor:1"):
+        line = run("compact", name).line
+        assert "no such file" in line
+        assert "claude-code, codex, pi, opencode" in line
+    assert "claude-code:3f2a" in run("compact", "claude-code:").line
+
+
+def test_a_session_that_is_here_and_not_in_the_archive_is_said(machine: Machine) -> None:
+    machine.put("claude-code")
+    machine.put("pi")
+    compacted("pi")
+    for command in (("show",), ("search", "x", "--thread")):
+        line = run(*command, "claude-code:3f2a").line
+        assert "nothing of claude-code:3f2a6a1c is in" in line
+        assert "unabridged install claude-code" in line

@@ -208,3 +208,19 @@ def test_whatever_stands_in_a_field_nothing_breaks(
     entry[key] = odd
     (folder / "odd.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     take_back(load(folder / "odd.jsonl", format=loaded.kind))
+
+
+def test_only_the_links_of_a_line_are_changed_not_what_it_quotes(tmp_path: Path) -> None:
+    path, loaded = tmp_path / "out.jsonl", load(FILES / "claude_code.jsonl")
+    save(loaded, shortened(loaded, 1), path)
+    boundary = next(json.loads(line) for line in path.read_text().splitlines() if "compact_boundary" in line)["uuid"]
+    quoted = {"parentUuid": boundary, "text": f'"parentUuid":"{boundary}"'}
+    line = {"type": "user", "parentUuid": boundary, "message": {"role": "user", "content": [{"type": "x", **quoted}]}}
+    with path.open("a") as stream:
+        stream.write(json.dumps({"toolUseResult": quoted} | line | {"uuid": "n1"}) + "\n")
+    taken = take_back(load(path))
+    assert taken is not None
+    last = json.loads(taken.lines[-1])
+    assert last["parentUuid"] not in {boundary, None}
+    assert last["toolUseResult"] == quoted
+    assert last["message"]["content"] == [{"type": "x", **quoted}]

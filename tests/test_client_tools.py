@@ -74,6 +74,28 @@ def test_the_project_is_the_one_that_was_noted_wherever_the_server_runs(machine:
     assert [session.client for session in asking.sessions] == ["codex"]
 
 
+@pytest.mark.parametrize("cwd", ["\0", "\ud800", "/" + "a" * 5_000, "loop", 7, ["x"]])
+def test_what_a_damaged_session_says_about_its_folder_hides_no_other(machine: Machine, cwd: Any) -> None:
+    machine.put("codex")
+    (machine.home / "loop").symlink_to(machine.home / "loop")
+    odd = machine.put("claude-code")
+    odd.write_text(
+        json.dumps({"type": "user", "sessionId": "s", "cwd": cwd if cwd != "loop" else f"{machine.home}/loop"})
+    )
+    assert who_asks(environ(machine), machine.project, {}).thread == CODEX
+    assert len(run("sessions", "--json", "--project", machine.project).json["sessions"]) == 1
+    assert run("sessions").code == 0
+    assert run("undo", "claude-code:3", "--write").code == 2
+
+
+def test_a_folder_is_the_same_by_all_its_names(machine: Machine) -> None:
+    link = machine.home / "link"
+    link.symlink_to(machine.project)
+    machine.put("codex", folder=link)
+    assert who_asks(environ(machine), machine.project, {}).thread == CODEX
+    assert len(run("sessions", "--json", "--project", machine.project).json["sessions"]) == 1
+
+
 def test_this_process_knows_who_started_it() -> None:
     above = ancestors_of_this()
     assert above

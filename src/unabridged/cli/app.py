@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from inspect import getdoc
 from io import TextIOWrapper
 from typing import Annotated, Any
 
@@ -82,8 +83,10 @@ def _root(
 def _add(panel: str, *commands: tuple[Callable[..., None], str]) -> None:
     """Add commands, each with an example that begins with its name."""
     for command, example in commands:
-        name = example.split()[1]
-        app.command(name, cls=_Command, rich_help_panel=panel, epilog=f"Example: {example}")(command)
+        name, text = example.split()[1], getdoc(command) or ""
+        paragraphs = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+        added = app.command(name, cls=_Command, help=paragraphs, rich_help_panel=panel, epilog=f"Example: {example}")
+        added(command)
 
 
 _add(

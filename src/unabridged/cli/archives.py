@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from unabridged.archive.opening import default_url
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli.options import is_stdin
 from unabridged.cli.screen import fail, one_line
-from unabridged.clients.found import names_a_client
+from unabridged.clients.found import all_sessions, find_session, names_a_client, short_names
 from unabridged.clients.threads import session_of, threads_of
 from unabridged.compactor import Compactor
 from unabridged.errors import SettingsError
@@ -117,9 +118,27 @@ def _find_session(archive: Archive, namespace: str | None, beginning: str) -> li
 def require_thread(archive: Archive, namespace: str | None, thread: str) -> Scope:
     """The thread of this name; one that is not there is said, with those that are."""
     scope = find_thread(archive, namespace, thread)
+    if scope is None and (name := _here(thread)):
+        client = name.partition(":")[0]
+        fail(
+            f"nothing of {name} is in {archive.url}: `unabridged install {client}` archives sessions before they are "
+            f"compacted, `unabridged compact {name} --write` what it takes out. Or name another archive",
+            2,
+        )
     if scope is None:
         fail(f"{describe_missing(archive, namespace, thread)}. Name another with --archive, --namespace or --thread", 2)
     return scope
+
+
+def _here(thread: str) -> str | None:
+    """The short name of a session on this machine that is called so; None where there is not just one."""
+    if not names_a_client(thread):
+        return None
+    try:
+        session = find_session(session_of(thread), os.environ)
+    except SettingsError:
+        return None
+    return short_names([session], all_sessions(os.environ, session.client))[session.path]
 
 
 def require_threads(archive: Archive, namespace: str | None, thread: str) -> list[Scope]:

@@ -60,9 +60,9 @@ def compact(
 ) -> None:
     """Make a conversation fit a window: show what went, what stayed, and the summary that stands for it.
 
-    The file that was read is never changed. With -o the result is written in the layout it was read from, and the
-    originals go to the archive; without it this is only a look, unless an archive is named. With --write a client's
-    session gets the compaction as its client would write one: lines behind those that are there.
+    With -o the result is written in the layout it was read from, and the originals go to the archive; without it this is
+    only a look, unless an archive is named. The file that was read stays as it is; only --write adds to it: a client's
+    session gets the compaction as its client would write one, in lines behind those that are there.
     """
     target = target_of(file, out, write=write)
     target.check_place()
@@ -76,15 +76,19 @@ def compact(
     with open_compactor(loaded, file, *place, new=True, **wanted) as (compactor, name), working("compacting"):
         done = _fit(compactor, loaded, name, now=now)
         budget = compactor.limits.budget
-    _require_legal(loaded, done, agent, file)
-    if out is not None and not dry_run:
+    new = done.changed or not target.in_place  # a session that stays as it is, is its client's to mend
+    if new:
+        _require_legal(loaded, done, agent, file)
+    written = out is not None and not dry_run and new
+    if written:
         target.write(loaded, pieces_with(loaded, done.messages, tokens_before=done.tokens_before), backup=False)
     if as_json:
-        print_json(_outcome(loaded, done, None if dry_run else out))
+        print_json(_outcome(loaded, done, out if written else None))
         return
     _show(loaded, done, budget, agent)
     if out is not None:
-        say(f"Written to {out}." if not dry_run else "Nothing was written: --dry-run.")
+        why = "--dry-run" if dry_run else "there is nothing to compact"
+        say(f"Written to {out}." if written else f"Nothing was written: {why}.")
     elif look and done.changed and not dry_run:
         tell(f"this was only a look: {'say --write or' if target.session else 'name'} -o OUT to keep the result")
 

@@ -49,7 +49,7 @@ def replay(
     target = _restored_to(file, out, write=write)
     loaded = options.load_file(target.file, format_, which, max_size)
     place = (archive, namespace, thread or target.thread)
-    if (taken := take_back(loaded, every=True)) is not None:
+    if (taken := _take_back(loaded, every=True)) is not None:
         _write_taken(target, loaded, taken, as_json=as_json)
         return
     with open_compactor(loaded, target.file, *place) as (compactor, name), working("replaying"):
@@ -76,13 +76,18 @@ def undo(
     target = _restored_to(file, out, write=write)
     loaded = options.load_file(target.file, format_, which, max_size)
     place = (archive, namespace, thread or target.thread)
-    if (taken := take_back(loaded)) is not None:
+    if (taken := _take_back(loaded)) is not None:
         _write_taken(target, loaded, taken, as_json=as_json)
         with contextlib.suppress(UnabridgedError):  # without an archive, or with one that has nothing of it
             _retire(loaded, target.file, taken.messages, place)
         return
     with open_compactor(loaded, target.file, *place) as (compactor, name), working("undoing"):
         _write(target, loaded, compactor.undo(loaded.messages, thread=name), as_json=as_json, thread=name)
+
+
+def _take_back(loaded: Loaded, *, every: bool = False) -> TakenBack | None:
+    with working("looking for compactions"):
+        return take_back(loaded, every=every)
 
 
 def _restored_to(file: Path, out: Path | None, *, write: bool) -> Target:
@@ -238,7 +243,8 @@ def _write(target: Target, loaded: Loaded, messages: list[Message], *, as_json: 
 
 def _write_taken(target: Target, loaded: Loaded, taken: TakenBack, *, as_json: bool) -> None:
     """Write a session without its compactions; in place, the file as it was stays beside it."""
-    target.write(loaded, taken.lines, backup=True)
+    with working("writing"):
+        target.write(loaded, taken.lines, backup=True)
     _tell_written(target, loaded, taken.messages, as_json=as_json, thread=target.thread)
 
 

@@ -13,7 +13,7 @@ from unabridged.cli import options
 from unabridged.cli.archives import open_store, scopes
 from unabridged.cli.screen import console, fail, print_json, say, table, tell, track
 from unabridged.clients import CLIENTS, SessionFile
-from unabridged.clients.found import Look, all_sessions, look_at, short_names
+from unabridged.clients.found import Look, all_sessions, is_within, look_at, short_names
 from unabridged.clients.threads import session_of, thread_of
 from unabridged.errors import SettingsError
 
@@ -38,7 +38,7 @@ def sessions(
     known = all_sessions(os.environ, client)
     looks = [(session, look_at(session)) for session in track(known, "reading")]
     if project is not None:
-        looks = [(session, look) for session, look in looks if _is_in(look.project, project.resolve())]
+        looks = [(session, look) for session, look in looks if is_within(look.project, str(project))]
     archived = _archived(archive, namespace)
     names = short_names((session for session, _ in looks), known)
     if as_json:
@@ -51,11 +51,6 @@ def sessions(
         made = table("Sessions", columns, rows)
         made.columns[0].no_wrap = True  # it is there to be copied
         console().print(made)
-
-
-def _is_in(project: str, folder: Path) -> bool:
-    place = Path(project) if project else None
-    return place is not None and (place == folder or folder in place.parents)
 
 
 def _archived(url: str | None, namespace: str | None) -> dict[str, float | None]:
@@ -92,9 +87,8 @@ def _facts(session: SessionFile, look: Look, archived: dict[str, float | None]) 
 def _row(name: str, session: SessionFile, look: Look, archived: dict[str, float | None]) -> tuple[object, ...]:
     thread = thread_of(session.client, session.id)
     when = _minute(archived[thread]) if thread in archived else "no"
-    project = (
-        look.project.replace(str(Path.home()), "~", 1) if look.project.startswith(str(Path.home())) else look.project
-    )
+    home = f"{Path.home()}{os.sep}"
+    project = f"~{os.sep}{look.project.removeprefix(home)}" if look.project.startswith(home) else look.project
     return name, project, _minute(session.modified), _size(session.size), look.compactions, when
 
 

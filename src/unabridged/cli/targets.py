@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from unabridged.cli.options import is_stdin, writable
@@ -15,6 +13,7 @@ from unabridged.clients import CLIENTS, SessionFile
 from unabridged.clients.found import find_session, names_a_client, project_of
 from unabridged.clients.running import processes_with
 from unabridged.clients.threads import thread_of, threads_of
+from unabridged.clients.writing import write_back
 from unabridged.sessions import Loaded, write_whole
 from unabridged.sessions.files import while_unchanged
 
@@ -46,10 +45,9 @@ class Target:
         if self.out is None:
             return
         self.check_place()
-        mode = loaded.path.stat().st_mode & 0o777
-        kept = _keep_beside(self.file) if backup and self.in_place else None
-        write_whole(self.out, while_unchanged(loaded, pieces), mode=mode)
-        if kept is not None:
+        if not self.in_place:
+            write_whole(self.out, while_unchanged(loaded, pieces), mode=loaded.path.stat().st_mode & 0o777)
+        elif kept := write_back(loaded, pieces, keep=backup):
             tell(f"the session as it was is in {kept}")
 
     def check_place(self) -> None:
@@ -66,6 +64,7 @@ def target_of(file: Path, out: Path | None = None, *, write: bool = False) -> Ta
     """What `file` names: a file of that name, else a session as `client:ID`."""
     name = str(file)
     if is_stdin(file) or not names_a_client(name) or file.exists():
+        _require_client_or_file(name, file)
         if write:
             fail("--write is for a client's session, given as client:ID: name -o OUT for a file", 2)
         return Target(file, None, out)
@@ -77,24 +76,25 @@ def target_of(file: Path, out: Path | None = None, *, write: bool = False) -> Ta
     return Target(session.path, session, session.path if write else out)
 
 
+def _require_client_or_file(name: str, file: Path) -> None:
+    """End here if this looks like the name of a session, and is neither that nor a file."""
+    client, colon, _ = name.partition(":")
+    if not colon or "/" in client or os.path.lexists(file):
+        return
+    if client in CLIENTS:
+        fail(f"{name!r} names no session: say some of its id, as in {client}:3f2a. `unabridged sessions` lists them", 2)
+    fail(f"can't read {name}: no such file, and no client {client!r}: there are {', '.join(CLIENTS)}", 2)
+
+
 def _require_closed(session: SessionFile) -> None:
     """End here if the client may have the session open, or if the file is not the client's own."""
     client = CLIENTS[session.client]
-    home = client.home(os.environ).resolve()
-    if home not in session.path.resolve().parents:
-        fail(f"{session.path} leads out of {home}: nothing outside the client's own folder is written. Name -o OUT", 2)
+    folder = (client.sessions_folder or client.home)(os.environ).resolve()
+    if folder not in session.path.resolve().parents:
+        fail(
+            f"{session.path} leads out of {folder}: nothing outside the client's own folder is written. Name -o OUT", 2
+        )
     running = processes_with(session, project_of(session))
     if running:
         listed = ", ".join(running[:3])
         fail(f"{client.title} is running there and may have the session open: end {listed} first, or name -o OUT", 2)
-
-
-def _keep_beside(path: Path) -> Path:
-    """The file under another name, which no client looks at: a second name of the same bytes where that can be."""
-    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    kept = path.with_name(f"{path.name}.{moment}.before")
-    try:
-        kept.hardlink_to(path)
-    except OSError:
-        shutil.copy2(path, kept)
-    return kept

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from unabridged.clients.client import Environ, SessionFile
-from unabridged.clients.found import all_sessions, project_of
+from unabridged.clients.found import all_sessions, is_within, project_of
 from unabridged.clients.threads import open_sessions, thread_of
 
 
@@ -52,4 +52,4 @@ def ancestors_of_this() -> dict[int, float]:
 
 
 def _same(project: str, folder: Path) -> bool:
-    return bool(project) and Path(project).resolve() == folder.resolve()
+    return is_within(project, str(folder)) and is_within(str(folder), project)

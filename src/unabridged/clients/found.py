@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from unabridged.clients import CLIENTS
 from unabridged.clients.client import Environ, SessionFile
@@ -46,19 +47,24 @@ def names_a_client(name: str) -> bool:
 def find_session(name: str, environ: Environ) -> SessionFile:
     """The session that `client:ID` names, where the beginning of an id is enough; none and several are said."""
     client, _, beginning = name.partition(":")
-    found = {session.id: session for session in CLIENTS[client].sessions(environ)}
-    if beginning in found:
-        return found[beginning]
-    fitting = [session for id_, session in found.items() if id_.startswith(beginning)]
+    title, known = CLIENTS[client].title, list(CLIENTS[client].sessions(environ))
+    fitting = [session for session in known if session.id == beginning]
+    fitting = fitting or [session for session in known if session.id.startswith(beginning)]
     if len(fitting) == 1:
         return fitting[0]
-    home = CLIENTS[client].home(environ)
     if not fitting:
+        home = (CLIENTS[client].sessions_folder or CLIENTS[client].home)(environ)
         raise SettingsError(
-            f"no session of {CLIENTS[client].title} in {home} begins with {beginning!r}: see `sessions`"
+            f"no session of {title} in {home} begins with {beginning!r}: `unabridged sessions {client}` lists them"
         )
-    listed = ", ".join([*short_names(fitting[:5], found.values()).values(), *["…"][: len(fitting) // 6]])
-    raise SettingsError(f"{len(fitting)} sessions of {CLIENTS[client].title} begin with {beginning!r}: {listed}")
+    more = f" and {len(fitting) - 5:,} more" if len(fitting) > 5 else ""
+    if len({session.id for session in fitting}) == 1:
+        listed = ", ".join(str(session.path) for session in fitting[:5])
+        raise SettingsError(f"{len(fitting)} files of {title} have the id {fitting[0].id}: name one of {listed}{more}")
+    listed = ", ".join(short_names(fitting[:5], known).values())
+    raise SettingsError(
+        f"{len(fitting)} sessions of {title} begin with {beginning!r}: say more of it, as in {listed}{more}"
+    )
 
 
 def short_names(sessions: Iterable[SessionFile], among: Iterable[SessionFile]) -> dict[Path, str]:
@@ -87,11 +93,27 @@ def project_of(session: SessionFile) -> str:
         if session.client not in _COMPACTIONS:
             return look_at(session).project
         with session.path.open("rb") as stream:
-            beginning = stream.read(_BEGINNING)
+            entries = (entry for raw in _beginning(stream) if b'"cwd"' in raw for entry in _parsed(raw))
+            return next(filter(None, map(_project, entries)), "")
     except OSError:
         return ""
-    entries = (entry for raw in beginning.splitlines() if b'"cwd"' in raw for entry in _parsed(raw))
-    return next(filter(None, map(_project, entries)), "")
+
+
+def _beginning(stream: BinaryIO) -> Iterator[bytes]:
+    """Lines until one begins far behind; none is read that nobody asks for."""
+    left = _BEGINNING
+    while left > 0 and (raw := stream.readline(left)):
+        left -= len(raw)
+        yield raw
+
+
+def is_within(folder: str, project: str) -> bool:
+    """Whether a folder is the project's or below it, whatever they are called; no for what can't be a folder."""
+    try:
+        inner, outer = os.path.realpath(folder), os.path.realpath(project)
+        return bool(folder and project) and Path(inner).is_relative_to(outer)
+    except ValueError:  # a name that no system takes
+        return False
 
 
 def look_at(session: SessionFile) -> Look:

@@ -19,9 +19,15 @@ def home(environ: Environ) -> Path:
 
 def sessions(environ: Environ) -> Iterator[SessionFile]:
     """`sessions/--PROJECT--/TIME_ID.jsonl`; in a folder that the user named, without the projects."""
+    named = bool(environ.get("PI_CODING_AGENT_SESSION_DIR"))
+    return session_files(NAME, sessions_folder(environ), "*.jsonl" if named else "*/*.jsonl", _id_of)
+
+
+def sessions_folder(environ: Environ) -> Path:
+    """The folder with its sessions: in its home, or where the user said."""
     if environ.get("PI_CODING_AGENT_SESSION_DIR"):
-        return session_files(NAME, folder_from(environ, "PI_CODING_AGENT_SESSION_DIR"), "*.jsonl", _id_of)
-    return session_files(NAME, home(environ) / "sessions", "*/*.jsonl", _id_of)
+        return folder_from(environ, "PI_CODING_AGENT_SESSION_DIR")
+    return home(environ) / "sessions"
 
 
 def _id_of(path: Path) -> str | None:
@@ -45,4 +51,4 @@ def notes(project: Path | None) -> tuple[str, ...]:
     )
 
 
-CLIENT = Client(NAME, "pi", home, sessions, places, notes)
+CLIENT = Client(NAME, "pi", home, sessions, places, notes, sessions_folder)

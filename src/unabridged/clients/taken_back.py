@@ -65,6 +65,20 @@ def _without(lines: list[Line], compaction: Compaction) -> Iterator[Line]:
 
 
 def _linked(line: Line, links: re.Pattern[bytes], instead: Mapping[str, str]) -> Line:
-    """The line with the names of lines that went replaced where it gives them; nothing else of it changes."""
-    raw, count = links.subn(lambda found: b'%b%b"' % (found[1], instead[found[2].decode()].encode()), line.raw)
-    return line._replace(raw=raw, value=json.loads(raw)) if count else line
+    """The line with the names of lines that went replaced where it gives them; nothing else of it changes.
+
+    What it quotes looks the same. So of all places that look like a link, only those count whose change changes no more
+    than the line's own fields.
+    """
+    raw, value = line.raw, line.value
+    for found in reversed(list(links.finditer(line.raw))):
+        new = b'%b%b%b"' % (raw[: found.start()], found[1], instead[found[2].decode()].encode()) + raw[found.end() :]
+        changed = json.loads(new)
+        if _same_inside(changed, value):
+            raw, value = new, changed
+    return line._replace(raw=raw, value=value)
+
+
+def _same_inside(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    """Whether all fields of the two are equal but those that are texts."""
+    return all(one[name] == other[name] for name in other if not isinstance(other[name], str))

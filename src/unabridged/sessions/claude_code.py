@@ -90,9 +90,10 @@ class _Thread:
         path = self.walk()
         boundary = self.last_boundary(path)
         kept = self.preserved(boundary) if boundary is not None else []
-        met = [number for number in path if number in kept]
-        if met and met[0] != path[0]:  # what came since went on from this one
-            kept = kept[: kept.index(met[0]) + 1]
+        names = frozenset(kept)
+        met = next((number for number in path if number in names), None)
+        if met is not None and met != path[0]:  # what came since went on from this one
+            kept = kept[: kept.index(met) + 1]
         turns = self.with_siblings([*path, *kept], -1 if boundary is None else boundary)
         active = sorted(turns - set(kept))
         first = self.anchor(boundary) if kept and boundary is not None else None
@@ -156,10 +157,10 @@ class _Thread:
             return [number for number in found if number in self.turns]
         segment = _as_object(metadata.get("preservedSegment"))
         head, at = segment.get("headUuid"), self.places.get(str(segment.get("tailUuid")))
-        path: list[int] = []
+        path = dict[int, None]()
         while at is not None and self.chain[at][0] < boundary and self.chain[at][0] not in path:
             number, own, parent = self.chain[at]
-            path.append(number)
+            path[number] = None
             if own == head:
                 return sorted(found for found in self.with_siblings(path, number - 1) if found < boundary)
             at = self.places.get(str(parent))

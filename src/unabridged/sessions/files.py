@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +104,11 @@ def _copy(path: Path, size: int) -> Iterator[bytes]:
             yield chunk
 
 
-def write_whole(path: Path, pieces: Iterable[bytes], mode: int = 0o600) -> None:
-    """All of it or nothing: a temporary file in the same folder, synced, then renamed over `path`."""
+def write_whole(path: Path, pieces: Iterable[bytes], mode: int = 0o600, owner: tuple[int, int] | None = None) -> None:
+    """All of it or nothing: a temporary file in the same folder, synced, then renamed over `path`.
+
+    `owner` is the user and the group that it is for, where that may be said.
+    """
     path = path.resolve()
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
@@ -116,6 +120,9 @@ def write_whole(path: Path, pieces: Iterable[bytes], mode: int = 0o600) -> None:
                 stream.write(piece)
             stream.flush()
             os.fsync(stream.fileno())
+        if owner is not None:
+            with suppress(OSError, AttributeError):  # not on every system, and only for those who may
+                os.chown(name, *owner)
         Path(name).chmod(mode)
         Path(name).replace(path)
     except BaseException as error:

@@ -153,11 +153,13 @@ def time_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def check_unchanged(path: Path, stamp: Stamp) -> None:
-    """Refuse to go on when the file is no longer the one that was read."""
+def check_unchanged(path: Path, stamp: Stamp, *, named: Path | None = None) -> None:
+    """Refuse to go on when the file is no longer the one that was read; `named` is how people know it."""
     try:
         info = path.stat()
     except OSError as error:
         raise SessionFileError(f"can't read {path} again: {reason(error)}") from error
     if Stamp(info.st_size, info.st_mtime_ns) != stamp:
-        raise SessionFileError(f"{path} changed while it was worked on: close the client that writes it, and try again")
+        raise SessionFileError(
+            f"{named or path} changed while it was worked on: close the client that writes it, and try again"
+        )
