@@ -14,7 +14,7 @@ from unabridged.cli import options
 from unabridged.cli.archives import open_compactor
 from unabridged.cli.picture import Fate, Piece, before_and_after
 from unabridged.cli.screen import console, facts, fail, plain, print_json, receipt_rows, say, tell, track, working
-from unabridged.cli.targets import target_of
+from unabridged.cli.targets import Target, target_of
 from unabridged.compactor import Compaction, Compactor
 from unabridged.formats import Message, format_named
 from unabridged.legal import check
@@ -60,37 +60,42 @@ def compact(
 ) -> None:
     """Make a conversation fit a window: show what went, what stayed, and the summary that stands for it.
 
-    With -o the result is written in the layout it was read from, and the originals go to the archive; without it this is
-    only a look, unless an archive is named. The file that was read stays as it is; only --write adds to it: a client's
-    session gets the compaction as its client would write one, in lines behind those that are there.
+    With -o the result is written in the layout it was read from, and the originals go to the archive; without it this
+    is only a look, unless an archive is named. The file that was read stays as it is; only --write adds to it: a
+    client's session gets the compaction as its client would write one, in lines behind those that are there.
     """
     target = target_of(file, out, write=write)
     target.check_place()
-    file, out = target.file, target.out
     wanted = _settings(trigger, keep, window)
-    loaded = options.load_file(file, format_, which, max_size)
+    loaded = options.load_file(target.file, format_, which, max_size)
     agent = model or loaded.model
     wanted |= {"agent": agent, "model": None if dry_run else summariser}
-    look = dry_run or (out is None and archive is None)
+    look = dry_run or (target.out is None and archive is None)
     place = (_MEMORY if look else archive, namespace, thread or target.thread)
-    with open_compactor(loaded, file, *place, new=True, **wanted) as (compactor, name), working("compacting"):
+    with open_compactor(loaded, target.file, *place, new=True, **wanted) as (compactor, name), working("compacting"):
         done = _fit(compactor, loaded, name, now=now)
         budget = compactor.limits.budget
-    new = done.changed or not target.in_place  # a session that stays as it is, is its client's to mend
-    if new:
-        _require_legal(loaded, done, agent, file)
-    written = out is not None and not dry_run and new
-    if written:
-        target.write(loaded, pieces_with(loaded, done.messages, tokens_before=done.tokens_before), backup=False)
+    written = _write(target, loaded, done, agent, dry_run=dry_run)
     if as_json:
-        print_json(_outcome(loaded, done, out if written else None))
+        print_json(_outcome(loaded, done, target.out if written else None))
         return
     _show(loaded, done, budget, agent)
-    if out is not None:
+    if target.out is not None:
         why = "--dry-run" if dry_run else "there is nothing to compact"
-        say(f"Written to {out}." if written else f"Nothing was written: {why}.")
+        say(f"Written to {target.out}." if written else f"Nothing was written: {why}.")
     elif look and done.changed and not dry_run:
         tell(f"this was only a look: {'say --write or' if target.session else 'name'} -o OUT to keep the result")
+
+
+def _write(target: Target, loaded: Loaded, done: Compaction, agent: str | None, *, dry_run: bool) -> bool:
+    """Write the result where it goes, if it goes anywhere; whether it was written."""
+    if target.in_place and not done.changed:
+        return False  # a session that stays as it is, is its client's to mend
+    _require_legal(loaded, done, agent, target.file)
+    if target.out is None or dry_run:
+        return False
+    target.write(loaded, pieces_with(loaded, done.messages, tokens_before=done.tokens_before), backup=False)
+    return True
 
 
 def _settings(trigger: list[str] | None, keep: list[str] | None, window: str | None) -> dict[str, Any]:
