@@ -246,6 +246,22 @@ def test_the_second_compaction_carries_on_what_the_first_one_knew(home: Path, ar
     assert [record.kind for record in archive.records(scope())].count("reminder") == 2
 
 
+def test_names_that_the_next_steps_may_have_to_spell_take_what_is_left_of_the_budget(home: Path) -> None:
+    calls = [
+        claude_line(
+            "assistant",
+            [{"type": "tool_use", "id": f"a{i}", "name": "Bash", "input": {"command": f"grep computeTide{i} src"}}],
+        )
+        for i in range(900)
+    ]
+    lines = [claude_line("user", f"Fix the tide table. {RULE}"), *calls[-3:]]
+    assert "computeTide899" in call(write(home / "session.jsonl", lines), "SessionStart", source="compact")
+    text = call(write(home / "session.jsonl", [lines[0], *calls]), "SessionStart", source="compact")
+    assert RULE in text
+    assert 40 < text.count("computeTide") < 400, "as many as there is room for"
+    assert len(text) < 10_000
+
+
 def test_however_much_was_asked_the_text_stays_within_its_budget(home: Path) -> None:
     many = [
         claude_line("user", f"Never touch the file number {i} in the folder, {'really ' * 30}never.")

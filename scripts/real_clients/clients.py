@@ -111,10 +111,11 @@ def _ask_claude_code(place: Place, prompt: str, session: str | None) -> list[str
 
 
 def _prepare_codex(place: Place, upstream: Loopback) -> None:
-    place.environment.update(LOOPBACK_KEY="fake")
-    place.write(
-        ".codex/config.toml",
-        f"""model = "gpt-5.5"
+    place.environment.update(LOOPBACK_KEY="fake", LOOPBACK_URL=f"{upstream.url}/v1")
+    if not (place.home / ".codex" / "config.toml").is_file():
+        place.write(
+            ".codex/config.toml",
+            f"""model = "gpt-5.5"
 model_provider = "loopback"
 model_context_window = {LIMIT}
 model_auto_compact_token_limit = {LIMIT * 6 // 10}
@@ -125,26 +126,33 @@ base_url = "{upstream.url}/v1"
 env_key = "LOOPBACK_KEY"
 wire_api = "responses"
 """,
-    )
+        )
 
 
 def _ask_codex(place: Place, prompt: str, session: str | None) -> list[str]:
     options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json"]
-    options.append("--dangerously-bypass-hook-trust")
+    options += ["--dangerously-bypass-hook-trust", "-c", f'model_providers.loopback.base_url="{_url(place)}"']
     return [str(place.command), "exec", *options, *(["resume", session] if session else []), prompt]
 
 
+def _url(place: Place) -> str:
+    """The provider of this client: two that run at once in one home have one each."""
+    return place.environment["LOOPBACK_URL"]
+
+
 def _prepare_pi(place: Place, upstream: Loopback) -> None:
-    place.environment.update(PI_OFFLINE="1", LOOPBACK_KEY="fake")
+    place.environment.update(PI_OFFLINE="1", LOOPBACK_KEY="fake", LOOPBACK_URL=upstream.url)
     model = {"id": "loopback-model", "name": "loopback", "reasoning": False, "input": ["text"], "maxTokens": 8000}
     model |= {"contextWindow": LIMIT, "cost": dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)}
     provider = {"baseUrl": upstream.url, "api": "anthropic-messages", "apiKey": "LOOPBACK_KEY", "models": [model]}
-    place.write(".pi/agent/models.json", json.dumps({"providers": {"loopback": provider}}))
+    path = place.home / ".pi" / "agent" / "models.json"
+    others = json.loads(path.read_text(encoding="utf-8"))["providers"] if path.is_file() else {}
+    place.write(".pi/agent/models.json", json.dumps({"providers": others | {_url(place): provider}}))
 
 
 def _ask_pi(place: Place, prompt: str, session: str | None) -> list[str]:
     named = ["--session", session] if session else []
-    return [str(place.command), "--provider", "loopback", "--model", "loopback-model", *named, "-p", prompt]
+    return [str(place.command), "--provider", _url(place), "--model", "loopback-model", *named, "-p", prompt]
 
 
 DRIVERS = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +27,9 @@ SUMMARY = (
 )
 SEARCH = "search_history"
 STEPS = 20
+_CODE = re.compile(r"KESTREL-\d{4}")
+_ONE_BY_ONE = threading.Lock()
+"""Two that run at once may share a home: its configuration is written by one of them at a time."""
 _EVENTS = {True: ("PreCompact", "SessionStart compact", "PostCompact"), False: ("session_before_compact",)}
 """What the log must tell of: of clients that call commands, and of pi."""
 
@@ -96,8 +101,9 @@ def grow(driver: Driver, place: Place, before: Callable[[Place], None] = lambda 
     model = Model(driver)
     with serving(Loopback(SUMMARY, model)) as upstream:
         model.upstream = upstream
-        driver.prepare(place, upstream)
-        installed = unabridged(place, "install", driver.name)
+        with _ONE_BY_ONE:
+            driver.prepare(place, upstream)
+            installed = unabridged(place, "install", driver.name)
         before(place)
         write_depot(place)
         done = driver.start(place, REQUEST)
@@ -120,7 +126,9 @@ def _were_called(driver: Driver, place: Place) -> Check:
 
 def write_depot(place: Place) -> None:
     """The project: a script that tells the fact. What a client read as a file, it may put back into the context."""
-    place.write("project/depot.sh", f"seq -f 'pier %g is open' 300; echo The depot code is {FACT}; seq 300\n")
+    place.write(
+        "project/depot.sh", f"seq -f 'pier %g is open' 300; echo The depot code is ${{DEPOT:-{FACT}}}; seq 300\n"
+    )
 
 
 def after_growing(upstream: Loopback, after: Request, place: Place) -> Iterator[Check]:
@@ -128,9 +136,10 @@ def after_growing(upstream: Loopback, after: Request, place: Place) -> Iterator[
     context = flat(after.text())
     yield Check("the rule stands word for word", RULE in context)
     yield Check("the request stands word for word", flat(REQUEST) in context)
-    yield Check("the fact has left the context", FACT not in context)
+    fact = place.environment.get("DEPOT", FACT)
+    yield Check("the fact has left the context", fact not in context)
     kept = kept_in(place.archive)
-    yield Check("the archive has the fact", FACT in kept)
+    yield Check("the archive has the fact", fact in kept)
     missing = [words for words in _said_before(upstream.of("turn").index(after)) if words not in kept]
     yield Check("the archive has every message from before", not missing, ", ".join(missing))
     # In a list of its own where the client keeps tools back until they are asked for.
@@ -140,8 +149,8 @@ def after_growing(upstream: Loopback, after: Request, place: Place) -> Iterator[
         offered,
         ", ".join(tool.name for tool in tools_in(upstream.requests[-1]))[:300],
     )
-    found = FACT in flat(upstream.requests[-1].text())
-    yield Check("the search gives the fact back", found, upstream.requests[-1].text()[-300:])
+    found = set(_CODE.findall(upstream.requests[-1].text()))
+    yield Check("the search gives the fact back, and no other session's", found == {fact}, str(found))
 
 
 def _said_before(turns: int) -> list[str]:

@@ -60,11 +60,15 @@ _WANTED: dict[str, Wanted] = {}
 
 
 def wanted_of(recorded: Recorded) -> Wanted:
-    """The standing rules, and the requests that are open, as the engine finds them in the whole conversation."""
+    """The standing rules, and the requests that are open, as the engine finds them in the whole conversation.
+
+    Where the assistant spoke last, and called no tool, it was done with what was asked last.
+    """
     if recorded.name in _WANTED:
         return _WANTED[recorded.name]
-    read = FORMATS["anthropic"].read
-    ledger = gather(with_origins([read(message) for message in recorded.messages]), answered=False)
+    views = [FORMATS["anthropic"].read(message) for message in recorded.messages]
+    answered = views[-1].role == "assistant" and not views[-1].calls
+    ledger = gather(with_origins(views), answered=answered)
     rules = tuple(rule.text for rule in ledger.rules if rule.lifted < 0)
     _WANTED[recorded.name] = Wanted(rules, tuple(request.text for request in ledger.open))
     return _WANTED[recorded.name]
@@ -84,9 +88,10 @@ def play(driver: Driver, place: Place, recorded: Recorded, *, ours: bool) -> Out
             found = replace(found, trouble=trouble or "the client did not compact: there was too little it could take")
         if after is None and not upstream.of("turn"):
             return replace(found, trouble=f"the client sent nothing: {(done.stderr or done.stdout)[-300:]}")
-        sent = after or upstream.of("turn")[0]
-        found = replace(found, **_measured(recorded, sent))
-        return replace(found, **_recorded(place, f"{driver.name}:{session}", recorded, sent)) if ours else found
+        found = replace(found, **_measured(recorded, after or upstream.of("turn")[0]))
+        if after is None or not ours:
+            return found
+        return replace(found, **_recorded(place, f"{driver.name}:{session}", recorded, after))
 
 
 def _install(driver: Driver, place: Place) -> str:
@@ -123,7 +128,7 @@ def flat(text: str) -> str:
 
 def _recorded(place: Place, thread: str, recorded: Recorded, sent: Request) -> dict[str, Any]:
     """How many texts and results of the session the archive has word for word, and what a search there gives back."""
-    said, missing = list(_said(recorded.messages)), _missing(recorded, sent.text())
+    said, missing = list(_said(recorded.history)), _missing(recorded, sent.text())
     if not place.archive.is_file():
         return {"archived": (0, len(said)), "found": (0, len(missing))}
     archive, scope = open_archive(f"sqlite:///{place.archive}"), Scope(NAMESPACE, thread)

@@ -27,7 +27,8 @@ adds to it; pi takes ours in its place, which no model wrote.
 - **needed**: file names and identifiers of the next 60 calls, as recorded, that stood before the compaction and that
   the context still holds.
 - **rules, requests**: standing rules and open requests of people that stand in the context word for word, as the engine
-  finds them in the whole conversation.
+  finds them in the whole conversation. One that is longer than what the hook may add is there by its beginning, and not
+  counted.
 - **archived**: texts and tool results of the session that the archive has word for word.
 - **found again**: of what is needed and no longer stands in the context, what a search for it in that archive shows.
 - **tokens**: of the whole request, characters / 4.

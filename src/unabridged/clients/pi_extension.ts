@@ -11,7 +11,9 @@ function run(args: string[], input = "", signal?: AbortSignal): Promise<string> 
   return new Promise((resolve) => {
     let out = "";
     const env = { ...process.env, COLUMNS: "500", NO_COLOR: "1" };
-    const child = spawn(PROGRAM, args, { stdio: ["pipe", "pipe", "ignore"], timeout: LONGEST, signal, env });
+    // Not spawn's own timeout: where the program is gone, that would keep pi from ending until it is over.
+    const over = AbortSignal.any([AbortSignal.timeout(LONGEST), ...(signal ? [signal] : [])]);
+    const child = spawn(PROGRAM, args, { stdio: ["pipe", "pipe", "ignore"], signal: over, env });
     child.on("error", () => resolve(""));
     child.on("close", (code) => resolve(code === 0 ? out : ""));
     child.stdout.setEncoding("utf8");

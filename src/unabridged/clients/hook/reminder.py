@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import inf
 from typing import Any, Final, NamedTuple
 
 from unabridged.archive.protocol import Archive, RecordData
@@ -20,7 +21,8 @@ from unabridged.errors import ArchiveError
 from unabridged.languages import labels
 from unabridged.ledger.entries import Ledger, from_json, to_json
 from unabridged.ledger.gather import gather
-from unabridged.ledger.summary_turn import render
+from unabridged.ledger.sections import Sections
+from unabridged.ledger.summary_turn import NAMES, render
 from unabridged.messages import View
 from unabridged.text_tools import quote
 
@@ -173,7 +175,20 @@ def write(ledger: Ledger) -> str:
     sections = render(ledger, room, _tokens, prose=" ", without=_UNWANTED).sections
     wanted = (sections.get(name, "") for name in ("open", "rules"))
     rest = (text for name, text in sections.items() if name not in {"open", "rules"})
-    return "\n\n".join(text.strip() for text in (told, *wanted, finished, *rest) if text.strip())
+    text = "\n\n".join(text.strip() for text in (told, *wanted, finished, *rest) if text.strip())
+    return f"{text}{_names(ledger, text, words['names'])}"
+
+
+def _names(ledger: Ledger, told: str, heading: str) -> str:
+    """The names that the next steps may have to spell and that are not told yet, in what is left of the budget.
+
+    They are what a summary loses most of.
+    """
+    sections = Sections(ledger, _tokens, (), inf)
+    sections.know(told)
+    room = BUDGET - _tokens(told) - _tokens(heading) - 4
+    names = sections.names(min(room, NAMES))
+    return f"\n\n## {heading}\n{names}" if names else ""
 
 
 def _finished(ledger: Ledger, heading: str) -> str:
