@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -154,6 +155,34 @@ def test_all_sessions_of_the_project_are_searched_when_asked_to(tools: Any) -> N
     ref = found.text.partition(" ref ")[2].partition(",")[0]
     assert not other.answer("read_history", {"ref": ref}).error, "a reference leads to its own session"
     assert "Nothing that was archived" in other.answer("search_history", {"query": "xyzzy", "all_sessions": True}).text
+
+
+def archived(machine: Machine, number: int, said: str) -> str:
+    """One more session of the project, in which this was said."""
+    session = f"{number:08}-0000-4000-8000-000000000000"
+    path = machine.home / ".claude/projects/-project" / f"{session}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = {"type": "user", "uuid": "u", "sessionId": session, "cwd": str(machine.project)}
+    path.write_text(json.dumps(line | {"message": {"role": "user", "content": said}}) + "\n")
+    os.utime(path, (number, number))
+    event = {"hook_event_name": "PreCompact", "session_id": session, "transcript_path": str(path)}
+    assert answer(json.dumps(event).encode()) == ""
+    return f"claude-code:{session}"
+
+
+def test_none_of_many_sessions_is_left_out_of_a_search(machine: Machine) -> None:
+    oldest = archived(machine, 1, f"The depot code is KESTREL-7319. {'Long ago. ' * 400}")
+    for number in range(2, 45):
+        archived(machine, number, f"Station {number} is open.")
+    archive = open_archive(machine.archive)
+    tools = SessionTools(archive, lambda: who_asks(environ(machine), machine.project, {}))
+    found = tools.answer("search_history", {"query": "depot code", "all_sessions": True}).text
+    assert f"Session {oldest}:" in found
+    assert len(found) > 600, "the only one that has something gets the room"
+    many = tools.answer("search_history", {"query": "station", "all_sessions": True}).text
+    assert len(many) < 20_000
+    assert all(f"{number:08}-0000" in many for number in range(2, 45)), "those without room are named"
+    archive.close()
 
 
 def test_sessions_of_other_projects_can_not_be_reached(tools: Any) -> None:

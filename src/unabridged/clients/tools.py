@@ -35,6 +35,10 @@ SESSIONS: Final = "list_sessions"
 COMPACTIONS: Final = "list_compactions"
 _MOST: Final = 30
 """Sessions, or compactions, that one answer lists."""
+_SHOWN: Final = 8
+"""Sessions of which one answer shows what was found; others are named."""
+_LEAST: Final = 400
+"""Characters by which it is seen whether a session has anything."""
 _SESSION: Final = {
     "type": "string",
     "description": f"A session that {SESSIONS} lists; this conversation's own if left out.",
@@ -98,18 +102,21 @@ class SessionTools:
 
     def _search(self, given: dict[str, Any]) -> ToolAnswer:
         every, session = given.pop("all_sessions", False), given.pop("session", None)
-        if every in (True, "true"):
-            asked = [scope for thread in self._kept(self.asking())[:_MOST] for scope in self._scopes(thread)]
-        else:
-            asked = self._scopes(self._thread(session))
-        room = max(lookup.ROOM // max(len(asked), 1), 2_000)
-        found = [(scope, Tools(self.archive, scope, room=room).answer(SEARCH, given)) for scope in asked]
-        if len(found) == 1:
-            return found[0][1]
-        if wrong := next((told for _, told in found if told.error), None):
+        threads = self._kept(self.asking()) if every in (True, "true") else [self._thread(session)]
+        asked = [scope for thread in threads for scope in self._scopes(thread)]
+        if len(asked) == 1:
+            return Tools(self.archive, asked[0]).answer(SEARCH, given)
+        looks = [(scope, Tools(self.archive, scope, room=_LEAST).answer(SEARCH, given)) for scope in asked]
+        if wrong := next((told for _, told in looks if told.error), None):
             return wrong
-        told = [f"Session {scope.thread}:\n{said.text}" for scope, said in found if _FOUND in said.text]
-        return ToolAnswer("\n\n".join(told) or f"{lookup.MARK} Nothing that was archived matches.")
+        having = [scope for scope, told in looks if _FOUND in told.text]
+        if not having:
+            return ToolAnswer(f"{lookup.MARK} Nothing that was archived matches.")
+        room = lookup.ROOM // len(having[:_SHOWN])
+        shown = [(scope, Tools(self.archive, scope, room=room).answer(SEARCH, given)) for scope in having[:_SHOWN]]
+        told = [f"Session {scope.thread}:\n{said.text}" for scope, said in shown]
+        more = ", ".join(dict.fromkeys(session_of(scope.thread) for scope in having[_SHOWN:]))
+        return ToolAnswer("\n\n".join([*told, *([f"Also in these sessions, older: {more}"] if more else [])]))
 
     def _read(self, given: dict[str, Any]) -> ToolAnswer:
         session, ref = given.pop("session", None), given.get("ref")
