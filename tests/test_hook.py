@@ -13,7 +13,7 @@ from cli_case import run
 from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
-from unabridged.clients.hook import around, events
+from unabridged.clients.hook import events
 from unabridged.clients.hook.log import log_file
 from unabridged.clients.threads import open_sessions, thread_of
 from unabridged.recall import lookup
@@ -161,22 +161,6 @@ def test_what_was_archived_is_found_and_read(home: Path, archive: Archive) -> No
     assert RULE in lookup.read(archive, scope(), found[0].ref).text()
 
 
-def test_when_time_runs_out_the_rest_is_archived_by_a_process_of_its_own(
-    home: Path, archive: Archive, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    later: list[Any] = []
-    monkeypatch.setattr(around, "BEFORE", -1.0)
-    monkeypatch.setattr(around, "archive_rest_later", later.append)
-    monkeypatch.setattr("unabridged.clients.hook.copying._STRETCH", 1)
-    path = write(home / "session.jsonl", [claude_line(*said) for said in TALK])
-    call(path, "PreCompact")
-    assert len(archive.parts(scope())) == 1
-    (event,) = later
-    call(path, events.COPY_REST)
-    assert event["transcript_path"] == str(path)
-    assert len(archive.parts(scope())) == 3
-
-
 # -- after it ----------------------------------------------------------------------------------------------------------
 
 
@@ -279,31 +263,6 @@ def long_session(home: Path) -> Path:
         lines += [claude_line("user", [{"type": "tool_result", "tool_use_id": f"a{i}", "content": "x" * 500}])]
     lines += [claude_line("assistant", "All are counted."), claude_line("user", "Now draw the map.")]
     return write(home / "session.jsonl", lines)
-
-
-def test_of_a_very_long_session_what_people_said_is_looked_at_to_its_beginning(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = long_session(home)
-    whole = call(path, "SessionStart", source="compact")
-    monkeypatch.setattr("unabridged.clients.hook.reminder._WHOLE", 2_000)
-    monkeypatch.setenv("UNABRIDGED_ARCHIVE", "memory:")
-    assert call(path, "SessionStart", source="compact") == whole
-    assert RULE in whole
-
-
-def test_when_there_is_no_time_for_that_the_newest_is_told_and_the_record_says_so(
-    home: Path, archive: Archive, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("unabridged.clients.hook.reminder._WHOLE", 1_000)
-    monkeypatch.setattr("unabridged.clients.hook.reminder._BLOCK", 1)
-    monkeypatch.setattr("unabridged.clients.hook.reminder._NEWEST", 1)
-    monkeypatch.setattr("unabridged.clients.hook.reminder._LONGEST", -1.0)
-    text = call(long_session(home), "SessionStart", source="compact")
-    assert "Now draw the map." in text
-    assert RULE not in text
-    (record,) = [record for record in archive.records(scope()) if record.kind == "reminder"]
-    assert "no time" in record.data["receipt"]["notes"][0]
 
 
 def test_nothing_a_tool_said_is_a_rule_of_the_user(home: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from unabridged.archive import codec, open_archive
 from unabridged.archive.protocol import Archive, Scope
-from unabridged.clients.hook import around, events
+from unabridged.clients.hook import events, rest
 from unabridged.clients.hook.log import log, log_file
 from unabridged.clients.threads import notes_folder
 
@@ -27,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("UNABRIDGED_ARCHIVE", f"sqlite:///{tmp_path / 'archive.db'}")
-    monkeypatch.setattr(around, "archive_rest_later", lambda _: None)
+    monkeypatch.setattr(rest, "do_rest_later", lambda _: None)
     return tmp_path
 
 

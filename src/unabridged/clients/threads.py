@@ -52,6 +52,11 @@ def thread_of(client: str, session: str) -> str:
     return f"{client}:{session}"
 
 
+def file_name(thread: str) -> str:
+    """The thread's name as it may stand in the name of a file."""
+    return _PLAIN.sub("_", thread)[:200]
+
+
 def threads_of(session_thread: str) -> tuple[str, str]:
     """The two threads of a session: what was said in it, line by line, and what our own compactions took out of it.
 
@@ -88,7 +93,7 @@ def note_open(opened: Open, environ: Environ) -> None:
     handle, name = tempfile.mkstemp(dir=folder, suffix=".part")  # 0600
     with os.fdopen(handle, "w", encoding="utf-8") as stream:
         json.dump(asdict(opened), stream)
-    Path(name).replace(folder / f"{_PLAIN.sub('_', opened.thread)[:200]}.json")
+    Path(name).replace(folder / f"{file_name(opened.thread)}.json")
     for path in folder.glob("*.*"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > _OLD:

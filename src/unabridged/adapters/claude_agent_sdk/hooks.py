@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from unabridged.archive.opening import archive_of
 from unabridged.archive.protocol import Archive
-from unabridged.clients.hook import LONGEST, around
+from unabridged.clients.hook import LONGEST, around, rest
 from unabridged.clients.hook.events import as_context, find_source, reason_of
 from unabridged.clients.hook.transcript import Source
 from unabridged.history.namespace import DEFAULT
@@ -62,16 +62,20 @@ def compaction_callback(archive: str | Archive | None = None, *, namespace: str 
 def _answer(event: Event, archive: Archive, namespace: str) -> dict[str, Any]:
     source, reason = find_source(event)._replace(namespace=namespace), reason_of(event)
     name, compacted = event["hook_event_name"], event.get("source") == "compact"
-    if name == "PreCompact" and not around.archive_session(source, reason, around.BEFORE, archive):
-        _archive_rest(source, reason, archive)
+    whole, said = True, dict[str, Any]()
+    if name == "PreCompact":
+        whole = around.archive_session(source, reason, around.BEFORE, archive)
     elif name == "PostCompact":
         around.check_summary(source, reason, event.get("compact_summary"), archive)
     elif name == "SessionStart":
-        return as_context(around.tell_context(source, reason, archive, compacted=compacted))
-    return {}
+        text, whole = around.tell_context(source, reason, archive, compacted=compacted)
+        said = as_context(text)
+    if not whole:
+        _do_rest(source, reason, archive)
+    return said
 
 
-def _archive_rest(source: Source, reason: str, archive: Archive) -> None:
-    """Archive what there was no time for while the agent goes on; if the program ends first, the next event goes on."""
-    work = (source, reason, around.REST, archive)
-    threading.Thread(target=around.archive_session, args=work, name="unabridged-rest", daemon=True).start()
+def _do_rest(source: Source, reason: str, archive: Archive) -> None:
+    """Do what there was no time for while the agent goes on; if the program ends first, the next event goes on."""
+    work = (source, reason, archive)
+    threading.Thread(target=rest.do_rest, args=work, name="unabridged-rest", daemon=True).start()

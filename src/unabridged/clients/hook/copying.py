@@ -63,10 +63,10 @@ def newest_place(archive: Archive, source: Source, kind: str) -> Place:
     return Place() if found is None else Place.of(found.data.get("place"))
 
 
-def newest_record(archive: Archive, source: Source, kind: str) -> Record | None:
-    """The newest record of this kind that the file agrees with: a client may have taken back what it wrote."""
+def newest_record(archive: Archive, source: Source, kind: str, having: str = "place") -> Record | None:
+    """The newest record of this kind that has this, and that the file agrees with: a client may take lines back."""
     for record in islice(archive.newest(scope_of(source)), _LOOK_AT):
-        if record.kind == kind and is_at(source.path, Place.of(record.data.get("place"))):
+        if record.kind == kind and having in record.data and is_at(source.path, Place.of(record.data.get("place"))):
             return record
     return None
 

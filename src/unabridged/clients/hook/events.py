@@ -19,8 +19,8 @@ from unabridged.clients.threads import Open, client_process, note_open
 
 IN_ITS_PLACE: Final = "session_before_compact"
 """The event of pi's that takes a summary of ours."""
-COPY_REST: Final = "Unabridged.CopyRest"
-"""The event of the process that archives what there was no time for."""
+REST: Final = "Unabridged.CopyRest"
+"""The event of the process that does what there was no time for."""
 _WORDS: Final = frozenset({"auto", "manual", "startup", "resume", "clear", "compact"})
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 """A session's name: it is part of a thread's name in the archive, and of a file's."""
@@ -38,25 +38,36 @@ def answer(given: bytes) -> str:
         _note(event)
     if name == "SessionStart" and source not in {"compact", "resume"}:
         return ""
-    if name not in {"SessionStart", "PreCompact", "PostCompact", IN_ITS_PLACE, COPY_REST}:
+    if name not in {"SessionStart", "PreCompact", "PostCompact", IN_ITS_PLACE, REST}:
         log(f"nothing to do for the event {name!r}")
         return ""
-    from unabridged.clients.hook import around  # noqa: PLC0415 - a start of the client does without it
+    said = _do(str(name), event)
+    return json.dumps(said) if said else ""
+
+
+def _do(name: str, event: Event) -> dict[str, Any]:
+    """Do what the event asks for; what the client is told."""
+    from unabridged.clients.hook import around, rest  # noqa: PLC0415 - a start of the client does without it
 
     session, reason = find_source(event), reason_of(event)
-    if name == "PreCompact" and not around.archive_session(session, reason, around.BEFORE):
-        around.archive_rest_later({**event, "hook_event_name": COPY_REST})
-    elif name == COPY_REST:
-        around.archive_session(session, reason, around.REST)
-    elif name == IN_ITS_PLACE:
-        summary = around.summarise(session, reason)
-        return json.dumps({"compaction": {"summary": summary}}) if summary else ""
+    whole, said = True, dict[str, Any]()
+    if name == "PreCompact":
+        whole = around.archive_session(session, reason, around.BEFORE)
+    elif name == "SessionStart":
+        text, whole = around.tell_context(session, reason, compacted=event.get("source") == "compact")
+        said = as_context(text)
     elif name == "PostCompact":
         around.check_summary(session, reason, event.get("compact_summary"))
-    elif name == "SessionStart":
-        told = as_context(around.tell_context(session, reason, compacted=source == "compact"))
-        return json.dumps(told) if told else ""
-    return ""
+    elif name == IN_ITS_PLACE:
+        summary = around.summarise(session, reason)
+        said = {"compaction": {"summary": summary}} if summary else {}
+    else:
+        rest.be_patient()
+        rest.do_rest(session, reason)
+    if not whole:
+        later = {"hook_event_name": REST, "session_id": session.id, "transcript_path": str(session.path)}
+        rest.do_rest_later(later)
+    return said
 
 
 def as_context(text: str) -> dict[str, Any]:
