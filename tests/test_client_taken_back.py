@@ -73,6 +73,13 @@ def test_without_the_compaction_it_is_the_file_that_it_was(
     assert taken.messages == loaded.messages
 
 
+@pytest.mark.parametrize("name", SESSIONS)
+def test_lines_that_were_kept_are_not_read_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = take_back(load(FILES / name), every=True)
+    monkeypatch.delattr("unabridged.clients.taken_back.read_lines")
+    assert take_back(load(FILES / name, keep_lines=True), every=True) == taken
+
+
 @pytest.mark.parametrize("name", MODERN)
 @pytest.mark.parametrize("edited", [False, True])
 def test_what_came_since_follows_on_what_was_there(name: str, tmp_path: Path, *, edited: bool) -> None:

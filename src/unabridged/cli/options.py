@@ -137,12 +137,13 @@ def condition(option: str, text: str) -> tuple[str, float]:
     return measure or "tokens", number(value, f"a {option}")
 
 
-def load_file(file: Path, format_: str | None, which: str | None, max_size: str) -> Loaded:
+def load_file(file: Path, format_: str | None, which: str | None, max_size: str, *, keep_lines: bool = False) -> Loaded:
     """The conversation in the file, read with a progress bar; what is odd about it is said."""
     most = number(max_size, "a size")
     path = from_stdin(most) if is_stdin(file) else file
     with reading(path) as progress:
-        loaded = load(path, format=format_, which=index_or_id(which), max_size=most, progress=progress)
+        how: dict[str, Any] = {"format": format_, "which": index_or_id(which), "keep_lines": keep_lines}
+        loaded = load(path, max_size=most, progress=progress, **how)
     for warning in loaded.warnings[:3]:
         tell(f"{file}: {warning}")
     if len(loaded.warnings) > 3:

@@ -47,7 +47,7 @@ def replay(
     In a client's session also those that the client made: what they replaced is still in its file.
     """
     target = _restored_to(file, out, write=write)
-    loaded = options.load_file(target.file, format_, which, max_size)
+    loaded = options.load_file(target.file, format_, which, max_size, keep_lines=True)
     place = (archive, namespace, thread or target.thread)
     if (taken := _take_back(loaded, every=True)) is not None:
         _write_taken(target, loaded, taken, as_json=as_json)
@@ -74,7 +74,7 @@ def undo(
     In a client's session it may be one that the client made. Its lines go, and all others stay as they are.
     """
     target = _restored_to(file, out, write=write)
-    loaded = options.load_file(target.file, format_, which, max_size)
+    loaded = options.load_file(target.file, format_, which, max_size, keep_lines=True)
     place = (archive, namespace, thread or target.thread)
     if (taken := _take_back(loaded)) is not None:
         _write_taken(target, loaded, taken, as_json=as_json)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from unabridged.formats import Message
 from unabridged.sessions.files import CLIENTS
-from unabridged.sessions.loaded import Compaction, Lines, Loaded
-from unabridged.sessions.text import Line, check_unchanged, read_lines
+from unabridged.sessions.loaded import Compaction, Line, Lines, Loaded
+from unabridged.sessions.text import check_unchanged, read_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def take_back(loaded: Loaded, *, every: bool = False) -> TakenBack | None:
         return None
     client = CLIENTS[loaded.kind]
     check_unchanged(loaded.path, loaded.source.stamp)
-    lines = list(read_lines(loaded.path, loaded.source.stamp))
+    lines = loaded.source.kept or list(read_lines(loaded.path, loaded.source.stamp))
     count = 0
     while (count == 0 or every) and (found := client.newest_compaction([line.value for line in _objects(lines)])):
         lines = list(_without(lines, found))

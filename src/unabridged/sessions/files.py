@@ -30,11 +30,13 @@ def load(
     which: int | str | None = None,
     max_size: int = MAX_SIZE,
     progress: Progress | None = None,
+    keep_lines: bool = False,
 ) -> Loaded:
     """The conversation in the file, as its client would send it now.
 
     `format` is the wire format of the messages, or the layout of the file, where the file itself would be read
-    otherwise. `which` chooses among several conversations, by index from 0 or by id.
+    otherwise. `which` chooses among several conversations, by index from 0 or by id. `keep_lines` holds on to the lines
+    of a client's session, so that taking a compaction back does not read them again.
     """
     path = Path(path)
     if format is not None and format not in FORMATS and format not in KINDS:
@@ -50,7 +52,7 @@ def load(
             return document.load_conversation_line(path, stamp, which, wire, progress)
         if kind == "jsonl":
             return document.load_jsonl(path, stamp, wire, progress)
-        lines = Lines(stamp)
+        lines = Lines(stamp, kept=[] if keep_lines else None)
         return CLIENTS[kind].load(path, kind, lines, (line.value for line in collect(path, progress, lines)))
     except OSError as error:
         raise SessionFileError(f"can't read {path}: {reason(error)}") from error

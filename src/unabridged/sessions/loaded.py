@@ -73,6 +73,18 @@ class Session:
         return bool(self.messages) and is_results(self.messages[-1])
 
 
+class Line(NamedTuple):
+    """One line: its number from 0, where it starts, its bytes with the line break, and what it says."""
+
+    number: int
+    start: int
+    raw: bytes
+    value: Any
+    """The JSON value; None for a blank line and for one that is not JSON."""
+    problem: str = ""
+    """Why it is not JSON."""
+
+
 @dataclass(slots=True)
 class Lines:
     """A file of lines: what of it is whole, and what was found there."""
@@ -84,6 +96,8 @@ class Lines:
     """Where each message of a plain file starts and stops."""
     warnings: list[str] = field(default_factory=list)
     session: Session = field(default_factory=Session)
+    kept: list[Line] | None = None
+    """Every line of a client's session, where that was asked for."""
 
 
 @dataclass(slots=True)

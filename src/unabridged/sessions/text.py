@@ -9,29 +9,17 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from unabridged.formats import Format
 from unabridged.formats.fields import plain
-from unabridged.sessions.loaded import Entry, Lines, Match, SessionFileError, Stamp
+from unabridged.sessions.loaded import Entry, Line, Lines, Match, SessionFileError, Stamp
 
 Progress = Callable[[int, int], None]
 """Gets the bytes read so far and the size of the file."""
 
 _BOM = b"\xef\xbb\xbf"
 _STEP = 8 << 20
-
-
-class Line(NamedTuple):
-    """One line: its number from 0, where it starts, its bytes with the line break, and what it says."""
-
-    number: int
-    start: int
-    raw: bytes
-    value: Any
-    """The JSON value; None for a blank line and for one that is not JSON."""
-    problem: str = ""
-    """Why it is not JSON."""
 
 
 def check(path: Path, max_size: int) -> Stamp:
@@ -114,6 +102,8 @@ def collect(path: Path, progress: Progress | None, lines: Lines) -> Iterator[Lin
         end = line.start + len(line.raw)
         cut_off = bool(line.problem) and end >= lines.stamp.size
         lines.whole = lines.whole if cut_off else end
+        if lines.kept is not None:
+            lines.kept.append(line)
         if line.problem:
             what = "is cut off and was left out" if cut_off else "is not JSON and was left alone"
             lines.warnings.append(f"line {line.number + 1} {what} ({line.problem})")
