@@ -131,28 +131,29 @@ wire_api = "responses"
 
 def _ask_codex(place: Place, prompt: str, session: str | None) -> list[str]:
     options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json"]
-    options += ["--dangerously-bypass-hook-trust", "-c", f'model_providers.loopback.base_url="{_url(place)}"']
+    url = place.environment["LOOPBACK_URL"]  # two that run at once in one home have one each
+    options += ["--dangerously-bypass-hook-trust", "-c", f'model_providers.loopback.base_url="{url}"']
     return [str(place.command), "exec", *options, *(["resume", session] if session else []), prompt]
 
 
-def _url(place: Place) -> str:
-    """The provider of this client: two that run at once in one home have one each."""
-    return place.environment["LOOPBACK_URL"]
-
-
 def _prepare_pi(place: Place, upstream: Loopback) -> None:
-    place.environment.update(PI_OFFLINE="1", LOOPBACK_KEY="fake", LOOPBACK_URL=upstream.url)
+    place.environment.update(PI_OFFLINE="1", LOOPBACK_KEY="fake")
     model = {"id": "loopback-model", "name": "loopback", "reasoning": False, "input": ["text"], "maxTokens": 8000}
     model |= {"contextWindow": LIMIT, "cost": dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)}
     provider = {"baseUrl": upstream.url, "api": "anthropic-messages", "apiKey": "LOOPBACK_KEY", "models": [model]}
     path = place.home / ".pi" / "agent" / "models.json"
     others = json.loads(path.read_text(encoding="utf-8"))["providers"] if path.is_file() else {}
-    place.write(".pi/agent/models.json", json.dumps({"providers": others | {_url(place): provider}}))
+    place.write(".pi/agent/models.json", json.dumps({"providers": others | {_provider(place): provider}}))
+
+
+def _provider(place: Place) -> str:
+    """The name of its provider: the one of the seeded sessions, unless another client runs in the same home."""
+    return place.environment.get("LOOPBACK_PROVIDER", "loopback")
 
 
 def _ask_pi(place: Place, prompt: str, session: str | None) -> list[str]:
     named = ["--session", session] if session else []
-    return [str(place.command), "--provider", _url(place), "--model", "loopback-model", *named, "-p", prompt]
+    return [str(place.command), "--provider", _provider(place), "--model", "loopback-model", *named, "-p", prompt]
 
 
 DRIVERS = {

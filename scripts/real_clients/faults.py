@@ -115,7 +115,7 @@ def _locked(place: Place) -> Iterator[None]:
 
 def _two_at_once(driver: Driver, one: Place) -> Iterator[Check]:
     """Two sessions of a client in one folder, with the same archive: each finds its own."""
-    other = replace(one, environment={"DEPOT": "KESTREL-2604"})
+    other = replace(one, environment={"DEPOT": "KESTREL-2604", "LOOPBACK_PROVIDER": "another"})
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda place: grow(driver, place), (one, other)))
     for number, checks in enumerate(results, 1):
