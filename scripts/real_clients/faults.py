@@ -43,6 +43,12 @@ def _killed(place: Place) -> None:
     write_program(place, "kill -9 $$")
 
 
+def _killed_at_work(place: Place) -> None:
+    """The hook is killed while it archives."""
+    at_work = f"{_OURS} hook <&0 & sleep 0.3; kill -9 $!; wait $!"
+    write_program(place, f'if [ "$1" = hook ]; then {at_work}; exit; fi\nexec {_OURS} "$@"')
+
+
 def _full(place: Place) -> None:
     """The hook can write nothing beyond a few kilobytes, as on a full disk: no byte code of ours either, please."""
     write_program(place, f'ulimit -f 16\nexport PYTHONDONTWRITEBYTECODE=1\nexec {_OURS} "$@"')
@@ -72,6 +78,7 @@ def _with_transcript(place: Place, change: str) -> None:
 FAULTS: dict[str, Callable[[Place], None]] = {
     "environment removed": _removed,
     "hook killed": _killed,
+    "hook killed at work": _killed_at_work,
     "disk full": _full,
     "archive broken": _broken,
     "transcript cut off": _cut,

@@ -19,10 +19,11 @@ HEAD = """\
 
 <!-- made by `make clients`: run it again, don't change this page -->
 
-Sixteen recorded sessions of a coding agent, each seeded as a session of the client at the size it had and resumed. The
-client compacts by itself and gets the summary that a model wrote then, the same with and without `unabridged install`.
-Measured is the first request that the client sends afterwards. Claude Code and Codex keep that summary, and the hook
-adds to it; pi takes ours in its place, which no model wrote.
+Recorded sessions of a coding agent up to a compaction, each seeded as a session of the client at the size it had and
+resumed. The client compacts by itself and gets the summary that a model wrote then, the same with and without
+`unabridged install`. Measured is the first request that the client sends afterwards. Claude Code and Codex keep that
+summary, and the hook adds to it; pi takes ours in its place, which no model wrote, and keeps about 20,000 tokens of the
+end besides.
 
 - **needed**: file names and identifiers of the next 60 calls, as recorded, that stood before the compaction and that
   the context still holds.
@@ -31,7 +32,7 @@ adds to it; pi takes ours in its place, which no model wrote.
   counted.
 - **archived**: texts and tool results of the session that the archive has word for word.
 - **found again**: of what is needed and no longer stands in the context, what a search for it in that archive shows.
-- **tokens**: of the whole request, characters / 4.
+- **tokens**: of the whole request, characters / 4; in the last row their average.
 """
 
 
@@ -61,6 +62,7 @@ def _who(outcome: Outcome) -> str:
 def page(outcomes: Sequence[Outcome]) -> str:
     """The page: a table a client, a row a session, and the sums."""
     parts = [HEAD, f"Clients: {', '.join(package for _, package in PACKAGES.values())}.\n"]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(run.name for run in outcomes), 1)}
     for client in dict.fromkeys(outcome.client for outcome in outcomes):
         runs = [outcome for outcome in outcomes if outcome.client == client]
         parts.append(f"\n## {client}\n")
@@ -69,10 +71,9 @@ def page(outcomes: Sequence[Outcome]) -> str:
             "| tokens |"
         )
         parts.append("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-        names = dict.fromkeys(outcome.name for outcome in runs)
-        parts += [_row(name, [run for run in runs if run.name == name]) for name in names]
+        parts += [_row(str(number), [run for run in runs if run.name == name]) for name, number in numbers.items()]
         parts.append(_row("**all**", runs))
-        parts += [f"\n{run.name} {_who(run)}: {run.trouble.strip()}." for run in runs if run.trouble]
+        parts += [f"\n{numbers[run.name]} {_who(run)}: {run.trouble.strip()}." for run in runs if run.trouble]
     return "\n".join(parts) + "\n"
 
 
