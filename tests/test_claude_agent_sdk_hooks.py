@@ -83,6 +83,21 @@ def test_tenants_have_a_namespace_each(tmp_path: Path) -> None:
     assert not archive.threads("default")
 
 
+@pytest.mark.parametrize("url", ["memory:", "sqlite:///{}/a.db", "dir:///{}/archive"])
+def test_agents_of_one_program_are_archived_at_the_same_time(url: str, tmp_path: Path) -> None:
+    archive, event = open_archive(url.format(tmp_path)), recorded(tmp_path, "PreCompact")
+    callback: Any = compaction_callback(archive)
+    events = [event | {"session_id": f"s{number}"} for number in range(6)]
+
+    async def all_at_once() -> list[dict[str, Any]]:
+        return await asyncio.gather(*(callback(one, None, {}) for one in (*events, *events)))
+
+    assert asyncio.run(all_at_once()) == [{}] * 12
+    assert {kept(archive, one).count(RULE) for one in events} == {kept(archive, events[0]).count(RULE)}
+    assert len(archive.threads("default")) == 6
+    archive.close()
+
+
 @pytest.mark.parametrize("event", [{}, {"hook_event_name": "PreCompact", "session_id": "s1"}, {"hook_event_name": 7}])
 def test_an_event_that_can_not_be_read_stops_no_agent(
     event: dict[str, Any], caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
