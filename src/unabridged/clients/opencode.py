@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.resources import files
 from pathlib import Path
 
 from unabridged.clients.client import Client, Environ, Place, SessionFile, folder_from, session_files
-from unabridged.clients.entries import mcp_opencode
+from unabridged.clients.entries import mcp_opencode, own_file
 
 NAME = "opencode"
 _SESSIONS = """
@@ -52,16 +53,22 @@ def _in_database(path: Path) -> list[SessionFile]:
 
 
 def places(environ: Environ, project: Path | None) -> tuple[Place, ...]:
-    """The MCP server in its configuration, the file with comments where there is one."""
+    """A plugin; the MCP server in its configuration, the file with comments where there is one."""
     folder = home(environ) if project is None else project
     commented = folder / "opencode.jsonc"
-    return (mcp_opencode(commented if commented.exists() else folder / "opencode.json"),)
+    plugins = (folder if project is None else project / ".opencode") / "plugins"
+    template = files("unabridged.clients").joinpath("opencode_plugin.ts").read_text(encoding="utf-8")
+    return (
+        own_file(plugins / "unabridged.ts", "plugin", template),
+        mcp_opencode(commented if commented.exists() else folder / "opencode.json"),
+    )
 
 
 def notes(_project: Path | None) -> tuple[str, ...]:
     """What the user has to know after an install."""
     return (
-        "opencode calls no command around a compaction: its sessions are searched by MCP, and read where they are.",
+        "A session that runs already takes the plugin up when opencode is started again.",
+        "opencode's summary stays a model's: what it loses is added to it, word for word.",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any, Final
 
 from unabridged.clients.hook.transcript import Source, lines_of, read_from
@@ -19,7 +18,7 @@ def is_continued(source: Source) -> bool:
     if first is None or first.origin == "summary":
         return True
     seen: set[str] = set()
-    for line in islice(lines_of(source.path), _LOOK_AT):
+    for line in lines_of(source.path, _LOOK_AT):
         payload = line.get("payload")
         if any(line.get(name) or (isinstance(payload, dict) and payload.get(name)) for name in _FORKED):
             return True

@@ -64,7 +64,7 @@ def _do(name: str, event: Event) -> dict[str, Any]:
     else:
         rest.be_patient()
         rest.do_rest(session, reason)
-    if not whole:
+    if not whole and session.kind.lasting:
         later = {"hook_event_name": REST, "session_id": session.id, "transcript_path": str(session.path)}
         rest.do_rest_later(later)
     return said

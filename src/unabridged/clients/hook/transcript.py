@@ -74,6 +74,8 @@ class Kind(NamedTuple):
     owns: Callable[[dict[str, Any]], bool]
     read: Callable[[dict[str, Any]], tuple[Message, Origin | None] | None]
     """The message of a line, and whose words it is where the line says so; None for a line without one."""
+    lasting: bool = True
+    """Whether its file stays when the hook is done."""
 
     def as_text(self, raw: bytes) -> Message:
         """A line that can't be read, or not be archived as what it says, as a message that has its text."""
@@ -121,17 +123,17 @@ def _digest_before(path: Path, offset: int) -> str:
 
 def kind_of(path: Path) -> Kind | None:
     """Whose session file this is, by its first lines; None for one that we don't know."""
-    for line in islice(lines_of(path), _LOOK_AT):
+    for line in lines_of(path, _LOOK_AT):
         found = next((kind for kind in KINDS if kind.owns(line)), None)
         if found is not None:
             return found
     return None
 
 
-def lines_of(path: Path) -> Iterator[dict[str, Any]]:
-    """Every line that is a JSON object."""
+def lines_of(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
+    """Every line that is a JSON object, among so many."""
     with path.open("rb") as stream:
-        yield from filter(None, map(_parsed, stream))
+        yield from filter(None, map(_parsed, islice(stream, most)))
 
 
 def read_from(path: Path, kind: Kind, offset: int) -> Iterator[Said]:
@@ -254,9 +256,24 @@ def _read_pi(line: dict[str, Any]) -> tuple[Message, Origin | None] | None:
     return None if message is None or not message["content"] else (message, origin or _origin(message))
 
 
+# -- opencode ----------------------------------------------------------------------------------------------------------
+
+
+def _owns_opencode(line: dict[str, Any]) -> bool:
+    return isinstance(line.get("opencode"), str) and "role" in line
+
+
+def _read_opencode(line: dict[str, Any]) -> tuple[Message, Origin | None] | None:
+    """A message as our plugin writes it: opencode has its own in a database."""
+    read = {"role": "assistant" if line["role"] == "assistant" else "user", "content": line["content"]}
+    whose = line.get("from")
+    return read, "summary" if whose == "summary" else "host" if whose == "host" else _origin(read)
+
+
 KINDS: Final = (
     Kind("codex", "openai-responses", _owns_codex, _read_codex),
     Kind("claude-code", "anthropic", _owns_claude_code, _read_claude_code),
+    Kind("opencode", "anthropic", _owns_opencode, _read_opencode, lasting=False),
     Kind("pi", "anthropic", _owns_pi, _read_pi),
 )
 """In the order in which a line is looked at."""
