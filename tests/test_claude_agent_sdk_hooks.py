@@ -90,7 +90,8 @@ def test_agents_of_one_program_are_archived_at_the_same_time(url: str, tmp_path:
     events = [event | {"session_id": f"s{number}"} for number in range(6)]
 
     async def all_at_once() -> list[dict[str, Any]]:
-        return await asyncio.gather(*(callback(one, None, {}) for one in (*events, *events)))
+        said: list[dict[str, Any]] = await asyncio.gather(*(callback(one, None, {}) for one in (*events, *events)))
+        return said
 
     assert asyncio.run(all_at_once()) == [{}] * 12
     assert {kept(archive, one).count(RULE) for one in events} == {kept(archive, events[0]).count(RULE)}
@@ -122,24 +123,38 @@ def test_an_archive_that_fails_stops_no_agent_and_the_context_is_still_told(
     blocker.close()
 
 
-def test_what_there_was_no_time_for_is_archived_while_the_agent_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    archive, event = open_archive("memory:"), recorded(tmp_path, "PreCompact")
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """No time before a compaction; what is left to do is in this list, and not begun."""
     monkeypatch.setattr(around, "BEFORE", -1.0)
     monkeypatch.setattr("unabridged.clients.hook.copying._STRETCH", 1)
     started: list[Any] = []
 
     class Later:
-        def __init__(self, *, target: Any, args: Any, **_: Any) -> None:
-            started.append((target, args))
+        def __init__(self, *, target: Any, **_: Any) -> None:
+            started.append(target)
 
         def start(self) -> None:
-            """Not before this test looked."""
+            """Not before the test looked."""
 
     monkeypatch.setattr("unabridged.adapters.claude_agent_sdk.hooks.threading", SimpleNamespace(Thread=Later))
+    return started
+
+
+def test_what_there_was_no_time_for_is_archived_while_the_agent_goes_on(later: list[Any], tmp_path: Path) -> None:
+    archive, event = open_archive("memory:"), recorded(tmp_path, "PreCompact")
     assert call(archive, event) == {}
     assert "Dover" not in kept(archive, event)
-    ((work, given),) = started
-    work(*given)
+    (work,) = later
+    work()
     assert "Dover" in kept(archive, event)
+
+
+def test_a_program_that_ends_meanwhile_only_logs_it(
+    later: list[Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    call("memory:", recorded(tmp_path, "PreCompact"))
+    (tmp_path / "transcript.jsonl").unlink()
+    with caplog.at_level(logging.WARNING, "unabridged"):
+        later[0]()
+    assert "the rest of claude-code:" in caplog.text

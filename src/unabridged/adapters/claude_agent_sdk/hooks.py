@@ -77,5 +77,11 @@ def _answer(event: Event, archive: Archive, namespace: str) -> dict[str, Any]:
 
 def _do_rest(source: Source, reason: str, archive: Archive) -> None:
     """Do what there was no time for while the agent goes on; if the program ends first, the next event goes on."""
-    work = (source, reason, archive)
-    threading.Thread(target=rest.do_rest, args=work, name="unabridged-rest", daemon=True).start()
+
+    def work() -> None:
+        try:
+            rest.do_rest(source, reason, archive)
+        except Exception as error:  # noqa: BLE001 - the program may have closed its archive
+            log.warning("the rest of %s: %s: %s", source.thread, type(error).__name__, error)
+
+    threading.Thread(target=work, name="unabridged-rest", daemon=True).start()
