@@ -262,6 +262,15 @@ def test_the_second_compaction_carries_on_what_the_first_one_knew(home: Path, ar
     assert [record.kind for record in archive.records(scope())].count("reminder") == 2
 
 
+def test_what_is_told_without_the_archive_is_not_said_to_be_archived(home: Path) -> None:
+    (home / "archive.db").write_bytes(b"no database at all, " * 500)
+    path = write(home / "session.jsonl", [claude_line(*said) for said in TALK])
+    assert RULE in call(path, "SessionStart", source="compact")
+    told = log_file({"XDG_STATE_HOME": str(home / "state")}).read_text()
+    assert "told without the archive" in told
+    assert "messages archived" not in told
+
+
 def test_names_that_the_next_steps_may_have_to_spell_take_what_is_left_of_the_budget(home: Path) -> None:
     calls = [
         claude_line(

@@ -47,12 +47,12 @@ def tell_context(source: Source, reason: str, archive: Archive | None = None, *,
             told = _told(store, source, reason, compacted=compacted)
     except UnabridgedError as error:
         log(f"{source.thread}: told without the archive: {error}")
-        told = _told(open_archive("memory:"), source, reason, compacted=compacted)._replace(whole=True)
+        told = _told(open_archive("memory:"), source, reason, compacted=compacted, lasting=False)._replace(whole=True)
     log(f"{source.thread}: {len(told.text):,} characters for the context")
     return told
 
 
-def _told(archive: Archive, source: Source, reason: str, *, compacted: bool) -> Told:
+def _told(archive: Archive, source: Source, reason: str, *, compacted: bool, lasting: bool = True) -> Told:
     certain = take_certain(archive, source)
     if not compacted:
         return Told(certain, whole=True)
@@ -60,7 +60,7 @@ def _told(archive: Archive, source: Source, reason: str, *, compacted: bool) -> 
 
     text, whole = reminder.remind(archive, source, reason)
     with suppress(ArchiveError):  # it was done before the compaction, and is done again before the next
-        whole &= copy(archive, source, reason, AFTER)
+        whole &= lasting and copy(archive, source, reason, AFTER)
     return Told("\n\n".join(filter(None, (text, certain))), whole)
 
 
