@@ -6,7 +6,6 @@ import json
 import os
 import resource
 import signal
-import sqlite3
 import statistics
 import subprocess
 import sys
@@ -89,71 +88,6 @@ def test_an_event_that_makes_no_sense_is_logged_and_nothing_else(given: bytes, t
     assert logged(tmp_path)
 
 
-def test_an_archive_that_another_program_holds_is_waited_for_only_so_long(tmp_path: Path) -> None:
-    path = transcript(tmp_path)
-    assert passed(run(tmp_path, event(path)))
-    path = transcript(tmp_path, count=8)
-    holder = sqlite3.connect(tmp_path / "archive.db", isolation_level=None)
-    holder.execute("BEGIN IMMEDIATE")
-    began = time.monotonic()
-    assert passed(run(tmp_path, event(path)))
-    assert time.monotonic() - began < 15
-    holder.close()
-    assert "locked" in logged(tmp_path)
-    assert passed(run(tmp_path, event(path)))
-    assert archived(tmp_path) == 8, "the next event goes on with it"
-
-
-@pytest.mark.parametrize("fault", ["locked", "damaged"])
-def test_without_the_archive_the_context_is_told_all_the_same(fault: str, tmp_path: Path) -> None:
-    path = transcript(tmp_path)
-    assert passed(run(tmp_path, event(path)))
-    path = transcript(tmp_path, count=6)
-    holder = sqlite3.connect(tmp_path / "archive.db", isolation_level=None)
-    if fault == "locked":
-        holder.execute("BEGIN IMMEDIATE")
-    else:
-        (tmp_path / "archive.db").write_bytes(b"no database at all, " * 500)
-    done = run(tmp_path, event(path, "SessionStart", source="compact"))
-    holder.close()
-    assert done.returncode == 0
-    assert "always keep it" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
-    assert ("not in the archive" if fault == "locked" else "told without the archive") in logged(tmp_path)
-
-
-def test_a_full_disk_is_logged_and_the_client_goes_on(tmp_path: Path) -> None:
-    path = transcript(tmp_path, count=2_000)
-
-    def full() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
-
-    assert passed(run(tmp_path, event(path), preexec_fn=full))
-    assert "failed" in logged(tmp_path)
-    assert passed(run(tmp_path, event(path)))
-    assert archived(tmp_path) == 2_000
-
-
-def test_an_archive_that_cannot_be_opened_is_logged(tmp_path: Path) -> None:
-    (tmp_path / "archive.db").write_bytes(b"no database at all, " * 500)
-    assert passed(run(tmp_path, event(transcript(tmp_path))))
-    assert "not a database" in logged(tmp_path)
-
-
-def test_a_hook_that_is_killed_leaves_an_archive_that_the_next_one_goes_on_with(tmp_path: Path) -> None:
-    path = transcript(tmp_path, count=6_000)
-    child = subprocess.Popen(HOOK, stdin=subprocess.PIPE, env=environment(tmp_path))
-    assert child.stdin is not None
-    child.stdin.write(event(path))
-    child.stdin.close()
-    while child.poll() is None and not (tmp_path / "archive.db-wal").exists():
-        time.sleep(0.005)
-    child.kill()
-    child.wait()
-    assert passed(run(tmp_path, event(path)))
-    assert archived(tmp_path) == 6_000
-
-
 def test_a_transcript_that_was_truncated_is_archived_from_where_it_agrees(tmp_path: Path) -> None:
     path = transcript(tmp_path, count=10)
     assert passed(run(tmp_path, event(path)))
@@ -161,20 +95,6 @@ def test_a_transcript_that_was_truncated_is_archived_from_where_it_agrees(tmp_pa
     assert passed(run(tmp_path, event(path)))
     assert passed(run(tmp_path, event(transcript(tmp_path, count=12))))
     assert archived(tmp_path) == 12
-
-
-def test_two_sessions_at_once_are_both_archived(tmp_path: Path) -> None:
-    sessions = [f"session-{i}" for i in range(4)]
-    children = []
-    for session in sessions:
-        path = transcript(tmp_path, count=500, session=session)
-        child = subprocess.Popen(HOOK, stdin=subprocess.PIPE, env=environment(tmp_path))
-        assert child.stdin is not None
-        child.stdin.write(event(path, session=session))
-        child.stdin.close()
-        children.append(child)
-    assert [child.wait(timeout=60) for child in children] == [0] * 4
-    assert [archived(tmp_path, session) for session in sessions] == [500] * 4
 
 
 def limited(seconds: float, before: str = "pass") -> list[str]:
