@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from unabridged.formats import Message
 from unabridged.sessions.files import CLIENTS
-from unabridged.sessions.loaded import Compaction, Line, Lines, Loaded
+from unabridged.sessions.loaded import Client, Compaction, Entry, Line, Lines, Loaded
 from unabridged.sessions.text import check_unchanged, read_lines
 
 
@@ -37,18 +37,22 @@ def take_back(loaded: Loaded, *, every: bool = False) -> TakenBack | None:
     check_unchanged(loaded.path, loaded.source.stamp)
     lines = loaded.source.kept or list(read_lines(loaded.path, loaded.source.stamp))
     count = 0
-    while (count == 0 or every) and (found := client.newest_compaction([line.value for line in _objects(lines)])):
+    while (count == 0 or every) and (found := client.newest_compaction(_entries(client, lines))):
         lines = list(_without(lines, found))
         count += 1
     if not count:
         return None
-    session = client.read(line.value for line in _objects(lines))
+    session = client.read(_entries(client, lines))
     return TakenBack(count, [line.raw for line in lines], session.messages)
 
 
 def _objects(lines: list[Line]) -> Iterator[Line]:
     """The lines that are looked at: a client's own."""
     return (line for line in lines if isinstance(line.value, dict))
+
+
+def _entries(client: Client, lines: list[Line]) -> list[Entry]:
+    return [client.entry_of(line.value) for line in _objects(lines)]
 
 
 def _without(lines: list[Line], compaction: Compaction) -> Iterator[Line]:

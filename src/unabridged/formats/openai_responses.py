@@ -234,7 +234,7 @@ def _call_id(message: Message) -> str:
 def _jsonable(value: Any) -> Any:
     if isinstance(value, list):
         return [_jsonable(item) for item in value]
-    return value if value is None or isinstance(value, str | dict) else plain(value)
+    return plain(value) if hasattr(value, "model_dump") else value
 
 
 def _read_other(message: Message, kind: str) -> View:

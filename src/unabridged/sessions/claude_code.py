@@ -14,7 +14,7 @@ from typing import Any
 
 from unabridged.formats import FORMATS, Anthropic, Message
 from unabridged.formats.fields import get
-from unabridged.sessions.loaded import Client, Compaction, Entry, Match, Session, is_results
+from unabridged.sessions.loaded import Client, Compaction, Entry, Match, Session, is_content, is_results
 from unabridged.sessions.text import is_summary, time_now
 
 _FACTS = ("cwd", "sessionId", "version", "gitBranch", "userType", "entrypoint", "slug")
@@ -27,6 +27,16 @@ def owns_line(line: Entry) -> bool:
         bool({"sessionId", "parentUuid", "leafUuid", "isSidechain"} & set(line))
         or line["type"] == "file-history-snapshot"
     )
+
+
+def is_sound(line: Entry) -> bool:
+    """Whether a turn has a message, and the message what it says."""
+    if line["type"] not in {"user", "assistant"}:
+        return True
+    message = line.get("message")
+    if not isinstance(message, dict) or not is_content(message.get("content")):
+        return False
+    return isinstance(message.get("usage") or {}, dict) and isinstance(message.get("model") or "", str)
 
 
 def read(entries: Iterable[Entry]) -> Session:
@@ -309,4 +319,4 @@ def _line(session: Session, kind: str) -> Entry:
     return head | session.facts | {"type": kind, "timestamp": time_now()}
 
 
-CLIENT = Client(Anthropic.name, owns_line, read, append, newest_compaction)
+CLIENT = Client(Anthropic.name, owns_line, read, append, newest_compaction, is_sound)

@@ -8,7 +8,7 @@ from typing import Any
 from unabridged.formats import FORMATS, Message, OpenAIResponses
 from unabridged.formats.fields import get, plain
 from unabridged.messages import Origin
-from unabridged.sessions.loaded import Client, Compaction, Entry, Match, Session
+from unabridged.sessions.loaded import Client, Compaction, Entry, Match, Session, is_content
 from unabridged.sessions.text import dump, time_now
 
 _FORMAT = FORMATS[OpenAIResponses.name]
@@ -27,6 +27,27 @@ _HEAD = "Another language model started to solve this problem"
 def owns_line(line: Entry) -> bool:
     """Whether this is a line of Codex CLI's."""
     return isinstance(line.get("payload"), dict) and isinstance(line.get("type"), str)
+
+
+def is_sound(line: Entry) -> bool:
+    """Whether the line has a payload that says what it is."""
+    payload = line.get("payload")
+    if not isinstance(payload, dict):
+        return False
+    if line["type"] == "response_item":
+        return _is_item(payload)
+    if line["type"] == "compacted":
+        left = payload.get("replacement_history")
+        return left is None or (isinstance(left, list) and all(isinstance(one, dict) and _is_item(one) for one in left))
+    if line["type"] in {"session_meta", "turn_context"}:
+        return isinstance(payload.get("model") or "", str)
+    return isinstance(payload.get("info") or {}, dict) and isinstance(payload.get("num_turns") or 0, int)
+
+
+def _is_item(item: Entry) -> bool:
+    kind, role = item.get("type", "message"), item.get("role", "")
+    parts = (item.get("content"), item.get("output"), item.get("summary"))
+    return isinstance(kind, str) and isinstance(role, str) and all(map(is_content, parts))
 
 
 def read(entries: Iterable[Entry]) -> Session:
@@ -155,4 +176,4 @@ def _draft_of(entries: Sequence[Entry], compacted: int) -> Iterator[int]:
         yield number
 
 
-CLIENT = Client(OpenAIResponses.name, owns_line, read, append, newest_compaction)
+CLIENT = Client(OpenAIResponses.name, owns_line, read, append, newest_compaction, is_sound)

@@ -12,7 +12,19 @@ from typing import Any
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS, Message
 from unabridged.sessions import claude_code, codex, document, pi
-from unabridged.sessions.loaded import KINDS, Client, Document, Kind, Lines, Loaded, SessionFileError, Stamp, match
+from unabridged.sessions.loaded import (
+    KINDS,
+    Client,
+    Document,
+    Entry,
+    Kind,
+    Line,
+    Lines,
+    Loaded,
+    SessionFileError,
+    Stamp,
+    match,
+)
 from unabridged.sessions.text import Progress, check, check_unchanged, collect, dump, parse, read_lines, reason
 
 CLIENTS: dict[Kind, Client] = {"codex": codex.CLIENT, "claude-code": claude_code.CLIENT, "pi": pi.CLIENT}
@@ -53,9 +65,18 @@ def load(
         if kind == "jsonl":
             return document.load_jsonl(path, stamp, wire, progress)
         lines = Lines(stamp, kept=[] if keep_lines else None)
-        return CLIENTS[kind].load(path, kind, lines, (line.value for line in collect(path, progress, lines)))
+        return CLIENTS[kind].load(path, kind, lines, _entries(CLIENTS[kind], collect(path, progress, lines), lines))
     except OSError as error:
         raise SessionFileError(f"can't read {path}: {reason(error)}") from error
+
+
+def _entries(client: Client, found: Iterable[Line], lines: Lines) -> Iterator[Entry]:
+    """What each line says; one that the client would not write says nothing, with a warning."""
+    for line in found:
+        entry = client.entry_of(line.value)
+        if line.value and not entry:
+            lines.warnings.append(f"line {line.number + 1} is not as its client writes it and was left alone")
+        yield entry
 
 
 def save(loaded: Loaded, new: Sequence[Message], out: str | Path, *, tokens_before: int = 0) -> None:

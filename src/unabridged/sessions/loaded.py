@@ -144,6 +144,19 @@ def is_results(message: Message) -> bool:
     return all(isinstance(block, dict) and block.get("type") == "tool_result" for block in content)
 
 
+def is_content(value: Any) -> bool:
+    """Whether this is laid out as the content of a message: a text, or blocks that say what they are; or nothing."""
+    if value is None or isinstance(value, str):
+        return True
+    return isinstance(value, list) and all(map(_is_block, value))
+
+
+def _is_block(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        return False
+    return isinstance(value.get("text", ""), str | None) and is_content(value.get("content"))
+
+
 # -- which of the messages that were read stand in a new list --------------------------------------------------------
 
 
@@ -213,6 +226,12 @@ class Client(NamedTuple):
     """The lines that make it send the messages of these matches instead; the number is what all took before."""
     newest_compaction: Callable[[Sequence[Entry]], Compaction | None]
     """The compaction, whoever made it, that what is sent begins with, if the file still has what it replaced."""
+    is_sound: Callable[[Entry], bool]
+    """Whether a line is laid out as the client does, as far as it is looked at."""
+
+    def entry_of(self, value: Entry) -> Entry:
+        """What a line says; nothing for one that no client would write."""
+        return value if isinstance(value.get("type"), str) and self.is_sound(value) else {}
 
     def load(self, path: Path, kind: Kind, lines: Lines, entries: Iterable[Entry]) -> Loaded:
         """The conversation in the entries of a file."""

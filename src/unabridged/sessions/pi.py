@@ -13,12 +13,13 @@ from typing import Any
 from unabridged.formats import FORMATS, Anthropic
 from unabridged.formats.fields import get
 from unabridged.messages import Origin
-from unabridged.sessions.loaded import Client, Compaction, Entry, Match, Session
+from unabridged.sessions.loaded import Client, Compaction, Entry, Match, Session, is_content
 from unabridged.sessions.text import chain, is_summary, time_now
 
 _FORMAT = FORMATS[Anthropic.name]
 _OURS = "unabridged"
 _SPOKEN = frozenset({"message", "custom_message", "branch_summary", "compaction"})
+_NAMES = ("id", "name")
 _USAGE = {
     "input": "input_tokens",
     "output": "output_tokens",
@@ -35,6 +36,19 @@ def owns_line(line: Entry) -> bool:
     """Whether this is a line of pi's."""
     kind = line.get("type")
     return kind == "session" or (kind == "message" and isinstance(line.get("message"), dict))
+
+
+def is_sound(line: Entry) -> bool:
+    """Whether an entry that speaks has a role, blocks, and names for its calls."""
+    if line["type"] not in {"message", "custom_message"}:
+        return line["type"] != "model_change" or isinstance(line.get("modelId") or "", str)
+    message = line.get("message") if line["type"] == "message" else line
+    if not isinstance(message, dict) or not is_content(message.get("content")):
+        return False
+    content = message.get("content")
+    calls = [block for block in content if block["type"] == "toolCall"] if isinstance(content, list) else []
+    facts = (message.get("role", ""), message.get("model") or "", *(call.get(k) for call in calls for k in _NAMES))
+    return isinstance(message.get("usage") or {}, dict) and all(isinstance(fact, str) for fact in facts)
 
 
 def read(entries: Iterable[Entry]) -> Session:
@@ -278,4 +292,4 @@ def _from_blocks(content: Any) -> list[dict[str, Any]]:
     return found
 
 
-CLIENT = Client(Anthropic.name, owns_line, read, append, newest_compaction)
+CLIENT = Client(Anthropic.name, owns_line, read, append, newest_compaction, is_sound)
