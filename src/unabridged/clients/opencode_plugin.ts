@@ -53,31 +53,29 @@ function* linesOf({ info, parts }: any): Generator<object> {
   if (answers.length) yield line("user", answers);
 }
 
-/** The session as a file that the hook reads; it is gone when the compaction is done. */
-class Transcript {
-  reminder: Promise<any> = Promise.resolve({});
-  private constructor(private folder: string, private about: object) {}
-
-  static async of(client: any, id: string, cwd: string): Promise<Transcript> {
-    const { data } = await client.session.messages({ path: { id } });
-    const folder = await mkdtemp(join(tmpdir(), "unabridged-"));
-    const path = join(folder, `${id}.jsonl`);
-    const lines = (data ?? []).flatMap((message: any) => [...linesOf(message)]);
+/** The session as a file that the hook reads, and how it is told of events; it is gone when the compaction is done. */
+async function transcriptOf(client: any, id: string, cwd: string) {
+  const { data } = await client.session.messages({ path: { id } });
+  const folder = await mkdtemp(join(tmpdir(), "unabridged-"));
+  const path = join(folder, `${id}.jsonl`);
+  const lines = (data ?? []).flatMap((message: any) => [...linesOf(message)]);
+  const remove = () => rm(folder, { recursive: true, force: true });
+  try {
     await writeFile(path, lines.map((line: object) => JSON.stringify(line) + "\n").join(""), { mode: 0o600 });
-    return new Transcript(folder, { session_id: id, transcript_path: path, cwd, client: "opencode" });
+  } catch (error) {
+    await remove(); // half of it, on a full disk
+    throw error;
   }
-
-  tell(name: string, more: object = {}): Promise<any> {
-    return hook({ hook_event_name: name, ...this.about, ...more });
-  }
-
-  remove(): Promise<void> {
-    return rm(this.folder, { recursive: true, force: true });
-  }
+  const about = { session_id: id, transcript_path: path, cwd, client: "opencode" };
+  return {
+    tell: (name: string, more: object = {}) => hook({ hook_event_name: name, ...about, ...more }),
+    remove,
+    reminder: Promise.resolve({}) as Promise<any>,
+  };
 }
 
 export const Unabridged = async ({ client, directory }: any) => {
-  const compacting = new Map<string, Transcript>();
+  const compacting = new Map<string, any>();
 
   async function drop(id: string) {
     await compacting.get(id)?.remove();
@@ -94,7 +92,7 @@ export const Unabridged = async ({ client, directory }: any) => {
     "experimental.session.compacting": async ({ sessionID }: any) => {
       try {
         await drop(sessionID);
-        const transcript = await Transcript.of(client, sessionID, directory);
+        const transcript = await transcriptOf(client, sessionID, directory);
         compacting.set(sessionID, transcript);
         await transcript.tell("PreCompact");
         transcript.reminder = transcript.tell("SessionStart", { source: "compact" }); // while the model writes

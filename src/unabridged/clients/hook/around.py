@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from unabridged.archive.opening import open_archive
 from unabridged.archive.protocol import Archive
@@ -15,6 +15,9 @@ from unabridged.clients.hook.findings import take_certain
 from unabridged.clients.hook.log import log
 from unabridged.clients.hook.transcript import Source
 from unabridged.errors import ArchiveError, UnabridgedError
+
+if TYPE_CHECKING:
+    from unabridged.clients.hook.reminder import Reminder
 
 WAIT: Final = 5.0
 """Seconds to wait for another writer of the archive."""
@@ -47,30 +50,33 @@ def tell_context(source: Source, reason: str, archive: Archive | None = None, *,
             told = _told(store, source, reason, compacted=compacted)
     except UnabridgedError as error:
         log(f"{source.thread}: told without the archive: {error}")
-        told = _told(open_archive("memory:"), source, reason, compacted=compacted, lasting=False)._replace(whole=True)
+        told = Told(_remind(open_archive("memory:"), source, reason).text if compacted else "", whole=True)
     log(f"{source.thread}: {len(told.text):,} characters for the context")
     return told
 
 
-def _told(archive: Archive, source: Source, reason: str, *, compacted: bool, lasting: bool = True) -> Told:
+def _told(archive: Archive, source: Source, reason: str, *, compacted: bool) -> Told:
     certain = take_certain(archive, source)
     if not compacted:
         return Told(certain, whole=True)
-    from unabridged.clients.hook import reminder  # noqa: PLC0415 - only here, and it takes its time
-
-    text, whole = reminder.remind(archive, source, reason)
-    with suppress(ArchiveError):  # it was done before the compaction, and is done again before the next
-        whole &= lasting and copy(archive, source, reason, AFTER)
+    text, whole, kept = _remind(archive, source, reason)
+    if kept:  # else it is waited for in vain: before the compaction it was done, and is done again before the next
+        with suppress(ArchiveError):
+            whole &= copy(archive, source, reason, AFTER)
     return Told("\n\n".join(filter(None, (text, certain))), whole)
+
+
+def _remind(archive: Archive, source: Source, reason: str, *, alone: bool = False) -> Reminder:
+    from unabridged.clients.hook.reminder import remind  # noqa: PLC0415 - only here, and it takes its time
+
+    return remind(archive, source, reason, alone=alone)
 
 
 def summarise(source: Source, reason: str) -> str:
     """Our summary, for a client that takes one in the place of its own; none unless all of the session is archived."""
-    from unabridged.clients.hook import reminder  # noqa: PLC0415 - only here, and it takes its time
-
     with opened() as archive:
         whole = copy(archive, source, reason, BEFORE)
-        text = reminder.remind(archive, source, reason, alone=True).text if whole else ""
+        text = _remind(archive, source, reason, alone=True).text if whole else ""
     log(f"{source.thread}: {f'summed up in {len(text):,} characters' if text else 'left to its client to sum up'}")
     return text
 

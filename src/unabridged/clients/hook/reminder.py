@@ -36,10 +36,13 @@ _UNWANTED: Final = ("names", "checks", "own_words")
 
 
 class Reminder(NamedTuple):
-    """A text for the context, empty where there is nothing to say, and whether all of the session was looked at."""
+    """A text for the context, empty where there is nothing to say."""
 
     text: str
     whole: bool
+    """Whether all of the session was looked at."""
+    kept: bool
+    """Whether the archive took what it was made from."""
 
 
 def remind(archive: Archive, source: Source, reason: str, *, alone: bool = False) -> Reminder:
@@ -49,13 +52,14 @@ def remind(archive: Archive, source: Source, reason: str, *, alone: bool = False
     """
     ledger, place, unread = read_ledger(archive, source, time.monotonic() + _LONGEST)
     if (not ledger.requests and not ledger.rules) or (alone and unread):
-        return Reminder("", not unread)
+        return Reminder("", not unread, kept=True)
     text = write_alone(ledger) if alone else write(ledger)
     try:
         keep_ledger(archive, source, ledger, place, reason=reason, of=text, unread=unread)
     except ArchiveError as error:  # the text is none the worse for it: the next one is made from the beginning
         log(f"{source.thread}: what the context is told is not in the archive: {error}")
-    return Reminder(text, not unread)
+        return Reminder(text, not unread, kept=False)
+    return Reminder(text, not unread, kept=True)
 
 
 def write_alone(ledger: Ledger) -> str:
