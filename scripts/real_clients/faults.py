@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from real_clients.clients import Driver, Place, program, write_program
-from real_clients.grown import Check, grow
+from real_clients.grown import RULE, Check, grow
 
 LARGE = 200_000_000
 """Bytes of a long transcript."""
@@ -21,16 +21,23 @@ _NEVERTHELESS = {
     "the search gives the fact back, and no other session's": "the search finds",
 }
 _OURS = f'"{sys.executable}" -m unabridged'
-_CHANGED = """import json, subprocess, sys
+_CHANGED = """import json, os, subprocess, sys
 given = json.loads(sys.stdin.read())
 text = open(given["transcript_path"], "rb").read()
 given["transcript_path"] = {path!r}
-open({path!r}, "wb").write({change})
+{change}
+with open({path!r} + ".new", "wb") as changed:
+    changed.write(text)
+os.replace({path!r} + ".new", {path!r})
 command = [sys.executable, "-m", "unabridged", "hook"]
 done = subprocess.run(command, input=json.dumps(given).encode(), capture_output=True)
 sys.stdout.buffer.write(done.stdout)
 sys.exit(done.returncode)
 """
+_LONGER = f"""lines = text.splitlines(keepends=True)
+asked = next((number for number, line in enumerate(lines, 1) if {RULE[:20].encode()!r} in line), 0)
+work = b"".join([line for line in lines if b"level 900 cm" in line][:4])
+text = b"".join([*lines[:asked], work * ({LARGE} // len(work) if work else 0), *lines[asked:]])"""
 
 
 def _removed(place: Place) -> None:
@@ -61,12 +68,12 @@ def _broken(place: Place) -> None:
 
 def _cut(place: Place) -> None:
     """The transcript ends in the middle of a line."""
-    _with_transcript(place, "text[:-150]")
+    _with_transcript(place, "text = text[:-150]")
 
 
 def _large(place: Place) -> None:
-    """The transcript has 200 MB."""
-    _with_transcript(place, f"text * ({LARGE} // max(len(text), 1))")
+    """The transcript has 200 MB: much work between the request and what was done last."""
+    _with_transcript(place, _LONGER)
 
 
 def _with_transcript(place: Place, change: str) -> None:
