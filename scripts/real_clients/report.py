@@ -26,7 +26,7 @@ summary, and the hook adds to it; pi takes ours in its place, which no model wro
 end besides.
 
 - **needed**: file names and identifiers of the next 60 calls, as recorded, that stood before the compaction and that
-  the context still holds.
+  the context still holds. Plain strings: whether a model makes use of them is not measured here.
 - **rules, requests**: standing rules and open requests of people that stand in the context word for word, as the engine
   finds them in the whole conversation. One that is longer than what the hook may add is there by its beginning, and not
   counted.
