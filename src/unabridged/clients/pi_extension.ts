@@ -57,12 +57,14 @@ function tool(command: string, argument: string, description: string, means: str
 
 export default function (pi: any) {
   let ours = false; // whether the newest compaction is
+  let untold = ""; // what the model is to be told, until it stands in the session
   pi.registerTool(
     tool("search", "query", "Search the whole conversation, also what was compacted away.", "Literal words"),
   );
   pi.registerTool(tool("read", "ref", "Read one message that was compacted away, in full.", "Its number, or a ref"));
 
   pi.on("session_start", (event: any, ctx: any) => {
+    untold = "";
     void hook("SessionStart", ctx, { source: event.reason === "resume" ? "resume" : "startup" }); // nobody waits for it
   });
 
@@ -72,6 +74,7 @@ export default function (pi: any) {
     const name = event.customInstructions ? "PreCompact" : "session_before_compact";
     const summary = (await hook(name, ctx, { trigger }, event.signal)).compaction?.summary;
     ours = Boolean(summary);
+    untold = "";
     const { firstKeptEntryId, tokensBefore } = event.preparation;
     return summary ? { compaction: { summary, firstKeptEntryId, tokensBefore } } : undefined;
   });
@@ -79,7 +82,19 @@ export default function (pi: any) {
   pi.on("session_compact", async (_event: any, ctx: any) => {
     if (ours) return; // it says all that already
     const answer = await hook("SessionStart", ctx, { source: "compact" });
-    const text = answer.hookSpecificOutput?.additionalContext;
-    if (text) pi.sendMessage({ customType: "unabridged", content: text, display: false }, { triggerTurn: false });
+    untold = answer.hookSpecificOutput?.additionalContext ?? "";
+    if (untold) pi.sendMessage({ customType: "unabridged", content: untold, display: false }, { triggerTurn: false });
+  });
+
+  // While the model is at work, pi takes a message in only behind its next step.
+  pi.on("context", (event: any) => {
+    if (!untold) return undefined;
+    const text = untold;
+    if (event.messages.some((message: any) => message.customType === "unabridged" && message.content === text)) {
+      untold = "";
+      return undefined;
+    }
+    const told = { role: "custom", customType: "unabridged", content: text, display: false, timestamp: Date.now() };
+    return { messages: [...event.messages, told] };
   });
 }
