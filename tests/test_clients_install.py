@@ -489,6 +489,37 @@ def test_a_link_stays_a_link_and_rights_stay_as_they_are(home: Path) -> None:
 
 
 @clients
+def test_a_link_to_a_file_that_is_not_there_yet_is_as_it_was_after_an_uninstall(name: str, home: Path) -> None:
+    links = [place.path for place in CLIENTS[name].places({"HOME": str(home)}, None)]
+    for link in links:
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(home / "dotfiles" / link.name)
+    (home / "dotfiles").mkdir()
+    run("install", name)
+    assert all("unabridged" in link.read_text() for link in links)
+    run("uninstall", name)
+    assert all(link.is_symlink() for link in links)
+    assert list((home / "dotfiles").iterdir()) == []
+
+
+@clients
+@pytest.mark.parametrize("what", ["a folder", "a link to itself"])
+def test_what_is_no_file_is_told_and_left_alone(what: str, name: str, home: Path) -> None:
+    *others, path = [place.path for place in CLIENTS[name].places({"HOME": str(home)}, None)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if what == "a folder":
+        path.mkdir()
+    else:
+        path.symlink_to(path)
+    for command in ("install", "uninstall"):
+        ran = run(command, name)
+        assert ran.code == 2
+        assert f"can't read {path}" in ran.err
+        assert not any(other.exists() for other in others), "all or nothing"
+    assert "unreadable" in run("status", name, "--json").out
+
+
+@clients
 def test_what_is_new_is_its_owners_alone(name: str, home: Path) -> None:
     fill(name, "user", home)
     before = set(files_in(home))

@@ -105,7 +105,7 @@ def apply(change: Change, root: Path) -> None:
             f"{path} was changed in this moment, perhaps by its client: nothing was written; run it again"
         )
     if change.after is None:
-        path.unlink()
+        path.resolve().unlink()  # a link stays, as it does where it is written
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
         if change.copy is not None:
@@ -150,6 +150,10 @@ def read_text(path: Path) -> str | None:
         return path.read_bytes().decode()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise SettingsError(
+            f"can't read {path}: {(error.strerror or str(error)).lower()}; nothing was changed"
+        ) from None
     except UnicodeDecodeError as error:
         raise SettingsError(f"can't read {path}: byte {error.start:,} is no UTF-8; nothing was changed") from None
 
