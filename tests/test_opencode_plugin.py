@@ -18,6 +18,7 @@ import pytest
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
 from unabridged.clients.opencode import places
+from unabridged.clients.threads import open_sessions
 
 RULE = "Never edit anything under vendor/."
 SUMMARY = "## Goal\nThe tide table."
@@ -27,6 +28,7 @@ const { messages, summary, plugin } = JSON.parse(readFileSync(0, "utf8"));
 const { Unabridged } = await import(plugin);
 const client = {
   session: {
+    get: async ({ path }) => ({ data: path.id === "ses_child" ? { parentID: "ses_1" } : {} }),
     messages: async () => ({ data: messages }),
     message: async ({ path }) => ({ data: { info: { summary: path.messageID === "msg_summary" } } }),
   },
@@ -34,6 +36,8 @@ const client = {
 const hooks = await Unabridged({ client, directory: "/home/ada" });
 const sessionID = "ses_1";
 const about = { sessionID, partID: "prt_1" };
+await hooks["chat.message"]({ sessionID });
+await hooks["chat.message"]({ sessionID: "ses_child" });
 await hooks["experimental.session.compacting"]({ sessionID }, { context: [] });
 const output = { text: summary };
 await hooks["experimental.text.complete"]({ ...about, messageID: "msg_summary" }, output);
@@ -140,6 +144,12 @@ def test_every_message_is_archived_with_whose_words_it_is(tmp_path: Path) -> Non
         ("tool", "no such file"),
         ("summary", "An older summary."),
     ]
+
+
+def test_the_session_that_a_person_speaks_in_is_noted_and_no_sub_agents(tmp_path: Path) -> None:
+    compact(tmp_path, SESSION)
+    noted = open_sessions({"HOME": str(tmp_path)})
+    assert [(one.thread, one.project) for one in noted] == [("opencode:ses_1", "/home/ada")]
 
 
 def test_the_next_compaction_archives_only_what_is_new(tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ async function transcriptOf(client: any, id: string, cwd: string) {
 
 export const Unabridged = async ({ client, directory }: any) => {
   const compacting = new Map<string, any>();
+  let open = ""; // the session that a person spoke in last
 
   async function drop(id: string) {
     await compacting.get(id)?.remove();
@@ -83,10 +84,15 @@ export const Unabridged = async ({ client, directory }: any) => {
   }
 
   return {
-    event: async ({ event }: any) => {
-      const info = event.properties?.info;
-      if (event.type !== "session.created" || !info?.id || info.parentID) return;
-      void hook({ hook_event_name: "SessionStart", source: "startup", session_id: info.id, cwd: directory, client: "opencode" });
+    "chat.message": async ({ sessionID }: any) => {
+      if (sessionID === open) return;
+      try {
+        const { data } = await client.session.get({ path: { id: sessionID } });
+        if (!data || data.parentID) return; // a sub-agent's
+        open = sessionID;
+        const about = { session_id: sessionID, cwd: directory, client: "opencode" };
+        void hook({ hook_event_name: "SessionStart", source: "startup", ...about }); // nobody waits for it
+      } catch {} // only the search does not know which session is open
     },
 
     "experimental.session.compacting": async ({ sessionID }: any) => {
