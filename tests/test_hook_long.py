@@ -113,6 +113,24 @@ def test_when_time_runs_out_before_a_compaction_a_process_of_its_own_archives_th
     assert len(archive.parts(SCOPE)) == len(lines)
 
 
+def test_a_message_that_alone_takes_too_long_is_left_to_that_process_and_stops_nothing(
+    home: Path, archive: Archive, later: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unabridged.clients.hook.copying._LARGE", 5_000)
+    lines = [line("user", f"Look at this. {FIRST}"), line("user", "long " * 2_000), line("user", LAST)]
+    path = write(home, lines)
+    call(path, "PreCompact")
+    assert len(archive.parts(SCOPE)) == 1, "what stands before it is there"
+    told = call(path, "SessionStart", source="compact")
+    assert FIRST in told
+    assert LAST in told
+    assert len(later) == 2
+    events.answer(json.dumps(later[0]).encode())
+    assert [part.turn for part in archive.parts(SCOPE)] == [0, 1, 2]
+    call(path, "PreCompact")
+    assert len(later) == 2, "nothing is left"
+
+
 def test_of_a_very_long_session_what_people_said_is_looked_at_to_its_beginning(
     home: Path, later: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

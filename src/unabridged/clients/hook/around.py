@@ -91,10 +91,11 @@ def check_summary(source: Source, reason: str, summary: Any, archive: Archive | 
     log(f"{source.thread}: {len(found)} findings about the client's summary")
 
 
-def copy(archive: Archive, source: Source, reason: str, seconds: float) -> bool:
+def copy(archive: Archive, source: Source, reason: str, seconds: float, *, waited_for: bool = True) -> bool:
     """Archive what is new, and say so in the log; whether all of it is there now."""
     began = time.monotonic()
-    copied = copy_new(archive, source, reason, began + seconds)
+    later = waited_for and source.kind.lasting  # else nobody comes to it later
+    copied = copy_new(archive, source, reason, began + seconds, waited_for=later)
     log(f"{source.thread}: {copied.messages:,} messages archived in {time.monotonic() - began:.2f} s ({reason})")
     return copied.whole
 

@@ -24,9 +24,11 @@ from unabridged.messages import View
 
 COPY: Final = "copy"
 """The kind of a record that only adds to the archive: nothing left a context by it."""
-_STRETCH: Final = 2_000_000
+_STRETCH: Final = 1_000_000
 """Bytes of the file that go into one record, about: what a crash can cost, and how often time is looked at."""
-_LOOK_AT: Final = 300
+_LARGE: Final = 2_000_000
+"""Bytes of a message that is archived only where nobody waits: to index a megabyte takes a second or two."""
+_LOOK_AT: Final = 1_000
 """Records that are looked at for one that the file agrees with; beyond, it is read from its beginning."""
 _TEXT: Final = 60_000
 """Characters of a text that are looked at to tell whose it is and what it wants."""
@@ -42,10 +44,15 @@ class Copied(NamedTuple):
     whole: bool
 
 
-def copy_new(archive: Archive, source: Source, reason: str, deadline: float) -> Copied:
-    """Archive what is new, stretch by stretch, until all is there or `deadline` (monotonic time) has passed."""
+def copy_new(archive: Archive, source: Source, reason: str, deadline: float, *, waited_for: bool = True) -> Copied:
+    """Archive what is new, stretch by stretch, until all is there or `deadline` (monotonic time) has passed.
+
+    `waited_for`: a message that alone may take longer than anybody waits ends it, too.
+    """
     start = place = newest_place(archive, source, COPY)
     for stretch in _stretches(read_from(source.path, source.kind, place.offset), place.offset):
+        if waited_for and stretch[0].end - stretch[0].start > _LARGE:
+            return Copied(place, place.turn - start.turn, whole=False)
         place = _store(archive, source, place, stretch, reason)
         if time.monotonic() > deadline:
             return Copied(place, place.turn - start.turn, whole=False)
@@ -116,6 +123,9 @@ def _view(read: Any, message: dict[str, Any]) -> View:
 def _stretches(messages: Iterator[Said], offset: int) -> Iterator[list[Said]]:
     stretch: list[Said] = []
     for said in messages:
+        if stretch and said.end - said.start > _LARGE:
+            yield stretch
+            stretch, offset = [], said.start
         stretch.append(said)
         if said.end - offset >= _STRETCH:
             yield stretch

@@ -52,7 +52,7 @@ def do_rest(source: Source, reason: str, archive: Archive | None = None) -> None
     with only_one(source.thread) as first, opened(archive) as store:
         if not first:
             log(f"{source.thread}: another process is at the rest")
-        elif copy(store, source, reason, LONGEST):
+        elif copy(store, source, reason, LONGEST, waited_for=False):
             carry_on(store, source, reason, until)
             log(f"{source.thread}: all of it was looked at ({reason})")
 
