@@ -6,18 +6,19 @@ import { spawn } from "node:child_process";
 const PROGRAM = "__PROGRAM__";
 const LONGEST = 60_000; // milliseconds
 
-/** What the program prints; nothing where it is gone, fails, or is interrupted. */
-function run(args: string[], input = "", signal?: AbortSignal): Promise<string> {
+/** What the program prints, or what is wrong where it is gone, fails, or is interrupted. */
+function run(args: string[], input = "", signal?: AbortSignal): Promise<{ out: string; wrong: string }> {
   return new Promise((resolve) => {
     let out = "";
+    let wrong = "";
     const env = { ...process.env, COLUMNS: "500", NO_COLOR: "1" };
     // Not spawn's own timeout: where the program is gone, that would keep pi from ending until it is over.
     const over = AbortSignal.any([AbortSignal.timeout(LONGEST), ...(signal ? [signal] : [])]);
-    const child = spawn(PROGRAM, args, { stdio: ["pipe", "pipe", "ignore"], signal: over, env });
-    child.on("error", () => resolve(""));
-    child.on("close", (code) => resolve(code === 0 ? out : ""));
-    child.stdout.setEncoding("utf8");
-    child.stdout.on("data", (data: string) => (out += data));
+    const child = spawn(PROGRAM, args, { signal: over, env });
+    child.on("error", (error) => resolve({ out: "", wrong: error.message }));
+    child.on("close", (code) => resolve(code === 0 ? { out, wrong: "" } : { out: "", wrong }));
+    child.stdout.setEncoding("utf8").on("data", (data: string) => (out += data));
+    child.stderr.setEncoding("utf8").on("data", (data: string) => (wrong += data));
     child.stdin.on("error", () => {});
     child.stdin.end(input);
   });
@@ -30,7 +31,8 @@ async function hook(event: string, ctx: any, more: object, signal?: AbortSignal)
   if (!file) return {}; // a session that pi keeps nowhere
   const about = { session_id: sessions.getSessionId(), transcript_path: file, cwd: ctx.cwd };
   try {
-    return JSON.parse(await run(["hook"], JSON.stringify({ hook_event_name: event, ...about, ...more }), signal)) ?? {};
+    const { out } = await run(["hook"], JSON.stringify({ hook_event_name: event, ...about, ...more }), signal);
+    return JSON.parse(out) ?? {};
   } catch {
     return {};
   }
@@ -48,8 +50,9 @@ function tool(command: string, argument: string, description: string, means: str
     },
     async execute(_id: string, params: any, signal: AbortSignal | undefined, _update: unknown, ctx: any) {
       const thread = `pi:${ctx.sessionManager.getSessionId()}`;
-      const found = await run([command, "--thread", thread, "--", String(params[argument])], "", signal);
-      const text = found.trim() || "Nothing was found: what left the context is archived at each compaction.";
+      const { out, wrong } = await run([command, "--thread", thread, "--", String(params[argument])], "", signal);
+      const nothing = "Nothing was found: what left the context is archived at each compaction.";
+      const text = out.trim() || `${nothing} ${wrong.trim()}`.trim();
       return { content: [{ type: "text", text }], details: {} };
     },
   };
