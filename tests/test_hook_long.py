@@ -131,6 +131,17 @@ def test_a_message_that_alone_takes_too_long_is_left_to_that_process_and_stops_n
     assert len(later) == 2, "nothing is left"
 
 
+def test_a_large_image_is_archived_at_once(
+    home: Path, archive: Archive, later: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unabridged.clients.hook.copying._LARGE", 5_000)
+    source = {"type": "base64", "media_type": "image/png", "data": "A" * 10_000}
+    path = write(home, [line("user", FIRST), line("user", [{"type": "image", "source": source}]), line("user", LAST)])
+    call(path, "PreCompact")
+    assert len(archive.parts(SCOPE)) == 3
+    assert later == []
+
+
 def test_of_a_very_long_session_what_people_said_is_looked_at_to_its_beginning(
     home: Path, later: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,7 @@ COPY: Final = "copy"
 _STRETCH: Final = 1_000_000
 """Bytes of the file that go into one record, about: what a crash can cost, and how often time is looked at."""
 _LARGE: Final = 2_000_000
-"""Bytes of a message that is archived only where nobody waits: to index a megabyte takes a second or two."""
+"""Characters of a message that is archived only where nobody waits: to index a million takes a second or two."""
 _LOOK_AT: Final = 1_000
 """Records that are looked at for one that the file agrees with; beyond, it is read from its beginning."""
 _TEXT: Final = 60_000
@@ -51,12 +51,17 @@ def copy_new(archive: Archive, source: Source, reason: str, deadline: float, *, 
     """
     start = place = newest_place(archive, source, COPY)
     for stretch in _stretches(read_from(source.path, source.kind, place.offset), place.offset):
-        if waited_for and stretch[0].end - stretch[0].start > _LARGE:
+        if waited_for and _is_long(source.kind, stretch[0]):
             return Copied(place, place.turn - start.turn, whole=False)
         place = _store(archive, source, place, stretch, reason)
         if time.monotonic() > deadline:
             return Copied(place, place.turn - start.turn, whole=False)
     return Copied(place, place.turn - start.turn, whole=True)
+
+
+def _is_long(kind: Kind, said: Said) -> bool:
+    """Whether a message has more text than is archived while a client waits; an image is not indexed."""
+    return said.end - said.start > _LARGE and len(_read(kind, [said])[0].whole_text()) > _LARGE
 
 
 def scope_of(source: Source) -> Scope:
@@ -123,7 +128,7 @@ def _view(read: Any, message: dict[str, Any]) -> View:
 def _stretches(messages: Iterator[Said], offset: int) -> Iterator[list[Said]]:
     stretch: list[Said] = []
     for said in messages:
-        if stretch and said.end - said.start > _LARGE:
+        if stretch and said.end - said.start > _LARGE:  # it may be long: see there
             yield stretch
             stretch, offset = [], said.start
         stretch.append(said)
