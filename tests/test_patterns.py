@@ -151,6 +151,7 @@ BUILDERS = {
     "unabridged.measure.models._find_name": "the name of a model of our own table: no conversation",
     "unabridged.evaluate.reader.part": "the names of places in a prompt of our own: no repeat",
     "unabridged.recall.excerpts._pattern": "below, for a query of every kind",
+    "unabridged.clients.taken_back._without": "ids of entries, escaped: blanks alone repeat, between two signs",
 }
 """Functions that make a pattern from something else, and where what they make is looked at."""
 

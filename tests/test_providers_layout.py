@@ -12,8 +12,15 @@ from unabridged.formats import FORMATS, PROVIDERS
 
 ROOT = Path(unabridged.__file__).parent
 NAMES = {*FORMATS, *PROVIDERS, "openai", "google"}
-THEIR_PLACES = ("formats", "asking", "sessions", "measure/models.py")
-"""The formats, the clients that ask a provider's model, the files of other programs, the table of models."""
+THEIR_PLACES = (
+    "formats",
+    "asking",
+    "sessions",
+    "clients/hook/transcript.py",
+    "adapters/claude_agent_sdk/store.py",
+    "measure/models.py",
+)
+"""The formats, the clients that ask a provider's model, the files and stores of other programs, the table of models."""
 
 
 def named_in(source: str) -> list[tuple[int, str]]:

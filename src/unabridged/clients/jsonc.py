@@ -19,7 +19,7 @@ from unabridged.errors import SettingsError
 
 Path = tuple[str | int, ...]
 
-_SPACE = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n\r]*|/\*.*?\*/)*", re.DOTALL)
+_SPACE = re.compile(r"(?:[ \t\r\n\ufeff]++|//[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+", re.DOTALL)
 _BLANKS = " \t\r\n"
 _INDENT = re.compile(r'^([ \t]+)["\[{]', re.MULTILINE)
 _READ_SCALAR = json.JSONDecoder().raw_decode

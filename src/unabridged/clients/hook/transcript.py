@@ -80,8 +80,6 @@ class Kind(NamedTuple):
     def as_text(self, raw: bytes) -> Message:
         """A line that can't be read, or not be archived as what it says, as a message that has its text."""
         text = raw.decode("utf-8", "backslashreplace").strip()
-        if self.format == "openai-responses":
-            return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
         return {"role": "user", "content": text}
 
 
