@@ -111,6 +111,55 @@ def test_a_compaction_of_the_client_is_taken_back_too(name: str) -> None:
     assert len([line for line in taken.lines if line not in kept]) <= 1, "one line is linked anew at most"
 
 
+RECORDED = Path(__file__).parent / "fixtures" / "hooks"
+
+
+@pytest.mark.parametrize("name", ["claude_code", "codex"])
+def test_of_compactions_that_a_real_client_made_nothing_is_left(name: str) -> None:
+    taken = take_back(load(RECORDED / f"{name}_transcript.jsonl"), every=True)
+    assert taken is not None
+    assert taken.compactions == (2 if name == "claude_code" else 1)
+    whole = b"".join(taken.lines)
+    assert b"compact_boundary" not in whole
+    assert b"isCompactSummary" not in whole
+    assert b"Cuxhaven and Dover were read; Oban is next" not in b"".join(
+        line for line in taken.lines if b'"response_item"' in line or b'"user"' in line
+    )
+    assert "Never edit anything under vendor/." in json.dumps(taken.messages)
+
+
+@pytest.mark.parametrize(("told", "goes"), [(["[unabridged] Rules."], True), (["[unabridged] R.", "Mine."], False)])
+def test_what_our_hook_told_after_a_compaction_goes_with_it(told: list[str], *, goes: bool) -> None:
+    def line(own: str, parent: str | None, kind: str, **more: Any) -> dict[str, Any]:
+        return {"type": kind, "uuid": own, "parentUuid": parent, "sessionId": "s", **more}
+
+    entries = [
+        line("a", None, "user", message={"role": "user", "content": "Use CSV."}),
+        line("b", None, "system", subtype="compact_boundary", logicalParentUuid="a"),
+        line("c", "b", "attachment", attachment={"type": "date"}),
+        line("d", "c", "user", isCompactSummary=True, message={"role": "user", "content": "CSV is used."}),
+        line("e", "d", "attachment", attachment={"type": "hook_additional_context", "content": told}),
+        line("f", "e", "assistant", message={"role": "assistant", "content": "Done."}),
+    ]
+    found = CLIENTS["claude-code"].newest_compaction(entries)
+    assert found is not None
+    assert found.lines == ({1, 3, 4} if goes else {1, 3})
+    assert found.instead == {"b": "a", "d": "c"} | ({"e": "c"} if goes else {})
+
+
+def test_what_our_hook_told_codex_goes_with_the_compaction() -> None:
+    def item(role: str, text: str) -> dict[str, Any]:
+        content = [{"type": "output_text" if role == "assistant" else "input_text", "text": text}]
+        return {"type": "response_item", "payload": {"type": "message", "role": role, "content": content}}
+
+    entries = [item("user", "Use CSV."), {"type": "compacted", "payload": {"message": "CSV is used."}}]
+    entries += [item("developer", "Permissions."), item("developer", "[unabridged] Rules."), item("user", "Go on.")]
+    entries += [item("developer", "[unabridged] of another time")]
+    found = CLIENTS["codex"].newest_compaction(entries)
+    assert found is not None
+    assert found.lines == {1, 3}
+
+
 HEAD = "Another language model started to solve this problem and produced a summary of its thinking process."
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from real_clients.clients import LIMIT, Driver, Place, new_id, unabridged
@@ -14,6 +14,8 @@ from unabridged.testing.conversations import refusals
 
 FORMATS = {"claude-code": "anthropic", "codex": "openai-responses", "pi": "anthropic"}
 MARK = "[unabridged summary"
+TOLD = "[unabridged] "
+"""How what our hook tells begins, and the summary that pi takes from it."""
 
 
 def resume(driver: Driver, place: Place, recorded: Recorded) -> Iterator[Check]:
@@ -30,24 +32,33 @@ def resume(driver: Driver, place: Place, recorded: Recorded) -> Iterator[Check]:
     session = new_id()
     path = driver.seed(place.home, place.project, session, recorded)
     before = path.read_bytes()
+    unabridged(place, "install", driver.name)
     yield from _compact_itself(driver, place, recorded, session)
     yield _change(driver, place, session, "undo")
     yield Check("undo: every line from before is there, byte for byte", path.read_bytes().startswith(before))
-    yield from _go_on(driver, place, recorded, session, "undo of its own", summary=recorded.reply[-200:].strip())
+    yield from _go_on(driver, place, recorded, session, "undo of its own", gone=(_written(recorded), TOLD))
+
+
+def _written(recorded: Recorded) -> str:
+    """Words from within the recorded summary."""
+    return flat(recorded.reply.rpartition("<summary>")[2])[:200]
 
 
 def _compact_itself(driver: Driver, place: Place, recorded: Recorded, session: str) -> Iterator[Check]:
-    """Let the client compact."""
+    """Let the client compact, with our hooks."""
     with serving(Loopback(recorded.reply)) as upstream:
         driver.prepare(place, upstream)
         driver.start(place, recorded.prompt, session)
-    yield Check("the client compacts by itself", bool(upstream.of("compaction")))
+    after = upstream.after_compaction()
+    told = flat(after.text()) if after is not None else ""
+    yield Check("the client compacts by itself", _written(recorded) in told or not driver.hooks, told[-300:])
+    yield Check("it is told what its summary loses", TOLD in told)
 
 
 def _go_on(
-    driver: Driver, place: Place, recorded: Recorded, session: str, after: str, *, summary: str = MARK
+    driver: Driver, place: Place, recorded: Recorded, session: str, after: str, *, gone: Sequence[str] = (MARK,)
 ) -> Iterator[Check]:
-    """Ask the client to go on, and look at the first request it sends: `summary` is in it after a compaction only."""
+    """Ask the client to go on, and look at the first request it sends: what is `gone` is not in it."""
     with serving(Loopback(recorded.reply)) as upstream:
         driver.prepare(place, upstream)
         done = driver.start(place, recorded.prompt, session)
@@ -59,11 +70,12 @@ def _go_on(
     text = sent.text()
     if after == "compact":
         yield Check("compact: it does not compact again", not upstream.of("compaction"), f"{sent.tokens:,} tokens")
-        yield Check("compact: it sends our summary", summary in text)
+        yield Check("compact: it sends our summary", MARK in text)
     else:
         whole = flat(_first_words(recorded.history))[:300] in flat(text)
         yield Check(f"{after}: it sends the first words again", whole)
-        yield Check(f"{after}: it sends no summary", summary not in text)
+        left = [words for words in gone if words in flat(text)]
+        yield Check(f"{after}: it sends nothing of the compaction", not left, "; ".join(left))
     yield _legal(driver, after, sent)
 
 

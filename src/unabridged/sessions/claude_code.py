@@ -17,6 +17,8 @@ from unabridged.formats.fields import get
 from unabridged.sessions.loaded import Client, Compaction, Entry, Match, Session, is_content, is_results
 from unabridged.sessions.text import is_summary, time_now
 
+_OURS = "[unabridged]"
+"""How what our hook tells begins."""
 _FACTS = ("cwd", "sessionId", "version", "gitBranch", "userType", "entrypoint", "slug")
 
 
@@ -272,14 +274,37 @@ def newest_compaction(entries: Sequence[Entry]) -> Compaction | None:
     before = [place for place, (number, _, _) in enumerate(thread.chain) if boundary is not None and number < boundary]
     if boundary is None or not any(thread.chain[place][0] in thread.turns for place in before):
         return None
-    first = str(entries[boundary]["uuid"])
     lines = {boundary, *(number for number in thread.preserved(boundary) if number > boundary)}
-    summaries = [number for number, entry in thread.turns.items() if entry.get("isCompactSummary")]
-    lines |= {number for number in summaries if entries[number].get("parentUuid") == first}
+    lines |= set(_put_in(entries, thread, boundary))
     leaf = str(entries[boundary].get("logicalParentUuid"))
     if thread.places.get(leaf, len(before)) >= len(before):
         leaf = thread.chain[before[-1]][1]
-    return Compaction(lines, {str(entries[number]["uuid"]): leaf for number in lines}, "parentUuid|leafUuid")
+    instead = {str(entries[boundary]["uuid"]): leaf}
+    for entry in (entries[number] for number in sorted(lines - {boundary})):
+        parent = entry.get("parentUuid")
+        behind = isinstance(parent, str) and thread.places.get(parent, -1) >= len(before)
+        instead[str(entry["uuid"])] = instead.get(str(parent), str(parent) if behind else leaf)
+    return Compaction(lines, instead, "parentUuid|leafUuid")
+
+
+def _put_in(entries: Sequence[Entry], thread: _Thread, boundary: int) -> Iterator[int]:
+    """The summary of a compaction, and what our hook told behind it; the client's own attachments may stand between."""
+    behind = {str(entries[boundary]["uuid"])}
+    for number, own, parent in thread.chain[thread.places[str(entries[boundary]["uuid"])] + 1 :]:
+        entry = entries[number]
+        summary = number in thread.turns and bool(entry.get("isCompactSummary"))
+        if parent not in behind or not (summary or entry.get("type") == "attachment"):
+            continue
+        behind.add(own)
+        if summary or _is_told_by_us(_as_object(entry.get("attachment"))):
+            yield number
+
+
+def _is_told_by_us(attached: Entry) -> bool:
+    """Whether this is what our hook gave for the context, and no other hook's."""
+    told = attached.get("content") if attached.get("type") == "hook_additional_context" else None
+    texts = told if isinstance(told, list) else [told]
+    return bool(texts) and all(isinstance(text, str) and text.startswith(_OURS) for text in texts)
 
 
 def _line_of(session: Session, found: Match) -> Entry:

@@ -20,6 +20,8 @@ _BYTES = 4
 _CARRIED = 80_000
 """Characters of people's messages that the client carries over an old-style compaction: 20,000 tokens, newest first."""
 
+_OURS = "[unabridged]"
+"""How what our hook tells begins."""
 _HEAD = "Another language model started to solve this problem"
 """How the client begins the line that it puts in front of a summary."""
 
@@ -159,7 +161,20 @@ def newest_compaction(entries: Sequence[Entry]) -> Compaction | None:
     behind = entries[found + 1].get("payload") if found + 1 < len(entries) else None
     estimate = _last_usage(behind) if isinstance(behind, dict) else {}
     ours = bool(estimate) and not estimate.get("input_tokens")
-    return Compaction({found, *_draft_of(entries, found), *([found + 1] if ours else [])}, {}, "")
+    lines = {found, *_draft_of(entries, found), *_told_behind(entries, found), *([found + 1] if ours else [])}
+    return Compaction(lines, {}, "")
+
+
+def _told_behind(entries: Sequence[Entry], compacted: int) -> Iterator[int]:
+    """What our hook told the context after a compaction: a message of the host's, before anybody speaks again."""
+    for number in range(compacted + 1, len(entries)):
+        item = entries[number].get("payload")
+        if entries[number].get("type") != "response_item" or not isinstance(item, dict):
+            continue
+        if item.get("role") != "developer":
+            return
+        if _FORMAT.read(item).text.startswith(_OURS):
+            yield number
 
 
 def _draft_of(entries: Sequence[Entry], compacted: int) -> Iterator[int]:
