@@ -9,7 +9,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -171,16 +170,20 @@ def test_the_hook_needs_no_command_line_and_no_compactor(tmp_path: Path) -> None
     assert done.stdout.strip() == b"[]", done.stderr
 
 
-def test_the_hook_takes_at_most_three_tenths_of_a_second_more_than_python_itself(tmp_path: Path) -> None:
-    path = transcript(tmp_path)
-    run(tmp_path, event(path))  # compiled, and the archive made
+@pytest.mark.parametrize(("name", "more"), [("PreCompact", {}), ("SessionStart", {"source": "compact"})])
+def test_the_hook_takes_at_most_three_tenths_of_a_second_more_than_python_itself(
+    name: str, more: dict[str, str], tmp_path: Path
+) -> None:
+    """Of the processor: how long that takes by the clock depends on what else runs."""
+    given = event(transcript(tmp_path), name, **more)
+    run(tmp_path, given)  # compiled, and the archive made
 
-    def took(command: list[str], given: bytes) -> float:
-        began = time.process_time(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, input=given, env=environment(tmp_path), check=True, timeout=60)
+    def took(command: list[str]) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, input=given, env=environment(tmp_path), capture_output=True, check=True, timeout=60)
         now = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return now.ru_utime - began[1].ru_utime + now.ru_stime - began[1].ru_stime
+        return now.ru_utime - before.ru_utime + now.ru_stime - before.ru_stime
 
-    bare = statistics.median(took([sys.executable, "-c", "pass"], b"") for _ in range(3))
-    hook = statistics.median(took(HOOK, event(path)) for _ in range(3))
+    both = [(took(HOOK), took([sys.executable, "-c", "pass"])) for _ in range(5)]
+    hook, bare = (statistics.median(each) for each in zip(*both, strict=True))
     assert hook - bare < 0.3
