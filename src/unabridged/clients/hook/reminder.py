@@ -79,11 +79,21 @@ def write(ledger: Ledger) -> str:
     finished = _finished(ledger, words["finished"])
     room = BUDGET - _tokens(told) - _tokens(finished) - 4
     # Beside prose, which the client's own summary is: so only what people want and what changed.
-    sections = render(ledger, room, _tokens, prose=" ", without=_UNWANTED).sections
+    sections = dict(render(ledger, room, _tokens, prose=" ", without=_UNWANTED).sections)
+    spare = room - sum(_tokens(text) + 2 for text in sections.values())
+    if "rules" in sections:
+        sections["rules"] = _more_rules(ledger, sections["rules"], spare)
     wanted = (sections.get(name, "") for name in ("open", "rules"))
     rest = (text for name, text in sections.items() if name not in {"open", "rules"})
     text = "\n\n".join(text.strip() for text in (told, *wanted, finished, *rest) if text.strip())
     return f"{text}{_names(ledger, text, words['names'])}"
+
+
+def _more_rules(ledger: Ledger, told: str, spare: int) -> str:
+    """The section of standing rules, with as many more of them as the room takes that the others left."""
+    heading, _, rules = told.partition("\n")
+    more = Sections(ledger, _tokens, (), inf, " ").rules(_tokens(rules) + max(spare, 0))
+    return f"{heading}\n{more}"
 
 
 def _names(ledger: Ledger, told: str, heading: str) -> str:
