@@ -31,6 +31,7 @@ def conforms(folder: Path, home: Path) -> Iterator[Check]:
         command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps"]
         subprocess.run([*command, "--target", str(where), PACKAGE], check=True)
     yield _conformance(where)
+    yield _types(where)
     yield from _example(Place(home / "sdk", folder, EXAMPLE, {"PYTHONPATH": _paths(where)}))
 
 
@@ -44,6 +45,15 @@ def _conformance(where: Path) -> Check:
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
     skipped = "skipped" in done.stdout
     return Check("its conformance suite passes", done.returncode == 0 and not skipped, done.stdout[-500:])
+
+
+def _types(where: Path) -> Check:
+    """Whether what the example hands over is what the SDK says it takes."""
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull, "--cache-dir", os.devnull]
+    environ = os.environ | {"MYPYPATH": _paths(where)}
+    command += ["--follow-imports", "silent", str(EXAMPLE)]
+    done = subprocess.run(command, cwd=where, env=environ, capture_output=True, text=True, check=False)
+    return Check("our types are the SDK's", done.returncode == 0, done.stdout[-500:])
 
 
 class _Run(NamedTuple):

@@ -24,10 +24,10 @@ from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.formats import FORMATS
 from unabridged.messages import View
 
-Entry = dict[str, Any]
-"""A line of a session: whatever JSON object it is."""
-Key = Mapping[str, str]
-"""`project_key`, `session_id`, and `subpath` for the session of a sub-agent."""
+Entry = Any
+"""A line of a session, the SDK's `SessionStoreEntry`: whatever JSON object it is."""
+Key = Mapping[str, Any]
+"""The SDK's `SessionKey`: `project_key`, `session_id`, and `subpath` for the session of a sub-agent."""
 
 NAMESPACE: Final = "claude-agent-sdk"
 _COPY: Final = "copy"
@@ -66,11 +66,11 @@ class ArchiveSessionStore:
         """Every line of the session, in order; None for one that was never written."""
         return await asyncio.to_thread(self._load, self._scope(key))
 
-    async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
+    async def list_sessions(self, project_key: str) -> list[Any]:
         """The sessions of a project, each with when it was written last, in milliseconds."""
         return await asyncio.to_thread(lambda: list(self._listed(project_key)))
 
-    async def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
+    async def list_session_summaries(self, project_key: str) -> list[Any]:
         """What the SDK shows of each session in a list, as it was folded from its lines."""
         return await asyncio.to_thread(lambda: list(self._summaries(project_key)))
 
