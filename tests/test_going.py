@@ -199,6 +199,28 @@ def calls_made(messages: list[View]) -> int:
 
 
 @pytest.mark.parametrize(
+    "rule",
+    [
+        "Never push to main.",
+        "Don't touch the tests.",
+        "Do not deploy on Fridays.",
+        "Skip the linter.",
+        "Keine Mails an Kunden schicken.",
+        "Ne touche pas aux tests.",
+        "No toques las pruebas.",
+        "不要改测试。",
+        "テストは変更しないで。",
+    ],
+)
+@pytest.mark.parametrize("task", ["{0} Rename `parse_row` and run the tests.", "Rename `parse_row`. {0} Then push it."])
+def test_a_prohibition_that_is_said_again_drops_nothing_of_what_it_was_said_with(rule: str, task: str) -> None:
+    first = task.format(rule)
+    views = [person(first), *round_of("bash", "ok", command="ls"), person(f"{rule} Rename `read_row` too.")]
+    ledger = gather([*views, *round_of("bash", "ok", command="ls")], answered=False, at_work=True)
+    assert [request.text for request in ledger.open if request.turn == 0] == [first]
+
+
+@pytest.mark.parametrize(
     "said",
     [
         ["U Rename helper {} in module{}.py, and add a test for it."],

@@ -109,7 +109,7 @@ def what_stays(text: str, request: str, *, stopped: bool) -> str:
         return request
     order, (pieces, asked) = content_words(request), _pieces(request)
     for said in found:
-        hit = _hit(said, order, pieces, sorted(asked))
+        hit = {i for i in _hit(said, order, pieces, sorted(asked)) if not _says_so_itself(pieces[i], said)}
         others, first = asked - hit, 0 in hit and (said.outright or instead) and _wants_else(text, said)
         if others and not first and not hit.isdisjoint({0, *asked}):
             for i in hit:
@@ -197,6 +197,11 @@ def _hit(said: _Dismissal, order: Sequence[str], pieces: Sequence[str], asked: S
     # "write tests for the parser and the lexer", "don't test the lexer": what they share comes first
     shared = {i for i, names in enumerate(named) if any(names) and all(map(or_, names, named[0]))} - {0}
     return {i for i, names in enumerate(named) if all(names)} or shared or {*range(len(pieces))}
+
+
+def _says_so_itself(piece: str, said: _Dismissal) -> bool:
+    """Whether a piece of a request has the very prohibition: who says it again drops nothing."""
+    return bool(said.about) and any({*said.about} <= {*own.about} for own in _dismissals(piece))
 
 
 def _numbers(clause: str) -> list[int]:
