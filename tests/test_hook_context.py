@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,12 @@ from hook_case import RULE, SAID, SESSION, TALK, archive, call, claude_line, cod
 from unabridged.archive.protocol import Archive
 from unabridged.clients.hook import events
 from unabridged.clients.hook.log import log_file
+from unabridged.clients.hook.reminder import write as write_text
+from unabridged.clients.hook.reminder import write_alone
 from unabridged.clients.threads import open_sessions
+from unabridged.errors import ArchiveError
+from unabridged.languages import labels
+from unabridged.ledger.entries import Ledger
 
 __all__ = ["archive", "home"]
 
@@ -88,6 +94,47 @@ def test_what_is_told_without_the_archive_is_not_said_to_be_archived(home: Path)
     told = log_file({"XDG_STATE_HOME": str(home / "state")}).read_text()
     assert "told without the archive" in told
     assert "messages archived" not in told
+
+
+@pytest.mark.parametrize("url", ["nonsense://x", "sqlite:////proc/x.db"])
+def test_where_nothing_could_be_archived_the_context_is_not_told_that_it_can_be_read(
+    url: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNABRIDGED_ARCHIVE", url)
+    text = call(
+        write(home / "session.jsonl", [SAID["codex"](*said) for said in TALK]), "SessionStart", source="compact"
+    )
+    assert RULE in text
+    assert "_history" not in text
+
+
+def test_where_the_archive_takes_nothing_more_the_context_is_told_what_it_has(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = home / "session.jsonl"
+    call(write(path, [claude_line(*said) for said in TALK]), "PreCompact")
+    write(path, [claude_line(*said) for said in (*TALK, ("assistant", "They pass."), ("user", "Thanks. Now the map."))])
+    with monkeypatch.context() as full:
+        full.setattr("unabridged.clients.hook.around.copy_new", _refuse)
+        text = call(path, "SessionStart", source="compact")
+    assert "Messages 0 to 2 can still be read in full" in text
+    assert "Each of them can still be read in full" in call(path, "SessionStart", source="compact")
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise ArchiveError("the disk is full")
+
+
+@pytest.mark.parametrize("code", ["de", "en", "es", "fr", "ja", "zh"])
+def test_what_can_be_read_is_said_in_every_language_as_far_as_it_is_true(code: str) -> None:
+    ledger = replace(Ledger(), language=code, end=8)
+    for written in (write_text, write_alone):
+        whole, part, none = (written(ledger, archived) for archived in (8, 3, 0))
+        assert labels(code)["recall"] in whole
+        assert labels(code)["recall_part"].format(first=0, last=2) in part
+        assert labels(code)["recall"] not in part
+        assert "_history" not in none
+    assert code == "en" or labels(code)["recall_part"] != labels("en")["recall_part"]
 
 
 def test_names_that_the_next_steps_may_have_to_spell_take_what_is_left_of_the_budget(home: Path) -> None:

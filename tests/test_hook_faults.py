@@ -152,8 +152,14 @@ def test_a_person_who_types_the_command_is_told_who_calls_it(tmp_path: Path) -> 
     done = subprocess.run(HOOK, stdin=follower, env=environment(tmp_path), capture_output=True, timeout=60, check=False)
     os.close(leader)
     os.close(follower)
-    assert done.returncode == 2
+    assert (done.returncode, done.stdout) == (0, b"")
     assert b"unabridged install" in done.stderr
+
+
+def test_a_closed_standard_input_is_logged_and_stops_no_client(tmp_path: Path) -> None:
+    shell = ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *HOOK]
+    assert passed(subprocess.run(shell, env=environment(tmp_path), capture_output=True, timeout=60, check=False))
+    assert "standard input is closed" in logged(tmp_path)
 
 
 def test_the_hook_needs_no_command_line_and_no_compactor(tmp_path: Path) -> None:

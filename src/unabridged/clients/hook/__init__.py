@@ -28,11 +28,14 @@ does. The signal's exit code is not 0: the command of an install ends clean all 
 
 def main(longest: float = LONGEST) -> None:
     """The program: answer the event on standard input. Never an error for the client, and never a long wait."""
-    if sys.stdin is None or sys.stdin.isatty():
-        print("unabridged hook is called by a coding agent: unabridged install CLIENT sets it up", file=sys.stderr)  # noqa: T201
-        raise SystemExit(2)
     _set_limit(longest)
     try:
+        if sys.stdin is None:
+            _log("failed: standard input is closed, so there is no event")
+            _end()
+        elif sys.stdin.isatty():
+            print("unabridged hook is called by a coding agent: unabridged install CLIENT sets it up", file=sys.stderr)  # noqa: T201
+            _end()
         from unabridged.clients.hook.events import answer  # noqa: PLC0415 - what fails to load must not stop a client
 
         if said := answer(sys.stdin.buffer.read()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from unabridged.archive.opening import open_archive
@@ -59,17 +59,20 @@ def _told(archive: Archive, source: Source, reason: str, *, compacted: bool) -> 
     certain = take_certain(archive, source)
     if not compacted:
         return Told(certain, whole=True)
-    text, whole, kept = _remind(archive, source, reason)
-    if kept:  # else it is waited for in vain: before the compaction it was done, and is done again before the next
-        with suppress(ArchiveError):
-            whole &= copy(archive, source, reason, AFTER)
-    return Told("\n\n".join(filter(None, (text, certain))), whole)
+    whole = kept = True
+    try:  # first: the text says what the archive has
+        whole = copy(archive, source, reason, AFTER)
+    except ArchiveError as error:  # another try is waited for in vain: it is done again before the next compaction
+        log(f"{source.thread}: what is new is not in the archive: {error}")
+        kept = False
+    reminder = _remind(archive, source, reason, keep=kept)
+    return Told("\n\n".join(filter(None, (reminder.text, certain))), whole and reminder.whole)
 
 
-def _remind(archive: Archive, source: Source, reason: str, *, alone: bool = False) -> Reminder:
+def _remind(archive: Archive, source: Source, reason: str, *, alone: bool = False, keep: bool = True) -> Reminder:
     from unabridged.clients.hook.reminder import remind  # noqa: PLC0415 - only here, and it takes its time
 
-    return remind(archive, source, reason, alone=alone)
+    return remind(archive, source, reason, alone=alone, keep=keep)
 
 
 def summarise(source: Source, reason: str) -> str:

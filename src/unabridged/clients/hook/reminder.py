@@ -12,6 +12,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from unabridged.archive.protocol import Archive
+from unabridged.clients.hook.copying import COPY, newest_place
 from unabridged.clients.hook.ledgers import keep_ledger, read_ledger
 from unabridged.clients.hook.log import log
 from unabridged.clients.hook.transcript import Source
@@ -41,41 +42,43 @@ class Reminder(NamedTuple):
     text: str
     whole: bool
     """Whether all of the session was looked at."""
-    kept: bool
-    """Whether the archive took what it was made from."""
 
 
-def remind(archive: Archive, source: Source, reason: str, *, alone: bool = False) -> Reminder:
+def remind(archive: Archive, source: Source, reason: str, *, alone: bool = False, keep: bool = True) -> Reminder:
     """The text for the context, archived with what it was made from.
 
     `alone`: it stands in the place of the client's summary, so it tells what was done as well, or is not given at all.
+    `keep`: whether the archive is written to, which may be waited for in vain.
     """
     ledger, place, unread = read_ledger(archive, source, time.monotonic() + _LONGEST)
     if (not ledger.requests and not ledger.rules) or (alone and unread):
-        return Reminder("", not unread, kept=True)
-    text = write_alone(ledger) if alone else write(ledger)
+        return Reminder("", not unread)
+    archived = newest_place(archive, source, COPY).turn
+    text = write_alone(ledger, archived) if alone else write(ledger, archived)
     try:
-        keep_ledger(archive, source, ledger, place, reason=reason, of=text, unread=unread)
+        if keep:
+            keep_ledger(archive, source, ledger, place, reason=reason, of=text, unread=unread)
     except ArchiveError as error:  # the text is none the worse for it: the next one is made from the beginning
         log(f"{source.thread}: what the context is told is not in the archive: {error}")
-        return Reminder(text, not unread, kept=False)
-    return Reminder(text, not unread, kept=True)
+    return Reminder(text, not unread)
 
 
-def write_alone(ledger: Ledger) -> str:
+def write_alone(ledger: Ledger, archived: int) -> str:
     """The ledger as the one summary of the conversation, within a larger budget."""
-    told = _opening(ledger)
+    told = _opening(ledger, archived)
     return f"{told}\n\n{render(ledger, ALONE - _tokens(told) - 2, _tokens).text()}"
 
 
-def _opening(ledger: Ledger) -> str:
-    words = labels(ledger.language)
-    return f"[unabridged] {words['compacted'].format(first=0, last=max(ledger.end - 1, 0))} {words['recall']}"
+def _opening(ledger: Ledger, archived: int) -> str:
+    """What this is, and how to read the messages that the archive has: the first so many of the session."""
+    words, last = labels(ledger.language), max(ledger.end - 1, 0)
+    readable = words["recall"] if archived > last else words["recall_part"].format(first=0, last=archived - 1)
+    return f"[unabridged] {words['compacted'].format(first=0, last=last)} {readable if archived else ''}".rstrip()
 
 
-def write(ledger: Ledger) -> str:
+def write(ledger: Ledger, archived: int) -> str:
     """The ledger as the context gets it beside the client's summary, within the budget."""
-    words, told = labels(ledger.language), _opening(ledger)
+    words, told = labels(ledger.language), _opening(ledger, archived)
     finished = _finished(ledger, words["finished"])
     room = BUDGET - _tokens(told) - _tokens(finished) - 4
     # Beside prose, which the client's own summary is: so only what people want and what changed.
