@@ -16,6 +16,8 @@ from unabridged.sessions import load, write_whole
 
 __all__ = ["machine"]
 
+CUT_OFF = b'{"type":"user","mess'
+
 
 @CLIENTS
 def test_compacted_in_place_every_line_that_was_there_is_there(machine: Machine, client: str) -> None:
@@ -36,6 +38,7 @@ def test_taken_back_in_place_the_file_is_the_very_file(machine: Machine, client:
     before = path.read_bytes()
     compacted(client)
     short = path.read_bytes()
+    path.chmod(0o644)
     done = run(command, f"{client}:{IDS[client][:6]}", "--write")
     assert done.code == 0, done.err
     assert path.read_bytes() == before
@@ -43,7 +46,7 @@ def test_taken_back_in_place_the_file_is_the_very_file(machine: Machine, client:
     assert kept.read_bytes() == short
     assert kept.suffix != ".jsonl", "no client lists it"
     assert kept.name in done.line
-    assert path.stat().st_mode & 0o777 == kept.stat().st_mode & 0o777 == 0o600
+    assert (path.stat().st_mode & 0o777, kept.stat().st_mode & 0o777) == (0o644, 0o600)
 
 
 def test_an_undone_compaction_is_retired_in_the_archive(machine: Machine) -> None:
@@ -216,14 +219,77 @@ def test_where_files_can_not_have_two_names_the_session_is_copied(
     assert (path.read_bytes(), kept.read_bytes()) == (before, short)
 
 
-def test_a_last_line_that_is_cut_off_is_kept_beside_the_session(machine: Machine) -> None:
-    path = machine.put("claude-code")
+@CLIENTS
+def test_a_last_line_that_is_cut_off_is_kept_beside_the_session(machine: Machine, client: str) -> None:
+    path = machine.put(client)
     whole = path.read_bytes()
-    path.write_bytes(whole + b'{"type":"user","mess')
-    compacted("claude-code")
+    path.write_bytes(whole + CUT_OFF)
+    compacted(client)
     (kept,) = path.parent.glob("*.before")
-    assert kept.read_bytes() == whole + b'{"type":"user","mess'
+    assert kept.read_bytes() == whole + CUT_OFF
     assert path.read_bytes().startswith(whole)
+
+
+@CLIENTS
+@pytest.mark.parametrize("command", ["undo", "replay"])
+def test_a_last_line_that_is_cut_off_is_not_written_again(machine: Machine, client: str, command: str) -> None:
+    path, out = machine.put(client), machine.home / "copy.jsonl"
+    before = path.read_bytes()
+    compacted(client)
+    short = path.read_bytes() + CUT_OFF
+    path.write_bytes(short)
+    assert run(command, f"{client}:{IDS[client]}", "-o", out).code == 0
+    assert run(command, f"{client}:{IDS[client]}", "--write").code == 0
+    assert path.read_bytes() == out.read_bytes() == before
+    (kept,) = path.parent.glob("*.before")
+    assert kept.read_bytes() == short
+
+
+@CLIENTS
+@pytest.mark.parametrize("command", ["undo", "replay"])
+def test_a_session_without_a_last_line_break_comes_back_to_the_byte(
+    machine: Machine, client: str, command: str
+) -> None:
+    path = machine.put(client)
+    before = path.read_bytes().removesuffix(b"\n")
+    path.write_bytes(before)
+    compacted(client)
+    assert path.read_bytes().endswith(b"\n"), "the client goes on in a line of its own"
+    assert run(command, f"{client}:{IDS[client]}", "--write").code == 0
+    assert path.read_bytes() == before
+
+
+@CLIENTS
+@pytest.mark.parametrize("command", ["undo", "replay"])
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_session_without_a_compaction_is_said_to_have_none(
+    machine: Machine, client: str, command: str, archived: bool
+) -> None:
+    path = machine.put(client)
+    before = path.read_bytes()
+    if archived:
+        compacted(client)
+        assert run("undo", f"{client}:{IDS[client]}", "--write").code == 0
+    done = run(command, f"{client}:{IDS[client]}", "--write")
+    assert (done.code, path.read_bytes()) == (2, before)
+    assert "no compaction stands in" in done.line
+    assert "assumed" not in done.err
+
+
+@pytest.mark.parametrize("command", [("undo",), ("replay",), ("compact", *NOW)])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_pi_session_whose_entries_have_no_ids_is_not_written(
+    machine: Machine, command: tuple[str, ...], again: bool
+) -> None:
+    path, out = machine.put("pi", file="pi_first_version.jsonl"), machine.home / "copy.jsonl"
+    if again:
+        assert run("compact", "pi:72", "-o", out, *NOW).code == 0
+        path.write_bytes(out.read_bytes())
+    before = path.read_bytes()
+    done = run(command[0], "pi:72", "--write", *command[1:])
+    assert (done.code, path.read_bytes()) == (2, before)
+    assert "open the session once in pi" in done.line
+    assert [other for other in path.parent.iterdir() if other != path] == []
 
 
 def test_a_session_that_needs_no_compaction_is_not_written(machine: Machine) -> None:
@@ -257,8 +323,8 @@ def test_a_session_keeps_its_owner_and_its_mode(machine: Machine) -> None:
     compacted("claude-code")
     run("undo", "claude-code:3f2a", "--write")
     (kept,) = path.parent.glob("*.before")
-    for one in (path, kept):
-        assert (one.stat().st_uid, one.stat().st_gid, one.stat().st_mode & 0o777) == (12345, 12346, 0o640)
+    for one, mode in ((path, 0o640), (kept, 0o600)):
+        assert (one.stat().st_uid, one.stat().st_gid, one.stat().st_mode & 0o777) == (12345, 12346, mode)
 
 
 def test_a_client_of_somebody_else_is_no_hindrance(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,7 @@ def compact(
     target.check_place()
     wanted = _settings(trigger, keep, window)
     loaded = options.load_file(target.file, format_, which, max_size)
+    target.check_layout(loaded)
     agent = model or loaded.model
     wanted |= {"agent": agent, "model": None if dry_run else summariser}
     look = dry_run or (target.out is None and archive is None)

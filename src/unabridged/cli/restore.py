@@ -22,11 +22,14 @@ from unabridged.clients.taken_back import TakenBack, take_back
 from unabridged.clients.threads import session_of
 from unabridged.compactor import Compactor
 from unabridged.errors import ArchiveError, UnabridgedError
-from unabridged.formats import Message
+from unabridged.formats import Message, format_named
+from unabridged.marks import marked_ids
 from unabridged.sessions import Loaded, write_whole
-from unabridged.sessions.files import pieces_with
+from unabridged.sessions.files import CLIENTS, pieces_with
 
 Layout = Literal["messages", "text", "all"]
+_ANY_WINDOW = 1_000_000
+"""Where nothing is compacted, any will do."""
 
 
 def replay(
@@ -48,11 +51,13 @@ def replay(
     """
     target = _restored_to(file, out, write=write)
     loaded = options.load_file(target.file, format_, which, max_size, keep_lines=True)
+    target.check_layout(loaded)
     place = (archive, namespace, thread or target.thread)
     if (taken := _take_back(loaded, every=True)) is not None:
         _write_taken(target, loaded, taken, as_json=as_json)
         return
-    with open_compactor(loaded, target.file, *place) as (compactor, name), working("replaying"):
+    _require_compaction(loaded)
+    with open_compactor(loaded, target.file, *place, window=_ANY_WINDOW) as (compactor, name), working("replaying"):
         _write(target, loaded, compactor.replay(loaded.messages, thread=name), as_json=as_json, thread=name)
 
 
@@ -75,19 +80,28 @@ def undo(
     """
     target = _restored_to(file, out, write=write)
     loaded = options.load_file(target.file, format_, which, max_size, keep_lines=True)
+    target.check_layout(loaded)
     place = (archive, namespace, thread or target.thread)
     if (taken := _take_back(loaded)) is not None:
         _write_taken(target, loaded, taken, as_json=as_json)
         with contextlib.suppress(UnabridgedError):  # without an archive, or with one that has nothing of it
             _retire(loaded, target.file, taken.messages, place)
         return
-    with open_compactor(loaded, target.file, *place) as (compactor, name), working("undoing"):
+    _require_compaction(loaded)
+    with open_compactor(loaded, target.file, *place, window=_ANY_WINDOW) as (compactor, name), working("undoing"):
         _write(target, loaded, compactor.undo(loaded.messages, thread=name), as_json=as_json, thread=name)
 
 
 def _take_back(loaded: Loaded, *, every: bool = False) -> TakenBack | None:
     with working("looking for compactions"):
         return take_back(loaded, every=every)
+
+
+def _require_compaction(loaded: Loaded) -> None:
+    """End here if nothing in a client's session names a compaction of ours: no archive would help."""
+    reader = format_named(loaded.format)
+    if loaded.kind in CLIENTS and not any(marked_ids(reader.read(message)) for message in loaded.messages):
+        fail(f"no compaction stands in {loaded.path} that can be taken back: nothing was written", 2)
 
 
 def _restored_to(file: Path, out: Path | None, *, write: bool) -> Target:
@@ -107,8 +121,7 @@ def _retire(
     with open_store(url) as store:
         scope = scope_of(store, namespace, loaded, file, thread)
         source: dict[str, Any] = {"format": loaded.format, "origin": loaded.origin_of()}
-        # Nothing is compacted here, so any window will do.
-        with Compactor(archive=store, namespace=scope.namespace, window=1_000_000, **source) as compactor:
+        with Compactor(archive=store, namespace=scope.namespace, window=_ANY_WINDOW, **source) as compactor:
             messages, left = loaded.messages, list[Message]()
             while messages not in (left, before):
                 left, messages = messages, compactor.undo(messages, thread=scope.thread)

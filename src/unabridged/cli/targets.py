@@ -13,7 +13,7 @@ from unabridged.clients import CLIENTS, SessionFile
 from unabridged.clients.found import find_session, names_a_client, project_of
 from unabridged.clients.running import processes_with
 from unabridged.clients.threads import thread_of, threads_of
-from unabridged.clients.writing import write_back
+from unabridged.clients.writing import require_names, write_back
 from unabridged.sessions import Loaded, write_whole
 from unabridged.sessions.files import while_unchanged
 
@@ -36,6 +36,11 @@ class Target:
     def in_place(self) -> bool:
         """Whether a session is written back."""
         return self.session is not None and self.out == self.file
+
+    def check_layout(self, loaded: Loaded) -> None:
+        """Refuse a session that can't be written back, before anything is paid for."""
+        if self.in_place:
+            require_names(loaded)
 
     def write(self, loaded: Loaded, pieces: Iterable[bytes], *, backup: bool) -> None:
         """Write the result, all of it or nothing; in place only while no client has the session open.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from unabridged.formats import Message
 from unabridged.sessions.files import CLIENTS
 from unabridged.sessions.loaded import Client, Compaction, Entry, Line, Lines, Loaded
-from unabridged.sessions.text import check_unchanged, read_lines
+from unabridged.sessions.text import UNENDED, check_unchanged, read_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,11 @@ def take_back(loaded: Loaded, *, every: bool = False) -> TakenBack | None:
         return None
     client = CLIENTS[loaded.kind]
     check_unchanged(loaded.path, loaded.source.stamp)
-    lines = loaded.source.kept or list(read_lines(loaded.path, loaded.source.stamp))
+    found_there = loaded.source.kept or read_lines(loaded.path, loaded.source.stamp)
+    lines = [line for line in found_there if line.start < loaded.source.whole]
     count = 0
     while (count == 0 or every) and (found := client.newest_compaction(_entries(client, lines))):
-        lines = list(_without(lines, found))
+        lines = _ended_as_before(list(_without(lines, found)), _first_line(lines, found))
         count += 1
     if not count:
         return None
@@ -66,6 +67,17 @@ def _without(lines: list[Line], compaction: Compaction) -> Iterator[Line]:
             continue
         behind = number > min(compaction.lines)
         yield _linked(line, links, compaction.instead) if links and behind else line
+
+
+def _first_line(lines: list[Line], compaction: Compaction) -> Line:
+    return list(_objects(lines))[min(compaction.lines)]
+
+
+def _ended_as_before(lines: list[Line], gone: Line) -> list[Line]:
+    """The lines that are left; the last one without its line break, where the one that went says so."""
+    if not lines or lines[-1].number > gone.number or not gone.raw.endswith(UNENDED):
+        return lines
+    return [*lines[:-1], lines[-1]._replace(raw=lines[-1].raw.removesuffix(b"\n"))]
 
 
 def _linked(line: Line, links: re.Pattern[bytes], instead: Mapping[str, str]) -> Line:

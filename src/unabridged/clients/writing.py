@@ -38,7 +38,22 @@ def write_back(loaded: Loaded, pieces: Iterable[bytes], *, keep: bool) -> Path |
         raise
     if not keep:
         kept.unlink(missing_ok=True)
-    return kept if keep else None
+        return None
+    with suppress(OSError):  # not every disk has modes
+        kept.chmod(0o600)
+    return kept
+
+
+def require_names(loaded: Loaded) -> None:
+    """Refuse a session whose entries have no ids, as pi's first ones: what was put in could not be told again.
+
+    pi gives every entry of such a file a new id when it opens it, so ids of ours would not help either.
+    """
+    if isinstance(loaded.source, Lines) and loaded.source.session.facts.get("unnamed"):
+        raise SessionFileError(
+            f"{loaded.path} is in the first format of pi, whose entries have no ids: open the session once in pi, "
+            "which writes it anew, and try again, or name -o OUT. Nothing was written"
+        )
 
 
 def _is_cut_off(loaded: Loaded) -> bool:

@@ -25,7 +25,7 @@ from unabridged.sessions.loaded import (
     Stamp,
     match,
 )
-from unabridged.sessions.text import Progress, check, check_unchanged, collect, dump, parse, read_lines, reason
+from unabridged.sessions.text import UNENDED, Progress, check, check_unchanged, collect, dump, parse, read_lines, reason
 
 CLIENTS: dict[Kind, Client] = {"codex": codex.CLIENT, "claude-code": claude_code.CLIENT, "pi": pi.CLIENT}
 """In the order in which a line is looked at."""
@@ -113,8 +113,10 @@ def pieces_with(loaded: Loaded, new: Sequence[Message], *, tokens_before: int = 
         piece = b"\n"
         for piece in _copy(loaded.path, source.whole):
             yield piece
-        yield b"" if piece.endswith(b"\n") else b"\n"
-        yield from map(dump, CLIENTS[loaded.kind].append(source.session, matches, tokens_before))
+        added = map(dump, CLIENTS[loaded.kind].append(source.session, matches, tokens_before))
+        if not piece.endswith(b"\n"):
+            yield b"\n" + next(added, b"\n").removesuffix(b"\n") + UNENDED
+        yield from added
     else:
         yield from document.write_jsonl(loaded, source, matches)
 

@@ -65,7 +65,8 @@ def read(entries: Iterable[Entry]) -> Session:
         elif kind == "message":
             session.model = (entry.get("message") or {}).get("model") or session.model
     branch = _branch(known)
-    session.facts = {"leaf": known[branch[-1]].get("id") if branch else None}
+    unnamed = any(entry.get("type") in _SPOKEN and not isinstance(entry.get("id"), str) for entry in known)
+    session.facts = {"leaf": known[branch[-1]].get("id") if branch else None, "unnamed": unnamed}
     for number in _numbers_sent(known, branch):
         _add_entry(session, known[number])
     return session

@@ -18,6 +18,8 @@ from unabridged.sessions.loaded import Entry, Line, Lines, Match, SessionFileErr
 Progress = Callable[[int, int], None]
 """Gets the bytes read so far and the size of the file."""
 
+UNENDED = b" \n"
+"""How a line ends that was put behind one without a line break, so that the file can be had back to the byte."""
 _BOM = b"\xef\xbb\xbf"
 _STEP = 8 << 20
 
