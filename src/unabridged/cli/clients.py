@@ -23,6 +23,7 @@ from unabridged.clients.configure import (
     plan_uninstall,
     root_of,
     standing,
+    strange_copies,
 )
 from unabridged.errors import SettingsError
 
@@ -89,10 +90,17 @@ def uninstall(
     The archive stays; `unabridged forget` empties it.
     """
     chosen, project = _chosen(client), _project(scope)
-    changes = plan_uninstall(chosen.places(os.environ, project))
+    places = chosen.places(os.environ, project)
+    changes = plan_uninstall(places)
+    strange = strange_copies(places)
     _carry_out(changes, root_of(chosen, os.environ, project), dry_run=dry_run)
     none = f"nothing of unabridged is in the configuration of {chosen.title}; nothing was changed"
-    _report(changes, [] if changes else [none], dry_run=dry_run, as_json=as_json)
+    left = [
+        f"{copy} was left: the file beside it has nothing of unabridged, so nobody knows whose it is. It may hold "
+        "keys: remove it if you don't need it"
+        for copy in strange
+    ]
+    _report(changes, [*([] if changes else [none]), *left], dry_run=dry_run, as_json=as_json)
 
 
 def status(client: AnyClient = None, *, as_json: options.AsJson = False) -> None:

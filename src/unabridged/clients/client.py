@@ -28,7 +28,7 @@ class SessionFile:
 class Place:
     """A file of the client's in which something of ours can stand, and how it gets there.
 
-    The three are functions on the file's text; a file that is not there has an empty one.
+    All are functions on the file's text; a file that is not there has an empty one.
     """
 
     path: Path
@@ -40,6 +40,8 @@ class Place:
     """From a text, and the text before ours was in it (empty if nobody knows): the text without ours."""
     program: Callable[[str], str | None]
     """The program that ours starts; None where ours is not there, or not whole."""
+    right: Callable[[str, str], bool]
+    """Whether all of ours stands in this text, wherever, and starts this program: an install has nothing to do."""
     ignored: Callable[[str], str | None] = lambda _: None
     """Why the client would pay no attention to what stands in this text; None where it does."""
 

@@ -6,6 +6,8 @@ so that an uninstall gives it back to the byte; where the file was changed meanw
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -15,11 +17,14 @@ from difflib import unified_diff
 from pathlib import Path
 
 from unabridged.clients.client import Client, Environ, Place, user_home
+from unabridged.clients.entries import repoint
 from unabridged.errors import SettingsError
 from unabridged.sessions import write_whole
 
 COPY = ".before-unabridged"
 """What the name of the copy ends with."""
+_NOTHING = re.compile(r"(?:[\s\ufeff{}]|\[[\w.]*\])*")
+"""Brackets with nothing in them, and headers of tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +87,14 @@ def plan_install(places: Iterable[Place], program: str) -> list[Change]:
     changes = []
     for place in places:
         now = read_text(place.path)
+        with _naming(place):
+            if now is not None and place.right(now, program):
+                continue
         before = _text_before(place, now)
         with _naming(place):
-            after = place.add(before or "", program)
+            after = _repointed(place, now, program) or place.add(before or "", program)
         if after not in {now, before}:
-            changes.append(Change(place, now, after, before))
+            changes.append(Change(place, now, after, _copy_to_keep(place, now)))
     return changes
 
 
@@ -95,6 +103,12 @@ def plan_uninstall(places: Iterable[Place]) -> list[Change]:
     texts = [(place, read_text(place.path)) for place in places]
     changes = [Change(place, now, _text_before(place, now), None) for place, now in texts]
     return [change for change in changes if change.before != change.after]
+
+
+def strange_copies(places: Iterable[Place]) -> list[Path]:
+    """Copies beside files without ours: of an install that somebody took out by hand, or not of an install at all."""
+    found = [(place, copy_of(place.path)) for place in places]
+    return [copy for place, copy in found if os.path.lexists(copy) and not _has_ours(place, read_text(place.path))]
 
 
 def apply(change: Change, root: Path) -> None:
@@ -108,7 +122,7 @@ def apply(change: Change, root: Path) -> None:
         path.resolve().unlink()  # a link stays, as it does where it is written
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if change.copy is not None:
+        if change.copy is not None and not copy.exists():
             write_whole(copy, [change.copy.encode()])
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
         write_whole(path, [change.after.encode()], mode=mode)
@@ -160,15 +174,47 @@ def read_text(path: Path) -> str | None:
 
 def _text_before(place: Place, now: str | None) -> str | None:
     """The text without ours: the copy to the byte if nothing else was changed since, else with only ours taken out."""
-    if now is None:
-        return None
+    if now is None or not _has_ours(place, now):
+        return now
     copy = read_text(copy_of(place.path))
     with _naming(place):
         program = place.program(now)
         if program is not None and _adds_up(place, copy, program, now):
             return copy
         without = place.remove(now, copy if copy is not None and _readable(place, copy) else "")
-    return without if without or not now else None
+    return None if copy is None and _NOTHING.fullmatch(without) else without
+
+
+def _has_ours(place: Place, text: str | None) -> bool:
+    with _naming(place):
+        return text is not None and place.remove(text, "") != text
+
+
+def _copy_to_keep(place: Place, now: str | None) -> str | None:
+    """The text from before the first install: the copy that is there if ours is in the file, else the text of now."""
+    copy = copy_of(place.path)
+    if _has_ours(place, now):
+        return read_text(copy)
+    if os.path.lexists(copy) and not _is_copy(copy, now):
+        raise SettingsError(
+            f"{copy} is there already, though {place.path} has nothing of unabridged in it: it is somebody's own, or "
+            "left from an install that was taken out by hand. Move it away, then run this again; nothing was changed"
+        )
+    return now
+
+
+def _is_copy(copy: Path, now: str | None) -> bool:
+    """Whether it has the very text of now: an install was stopped then, or the file was put back by hand."""
+    return now is not None and not copy.is_symlink() and read_text(copy) == now
+
+
+def _repointed(place: Place, now: str | None, program: str) -> str | None:
+    """The text of now with ours in its place, starting this program; None where more than the program is to change."""
+    old = place.program(now) if now is not None else None
+    if now is None or old is None:
+        return None
+    text = repoint(now, old, program)
+    return text if place.right(text, program) and place.remove(text, "") == place.remove(now, "") else None
 
 
 def _adds_up(place: Place, copy: str | None, program: str, now: str) -> bool:

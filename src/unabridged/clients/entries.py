@@ -33,7 +33,7 @@ _PROGRAM = re.compile(r'^const PROGRAM = ("(?:[^"\\\n]|\\.)*")', re.MULTILINE)
 
 def hooks(path: Path) -> Place:
     """The hooks in a JSON file, under `hooks`."""
-    return Place(path, "hooks", _add_hooks, _remove_hooks, _hooks_program, _hooks_ignored)
+    return Place(path, "hooks", _add_hooks, _remove_hooks, _hooks_program, _hooks_right, _hooks_ignored)
 
 
 def hook_command(program: str) -> str:
@@ -46,10 +46,13 @@ def hook_command(program: str) -> str:
 
 def _add_hooks(text: str, program: str) -> str:
     """Each event with one more group, the last: what stands before it keeps its index, by which Codex trusts it."""
-    handler = {"type": "command", "command": hook_command(program), "timeout": TIMEOUT}
     for event in EVENTS:
-        text = jsonc.insert(text, ("hooks", event), None, {"hooks": [handler]})
+        text = jsonc.insert(text, ("hooks", event), None, {"hooks": [_handler(program)]})
     return text
+
+
+def _handler(program: str) -> dict[str, Any]:
+    return {"type": "command", "command": hook_command(program), "timeout": TIMEOUT}
 
 
 def _remove_hooks(text: str, before: str) -> str:
@@ -78,6 +81,21 @@ def _hooks_program(text: str) -> str | None:
     """The program, if every event calls it."""
     found = {str(path[1]): program for path, program in _our_handlers(text)}
     return found[EVENTS[0]] if set(EVENTS) <= set(found) else None
+
+
+def _hooks_right(text: str, program: str) -> bool:
+    """Whether each event has one handler of ours, as it should be, in a group that is for every case."""
+    paths = [path for path, _ in _our_handlers(text)]
+    return sorted(str(path[1]) for path in paths) == sorted(EVENTS) and all(
+        _has_all(jsonc.value_at(text, path), _handler(program))
+        and jsonc.value_at(text, (*path[:3], "matcher")) in (None, "", "*")
+        for path in paths
+    )
+
+
+def _has_all(entry: Any, wanted: dict[str, Any]) -> bool:
+    """Whether the entry has all that is wanted; a client may have added to it."""
+    return isinstance(entry, dict) and wanted.items() <= entry.items()
 
 
 def _hooks_ignored(text: str) -> str | None:
@@ -140,18 +158,23 @@ def mcp_codex(path: Path) -> Place:
     table = ("mcp_servers", NAME)
     passed = ["UNABRIDGED_ARCHIVE", "UNABRIDGED_NAMESPACE", "CODEX_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"]
 
+    def entry(program: str) -> dict[str, Any]:
+        return {"command": program, "args": ["mcp"], "env_vars": passed}
+
     def program(text: str) -> str | None:
         return _server_program(toml_tables.value_at(text, table))
 
+    def right(text: str, program: str) -> bool:
+        return _has_all(toml_tables.value_at(text, table), entry(program))
+
     def add(text: str, program: str) -> str:
-        if toml_tables.value_at(text, table) is not None:
-            return text
-        return toml_tables.insert(text, table, {"command": program, "args": ["mcp"], "env_vars": passed})
+        taken = toml_tables.value_at(text, table) is not None
+        return text if taken else toml_tables.insert(text, table, entry(program))
 
     def remove(text: str, _before: str) -> str:
         return toml_tables.remove(text, table) if program(text) is not None else text
 
-    return Place(path, "MCP server", add, remove, program)
+    return Place(path, "MCP server", add, remove, program, right)
 
 
 def _mcp_json(path: Path, place: tuple[str, ...], entry: Callable[[str], dict[str, Any]]) -> Place:
@@ -160,6 +183,9 @@ def _mcp_json(path: Path, place: tuple[str, ...], entry: Callable[[str], dict[st
     def program(text: str) -> str | None:
         return _server_program(jsonc.value_at(text, full))
 
+    def right(text: str, program: str) -> bool:
+        return _has_all(jsonc.value_at(text, full), entry(program))
+
     def add(text: str, program: str) -> str:
         taken = jsonc.value_at(text, full) is not None  # by one that somebody made: it stays
         return text if taken else jsonc.insert(text, place, NAME, entry(program))
@@ -167,7 +193,7 @@ def _mcp_json(path: Path, place: tuple[str, ...], entry: Callable[[str], dict[st
     def remove(text: str, before: str) -> str:
         return _drop_empty(jsonc.remove(text, full), place, before) if program(text) is not None else text
 
-    return Place(path, "MCP server", add, remove, program)
+    return Place(path, "MCP server", add, remove, program, right)
 
 
 def _server_program(entry: Any) -> str | None:
@@ -177,6 +203,14 @@ def _server_program(entry: Any) -> str | None:
     command, rest = entry.get("command"), entry.get("args")
     words = command if isinstance(command, list) else [command, *(rest if isinstance(rest, list) else [])]
     return _program_in(words, "mcp")
+
+
+def repoint(text: str, old: str, new: str) -> str:
+    """The text with the new program wherever the old one stands as we write it."""
+    for spelled in (str, hook_command):
+        before, after = (json.dumps(spelled(program), ensure_ascii=False) for program in (old, new))
+        text = text.replace(before, after)
+    return text
 
 
 def _drop_empty(text: str, path: jsonc.Path, before: str) -> str:
@@ -199,10 +233,13 @@ def own_file(path: Path, what: str, template: str) -> Place:
         except ValueError:  # somebody wrote into it
             return None
 
+    def right(text: str, program: str) -> bool:
+        return text == add("", program)
+
     def add(text: str, program: str) -> str:
         return text or template.replace('"__PROGRAM__"', json.dumps(program, ensure_ascii=False))
 
     def remove(text: str, _before: str) -> str:
         return "" if text.startswith(MADE) else text
 
-    return Place(path, what, add, remove, program)
+    return Place(path, what, add, remove, program, right)
