@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -68,6 +69,8 @@ def test_of_two_keys_the_last_is_meant_as_programs_read_it() -> None:
         ("{} {}", "line 1, column 4: expected the end"),
         ('{"a": ,}', "line 1, column 7: expected a value"),
         ("[" * 100_000, "more brackets"),
+        ('{\r  "a": 1\r  "b": 2\r}', "line 3, column 3: expected a comma or }"),
+        ('{"a": ' + "1" * 5_000 + "}", "line 1, column 7: expected a number of fewer digits"),
     ],
 )
 def test_a_file_that_cant_be_read_is_said_with_the_place(text: str, where: str) -> None:
@@ -81,13 +84,32 @@ def test_a_place_of_another_kind_is_refused(text: str, what: str) -> None:
         jsonc.insert(text, ("a",), "b", 1)
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+@pytest.mark.parametrize(
+    "text", ['{\n  "a": 1 // c\n}\n', '{\n  "a": 1, // c\n}\n', "{ // c\n}\n", "{\n}\n", "// c\n", "// c"]
+)
+def test_lines_may_end_in_any_way_and_ours_end_in_the_same(text: str, newline: str) -> None:
+    text = text.replace("\n", newline)
+    added = jsonc.insert(text, ("b",), "c", [2])
+    assert jsonc.value_at(added, ("b", "c")) == [2]
+    assert set(re.findall(r"\r\n|\n|\r", added)) == {newline if newline in text else "\n"}
+    if "{" in text:
+        assert jsonc.remove(added, ("b",)) in {text, text.replace("{" + newline, "{")}
+
+
+def test_what_did_not_come_out_as_it_should_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonc, "_insert_child", lambda *_: '{"a": 1 // "b": 2\n}')
+    with pytest.raises(SettingsError, match=r"written so that b can't be added"):
+        jsonc.insert('{"a": 1}', (), "b", 2)
+
+
 # -- over all documents -----------------------------------------------------------------------------------------------
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
 values = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
 )
-gaps = st.sampled_from(["", " ", "\n", "\r\n", "\t", "/* a, { */", '// b ] "\n', "\n  // c\n  "])
+gaps = st.sampled_from(["", " ", "\n", "\r\n", "\r", "\t", "/* a, { */", '// b ] "\n', "// d\r", "\n  // c\n  "])
 
 
 @st.composite
@@ -180,8 +202,12 @@ TOML_LINES = (
     "[mcp_servers]",
     'm{n} = """\n[mcp_servers.unabridged]\n"""',
     "l{n} = [\n  [1],\n]",
+    "f{n} = [nan, -inf, {a = nan}]",
+    "# a\u2028[mcp_servers.unabridged] b\x85[c]",
+    "s{n} = 'a\u2028[mcp_servers.unabridged]'",
     '  [ spaced{n} . "in quotes" ]',
 )
+(TOML_PLACE,) = (place for place in CLIENTS["codex"].places({"HOME": "/nowhere"}, None) if place.path.suffix == ".toml")
 toml_lines = st.lists(st.sampled_from(TOML_LINES), max_size=8)
 
 
@@ -190,12 +216,18 @@ def test_a_table_goes_into_any_toml_and_out_to_the_byte(lines: list[str], newlin
     text = "".join(line.replace("{n}", str(number)) + "\n" for number, line in enumerate(lines)).replace("\n", newline)
     before = toml_tables.read_or_none(text)
     assume(before is not None)
-    (place,) = (place for place in CLIENTS["codex"].places({"HOME": "/nowhere"}, None) if place.path.suffix == ".toml")
-    added = place.add(text, PROGRAM)
-    assert place.program(added) == PROGRAM
-    try:
-        removed = place.remove(added, "")
-    except SettingsError as error:  # a text over several lines that looks like our table: refused, not guessed
-        assert '"""' in text, error  # noqa: PT017 - only then
-        return
-    assert removed == text
+    added = TOML_PLACE.add(text, PROGRAM)
+    assert TOML_PLACE.program(added) == PROGRAM
+    assert TOML_PLACE.remove(added, "") == text
+    assert TOML_PLACE.remove("y = nan # since" + newline + added, "") == "y = nan # since" + newline + text
+
+
+@pytest.mark.parametrize("text", [".".join("a" * 3_000) + " = 1\n", "[" + ".".join("a" * 3_000) + "]\nb = 1\n"])
+def test_names_in_names_may_be_as_deep_as_they_like(text: str) -> None:
+    added = TOML_PLACE.add(text, PROGRAM)
+    assert TOML_PLACE.remove(added, "") == text
+
+
+def test_a_number_that_is_too_long_to_read_is_said() -> None:
+    with pytest.raises(SettingsError, match="more digits than can be read"):
+        toml_tables.read("a = " + "1" * 5_000)

@@ -177,6 +177,20 @@ def test_a_file_that_cant_be_read_stops_all_before_anything_is_written(text: str
     assert files_in(home) == {path: text.encode()}
 
 
+@pytest.mark.parametrize(("file", "text"), [("config.toml", "a = {}\n"), ("hooks.json", '{{"a": {}}}\n')])
+def test_a_number_that_is_too_long_to_read_stops_all_with_the_files_name(file: str, text: str, home: Path) -> None:
+    path = write(path_of("codex", file), text.format("1" * 5_000))
+    before = files_in(home)
+    for command in ("install", "uninstall"):
+        ran = run(command, "codex")
+        assert ran.code == 2
+        assert f"can't change {path}: " in ran.line
+        assert "digits" in ran.line
+        assert "nothing was changed" in ran.line
+    assert "unreadable" in run("status", "codex", "--json").out
+    assert files_in(home) == before
+
+
 def test_a_table_that_cant_be_added_to_is_said(home: Path) -> None:
     path = write(home / ".codex" / "config.toml", 'mcp_servers = { a = { command = "b" } }\n')
     ran = run("install", "codex")

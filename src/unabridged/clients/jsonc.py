@@ -21,7 +21,8 @@ Path = tuple[str | int, ...]
 
 _SPACE = re.compile(r"(?:[ \t\r\n\ufeff]++|//[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+", re.DOTALL)
 _BLANKS = " \t\r\n"
-_INDENT = re.compile(r'^([ \t]+)["\[{]', re.MULTILINE)
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_INDENT = re.compile(r'(?:\A|[\r\n])([ \t]+)["\[{]')
 _READ_SCALAR = json.JSONDecoder().raw_decode
 _CLOSING = {"{": "}", "[": "]"}
 
@@ -87,21 +88,32 @@ def value_at(text: str, path: Path) -> Any:
 def insert(text: str, path: tuple[str, ...], key: str | None, value: Any) -> str:
     """The text with the value as the last in its place: under the key, or without one as an item of a list.
 
-    What is missing on the way to that place is made.
+    What is missing on the way to that place is made. The result is read again, to have the value and all that it had.
     """
-    document = read(text)
     wanted: tuple[str | None, ...] = (*path, key)
-    if document.start == document.end:
-        ended = "" if not text or text.endswith("\n") else "\n"  # a comment may stand there
-        return text + ended + _dump(_wrap(wanted, value), "  ", "\n") + "\n"
-    node = document
+    added = _insert(text, wanted, value)
+    try:
+        right = read(added).value == _with(read(text).value, wanted, value)
+    except (SettingsError, RecursionError):
+        right = False
+    if not right:
+        raise SettingsError(f"it is written so that {_dotted(wanted)} can't be added: add it by hand")
+    return added
+
+
+def _insert(text: str, wanted: tuple[str | None, ...], value: Any) -> str:
+    node = read(text)
+    if node.start == node.end:
+        newline = _newline(text)
+        ended = "" if not text or text.endswith(("\n", "\r")) else newline  # a comment may stand there
+        return text + ended + _dump(_wrap(wanted, value), "  ", newline) + newline
     for depth, name in enumerate(wanted):
-        _check_kind(node, list if name is None else dict, path[:depth])
+        _check_kind(node, list if name is None else dict, wanted[:depth])
         child = node.child(name) if name is not None else None
         if child is None:
             return _insert_child(text, node, depth, name, _wrap(wanted[depth + 1 :], value))
         node = child.node
-    raise SettingsError(f"{'.'.join(map(str, wanted))} is there already")
+    raise SettingsError(f"{_dotted(wanted)} is there already")
 
 
 def remove(text: str, path: Path) -> str:
@@ -124,7 +136,7 @@ def remove(text: str, path: Path) -> str:
 def _gap_end(text: str, begin: int, child: Child) -> int:
     """Where to cut in front of a child: behind the comments there, with the line's end where one needs it."""
     gap = text[begin : child.start].rstrip(_BLANKS)
-    ends_line = "//" in gap.rpartition("\n")[2] and not text[child.after :].lstrip(" \t").startswith(("\n", "\r"))
+    ends_line = "//" in _LINE_END.split(gap)[-1] and not text[child.after :].lstrip(" \t").startswith(("\n", "\r"))
     return child.start if ends_line else begin + len(gap)
 
 
@@ -142,8 +154,10 @@ def _read_value(text: str, start: int) -> Node:
         return _read_box(text, start)
     try:
         value, end = _READ_SCALAR(text, start)
-    except ValueError:
+    except json.JSONDecodeError:
         raise _wrong(text, start, "a value") from None
+    except ValueError:  # Python's own bound
+        raise _wrong(text, start, "a number of fewer digits, this one can't be read") from None
     return Node(start, end, value)
 
 
@@ -178,18 +192,21 @@ def _read_child(text: str, start: int, index: int | None) -> Child:
 
 
 def _wrong(text: str, position: int, expected: str) -> SettingsError:
-    line = text.count("\n", 0, position) + 1
-    column = position - text.rfind("\n", 0, position)
-    return SettingsError(f"line {line}, column {column}: expected {expected}")
+    lines = _LINE_END.split(text[:position])
+    return SettingsError(f"line {len(lines)}, column {len(lines[-1]) + 1}: expected {expected}")
 
 
 # -- how it is written ------------------------------------------------------------------------------------------------
 
 
-def _check_kind(node: Node, kind: type, path: tuple[str, ...]) -> None:
+def _check_kind(node: Node, kind: type, path: tuple[str | None, ...]) -> None:
     if not isinstance(node.value, kind):
         wanted = "a list" if kind is list else "an object"
-        raise SettingsError(f"{'.'.join(path) or 'the whole'} is not {wanted}")
+        raise SettingsError(f"{_dotted(path) or 'the whole'} is not {wanted}")
+
+
+def _dotted(path: tuple[str | None, ...]) -> str:
+    return ".".join(name for name in path if name is not None)
 
 
 def _wrap(names: tuple[str | None, ...], value: Any) -> Any:
@@ -199,13 +216,29 @@ def _wrap(names: tuple[str | None, ...], value: Any) -> Any:
     return value
 
 
+def _with(whole: Any, names: tuple[str | None, ...], value: Any) -> Any:
+    """The whole as it is with the value in its place."""
+    if not names:
+        return value
+    name, *rest = names
+    if name is None:
+        return [*(whole or ()), _with(None, tuple(rest), value)]
+    inner = whole or {}
+    return {**inner, name: _with(inner.get(name), tuple(rest), value)}
+
+
+def _newline(text: str) -> str:
+    """How lines end in it."""
+    return next((end for end in ("\r\n", "\n", "\r") if end in text), "\n")
+
+
 def _insert_child(text: str, box: Node, depth: int, key: str | None, value: Any) -> str:
     """The text with one more child at the end of the box, behind the comments there."""
     children = box.children or []
-    newline = "\r\n" if "\r\n" in text else "\n"
+    newline = _newline(text)
     found = _INDENT.search(text)
     unit = found[1] if found else "  "
-    one_line = bool(children) and "\n" not in text.strip(_BLANKS)
+    one_line = bool(children) and not _LINE_END.search(text.strip(_BLANKS))
     lead = "" if one_line else newline + unit * (depth + 1)
     name = "" if key is None else json.dumps(key, ensure_ascii=False) + (":" if one_line else ": ")
     written = lead + name + _dump(value, None if one_line else unit, lead or newline)
@@ -213,7 +246,7 @@ def _insert_child(text: str, box: Node, depth: int, key: str | None, value: Any)
     rest = text[begin : box.end - 1]
     at = begin + len(rest.rstrip(_BLANKS))
     if not children:
-        written += "" if "\n" in text[at : box.end - 1] else newline + unit * depth
+        written += "" if _LINE_END.search(text, at, box.end - 1) else newline + unit * depth
     elif children[-1].comma is not None:
         written += ","
     else:

@@ -7,12 +7,15 @@ text, and each time the result is read again and held against what it should be.
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
 from typing import Any
 
 from unabridged.errors import SettingsError
 
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+"""TOML's lines: other ends of lines are characters like any."""
 _HEADER = re.compile(r"[ \t]*\[")
 _KEY = re.compile(r"""[ \t]*("[^"\n]*"|'[^'\n]*'|[A-Za-z0-9_-]+)[ \t]*([.\]])""")
 
@@ -23,6 +26,8 @@ def read(text: str) -> dict[str, Any]:
         return tomllib.loads(text.replace("\r\n", "\n").removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(str(error)) from None
+    except ValueError:  # Python's own bound
+        raise SettingsError("a number in it has more digits than can be read") from None
     except RecursionError:
         raise SettingsError("more brackets inside brackets than can be read") from None
 
@@ -51,7 +56,7 @@ def insert(text: str, path: tuple[str, ...], values: dict[str, Any]) -> str:
 
 def remove(text: str, path: tuple[str, ...]) -> str:
     """The text without the table and the tables in it; comments behind it stay."""
-    lines = text.splitlines(keepends=True)
+    lines = _LINE.findall(text)
     left: list[str] = []
     position = 0
     while position < len(lines):
@@ -77,14 +82,19 @@ def read_or_none(text: str) -> dict[str, Any] | None:
 def _table_end(lines: list[str], start: int, path: tuple[str, ...]) -> int:
     """The line behind the last key of the table that begins here; `start` itself where no such table does."""
     name = _table_name(lines[start])
-    if name is None or name[: len(path)] != path:
+    if name is None or name[: len(path)] != path or not _is_header(lines, start):
         return start
     stop = start + 1
-    while stop < len(lines) and not _HEADER.match(lines[stop]):
+    while stop < len(lines) and not _is_header(lines, stop):
         stop += 1
     while stop > start + 1 and (not lines[stop - 1].strip() or lines[stop - 1].lstrip().startswith("#")):
         stop -= 1
     return stop
+
+
+def _is_header(lines: list[str], number: int) -> bool:
+    """Whether a table begins in this line; inside a text or list of several lines, what stands before is not whole."""
+    return bool(_HEADER.match(lines[number])) and read_or_none("".join(lines[:number])) is not None
 
 
 def _table_name(line: str) -> tuple[str, ...] | None:
@@ -105,9 +115,29 @@ def _differ_in(more: dict[str, Any] | None, less: dict[str, Any] | None, path: t
     if more is None or less is None:
         return False
     if len(path) == 1:
-        return {key: value for key, value in more.items() if key != path[0]} == less
+        return _same(_without(more, path[0]), less)
     name, inner = path[0], more.get(path[0])
-    others = {key: value for key, value in more.items() if key != name} == {
-        key: value for key, value in less.items() if key != name
-    }
+    others = _same(_without(more, name), _without(less, name))
     return others and isinstance(inner, dict) and _differ_in(inner, less.get(name, {}), path[1:])
+
+
+def _without(table: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key != name}
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two documents say the same, however deep they are; `nan` is `nan` here."""
+    pairs = [(one, other)]
+    while pairs:
+        left, right = pairs.pop()
+        if isinstance(left, dict) and isinstance(right, dict) and left.keys() == right.keys():
+            pairs += [(left[key], right[key]) for key in left]
+        elif isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+            pairs += zip(left, right, strict=True)
+        elif isinstance(left, dict | list) or not (left == right or (_is_nan(left) and _is_nan(right))):
+            return False
+    return True
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
