@@ -183,6 +183,41 @@ def test_a_server_that_somebody_made_under_our_name_is_left_alone(home: Path) ->
     assert path.read_text() == own
 
 
+@scopes
+def test_a_file_with_comments_that_opencode_gets_later_hides_nothing_of_ours(scope: str, home: Path) -> None:
+    folder = home / ".config" / "opencode" if scope == "user" else Path.cwd()
+    write(folder / "opencode.json", '{"a": 1}')
+    before = files_in(home, Path.cwd())
+    run("install", "opencode", "--scope", scope)
+    later = write(folder / "opencode.jsonc", '{"b": 2} // mine')
+    shown = [row for row in json.loads(run("status", "opencode", "--json").out) if row["scope"] == scope]
+    assert {row["state"] for row in shown} == {"installed"}
+    assert "nothing was changed" in run("install", "opencode", "--scope", scope).err
+    run("uninstall", "opencode", "--scope", scope)
+    assert later.read_text() == '{"b": 2} // mine'
+    later.unlink()
+    assert files_in(home, Path.cwd()) == before
+
+
+def test_both_files_of_opencode_are_looked_at_where_both_have_ours(home: Path) -> None:
+    folder = home / ".config" / "opencode"
+    run("install", "opencode")
+    write(folder / "opencode.jsonc", (folder / "opencode.json").read_text())
+    assert len(json.loads(run("uninstall", "opencode", "--json").out)["changes"]) == 3
+    assert list(folder.glob("opencode.json*")) == []
+
+
+def test_a_file_of_opencodes_that_cant_be_read_and_names_ours_is_told(home: Path) -> None:
+    folder = home / ".config" / "opencode"
+    run("install", "opencode")
+    broken = folder / "opencode.json"
+    broken.write_text(broken.read_text() + "}")
+    write(folder / "opencode.jsonc", "{}")
+    ran = run("uninstall", "opencode")
+    assert ran.code == 2
+    assert str(broken) in ran.line
+
+
 def test_a_file_of_somebodys_under_our_name_is_left_alone(home: Path) -> None:
     path = write(home / ".pi" / "agent" / "extensions" / "unabridged.ts", "export default () => {};\n")
     before = files_in(home)

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -92,14 +93,14 @@ SESSION = [
 ]
 
 
-def compact(home: Path, messages: list[dict[str, Any]], *, gone: bool = False) -> list[str]:
+def compact(home: Path, messages: list[dict[str, Any]], *, called: str = "") -> list[str]:
     """The summary after the plugin saw it, and a later text of the session."""
     program = home / "unabridged"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m unabridged "$@"\n')
     program.chmod(0o700)
     (place,) = [place for place in places({"HOME": str(home)}, None) if place.what == "plugin"]
     plugin, driver = home / "plugin.ts", home / "driver.mjs"
-    plugin.write_text(place.add("", "/nowhere/unabridged" if gone else str(program)))
+    plugin.write_text(place.add("", str(program) + called))
     driver.write_text(DRIVER)
     (home / "tmp").mkdir(exist_ok=True)
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
@@ -158,5 +159,8 @@ def test_the_next_compaction_archives_only_what_is_new(tmp_path: Path) -> None:
     assert [text for _, text in archived(tmp_path)][6:] == ["An older summary.", "And the tests."]
 
 
-def test_without_the_program_opencode_compacts_as_ever(tmp_path: Path) -> None:
-    assert compact(tmp_path, SESSION, gone=True) == [SUMMARY, "Something else."]
+@pytest.mark.parametrize("called", [".gone", "/below/a/file"])
+def test_without_the_program_opencode_compacts_as_ever_and_ends_at_once(called: str, tmp_path: Path) -> None:
+    started = time.monotonic()
+    assert compact(tmp_path, SESSION, called=called) == [SUMMARY, "Something else."]
+    assert time.monotonic() - started < 30, "nothing waits for the time that the program would have had"

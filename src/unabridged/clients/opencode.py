@@ -7,8 +7,11 @@ from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 
+from unabridged.clients import jsonc
 from unabridged.clients.client import Client, Environ, Place, SessionFile, folder_from, session_files
+from unabridged.clients.entries import NAME as MCP_NAME
 from unabridged.clients.entries import mcp_opencode, own_file
+from unabridged.errors import SettingsError
 
 NAME = "opencode"
 _SESSIONS = """
@@ -53,15 +56,31 @@ def _in_database(path: Path) -> list[SessionFile]:
 
 
 def places(environ: Environ, project: Path | None) -> tuple[Place, ...]:
-    """A plugin; the MCP server in its configuration, the file with comments where there is one."""
+    """A plugin; the MCP server in the configuration that has it, else in the file with comments where there is one.
+
+    opencode reads both files.
+    """
     folder = home(environ) if project is None else project
-    commented = folder / "opencode.jsonc"
+    plain, commented = folder / "opencode.json", folder / "opencode.jsonc"
+    having = [path for path in (plain, commented) if _has_server(path)]
     plugins = (folder if project is None else project / ".opencode") / "plugins"
     template = files("unabridged.clients").joinpath("opencode_plugin.ts").read_text(encoding="utf-8")
     return (
         own_file(plugins / "unabridged.ts", "plugin", template),
-        mcp_opencode(commented if commented.exists() else folder / "opencode.json"),
+        *map(mcp_opencode, having or [commented if commented.exists() else plain]),
     )
+
+
+def _has_server(path: Path) -> bool:
+    """Whether a server of our name stands in the file; in one that can't be read, whether the name does."""
+    try:
+        text = path.read_bytes().decode(errors="replace")
+    except OSError:
+        return False
+    try:
+        return jsonc.value_at(text, ("mcp", MCP_NAME)) is not None
+    except SettingsError:
+        return f'"{MCP_NAME}"' in text
 
 
 def notes(_project: Path | None) -> tuple[str, ...]:

@@ -10,22 +10,19 @@ const LONGEST = 60_000; // milliseconds
 
 /** What `unabridged hook` answers to an event, as it does to Claude Code and Codex; nothing where it is gone or fails. */
 function hook(event: object): Promise<any> {
-  return new Promise((resolve) => {
+  const answered = new Promise<string>((resolve, reject) => {
     let out = "";
-    const child = spawn(PROGRAM, ["hook"], { stdio: ["pipe", "pipe", "ignore"], timeout: LONGEST });
-    child.on("error", () => resolve({}));
-    child.on("close", () => {
-      try {
-        resolve(JSON.parse(out) ?? {});
-      } catch {
-        resolve({});
-      }
-    });
+    // Not spawn's own timeout: where the program is gone, that would keep opencode from ending until it is over.
+    const signal = AbortSignal.timeout(LONGEST);
+    const child = spawn(PROGRAM, ["hook"], { stdio: ["pipe", "pipe", "ignore"], signal });
+    child.on("error", reject);
+    child.on("close", () => resolve(out));
     child.stdout.setEncoding("utf8");
     child.stdout.on("data", (data: string) => (out += data));
     child.stdin.on("error", () => {});
     child.stdin.end(JSON.stringify(event));
   });
+  return answered.then((out) => JSON.parse(out) ?? {}).catch(() => ({})); // also where spawn itself throws
 }
 
 /** A message as lines for the hook, one for each voice in it: what tools answered, or opencode put in, is nobody's. */
@@ -59,7 +56,7 @@ async function transcriptOf(client: any, id: string, cwd: string) {
   const folder = await mkdtemp(join(tmpdir(), "unabridged-"));
   const path = join(folder, `${id}.jsonl`);
   const lines = (data ?? []).flatMap((message: any) => [...linesOf(message)]);
-  const remove = () => rm(folder, { recursive: true, force: true });
+  const remove = () => rm(folder, { recursive: true, force: true }).catch(() => {});
   try {
     await writeFile(path, lines.map((line: object) => JSON.stringify(line) + "\n").join(""), { mode: 0o600 });
   } catch (error) {
