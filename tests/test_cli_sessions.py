@@ -9,6 +9,7 @@ import pytest
 
 from cli_case import run
 from client_machine import IDS, NOW, Machine, compacted, machine
+from unabridged.archive.opening import open_archive
 
 __all__ = ["machine"]
 
@@ -53,6 +54,11 @@ def test_sessions_of_opencode_are_only_listed(machine: Machine) -> None:
     (session,) = run("sessions", "opencode", "--json").json["sessions"]
     assert (session["project"], session["compactions"]) == (str(machine.project), None)
     assert "can be listed" in run("compact", "opencode:ses_1").line
+    open_archive(machine.archive).close()
+    hint = run("show", "opencode:ses_1").line
+    assert "unabridged install opencode" in hint
+    assert "--write" not in hint, "that would be refused"
+    assert str(machine.home / "data/opencode") in run("compact", "opencode:nosuch", "--write").line
 
 
 def test_only_what_is_in_the_home_folder_is_shown_as_that(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

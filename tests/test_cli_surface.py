@@ -158,6 +158,20 @@ def test_a_server_for_a_thread_that_is_not_there_says_so_and_waits_for_it(url: s
     assert b"it has real" in done.stderr
 
 
+@pytest.mark.parametrize("port", ["-1", "70000", "99999"])
+def test_a_port_that_there_is_not_is_said_in_one_line(port: str, url: str) -> None:
+    said = run("mcp", "--http", port, "--archive", url)
+    assert said.code == 2
+    assert f"there is no port {port}" in said.line
+
+
+@pytest.mark.parametrize("option", [("--token", "a-token-nobody-will-guess"), ("--host", "0.0.0.0")])  # noqa: S104
+def test_what_is_for_http_is_refused_over_stdio(option: tuple[str, str], url: str) -> None:
+    said = run("mcp", *option, "--archive", url)
+    assert said.code == 2
+    assert f"{option[0]} is for HTTP" in said.line
+
+
 def test_results_of_tools_are_not_the_users(tmp_path: Path) -> None:
     messages = [user("do it"), *anthropic_round("read_file", "line " * 2_000), *anthropic_round("bash", "out " * 900)]
     file = tmp_path / "anthropic.json"

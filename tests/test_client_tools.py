@@ -154,7 +154,18 @@ def test_all_sessions_of_the_project_are_searched_when_asked_to(tools: Any) -> N
     assert f"Session {CLAUDE}/compacted:" in found.text
     ref = found.text.partition(" ref ")[2].partition(",")[0]
     assert not other.answer("read_history", {"ref": ref}).error, "a reference leads to its own session"
+    assert "left the context of that session" in found.text
+    assert "this conversation" not in found.text
+    mine = tools(CLAUDE_CODE_SESSION_ID=IDS["claude-code"])
+    assert "of this conversation" in mine.answer("search_history", {"query": "clock.py", "all_sessions": True}).text
     assert "Nothing that was archived" in other.answer("search_history", {"query": "xyzzy", "all_sessions": True}).text
+
+
+def test_one_session_and_all_of_them_are_not_searched_at_once(tools: Any) -> None:
+    both = tools().answer("search_history", {"query": "clock.py", "session": CLAUDE, "all_sessions": True})
+    assert both.error
+    assert "one of them" in both.text
+    assert not tools().answer("search_history", {"query": "clock.py", "session": CLAUDE, "all_sessions": False}).error
 
 
 def archived(machine: Machine, number: int, said: str) -> str:

@@ -221,10 +221,26 @@ def test_a_file_of_opencodes_that_cant_be_read_and_names_ours_is_told(home: Path
 def test_a_file_of_somebodys_under_our_name_is_left_alone(home: Path) -> None:
     path = write(home / ".pi" / "agent" / "extensions" / "unabridged.ts", "export default () => {};\n")
     before = files_in(home)
-    assert "was left as it is" in run("install", "pi").err
+    said = run("install", "pi").err
+    assert "was left as it is" in said
+    assert "already" not in said
+    assert "the extension brings" not in said, "ours is not there"
     run("uninstall", "pi")
     assert files_in(home) == before
     assert path.exists()
+
+
+@pytest.mark.parametrize(("name", "file"), [("pi", ".pi/extensions"), ("opencode", ".opencode/plugins")])
+def test_a_file_of_ours_says_how_it_is_taken_away_where_it_is(
+    name: str, file: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = home / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    run("install", name, "--scope", "project")
+    assert f"`unabridged uninstall {name} --scope project`" in (project / file / "unabridged.ts").read_text()
+    run("uninstall", name, "--scope", "project")
+    assert files_in(project) == {}
 
 
 def test_an_extension_of_ours_that_somebody_wrote_into_is_told_and_taken_away(home: Path) -> None:

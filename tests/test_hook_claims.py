@@ -113,3 +113,10 @@ def test_the_summary_itself_is_none(kind: str, home: Path) -> None:
     line = claude(f"This session is being continued…\n{SUMMARY}", "b", "a", isCompactSummary=True)
     line = line if kind == "user" else {"type": "attachment", "uuid": "b", "attachment": {"content": SUMMARY}}
     assert MADE_UP in told_after(home, [*FIRST["claude-code"], line])
+
+
+def test_what_is_told_as_certain_is_noted_once(home: Path) -> None:
+    lines = FIRST["claude-code"]
+    call(home, lines, "PostCompact", compact_summary=f'{SUMMARY}8. Next: "Sail to the far islands at noon."')
+    assert noted(home).count(MADE_UP) == 1
+    assert "far islands" in noted(home), "what is quoted elsewhere is noted too"

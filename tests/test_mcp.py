@@ -222,6 +222,7 @@ def test_what_would_open_the_record_to_the_network_is_refused() -> None:
         {"transport": "http", "host": "example.org"},
         {"transport": "http", "token": "short"},
         {"transport": "carrier pigeon"},
+        *({"transport": "http", "port": port} for port in (-1, 65536, 99999)),
     ):
         with pytest.raises(SettingsError):
             serve("memory:", "app", "t", **options)  # type: ignore[arg-type]

@@ -15,7 +15,8 @@ from unabridged.archive.opening import default_url
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli.options import is_stdin
 from unabridged.cli.screen import fail, one_line
-from unabridged.clients.found import all_sessions, find_session, names_a_client, short_names
+from unabridged.clients import SessionFile
+from unabridged.clients.found import all_sessions, find_session, is_readable, names_a_client, short_names
 from unabridged.clients.threads import session_of, threads_of
 from unabridged.compactor import Compactor
 from unabridged.errors import SettingsError
@@ -118,11 +119,12 @@ def _find_session(archive: Archive, namespace: str | None, beginning: str) -> li
 def require_thread(archive: Archive, namespace: str | None, thread: str) -> Scope:
     """The thread of this name; one that is not there is said, with those that are."""
     scope = find_thread(archive, namespace, thread)
-    if scope is None and (name := _here(thread)):
-        client = name.partition(":")[0]
+    if scope is None and (here := _here(thread)):
+        name, session = here
+        ours = f", `unabridged compact {name} --write` what it takes out" if is_readable(session) else ""
         fail(
-            f"nothing of {name} is in {archive.url}: `unabridged install {client}` archives sessions before they are "
-            f"compacted, `unabridged compact {name} --write` what it takes out. Or name another archive",
+            f"nothing of {name} is in {archive.url}: `unabridged install {session.client}` archives sessions before "
+            f"they are compacted{ours}. Or name another archive",
             2,
         )
     if scope is None:
@@ -130,15 +132,15 @@ def require_thread(archive: Archive, namespace: str | None, thread: str) -> Scop
     return scope
 
 
-def _here(thread: str) -> str | None:
-    """The short name of a session on this machine that is called so; None where there is not just one."""
+def _here(thread: str) -> tuple[str, SessionFile] | None:
+    """The session on this machine that is called so, its short name first; None where there is not just one."""
     if not names_a_client(thread):
         return None
     try:
         session = find_session(session_of(thread), os.environ)
     except SettingsError:
         return None
-    return short_names([session], all_sessions(os.environ, session.client))[session.path]
+    return short_names([session], all_sessions(os.environ, session.client))[session.path], session
 
 
 def require_threads(archive: Archive, namespace: str | None, thread: str) -> list[Scope]:

@@ -64,8 +64,10 @@ def install(
     program = find_program(os.environ)
     changes = plan_install(places, program)
     _carry_out(changes, root_of(chosen, os.environ, project), dry_run=dry_run)
-    notes = [] if changes else [f"{chosen.title} has it all already; nothing was changed"]
-    for stands in map(standing, places):
+    stand = list(map(standing, places))
+    ours = [one for one in stand if one.state == "installed"]
+    notes = [f"{chosen.title} has it all already; nothing was changed"] if not changes and ours == stand else []
+    for stands in stand:
         if stands.state == "other":
             notes.append(f"{stands.path} has somebody's own named unabridged ({stands.what}): it was left as it is")
         notes += [stands.problem] if stands.problem else []
@@ -75,7 +77,8 @@ def install(
         notes.append(
             "the MCP server is left out, its library is missing: pip install 'unabridged[mcp]', run this again"
         )
-    _report(changes, [*notes, *chosen.notes(project)], dry_run=dry_run, as_json=as_json)
+    known = chosen.notes(project) if changes or ours else ()
+    _report(changes, [*notes, *known], dry_run=dry_run, as_json=as_json)
 
 
 def uninstall(

@@ -184,3 +184,9 @@ def writable(out: Path, file: Path) -> None:
         raise SettingsError(f"can't write {out}: it is a folder; name a file in it")
     if out.exists() and file.exists() and out.samefile(file):
         raise SettingsError(f"{out} is the file that is read, which is never changed: name another one to write")
+
+
+def is_typed(context: typer.Context, parameter: str) -> bool:
+    """Whether the person wrote the option on the command line: it is not from the environment, and no default."""
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"

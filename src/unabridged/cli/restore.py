@@ -169,7 +169,7 @@ def forget(
     A thread; or, without one, the whole namespace that --namespace names; or what is older than --older-than, in that
     namespace or in all. No thread is removed by half.
     """
-    if (thread is None) == (older_than is None) and (thread is not None or not _is_typed(context, "namespace")):
+    if (thread is None) == (older_than is None) and (thread is not None or not options.is_typed(context, "namespace")):
         fail("name a thread, or --namespace for a whole namespace, or --older-than 30d for what is old", 2)
     with open_store(archive) as store:
         if thread is not None:
@@ -238,12 +238,6 @@ def _old_threads(store: Archive, namespace: str | None, older_than: str | None) 
 
 def _moment(older_than: str | None) -> float | None:
     return time.time() - options.age(older_than) if older_than is not None else None
-
-
-def _is_typed(context: typer.Context, parameter: str) -> bool:
-    """Whether the person wrote the option on the command line: what removes much is not taken from elsewhere."""
-    source = context.get_parameter_source(parameter)
-    return source is not None and source.name == "COMMANDLINE"
 
 
 def _write(target: Target, loaded: Loaded, messages: list[Message], *, as_json: bool, thread: str) -> None:

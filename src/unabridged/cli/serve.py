@@ -12,7 +12,7 @@ import typer
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli import options
 from unabridged.cli.archives import describe_missing, find_thread, open_store
-from unabridged.cli.screen import tell
+from unabridged.cli.screen import fail, tell
 from unabridged.clients.current import who_asks
 from unabridged.clients.tools import SessionTools
 from unabridged.history.namespace import DEFAULT
@@ -21,6 +21,7 @@ from unabridged.recall.tools import Tools
 
 
 def mcp(
+    context: typer.Context,
     *,
     thread: Annotated[
         str | None,
@@ -37,15 +38,18 @@ def mcp(
         typer.Option("--token", envvar="UNABRIDGED_TOKEN", help="With --http: who asks must know it.", hidden=False),
     ] = None,
 ) -> None:
-    """Serve recall tools over MCP: search_history and read_history. Needs the extra `mcp`.
+    """Serve search_history, read_history, list_sessions and list_compactions over MCP. Needs the extra `mcp`.
 
-    Without --thread for the coding agent that starts it: for the session that is open, with list_sessions and
-    list_compactions, and all sessions of the project when asked to. Where it is not certain which session asks, the
+    With --thread the first two, for that conversation alone. Without it for the coding agent that starts it: for the
+    session that is open, and all sessions of the project when asked to. Where it is not certain which session asks, the
     answer lists those that fit.
 
     Over stdio, for a host that starts it as a child process; with --http over streamable HTTP, on this machine alone
     unless a token says who may ask. This command prints no JSON of its own: stdio is the protocol's.
     """
+    for option in ("token", "host"):
+        if http is None and options.is_typed(context, option):
+            fail(f"--{option} is for HTTP, and this serves over stdio: add --http PORT, or leave it out", 2)
     how: dict[str, Any] = {} if http is None else {"transport": "http", "host": host, "port": http, "token": token}
     with open_store(archive, new=True) as store:
         if thread is None:

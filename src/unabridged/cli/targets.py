@@ -10,7 +10,7 @@ from pathlib import Path
 from unabridged.cli.options import is_stdin, writable
 from unabridged.cli.screen import fail, tell
 from unabridged.clients import CLIENTS, SessionFile
-from unabridged.clients.found import find_session, names_a_client, project_of
+from unabridged.clients.found import find_session, is_readable, names_a_client, project_of
 from unabridged.clients.running import processes_with
 from unabridged.clients.threads import thread_of, threads_of
 from unabridged.clients.writing import require_names, write_back
@@ -76,7 +76,7 @@ def target_of(file: Path, out: Path | None = None, *, write: bool = False) -> Ta
     if write and out is not None:
         fail("say --write or -o OUT, not both", 2)
     session = find_session(name, os.environ)
-    if session.path.suffix != ".jsonl":
+    if not is_readable(session):
         fail(f"sessions of {CLIENTS[session.client].title} can be listed, not read yet", 2)
     return Target(session.path, session, session.path if write else out)
 

@@ -223,8 +223,10 @@ def _drop_empty(text: str, path: jsonc.Path, before: str) -> str:
 # -- a file that is ours alone ----------------------------------------------------------------------------------------
 
 
-def own_file(path: Path, what: str, template: str) -> Place:
+def own_file(path: Path, what: str, template: str, project: Path | None) -> Place:
     """A file of our own, made from a template that begins with `MADE` and names the program once as `"__PROGRAM__"`."""
+    if project is not None:
+        template = template.replace("` takes it away", " --scope project` takes it away", 1)
 
     def program(text: str) -> str | None:
         found = _PROGRAM.search(text) if text.startswith(MADE) else None

@@ -67,6 +67,11 @@ def find_session(name: str, environ: Environ) -> SessionFile:
     )
 
 
+def is_readable(session: SessionFile) -> bool:
+    """Whether the session is a file of lines, which can be read and written; others can be listed."""
+    return session.path.suffix == ".jsonl"
+
+
 def short_names(sessions: Iterable[SessionFile], among: Iterable[SessionFile]) -> dict[Path, str]:
     """For each session the shortest name that no other one has, of eight signs of its id or more."""
     ids: dict[str, list[str]] = {}

@@ -66,7 +66,7 @@ def places(environ: Environ, project: Path | None) -> tuple[Place, ...]:
     plugins = (folder if project is None else project / ".opencode") / "plugins"
     template = files("unabridged.clients").joinpath("opencode_plugin.ts").read_text(encoding="utf-8")
     return (
-        own_file(plugins / "unabridged.ts", "plugin", template),
+        own_file(plugins / "unabridged.ts", "plugin", template, project),
         *map(mcp_opencode, having or [commented if commented.exists() else plain]),
     )
 
@@ -91,4 +91,4 @@ def notes(_project: Path | None) -> tuple[str, ...]:
     )
 
 
-CLIENT = Client(NAME, "opencode", home, sessions, places, notes)
+CLIENT = Client(NAME, "opencode", home, sessions, places, notes, data)

@@ -38,7 +38,7 @@ def places(environ: Environ, project: Path | None) -> tuple[Place, ...]:
     """An extension, in the folder in which pi looks for them."""
     folder = home(environ) if project is None else project / ".pi"
     template = files("unabridged.clients").joinpath("pi_extension.ts").read_text(encoding="utf-8")
-    return (own_file(folder / "extensions" / "unabridged.ts", "extension", template),)
+    return (own_file(folder / "extensions" / "unabridged.ts", "extension", template, project),)
 
 
 def notes(project: Path | None) -> tuple[str, ...]:

@@ -101,22 +101,30 @@ class SessionTools:
     # -- the tools -----------------------------------------------------------------------------------------------------
 
     def _search(self, given: dict[str, Any]) -> ToolAnswer:
-        every, session = given.pop("all_sessions", False), given.pop("session", None)
-        threads = self._kept(self.asking()) if every in (True, "true") else [self._thread(session)]
+        every, session = given.pop("all_sessions", False) in (True, "true"), given.pop("session", None)
+        if every and session is not None:
+            raise WrongArguments("`session` searches one session, `all_sessions` every one: call it with one of them.")
+        threads = self._kept(self.asking()) if every else [self._thread(session)]
+        own = self.asking().thread if every or session is not None else threads[0]
         asked = [scope for thread in threads for scope in self._scopes(thread)]
         if len(asked) == 1:
-            return Tools(self.archive, asked[0]).answer(SEARCH, given)
-        looks = [(scope, Tools(self.archive, scope, room=_LEAST).answer(SEARCH, given)) for scope in asked]
+            return self._tools(asked[0], own).answer(SEARCH, given)
+        looks = [(scope, self._tools(scope, own, _LEAST).answer(SEARCH, given)) for scope in asked]
         if wrong := next((told for _, told in looks if told.error), None):
             return wrong
         having = [scope for scope, told in looks if _FOUND in told.text]
         if not having:
             return ToolAnswer(f"{lookup.MARK} Nothing that was archived matches.")
         room = lookup.ROOM // len(having[:_SHOWN])
-        shown = [(scope, Tools(self.archive, scope, room=room).answer(SEARCH, given)) for scope in having[:_SHOWN]]
+        shown = [(scope, self._tools(scope, own, room).answer(SEARCH, given)) for scope in having[:_SHOWN]]
         told = [f"Session {scope.thread}:\n{said.text}" for scope, said in shown]
         more = ", ".join(dict.fromkeys(session_of(scope.thread) for scope in having[_SHOWN:]))
         return ToolAnswer("\n\n".join([*told, *([f"Also in these sessions, older: {more}"] if more else [])]))
+
+    def _tools(self, scope: Scope, own: str | None, room: int = lookup.ROOM) -> Tools:
+        """The tools of one thread, which say whose it is to the session that asks."""
+        whose = "this conversation" if session_of(scope.thread) == own else "that session"
+        return Tools(self.archive, scope, room=room, whose=whose)
 
     def _read(self, given: dict[str, Any]) -> ToolAnswer:
         session, ref = given.pop("session", None), given.get("ref")

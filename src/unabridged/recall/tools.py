@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from unabridged.archive.protocol import Archive, Scope
@@ -85,6 +85,8 @@ class Tools:
     """Reads messages that no built-in format does."""
     room: int = lookup.ROOM
     """Characters that the answer to a search may take."""
+    whose: str = "this conversation"
+    """What the thread is to the agent that asks."""
 
     def schemas(self, dialect: str) -> list[dict[str, Any]]:
         """Both tools as requests of this wire format offer them, or as MCP does."""
@@ -113,7 +115,8 @@ class Tools:
         if not isinstance(query, str) or not query.strip():
             raise WrongArguments(f'{SEARCH} needs `query`, the words to look for: {{"query": "invoice 4711"}}.')
         limit = _whole_number(given, "limit", lookup.USUAL, (1, lookup.MOST))
-        return lookup.search(self.archive, self.scope, query, limit, room=self.room, format=self.format).text()
+        found = lookup.search(self.archive, self.scope, query, limit, room=self.room, format=self.format)
+        return replace(found, whose=self.whose).text()
 
     def _read(self, given: Mapping[str, Any]) -> str:
         ref = given.get("ref")

@@ -7,7 +7,7 @@ is told to the model: words that the summary lists as the user's, and that nobod
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,7 +53,8 @@ def check(archive: Archive, source: Source, summary: str) -> tuple[str, ...]:
 
 def _find(path: Path, summary: str) -> list[str]:
     record = _record(path, summary)
-    return [*find_certain(summary, record), *_notes(summary, record)]
+    certain = find_certain(summary, record)
+    return [*certain, *_notes(summary, record, certain)]
 
 
 def _why_not(source: Source) -> str:
@@ -76,8 +77,10 @@ def find_certain(summary: str, record: str) -> list[str]:
     return [CERTAIN + ", ".join(quote(said, _WIDTH) for said in unsaid[:_MOST])] if unsaid else []
 
 
-def _notes(summary: str, record: str) -> list[str]:
+def _notes(summary: str, record: str, told: Sequence[str]) -> list[str]:
+    """What else stands in none of the session: a quotation that was told already is told once."""
     names, quoted = find_unfounded(summary, [record])
+    quoted = [one for one in quoted if not any(quote(one.strip('"'), _WIDTH)[1:-1] in said for said in told)]
     found = {"named in the summary and not in the record": names, "quoted in it and not in the record": quoted}
     return [
         f"{what}: {', '.join(quote(one, _WIDTH) for one in which[:_MOST])}" for what, which in found.items() if which
