@@ -14,7 +14,7 @@ from typing import Any
 
 from unabridged.errors import SettingsError
 
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_LINE = re.compile(r"[^\n]*\n?")
 """TOML's lines: other ends of lines are characters like any."""
 _HEADER = re.compile(r"[ \t]*\[")
 _KEY = re.compile(r"""[ \t]*("[^"\n]*"|'[^'\n]*'|[A-Za-z0-9_-]+)[ \t]*([.\]])""")
@@ -56,7 +56,7 @@ def insert(text: str, path: tuple[str, ...], values: dict[str, Any]) -> str:
 
 def remove(text: str, path: tuple[str, ...]) -> str:
     """The text without the table and the tables in it; comments behind it stay."""
-    lines = _LINE.findall(text)
+    lines = [line for line in _LINE.findall(text) if line]
     left: list[str] = []
     position = 0
     while position < len(lines):
