@@ -41,7 +41,7 @@ def resume(driver: Driver, place: Place, recorded: Recorded) -> Iterator[Check]:
 
 def _written(recorded: Recorded) -> str:
     """Words from within the recorded summary."""
-    return flat(recorded.reply.rpartition("<summary>")[2])[:200]
+    return flat(recorded.reply.rpartition("<summary>")[2].partition("</summary>")[0])[:200]
 
 
 def _compact_itself(driver: Driver, place: Place, recorded: Recorded, session: str) -> Iterator[Check]:
