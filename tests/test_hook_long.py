@@ -7,13 +7,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from unabridged.archive import open_archive
+from hook_case import archive, home
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.clients.hook import around, events, ledgers, rest
 from unabridged.clients.hook.log import log_file
@@ -25,20 +24,8 @@ FIRST, MIDDLE, LAST = "Never edit anything under vendor/.", "Always write dates 
 SCOPE = Scope("default", thread_of("claude-code", SESSION))
 Line = dict[str, Any]
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("UNABRIDGED_ARCHIVE", f"sqlite:///{tmp_path / 'archive.db'}")
-    return tmp_path
-
-
-@pytest.fixture
-def archive(home: Path) -> Iterator[Archive]:
-    opened = open_archive(f"sqlite:///{home / 'archive.db'}")
-    yield opened
-    opened.close()
+__all__ = ["archive", "home"]
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from unabridged.archive import codec, open_archive
+from hook_case import archive, home
+from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.clients.hook import events, rest
 from unabridged.clients.hook.log import log, log_file
@@ -21,21 +21,14 @@ SESSION = "5b0c4d1e-8f6a-4a53-a3d1-77aa0f6c9e02"
 RULE = "Never edit anything under vendor/."
 LAST = "Please draw the map now."
 
+__all__ = ["archive", "home"]
+pytestmark = pytest.mark.usefixtures("home")
+
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("UNABRIDGED_ARCHIVE", f"sqlite:///{tmp_path / 'archive.db'}")
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the process that goes on in the background."""
     monkeypatch.setattr(rest, "do_rest_later", lambda _: None)
-    return tmp_path
-
-
-@pytest.fixture
-def archive(home: Path) -> Iterator[Archive]:
-    opened = open_archive(f"sqlite:///{home / 'archive.db'}")
-    yield opened
-    opened.close()
 
 
 def line(content: str, role: str = "user", more: str = "") -> bytes:
