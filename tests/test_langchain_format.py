@@ -21,9 +21,9 @@ from langchain_core.messages import (
 
 from langchain_support import ScriptedChat, call, long_chat, rounds
 from unabridged import Compactor, IllegalConversation, UnabridgedError, check, repair
+from unabridged.adapters.kit import change_between, follow_change
 from unabridged.adapters.langchain import LangChain, SummarizationMiddleware, summariser_of
 from unabridged.adapters.langchain.state import with_ids
-from unabridged.adapters.shared import change_between, follow_change
 from unabridged.archive import codec
 from unabridged.asking.ask import Ask, Reply
 from unabridged.formats.base import Slot, texts_of

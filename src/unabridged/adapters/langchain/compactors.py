@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakSet
 
 from langchain_core.callbacks import dispatch_custom_event
@@ -15,14 +14,12 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_stream_writer
 
+from unabridged.adapters.kit import Agent, Engine, Request, event_data
 from unabridged.adapters.langchain.arguments import Chosen
 from unabridged.adapters.langchain.format import FORMAT
-from unabridged.adapters.langchain.state import about
-from unabridged.adapters.shared import CompactorPool, Steps, collect_event, event_data, method
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive
 from unabridged.compactor import Compaction, Compactor
-from unabridged.errors import WontFit
 from unabridged.events import Event
 from unabridged.measure.meter import Meter
 
@@ -33,15 +30,7 @@ for _module in ("langchain_core.documents", "langchain_core.load"):
     codec.allow(_module)  # what tools of LangChain put into a message's artifact
 
 
-class Asked(NamedTuple):
-    """The model that is asked, and whether it can look up what left its context."""
-
-    agent: str | None
-    window: int | None
-    recall: bool = False
-
-
-class Compactors(CompactorPool[Asked]):
+class Compactors(Engine):
     """A compactor for each model and window.
 
     `window` is the caller's word and beats what the model says; `judged` is what is known of it now. Each is made with
@@ -61,38 +50,40 @@ class Compactors(CompactorPool[Asked]):
     ) -> None:
         self.chosen, self.window, self._judged = chosen, window, judged
         chosen.settings_for(judged, recall=False)  # what contradicts itself is told now, not at the first call
-        self._options = {"format": FORMAT, **options}
         self._taught: WeakSet[Compactor] = WeakSet()
         self._schemas: dict[tuple[int, ...], tuple[list[Any], list[Any]]] = {}
-        super().__init__(archive, namespace)
+        super().__init__(FORMAT, archive=archive, namespace=namespace, **options)
         self.count_with(counter)
+
+    def start(self) -> None:
+        """Open the archive; which models there will be, only the calls tell."""
+        _ = self.archive
 
     def count_with(self, counter: Callable[..., int] | None) -> None:
         """Count tokens with this function of LangChain's kind from now on; with None, or its default, as we do."""
         with self._lock:
             self._made = {}
-            self._options["counter"] = None
-            if counter is not None and counter is not count_tokens_approximately:
-                self._options["counter"] = counter_of(counter)
+            own = counter is None or counter is count_tokens_approximately
+            self._keywords["counter"] = None if own or counter is None else counter_of(counter)
 
     def get(self, agent: str | None, window: int | None, recall: bool = False) -> Compactor:
         """The compactor for the model of this name, whose window is what the caller said, or else this one.
 
         With `recall` the agent has the tools to follow a reference, so summaries and stubs have some.
         """
-        return self.compactor_for(Asked(agent, self.window or window, recall))
+        return self.compactor_for(Agent(agent, self.window or window, recall))
 
-    def make(self, key: Asked) -> Compactor:
+    def make(self, agent: Agent) -> Compactor:
         """A compactor for this model and window."""
-        settings, window = self.chosen.settings_for(key.window, recall=key.recall, say=key.window != self._judged)
-        where: dict[str, Any] = {"archive": self.archive, "namespace": self.namespace}
-        return Compactor(agent=key.agent, window=window, settings=settings, **where, **self._options)
+        settings, window = self.chosen.settings_for(agent.window, recall=agent.recall, say=agent.window != self._judged)
+        where: dict[str, Any] = {"archive": self.archive, "namespace": self.namespace, "format": self.format}
+        return Compactor(agent=agent.name, window=window, settings=settings, **where, **self._keywords)
 
-    def teach(self, call: Call) -> None:
+    def teach(self, request: Request, agent: str | None) -> None:
         """Let a new compactor learn from the usage that the first list it sees reports."""
-        if call.compactor not in self._taught:
-            self._taught.add(call.compactor)
-            call.learn()
+        if request.compactor not in self._taught:
+            self._taught.add(request.compactor)
+            learn(request, agent or "")
 
     def schemas(self, tools: Sequence[Any], response_format: Any = None) -> list[Any]:
         """The tools as a provider is shown them; the same list as long as the tools are the same."""
@@ -108,54 +99,14 @@ class Compactors(CompactorPool[Asked]):
         return known[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One question to a compactor: these messages of this thread, as they should be sent; `force` compacts anyway."""
-
-    compactor: Compactor
-    messages: list[BaseMessage]
-    thread: str | None
-    system: Any = None
-    tools: Any = None
-    force: bool = False
-    values: Any = None
-    """Those of the graph's state."""
-    agent: str | None = None
-
-    def fit(self) -> Steps[Compaction]:
-        """The answer."""
-        with about(self.values):
-            done: Compaction | None = yield method(
-                self.compactor, "compact" if self.force else "fit", self.messages, **self._named
-            )
-        same = Compaction(self.messages, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
-        return done or same
-
-    def fit_shorter(self, fitted: Compaction, error: Exception) -> Steps[Compaction]:
-        """The answer to a model that refused the first one as too long; the error itself where that is no shorter."""
-        try:
-            with about(self.values):
-                again: Compaction = yield method(self.compactor, "overflowed", fitted, error)
-        except WontFit as wont:
-            raise wont from error
-        if not again.changed:
-            raise error
-        return again
-
-    def learn(self) -> None:
-        """Learn from the last usage that the list itself reports: what a process before this one was told."""
-        agent = str(self.agent or "")
-        place = next((i for i in range(len(self.messages) - 1, 0, -1) if _reports(self.messages[i], agent)), 0)
-        if not place:
-            return
-        told: Any = self.messages[place]
-        before = self.compactor.plan(self.messages[:place], **self._named)
-        counted = Compaction(self.messages, False, before.tokens, before.tokens, "", estimate=before.tokens)
-        self.compactor.observe(counted, told.usage_metadata)
-
-    @property
-    def _named(self) -> dict[str, Any]:
-        return {"thread": self.thread, "system": self.system, "tools": self.tools}
+def learn(request: Request, agent: str) -> None:
+    """Learn from the last usage that the list itself reports: what a process before this one was told."""
+    messages = request.messages
+    place = next((i for i in range(len(messages) - 1, 0, -1) if _reports(messages[i], agent)), 0)
+    if place:
+        before = request.compactor.plan(messages[:place], **request.named)
+        counted = Compaction(messages, False, before.tokens, before.tokens, "", estimate=before.tokens)
+        request.observe(counted, messages[place].usage_metadata)
 
 
 def _reports(message: BaseMessage, agent: str) -> bool:
@@ -187,7 +138,6 @@ def event_listener(on_event: Callable[[Event], object] | None, *, stream: bool) 
     """What hands each event on. The host's stream gets them only when asked for, and without any message's content."""
 
     def tell(event: Event) -> None:
-        collect_event(event)
         if on_event is not None:
             on_event(event)
         if not stream:

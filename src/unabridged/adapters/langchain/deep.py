@@ -17,15 +17,15 @@ from langchain.agents.middleware.summarization import SummarizationMiddleware as
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, get_buffer_string
 from langchain_core.messages.utils import count_tokens_approximately
 
+from unabridged.adapters.kit import Agent, Steps, method
 from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
-from unabridged.adapters.shared import Steps, method
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Slot
 from unabridged.formats.fields import same_objects
 from unabridged.settings import keeps, triggers
 
 if TYPE_CHECKING:
-    from unabridged.adapters.langchain.compactors import Asked, Compactors
+    from unabridged.adapters.langchain.compactors import Compactors
 
 log = logging.getLogger("unabridged")
 
@@ -184,7 +184,7 @@ class Partner:
 
     model: Any
     compactors: Compactors
-    last_agent: Asked
+    last_agent: Agent
     backend: Any
 
     @property

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from unabridged.adapters.langchain.compactors import Call
+from unabridged.adapters.kit import Request, Steps, change_between, follow_change, in_both_forms, method
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.adapters.langchain.state import PENDING, replace_messages, with_ids
-from unabridged.adapters.shared import Steps, change_between, follow_change, in_both_forms, method
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError
 from unabridged.marks import marked_ids
@@ -51,7 +50,7 @@ class Stored(NamedTuple):
 def _compact(agent: Any, thread: Thread, *, using: Any = None) -> Steps[Compaction | None]:
     """Compact the thread now, whatever its size; None when there is no history or nothing is gained."""
     stored = yield from _read_stored(agent, thread, using)
-    call = Call(stored.compactor, stored.messages, stored.thread, force=True, values=stored.values)
+    call = Request(stored.compactor, stored.messages, stored.thread, force=True, values=stored.values)
     done = yield from call.fit()
     if not done.changed:
         return None

@@ -25,8 +25,21 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
+from unabridged.adapters.kit import (
+    Agent,
+    PendingChange,
+    Request,
+    Steps,
+    arun,
+    blocking,
+    change_between,
+    current_values,
+    follow_change,
+    hosts,
+    run,
+)
 from unabridged.adapters.langchain.arguments import DEFAULT, settings_of
-from unabridged.adapters.langchain.compactors import Asked, Call, Compactors, event_listener
+from unabridged.adapters.langchain.compactors import Compactors, event_listener
 from unabridged.adapters.langchain.deep import Offload, Partner, clipping_of, event_in, find_evicted
 from unabridged.adapters.langchain.model import model_name, summariser_of, window_of, window_of_writer
 from unabridged.adapters.langchain.state import (
@@ -34,22 +47,11 @@ from unabridged.adapters.langchain.state import (
     PENDING,
     HostState,
     SummarizationState,
-    current_values,
     ensure_ids,
     replace_messages,
     thread_of,
     todos,
     with_ids,
-)
-from unabridged.adapters.shared import (
-    PendingChange,
-    Steps,
-    arun,
-    blocking,
-    change_between,
-    follow_change,
-    hosts,
-    run,
 )
 from unabridged.archive.protocol import Archive
 from unabridged.compactor import Compaction, Compactor
@@ -140,7 +142,7 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
         self.clipping = clipping_of(truncate_args_settings)
         self.offload = Offload(backend)
         self.host_state = host_state
-        self.last_agent = Asked(model_name(self.model), window_of(self.model))
+        self.last_agent = Agent(model_name(self.model), window_of(self.model))
         """The model that was asked last: what manual compactions go by."""
         self._token_counter = token_counter
         writer = self.summarizer if self.summarizer is not None else self.model
@@ -192,7 +194,7 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
     def _model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]
     ) -> Steps[ModelResponse[Any] | ExtendedModelResponse[Any]]:
-        ask: Call = self._ask(request) if self.compactors.ready else (yield blocking(self._ask, request))
+        ask: Request = self._ask(request) if self.compactors.ready else (yield blocking(self._ask, request))
         asked = event_in(request.state, request.messages)
         forced = (yield from replace(ask, force=True).fit()) if asked else None
         fitted = forced if forced and forced.changed else (yield from ask.fit())
@@ -201,7 +203,7 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
         try:
             response = yield hosts(handler, sent.request)
         except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
-            shorter = yield from ask.fit_shorter(sent.fitted, error)
+            shorter = yield from ask.shorten(sent.fitted, error)
             sent = self._prepare(request, ask, shorter)
             yield from self.offload.write(sent.fitted.thread, sent.gone)
             response = yield hosts(handler, sent.request)
@@ -214,23 +216,23 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
             return None
         return {**replace_messages(follow_change(state["messages"], pending)), PENDING: None}
 
-    def _ask(self, request: ModelRequest[Any]) -> Call:
+    def _ask(self, request: ModelRequest[Any]) -> Request:
         """What the engine is asked about this request: all of it that the model will read."""
         system = request.system_message.content if request.system_message is not None else None
         tools = self.compactors.schemas(request.tools, request.response_format)
         messages = cast("list[BaseMessage]", request.messages)
         if pending := request.state.get(PENDING):
             messages = follow_change(messages, cast("PendingChange", pending))
-        self.last_agent = Asked(model_name(request.model), window_of(request.model), _can_recall(request.tools))
+        self.last_agent = Agent(model_name(request.model), window_of(request.model), _can_recall(request.tools))
         return self._call(messages, request.state, system, tools)
 
-    def _call(self, messages: list[BaseMessage], values: Any, system: Any = None, tools: Any = None) -> Call:
-        compactor, agent = self.compactors.get(*self.last_agent), self.last_agent.agent
-        call = Call(compactor, messages, thread_of(messages), system, tools, values=values, agent=agent)
-        self.compactors.teach(call)
-        return call
+    def _call(self, messages: list[BaseMessage], values: Any, system: Any = None, tools: Any = None) -> Request:
+        compactor = self.compactors.get(*self.last_agent)
+        request = Request(compactor, messages, thread_of(messages), system, tools, values=values)
+        self.compactors.teach(request, self.last_agent.name)
+        return request
 
-    def _prepare(self, request: ModelRequest[Any], ask: Call, fitted: Compaction) -> Sent:
+    def _prepare(self, request: ModelRequest[Any], ask: Request, fitted: Compaction) -> Sent:
         given = cast("list[BaseMessage]", request.messages)
         after = with_ids(given, fitted.messages, ask.thread) if fitted.changed else ask.messages
         can_follow = fitted.changed and _known_to(request.state, given)
@@ -275,11 +277,11 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
         return await arun(self._bare_call(state))
 
     def _bare_call(self, state: Any) -> Steps[dict[str, Any] | None]:
-        ask: Call = self._ask_bare(state) if self.compactors.ready else (yield blocking(self._ask_bare, state))
+        ask: Request = self._ask_bare(state) if self.compactors.ready else (yield blocking(self._ask_bare, state))
         fitted = yield from ask.fit()
         return replace_messages(with_ids(ask.messages, fitted.messages, ask.thread)) if fitted.changed else None
 
-    def _ask_bare(self, state: Any) -> Call:
+    def _ask_bare(self, state: Any) -> Request:
         messages: list[BaseMessage] = state["messages"]
         ensure_ids(messages)
         return self._call(messages, state)

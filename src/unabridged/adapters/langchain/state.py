@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NotRequired
 from uuid import uuid4
 
@@ -13,7 +11,7 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from unabridged.adapters.shared import PendingChange, sub_thread
+from unabridged.adapters.kit import PendingChange, sub_thread
 from unabridged.formats.fields import get
 
 PENDING = "_unabridged_pending"
@@ -23,7 +21,6 @@ HostState = Callable[[Any], Any]
 """Given the values of the graph's state: a text, None, or an awaitable of one."""
 
 _THREAD = "unabridged_thread"
-_VALUES: ContextVar[Any] = ContextVar("unabridged_graph_state", default=None)
 _MARKS = {"completed": "x", "in_progress": "~"}
 
 
@@ -88,21 +85,6 @@ def thread_of(messages: Sequence[BaseMessage]) -> str | None:
 
 
 # -- what it has to tell -----------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def about(values: Any) -> Iterator[None]:
-    """Within, this is the state that a compaction tells of."""
-    token = _VALUES.set(values)
-    try:
-        yield
-    finally:
-        _VALUES.reset(token)
-
-
-def current_values() -> Any:
-    """The state that a compaction tells of; None outside of one."""
-    return _VALUES.get()
 
 
 def todos(values: Any) -> str:

@@ -11,12 +11,8 @@ from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 
-from unabridged.adapters.langchain.compactors import Call, Compactors
-from unabridged.adapters.langchain.deep import find_evicted
-from unabridged.adapters.langchain.format import FORMAT
-from unabridged.adapters.langchain.middleware import SummarizationMiddleware
-from unabridged.adapters.langchain.state import PENDING, SummarizationState, thread_of, with_ids
-from unabridged.adapters.shared import (
+from unabridged.adapters.kit import (
+    Request,
     Steps,
     change_between,
     collected_events,
@@ -25,6 +21,11 @@ from unabridged.adapters.shared import (
     look_up,
     why_not,
 )
+from unabridged.adapters.langchain.compactors import Compactors
+from unabridged.adapters.langchain.deep import find_evicted
+from unabridged.adapters.langchain.format import FORMAT
+from unabridged.adapters.langchain.middleware import SummarizationMiddleware
+from unabridged.adapters.langchain.state import PENDING, SummarizationState, thread_of, with_ids
 from unabridged.archive.protocol import Scope
 from unabridged.errors import SettingsError
 from unabridged.recall.tools import DESCRIPTIONS, PARAMETERS, READ, SEARCH
@@ -123,7 +124,7 @@ def _compact(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> St
     pending = runtime.state.get(PENDING)
     messages = follow_change(stored, pending) if pending else stored
     compactor = summarization.compactors.get(*summarization.last_agent)
-    call = Call(compactor, messages, thread_of(messages), force=True, values=runtime.state)
+    call = Request(compactor, messages, thread_of(messages), force=True, values=runtime.state)
     with collected_events() as events:
         done = yield from call.fit()
     yield from summarization.offload.write(done.thread, find_evicted(stored, messages, done.messages))

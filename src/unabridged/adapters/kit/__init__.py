@@ -1,0 +1,70 @@
+"""What the adapter of any agent framework needs, and no framework is imported for.
+
+An adapter is a format and a seam: the format reads the framework's messages (`unabridged.formats`, or one of its own),
+the seam is where the framework lets others see a request before it is sent. Between them stands `Engine`.
+
+| for | there is |
+| --- | --- |
+| compactors on one archive, a request fitted, observed and repeated once | `Engine`, `Agent`, `Request` |
+| the same for a streamed response | `Stream`, `stream`, `astream` |
+| one text for sync and async callers | `Steps`, `run`, `arun`, `in_both_forms`, `method`, `blocking`, `hosts` |
+| the conversation's name | `thread`, `current_thread`, `sub_thread` |
+| the host's own state in a summary turn | `Request.values`, `current_values` |
+| recall tools | `SEARCH`, `READ`, `DESCRIPTIONS`, `PARAMETERS`, `look_up` |
+| events as data, for the framework's own tracing | `event_data`, `collected_events`, `why_not` |
+| a list of the host's that follows a compaction | `change_between`, `follow_change` |
+"""
+
+from unabridged.adapters.kit.engine import Agent, Engine, Exchanged, Request, about, current_values
+from unabridged.adapters.kit.events import collect_event, collected_events, event_data, why_not
+from unabridged.adapters.kit.following import PendingChange, change_between, follow_change
+from unabridged.adapters.kit.recall import DESCRIPTIONS, PARAMETERS, READ, SEARCH, look_up
+from unabridged.adapters.kit.steps import (
+    Step,
+    Steps,
+    arun,
+    blocking,
+    hosts,
+    in_both_forms,
+    in_event_loop,
+    method,
+    run,
+)
+from unabridged.adapters.kit.streams import Stream, astream, stream
+from unabridged.adapters.kit.threads import current_thread, sub_thread, thread
+
+__all__ = [
+    "DESCRIPTIONS",
+    "PARAMETERS",
+    "READ",
+    "SEARCH",
+    "Agent",
+    "Engine",
+    "Exchanged",
+    "PendingChange",
+    "Request",
+    "Step",
+    "Steps",
+    "Stream",
+    "about",
+    "arun",
+    "astream",
+    "blocking",
+    "change_between",
+    "collect_event",
+    "collected_events",
+    "current_thread",
+    "current_values",
+    "event_data",
+    "follow_change",
+    "hosts",
+    "in_both_forms",
+    "in_event_loop",
+    "look_up",
+    "method",
+    "run",
+    "stream",
+    "sub_thread",
+    "thread",
+    "why_not",
+]

@@ -1,0 +1,55 @@
+"""Events as data and in words, and a list of those of one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any
+
+from unabridged.events import Event, Failed, Unchanged
+
+_EVENTS: ContextVar[list[Event] | None] = ContextVar("unabridged_events", default=None)
+
+
+@contextmanager
+def collected_events() -> Iterator[list[Event]]:
+    """A list of all events of compactions that are begun within; `collect_event` fills it."""
+    events: list[Event] = []
+    token = _EVENTS.set(events)
+    try:
+        yield events
+    finally:
+        _EVENTS.reset(token)
+
+
+def collect_event(event: Event) -> None:
+    """Add the event to the list of whoever collects; an adapter's `on_event` calls it."""
+    if (events := _EVENTS.get()) is not None:
+        events.append(event)
+
+
+def event_data(event: Event) -> dict[str, Any]:
+    """The event as plain data: its kind and every field but those that hold messages, which have no repr either."""
+    data = {field.name: _plain(getattr(event, field.name)) for field in fields(event) if field.repr}
+    return {"type": "unabridged", "event": type(event).__name__.lower(), **data}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseException):
+        return f"{type(value).__name__}: {value}"
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def why_not(events: Sequence[Event]) -> str:
+    """Why nothing was compacted, for the one who asked for it."""
+    for event in events:
+        if isinstance(event, Failed) and event.stage != "state":
+            who = {"summary": "the summariser failed", "archive": "the archive could not be written"}
+            failed = who.get(event.stage, f"{event.stage} failed")
+            return f"Not compacted: {failed} ({type(event.error).__name__}: {event.error}). Nothing was changed."
+    for event in events:
+        if isinstance(event, Unchanged):
+            return f"Not compacted: {event.reason}."
+    return "Nothing to compact: a summary would not be smaller than what it stands for."

@@ -1,0 +1,115 @@
+"""A streamed response: fitted before it is opened, opened once more where it is refused, learned from at its end."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+from typing import Any
+
+from unabridged.adapters.kit.engine import Request
+from unabridged.adapters.kit.steps import arun, run
+from unabridged.asking.overflow import is_overflow
+
+
+class Stream:
+    """How the items of one kind of stream are told apart; a subclass for each kind."""
+
+    def says(self, item: Any) -> bool:  # noqa: ARG002 - for those that can tell
+        """Whether the model has begun to answer: what comes before is held back, since it may end in a refusal."""
+        return True
+
+    def refuses(self, item: Any) -> bool:
+        """Whether the item says that the request is too long."""
+        return is_overflow(item) is not None
+
+    def usage(self, item: Any) -> Any:
+        """What the item reports of the request's tokens, or None."""
+        return item
+
+
+class Refused(Exception):  # noqa: N818 - never seen outside
+    """A stream that was opened, and then said that the request is too long."""
+
+    def __init__(self, item: Any) -> None:
+        super().__init__("the request is too long")
+        self.item = item
+
+
+class _Held:
+    """What came of one stream so far: items held back, and the newest report of its usage."""
+
+    def __init__(self, kind: Stream, *, last: bool = False) -> None:
+        self.kind, self.last = kind, last
+        self.items: list[Any] | None = []
+        """None as soon as the model has begun to answer."""
+        self.report: Any = None
+
+    def take(self, item: Any) -> list[Any]:
+        """The items that can be handed on now; `Refused` when a first stream says that the request is too long."""
+        if (report := self.kind.usage(item)) is not None:
+            self.report = report
+        if self.items is None:
+            return [item]
+        if not self.last and self.kind.refuses(item):
+            raise Refused(item)
+        self.items.append(item)
+        if not self.kind.says(item):
+            return []
+        ready, self.items = self.items, None
+        return ready
+
+    def cause(self, error: Exception) -> Any:
+        """What the provider said; the error itself is raised once the model has begun to answer."""
+        if self.items is None:
+            raise error
+        return error.item if isinstance(error, Refused) else error
+
+
+def stream(request: Request, open_stream: Callable[[list[Any]], Iterator[Any]], kind: Stream) -> Iterator[Any]:
+    """The items of the response to what fits; of a second one, to something shorter, where the first was refused."""
+    fitted, held = run(request.fit()), _Held(kind)
+    try:
+        yield from _taken(open_stream(fitted.messages), held)
+    except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
+        fitted, held = run(request.shorten(fitted, held.cause(error))), _Held(kind, last=True)
+        yield from _taken(open_stream(fitted.messages), held)
+    request.observe(fitted, held.report)
+
+
+def _taken(opened: Any, held: _Held) -> Iterator[Any]:
+    try:
+        for item in opened:
+            yield from held.take(item)
+        yield from held.items or ()
+    finally:
+        if (close := getattr(opened, "close", None)) is not None:
+            close()
+
+
+async def astream(request: Request, open_stream: Callable[[list[Any]], Any], kind: Stream) -> AsyncIterator[Any]:
+    """`stream` for an event loop; `open_stream` gives an async iterator, or an awaitable of one."""
+    fitted, held = await arun(request.fit()), _Held(kind)
+    try:
+        async with aclosing(_ataken(open_stream(fitted.messages), held)) as items:
+            async for item in items:
+                yield item
+    except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
+        fitted, held = await arun(request.shorten(fitted, held.cause(error))), _Held(kind, last=True)
+        async with aclosing(_ataken(open_stream(fitted.messages), held)) as items:
+            async for item in items:
+                yield item
+    request.observe(fitted, held.report)
+
+
+async def _ataken(opening: Any, held: _Held) -> AsyncGenerator[Any, None]:
+    opened = await opening if inspect.isawaitable(opening) else opening
+    try:
+        async for item in opened:
+            for ready in held.take(item):
+                yield ready
+        for ready in held.items or ():
+            yield ready
+    finally:
+        if (close := getattr(opened, "aclose", None) or getattr(opened, "close", None)) is not None:
+            await close()

@@ -1,0 +1,276 @@
+"""What every framework's adapter stands on: one text for sync and async, events as data, what recall answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import fields
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from unabridged import ArchiveError, Settings, SettingsError, events
+from unabridged.adapters.kit import (
+    Agent,
+    Engine,
+    Steps,
+    Stream,
+    arun,
+    astream,
+    blocking,
+    change_between,
+    collect_event,
+    collected_events,
+    current_thread,
+    event_data,
+    follow_change,
+    hosts,
+    in_both_forms,
+    look_up,
+    method,
+    run,
+    stream,
+    sub_thread,
+    thread,
+    why_not,
+)
+from unabridged.events import Compacted, Compacting, Event, Failed, Receipt, Unchanged, Undone
+from unabridged.formats import format_named
+
+SECRET = "the pump is in cellar 4"  # noqa: S105 - what a conversation says
+RECEIPT = Receipt("r1", "t", "summary", "full", 1.0, ((0, 4),), 5, 2, 900, 90, "memory:", "model-free", notes=("a",))
+WHERE: dict[str, Any] = {"thread": "t", "namespace": "shop"}
+EVENTS: list[Event] = [
+    Compacting(**WHERE, reason="full", tokens=900, messages=[SECRET]),
+    Compacted(**WHERE, receipt=RECEIPT, before=[SECRET], after=[SECRET]),
+    Unchanged(**WHERE, reason="no safe cut", tokens=900),
+    Failed(**WHERE, stage="summary", error=ValueError("no key"), cost={"calls": 2}),
+    Undone(**WHERE, record="r1"),
+]
+MESSAGES = {"messages", "before", "after"}
+"""The fields that hold what people said."""
+
+
+def test_every_kind_of_event_is_tried_here() -> None:
+    known = [kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, Event)]
+    assert {type(event) for event in EVENTS} == {*known} - {Event}
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_every_field_of_an_event_is_told_but_no_message(event: Event) -> None:
+    data = event_data(event)
+    assert set(data) == {"type", "event", *(field.name for field in fields(event))} - MESSAGES
+    assert (data["type"], data["event"], data["namespace"]) == ("unabridged", type(event).__name__.lower(), "shop")
+    assert SECRET not in json.dumps(data)
+
+
+def test_a_receipt_is_told_whole_and_an_error_in_words() -> None:
+    assert event_data(EVENTS[1])["receipt"]["notes"] == ("a",)
+    told = event_data(EVENTS[3])
+    assert (told["error"], told["cost"]) == ("ValueError: no key", {"calls": 2})
+
+
+def test_why_nothing_was_compacted_is_said_by_the_event_that_knows() -> None:
+    with collected_events() as told:
+        for event in (Unchanged("t", "no safe cut", 9), Failed("t", "summary", ValueError("no key"))):
+            collect_event(event)
+    collect_event(EVENTS[0])  # nobody collects any more
+    assert why_not(told) == "Not compacted: the summariser failed (ValueError: no key). Nothing was changed."
+    assert why_not(told[:1]) == "Not compacted: no safe cut."
+
+
+class Store:
+    """Has a sync and an async form of what it does."""
+
+    def get(self, key: str) -> str:
+        return f"sync {key}"
+
+    async def aget(self, key: str) -> str:
+        await asyncio.sleep(0)
+        return f"async {key}"
+
+
+def test_one_generator_serves_sync_and_async_callers() -> None:
+    def work(given: Any) -> Steps[list[str]]:
+        found: list[str] = [(yield method(Store(), "get", "a")), (yield blocking(str.upper, "b"))]
+        try:
+            yield hosts(given, "c")
+        except ValueError as error:
+            found.append(str(error))
+        return found
+
+    def fails(text: str) -> None:
+        raise ValueError(text)
+
+    async def fails_later(text: str) -> None:
+        raise ValueError(text)
+
+    assert run(work(fails)) == ["sync a", "B", "c"]
+    assert asyncio.run(arun(work(fails_later))) == ["async a", "B", "c"]
+    plainly, waiting = in_both_forms(work)
+    assert (plainly(fails), asyncio.run(waiting(fails_later))) == (["sync a", "B", "c"], ["async a", "B", "c"])
+    assert (plainly.__name__, waiting.__name__) == ("work", "awork")
+
+
+SMALL = Settings(trigger=("tokens", 500), keep=("messages", 2))
+TALK = [{"role": "user" if i % 2 == 0 else "assistant", "content": f"{i} {SECRET} " * 20} for i in range(12)]
+
+
+def engine(**keywords: Any) -> Engine:
+    return Engine(format_named("openai-chat"), **{"archive": "memory:", "settings": SMALL, **keywords})
+
+
+def test_an_engine_has_one_archive_and_one_compactor_a_model_and_recall_finds_what_left() -> None:
+    own = engine(namespace="shop")
+    agent = Agent("some", 8_000, recall=True)
+    assert own.compactor_for(agent) is own.compactor_for(agent) is not own.compactor_for(Agent("some", 9_000))
+    assert own.compactor_for(agent).limits.window == 8_000
+    assert run(own.request(TALK, agent, thread="t").fit()).changed
+    assert "cellar" in look_up(own.archive, own.scope("t"), "search_history", {"query": "pump"})
+    assert "cellar" in look_up(own.archive, own.scope("t"), "read_history", {"ref": "0"})
+    assert "no thread" in look_up(own.archive, own.scope(None), "search_history", {"query": "pump"})
+    own.close()
+
+
+def test_the_users_own_window_and_model_beat_what_the_framework_says() -> None:
+    own = engine(window=7_000, agent="gpt-4o")
+    assert own.compactor_for(Agent("other", 9_000)).limits.window == 7_000
+    own.close()
+
+
+def test_what_is_wrong_with_the_keywords_is_told_at_once() -> None:
+    with pytest.raises(TypeError, match="'keeps'"):
+        engine(keeps=3)
+    with pytest.raises(SettingsError, match="window"):
+        engine(window=-1)
+
+
+def test_an_engine_made_in_an_event_loop_opens_nothing_yet() -> None:
+    async def build() -> Engine:
+        return engine(archive="dir:////proc/unabridged")
+
+    own = asyncio.run(build())
+    assert not own.ready
+    with pytest.raises(ArchiveError):
+        own.compactor_for(Agent())
+
+
+class TooLongError(Exception):
+    """As a provider says it."""
+
+    code = "context_length_exceeded"
+
+
+def test_a_request_refused_as_too_long_is_sent_once_more_and_shorter() -> None:
+    sizes: list[int] = []
+
+    def send(messages: list[Any]) -> dict[str, Any]:
+        sizes.append(len(json.dumps(messages)))
+        if len(sizes) == 1:
+            raise TooLongError("maximum context length is 400 tokens")
+        return {"usage": {"prompt_tokens": 300, "completion_tokens": 1}}
+
+    own = engine(settings=Settings(trigger=("tokens", 4_000), keep=("messages", 2)), window=5_000)
+    sent = run(own.request(TALK, Agent(), thread="t").exchange(send))
+    assert sent.fitted.changed
+    assert sizes[1] < sizes[0]
+    own.close()
+
+
+def test_any_other_error_is_the_callers() -> None:
+    def send(_: list[Any]) -> None:
+        raise ValueError("no such model")
+
+    own = engine(settings=Settings())
+    with pytest.raises(ValueError, match="no such model"):
+        run(own.request(TALK, Agent()).exchange(send))
+    own.close()
+
+
+class Items(Stream):
+    """Items that are numbers once the model speaks."""
+
+    def says(self, item: Any) -> bool:
+        return isinstance(item, int)
+
+
+OPENED: dict[str, Any] = {"type": "opened"}
+REFUSAL = {"type": "failed", "error": {"code": "context_length_exceeded", "message": "maximum is 400 tokens"}}
+
+
+def streamed(tries: list[list[Any]], *, form: str, own: Engine) -> list[Any]:
+    """What the caller sees of these streams, one a try."""
+    left = iter(tries)
+    request = own.request(TALK, Agent(), thread="t")
+
+    def items(_: list[Any]) -> Iterator[Any]:
+        for item in next(left):
+            if isinstance(item, Exception):
+                raise item
+            yield item
+
+    async def later(messages: list[Any]) -> AsyncIterator[Any]:
+        for item in items(messages):
+            yield item
+
+    async def all_of() -> list[Any]:
+        return [item async for item in astream(request, later, Items())]
+
+    return list(stream(request, items, Items())) if form == "sync" else asyncio.run(all_of())
+
+
+@pytest.mark.parametrize("form", ["sync", "async"])
+@pytest.mark.parametrize(
+    ("tries", "seen"),
+    [
+        ([[OPENED, 1, 2]], [OPENED, 1, 2]),
+        ([[OPENED, REFUSAL], [OPENED, 3]], [OPENED, 3]),
+        ([[TooLongError("maximum context length is 400 tokens")], [4]], [4]),
+        ([[OPENED]], [OPENED]),
+        ([[OPENED, REFUSAL], [OPENED, REFUSAL]], [OPENED, REFUSAL]),
+    ],
+    ids=["plain", "refused when open", "refused at once", "says nothing", "refused twice"],
+)
+def test_a_stream_shows_the_answer_and_no_refusal_that_was_mended(form: str, tries: Any, seen: Any) -> None:
+    own = engine(settings=Settings(trigger=("tokens", 4_000), keep=("messages", 2)), window=5_000)
+    assert streamed(tries, form=form, own=own) == seen
+    own.close()
+
+
+@pytest.mark.parametrize("form", ["sync", "async"])
+def test_a_stream_that_breaks_after_its_first_words_is_not_opened_again(form: str) -> None:
+    own = engine(settings=Settings())
+    with pytest.raises(TooLongError):
+        streamed([[1, TooLongError("maximum context length is 400 tokens")], [2]], form=form, own=own)
+    own.close()
+
+
+def test_a_thread_is_named_for_a_stretch_of_code() -> None:
+    assert current_thread() is None
+    with thread("t1"), thread("t2"):
+        assert current_thread() == "t2"
+    assert current_thread() is None
+
+
+def test_a_sub_agent_is_named_inside_its_parents_thread() -> None:
+    assert sub_thread("t", "m1") == "t/m1"
+    assert sub_thread("t", "m9", "t/m1") == "t/m1"
+    assert sub_thread("t", "m9", "other/m1") == "t/m9"
+    assert sub_thread("t", None) == "t"
+
+
+def test_a_hosts_list_follows_a_compaction_and_keeps_what_it_never_saw() -> None:
+    a, b, c, new, late = (SimpleNamespace(id=name) for name in ("a", "b", "c", "s", "x"))
+    change = change_between([a, b, c], [new, c])
+    assert change is not None
+    assert follow_change([a, late, b, c], change) == [new, late, c]
+    assert change_between([a, b], [a, b]) is None
+
+
+def test_no_framework_is_imported() -> None:
+    code = "import sys, unabridged.adapters.kit; print(*(m for m in sys.modules if m.startswith(('lang', 'pydantic'))))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
