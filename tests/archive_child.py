@@ -16,9 +16,9 @@ import threading
 from collections.abc import Callable
 
 from archive_support import open_store
-from unabridged.archive.contract.values import make_part, make_summary
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.errors import ArchiveError
+from unabridged.testing.archive_contract.values import make_part, make_summary
 
 NAMESPACE = "crashes"
 SIZE = 12

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from archive_support import new_schema, postgres_url
-from unabridged.archive.contract import ArchiveContract
 from unabridged.archive.encrypted import EncryptedArchive, new_key
 from unabridged.archive.protocol import Archive
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.postgres import open_postgres
 from unabridged.archive.stores.sqlite import open_sqlite
+from unabridged.testing.archive_contract import ArchiveContract
 
 
 class TestMemory(ArchiveContract):

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unabridged.archive.contract.values import HERE, make_part, make_record, make_summary, store_parts
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.directory import TRANSCRIPT, DirectoryArchive
 from unabridged.archive.stores.files import TEMPORARY, to_folder
+from unabridged.testing.archive_contract.values import HERE, make_part, make_record, make_summary, store_parts
 
 NAMES = st.text(st.characters(), max_size=120) | st.sampled_from(
     ["con", "NUL", "com1", "..", ".", "", "-rf", "_41", "A"]

@@ -7,13 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from unabridged.archive.contract.values import HERE, THERE, make_part, make_record, make_summary, raises, store_parts
 from unabridged.archive.encrypted import EncryptedArchive, new_key
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.errors import SettingsError
+from unabridged.testing.archive_contract.values import (
+    HERE,
+    THERE,
+    make_part,
+    make_record,
+    make_summary,
+    raises,
+    store_parts,
+)
 
 
 def everything_in(folder: Path) -> bytes:

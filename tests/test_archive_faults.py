@@ -146,7 +146,7 @@ FORK = """
 import os, sys, threading, warnings
 warnings.simplefilter("ignore")  # newer Pythons warn of every fork beside threads, which is what is tried here
 from archive_support import open_store
-from unabridged.archive.contract.values import make_part, make_record
+from unabridged.testing.archive_contract.values import make_part, make_record
 from unabridged.archive.protocol import Scope
 
 archive = open_store(*sys.argv[1:])

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from unabridged.archive import open_archive
-from unabridged.archive.contract.values import HERE, make_part, store_parts
 from unabridged.archive.opening import default_url
 from unabridged.errors import SettingsError
+from unabridged.testing.archive_contract.values import HERE, make_part, store_parts
 
 
 def test_every_form_opens_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ import pytest
 from archive_support import new_schema, postgres_url
 from unabridged.archive import open_archive
 from unabridged.archive.address import without_credentials
-from unabridged.archive.contract.values import HERE, make_part, raises, store_parts
 from unabridged.archive.stores.postgres import SCHEMA, migrate, open_postgres
 from unabridged.archive.stores.sql_tables import MIGRATIONS
+from unabridged.testing.archive_contract.values import HERE, make_part, raises, store_parts
 
 
 @pytest.mark.parametrize("version", range(len(MIGRATIONS) + 1))

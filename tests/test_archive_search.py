@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from unabridged.archive import search
 from unabridged.archive.codec import pack
-from unabridged.archive.contract.values import HERE, make_part, make_record
 from unabridged.archive.protocol import Archive, Part, Scope
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.archive.words import CUT, LONGEST, QueryName, count_terms, fold, holds, parse
 from unabridged.errors import ArchiveError
+from unabridged.testing.archive_contract.values import HERE, make_part, make_record
 
 WORDS = st.sampled_from(
     [

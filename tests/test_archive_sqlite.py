@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from unabridged.archive.codec import pack
-from unabridged.archive.contract.values import HERE, make_part, make_record, raises, store_parts
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.sql_tables import MIGRATIONS
 from unabridged.archive.stores.sqlite import APPLICATION, SqliteDatabase, migrate, open_sqlite
+from unabridged.testing.archive_contract.values import HERE, make_part, make_record, raises, store_parts
 
 VERSION_1 = Path(__file__).with_name("archive_v1.sql")
 
@@ -194,7 +194,7 @@ def test_writers_of_one_process_take_turns_without_waiting_for_long(tmp_path: Pa
 
 READ_ONLY = """
 import os, sys
-from unabridged.archive.contract.values import HERE, raises, make_part, store_parts
+from unabridged.testing.archive_contract.values import HERE, raises, make_part, store_parts
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.archive import search

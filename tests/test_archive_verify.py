@@ -9,11 +9,11 @@ import pytest
 
 from archive_support import new_schema, postgres_url
 from unabridged.archive import codec
-from unabridged.archive.contract.values import HERE, THERE, make_part, make_summary, raises, store_parts
 from unabridged.archive.stores.base_sql import SqlArchive
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.postgres import open_postgres
 from unabridged.archive.stores.sqlite import open_sqlite
+from unabridged.testing.archive_contract.values import HERE, THERE, make_part, make_summary, raises, store_parts
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -24,7 +24,6 @@ from unabridged import Compactor
 from unabridged.archive import Scope, open_archive
 from unabridged.archive.address import without_credentials
 from unabridged.archive.codec import pack
-from unabridged.archive.contract.values import HERE, make_part, make_record
 from unabridged.archive.protocol import Record
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.postgres import SCHEMA, migrate, open_postgres
@@ -32,6 +31,7 @@ from unabridged.archive.stores.sql_tables import SCRUBS
 from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.asking.providers import open_model
 from unabridged.errors import ArchiveError, SettingsError, UnabridgedError
+from unabridged.testing.archive_contract.values import HERE, make_part, make_record
 
 LETTERS = "abcXYZ0189-_.~!$'()*+,;&=@:/?#%[] é\"\\"
 PASSWORDS = st.text(LETTERS, min_size=1, max_size=24).map(lambda text: f"Qx7{text}9zK")

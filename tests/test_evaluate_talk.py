@@ -6,12 +6,12 @@ import re
 
 from conversations import assistant, user
 from ledger_case import count, extract, person, says
-from unabridged.archive.contract.values import HERE, make_part, store_parts
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.ledger.sayings import sayings_in_talk as sayings_in
 from unabridged.messages import View
 from unabridged.recall.lookup import ROOM, search
 from unabridged.recall.tools import tools
+from unabridged.testing.archive_contract.values import HERE, make_part, store_parts
 
 CHATTER = [f"Oh {how}, so {how} and friendly, thanks a lot." for how in ("nice", "good", "fine") * 10]
 FACTS = {8: "My brother Anselm bought a 1974 Volvo in Uppsala.", 30: "We moved the wedding to 14 June, to Kraków."}

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from unabridged import Compactor, Settings
-from unabridged.archive.contract.values import HERE, make_part, make_record, raises
 from unabridged.archive.protocol import Record, Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
@@ -18,6 +17,7 @@ from unabridged.formats import format_named
 from unabridged.history.lookup import read_cleared
 from unabridged.history.replay import Records, take_back
 from unabridged.messages import Call, Media
+from unabridged.testing.archive_contract.values import HERE, make_part, make_record, raises
 
 
 class Counting(MemoryArchive):

@@ -15,7 +15,7 @@ from unabridged.testing.upstreams import Refused, SigningUpstream, StrictUpstrea
 from unabridged.testing.wire import Shape
 
 if TYPE_CHECKING:
-    from unabridged.archive.contract import ArchiveContract
+    from unabridged.testing.archive_contract import ArchiveContract
 
 __all__ = [
     "ArchiveContract",
@@ -37,7 +37,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """`ArchiveContract` is imported when it is used: it needs pytest, the rest does not."""
     if name == "ArchiveContract":
-        from unabridged.archive.contract import ArchiveContract  # noqa: PLC0415 - see above
+        from unabridged.testing.archive_contract import ArchiveContract  # noqa: PLC0415 - see above
 
         return ArchiveContract
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from unabridged.archive.contract.records import RecordContract
-from unabridged.archive.contract.search import SearchContract
-from unabridged.archive.contract.threads import ThreadContract
-from unabridged.archive.contract.values import HERE, make_part, make_summary, raises, store_parts
 from unabridged.archive.protocol import Archive
+from unabridged.testing.archive_contract.records import RecordContract
+from unabridged.testing.archive_contract.search import SearchContract
+from unabridged.testing.archive_contract.threads import ThreadContract
+from unabridged.testing.archive_contract.values import HERE, make_part, make_summary, raises, store_parts
 
 
 class ArchiveContract(RecordContract, ThreadContract, SearchContract):

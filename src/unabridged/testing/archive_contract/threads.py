@@ -9,8 +9,8 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from unabridged.archive.contract.values import HERE, THERE, make_part, make_record, raises, store_parts
 from unabridged.archive.protocol import Archive, Part, Scope
+from unabridged.testing.archive_contract.values import HERE, THERE, make_part, make_record, raises, store_parts
 
 _ODD_NAMES = (
     "", " ", ".", "..", "../../x", "/etc/passwd", "C:\\x", "a/b", "a\0b", "A", "a", "É", "E\u0301", "é", "con", "NUL",

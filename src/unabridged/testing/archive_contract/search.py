@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from unabridged.archive.contract.values import HERE, make_part, make_summary, store_parts
 from unabridged.archive.protocol import Archive
 from unabridged.archive.references import find, reference
+from unabridged.testing.archive_contract.values import HERE, make_part, make_summary, store_parts
 
 _MIXED = (
     "Please look at src/app/getUserName.py and its tests",

@@ -8,8 +8,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unabridged.archive import codec
-from unabridged.archive.contract.values import HERE, THERE, make_part, make_record, make_summary, raises, store_parts
 from unabridged.archive.protocol import Archive, Record, Scope
+from unabridged.testing.archive_contract.values import (
+    HERE,
+    THERE,
+    make_part,
+    make_record,
+    make_summary,
+    raises,
+    store_parts,
+)
 
 _NEIGHBOUR = Scope(HERE.namespace, "neighbour")
 _ONE = make_part("one", 0)
