@@ -1,0 +1,157 @@
+"""What the contract and an adapter say to each other: a request as the model got it, what it answers, and the door.
+
+The contract plays the model: a `Brain` gets each request as `Seen` and tells what the model says. A `Door` builds an
+agent of its framework with the adapter and a model that asks the brain, and runs it with the framework's own runner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from unabridged.formats import Format, format_named
+from unabridged.formats.base import Finding
+from unabridged.formats.fields import get
+from unabridged.legal import check
+from unabridged.measure.meter import Meter
+from unabridged.messages import View
+
+RECALL = ("search_history", "read_history")
+"""The recall tools, by the names that every adapter gives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One request as the model got it: the last thing before it would go over the wire."""
+
+    views: tuple[View, ...]
+    """What its messages say."""
+    tokens: int
+    """All of it, by our own meter: messages, system prompt and tools."""
+    system: str = ""
+    tools: tuple[str, ...] = ()
+    """The names of the tools that it offers."""
+    faults: tuple[Finding, ...] = ()
+    """What the provider would refuse."""
+
+    @classmethod
+    def of(cls, messages: Sequence[Any], format_: Format | str, *, system: str = "", tools: Sequence[Any] = ()) -> Self:
+        """What is seen of these messages; `tools` are their JSON schemas.
+
+        Give the messages as the provider reads them where the framework can translate them (`"openai-chat"`, say):
+        then what the adapter's own format reads wrongly shows up here.
+        """
+        fmt, meter = format_named(format_), Meter()
+        views = tuple(fmt.read(message) for message in messages)
+        tokens = meter.overhead(system or None, list(tools)) + sum(map(meter.message, views))
+        names = tuple(str(get(get(tool, "function") or tool, "name")) for tool in tools)
+        return cls(views, tokens, system, names, tuple(check(messages, format=fmt)))
+
+    @property
+    def text(self) -> str:
+        """Everything readable in its messages."""
+        return "\n".join(view.whole_text() for view in self.views)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the model answers: a text, or calls of tools, each by its name and its arguments. The ids are the door's."""
+
+    text: str = ""
+    calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    used: int | None = None
+    """The tokens of the request as the provider counts them, which the door reports in its framework's own usage."""
+
+
+Brain = Callable[[Seen], Said]
+"""What the scripted model asks. Raises `TooLong` where a provider would refuse; several threads may call it at once."""
+
+
+class TooLong(Exception):  # noqa: N818 - what the provider says, not an error of ours
+    """The request is too long: the door raises its framework's own error for it, with both numbers in its words."""
+
+    def __init__(self, limit: int, requested: int) -> None:
+        super().__init__(f"prompt is too long: {requested} tokens > {limit} maximum")
+        self.limit, self.requested = limit, requested
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture in a user's turn: base64, as the framework takes it."""
+
+    data: str
+    mime: str = "image/png"
+
+
+Content = str | tuple[str | Image, ...]
+"""What a user says: a text, or texts and pictures."""
+
+
+class Session(Protocol):
+    """One conversation of an agent, through the framework's real runner and its own way of keeping messages."""
+
+    waiting: tuple[str, ...]
+    """The names of the tools whose calls wait for a person's approval; empty when the turn has ended."""
+    pieces: list[str]
+    """With `streaming`, the pieces of the last turn's text as they came to the caller."""
+
+    def say(self, content: Content) -> str:
+        """The agent's answer to this turn of the user's, or "" where it stops at a call that waits for approval."""
+        ...
+
+    def approve(self) -> str:
+        """Let all calls that wait go on; the agent's answer, as `say` gives it."""
+        ...
+
+    def stored(self) -> list[Any]:
+        """The messages that the framework keeps for the next turn, in the door's format."""
+        ...
+
+    def replay(self) -> list[Any]:
+        """The original conversation, through the adapter's own way to get it."""
+        ...
+
+    def undo(self) -> None:
+        """Take the newest compaction back, through the adapter's own way to do it."""
+        ...
+
+    def restart(self) -> None:
+        """Go on as another process would: a new agent and a new adapter on what the framework and the archive kept."""
+        ...
+
+    def beside(self, thread: str) -> Session:
+        """A new conversation of the same agent, with the same brain and, where the framework can, the same adapter."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+class Door(Protocol):
+    """How the contract opens an agent of one framework."""
+
+    name: str
+    format: Format
+    """Reads what `Session.stored` and `Session.replay` give."""
+
+    def open(
+        self,
+        brain: Brain,
+        *,
+        thread: str,
+        tools: Mapping[str, Callable[..., str]],
+        approve: Collection[str] = (),
+        system: str = "",
+        streaming: bool = False,
+        recall: bool = False,
+        **keywords: Any,
+    ) -> Session:
+        """A new agent with the adapter, which gets the `keywords` of `Compactor` (window, archive, settings, model).
+
+        Tools are plain functions with annotated arguments and a docstring; those named in `approve` wait for a person.
+        With `streaming` the model's text comes in several pieces, and `say` takes the framework's stream. With `recall`
+        the agent has the adapter's recall tools too.
+        """
+        ...
