@@ -2,7 +2,8 @@
 
 Read in this order: `script` (what happens), `wire…` (as messages of one provider, and what that one refuses; a new
 format is a file like these, listed in `conversations`), `conversations` (the strategies), `upstreams` and `models`
-(stand-ins for providers and summarisers). `ArchiveContract` is the suite that every archive runs.
+(stand-ins for providers and summarisers). `ArchiveContract` is the suite that every archive runs, `AdapterContract` the
+one that every adapter of a framework runs.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from unabridged.testing.upstreams import Refused, SigningUpstream, StrictUpstrea
 from unabridged.testing.wire import Shape
 
 if TYPE_CHECKING:
+    from unabridged.testing.adapter_contract import AdapterContract
     from unabridged.testing.archive_contract import ArchiveContract
 
 __all__ = [
+    "AdapterContract",
     "ArchiveContract",
     "Conversation",
     "Refused",
@@ -35,7 +38,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`ArchiveContract` is imported when it is used: it needs pytest, the rest does not."""
+    """The contracts are imported when they are used: they need more than the rest does, pytest for one."""
+    if name == "AdapterContract":
+        from unabridged.testing.adapter_contract import AdapterContract  # noqa: PLC0415 - see above
+
+        return AdapterContract
     if name == "ArchiveContract":
         from unabridged.testing.archive_contract import ArchiveContract  # noqa: PLC0415 - see above
 

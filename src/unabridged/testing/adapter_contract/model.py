@@ -7,14 +7,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from unabridged.messages import View
 from unabridged.testing.adapter_contract.interface import Said, Seen, TooLong
 
 Script = Callable[[Seen], Said]
 """What the model says to a request; what it does next it reads from the request alone, as a model does."""
 
 DONE = "All done."
-MOST_REQUESTS = 500
+MOST_REQUESTS = 300
 """After so many the model only says that it is done: an agent that is shown nothing new would go on for ever."""
 
 _REPORT = re.compile(r"report (\d+):")
@@ -36,11 +35,11 @@ class StrictModel:
 
     def __call__(self, seen: Seen) -> Said:
         """What the model says; `TooLong` where the request is."""
+        requested = round(seen.tokens * self.heavier)
         with self._lock:
             number = len(self.seen)
             self.seen.append(seen)
             self.problems += [f"request {number}: {fault.rule}: {fault.message}" for fault in seen.faults]
-            requested = round(seen.tokens * self.heavier)
             if requested > self.window:
                 self.refusals.append(TooLong(self.window, requested))
                 raise self.refusals[-1]
@@ -51,35 +50,41 @@ class StrictModel:
         return replace(said, used=requested) if said.used is None else said
 
 
-# -- scripts, and the tools they use ----------------------------------------------------------------------------------
+# -- what a script reads, and says ------------------------------------------------------------------------------------
 
 
-def work(number: int, size: int = 60) -> str:
+def work(number: int) -> str:
     """Do one piece of work and report on it."""
-    return f"report {number}: " + " ".join(f"fact{number}x{j}" for j in range(size))
+    return f"report {number}: " + " ".join(f"fact{number}x{j}" for j in range(60))
 
 
-def working(steps: int, *, at_once: int = 1, size: int = 60) -> Script:
+def working(steps: int, *, at_once: int = 1, first: int = 0) -> Script:
     """Uses `work` for so many steps, some of them at once, and is done: where it is, the newest results tell."""
 
     def script(seen: Seen) -> Said:
-        begin = max(newest_reports(seen), default=-1) + 1
-        numbers = range(begin, min(begin + at_once, steps))
-        return Said(calls=tuple(("work", {"number": n, "size": size}) for n in numbers)) if numbers else Said(DONE)
+        begin = max(newest_reports(seen), default=first - 1) + 1
+        numbers = range(begin, min(begin + at_once, first + steps))
+        return Said(calls=tuple(("work", {"number": number}) for number in numbers)) if numbers else Said(DONE)
 
     return script
 
 
-def newest_reports(seen: Seen) -> list[int]:
-    """The numbers of the reports at the end of the request, behind everything else."""
-    found: list[int] = []
+def newest_answers(seen: Seen) -> list[str]:
+    """What tools answered at the end of the request, behind everything else."""
+    found: list[str] = []
     for view in reversed(seen.views):
         if not view.answers:
             break
-        found += [int(told[1]) for answer in view.answers if (told := _REPORT.match(answer.text))]
+        found = [*(answer.text for answer in view.answers), *found]
     return found
 
 
-def newest_user(seen: Seen) -> View | None:
-    """The last turn of the user's."""
-    return next((view for view in reversed(seen.views) if view.role == "user"), None)
+def newest_reports(seen: Seen) -> list[int]:
+    """The numbers of the reports among them."""
+    return [int(told[1]) for text in newest_answers(seen) if (told := _REPORT.search(text))]
+
+
+def newest_words(seen: Seen) -> str:
+    """What the user said last, where the request ends with that."""
+    last = seen.views[-1]
+    return "" if last.answers else last.text
