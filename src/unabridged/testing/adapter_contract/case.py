@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from copy import deepcopy
 from itertools import pairwise
@@ -13,9 +14,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from unabridged.archive import open_archive
-from unabridged.archive.protocol import Archive, Part, Record, Scope
+from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.history.namespace import DEFAULT
-from unabridged.marks import is_our_summary
+from unabridged.marks import ids_in, is_ours
 from unabridged.testing.adapter_contract.interface import Content, Door, Session
 from unabridged.testing.adapter_contract.model import Script, StrictModel, work
 
@@ -52,7 +53,7 @@ class Case:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.session.close()
-        if error is None:
+        if error is None or isinstance(error, AssertionError):  # then what the model found wrong is the reason
             assert not self.model.problems, "\n".join(self.model.problems[:10])
 
     def say(self, content: Content) -> str:
@@ -65,21 +66,25 @@ class Case:
         said = content if isinstance(content, str) else str(content[0])
         stored = deepcopy(self.session.stored())
         views = [self.door.format.read(message) for message in stored]
-        places = [i for i, view in enumerate(views) if said in view.text and not is_our_summary(view)]
+        places = [i for i, view in enumerate(views) if said in view.text and not is_ours(view)]
         assert places, f"the framework does not keep what the user said last: {said!r:.80}"
         self.originals += stored[places[-1] :]
         return answer
 
     # -- what is in the archive, read as another process would --------------------------------------------------------
 
-    def records(self, thread: str = THREAD, *, kind: str | None = "summary") -> list[Record]:
-        """The compactions of the thread that stand, of this kind or of any."""
-        found = self._read(lambda archive: archive.records(Scope(DEFAULT, thread)))
-        return [record for record in found if kind is None or record.kind == kind]
+    def records(self, thread: str = THREAD) -> list[Record]:
+        """The compactions of the thread that stand."""
+        return list(self._read(lambda archive: archive.records(Scope(DEFAULT, thread))))
 
-    def archived(self, thread: str = THREAD) -> list[Part]:
-        """The messages of the thread that left its context."""
-        return list(self._read(lambda archive: archive.parts(Scope(DEFAULT, thread))))
+    def summaries(self) -> int:
+        """How many of them put a summary into the place of messages."""
+        return sum(record.kind == "summary" for record in self.records())
+
+    def archived(self, thread: str = THREAD) -> str:
+        """All that is said in the messages of the thread that left its context."""
+        parts = self._read(lambda archive: archive.parts(Scope(DEFAULT, thread)))
+        return "\n".join(part.text for part in parts)
 
     def threads(self) -> set[str]:
         """The names of all threads."""
@@ -92,19 +97,46 @@ class Case:
         finally:
             archive.close()
 
+    def assert_compacted(self, thread: str = THREAD) -> None:
+        """Some of the thread went into the archive."""
+        assert self.records(thread), f"no compaction is in the archive as of the thread {thread!r}"
+
     # -- what the model saw -------------------------------------------------------------------------------------------
+
+    def assert_requests(self, wanted: int, *, refused: int = 0) -> None:
+        """The model was asked so often, and refused so many of these as too long."""
+        refusals = self.model.refusals
+        assert len(refusals) == refused, f"{len(refusals)} requests were refused, not {refused}: {refusals[:1]}"
+        found = len(self.model.seen)
+        assert found == wanted, f"{found} requests, not {wanted}: results were not shown, or one was sent twice"
 
     def assert_always_shown(self, words: str, *, since: int = 0) -> None:
         """These words stand in each request, to the letter."""
         without = [i for i, seen in enumerate(self.model.seen[since:], since) if words not in seen.text]
         assert not without, f"{words!r} is not in request {without[0]} ({len(without)} lack it)"
 
+    def assert_told(self) -> None:
+        """The last request tells that something went."""
+        assert any(ids_in(view.text) for view in self.model.seen[-1].views), "the model is not shown the summary"
+
     def assert_prefix_kept(self) -> None:
         """Each request begins as the one before it, but where a compaction was made: a provider's cache needs that."""
-        requests = self.model.seen
-        breaks = sum(after.views[: len(before.views)] != before.views for before, after in pairwise(requests))
-        made = len(self.records(kind=None))
+        pairs = pairwise(self.model.seen)
+        breaks = sum(after.views[: len(before.views)] != before.views for before, after in pairs)
+        made = len(self.records())
         assert breaks <= made, f"{breaks} requests do not begin as the one before them, with {made} compactions"
+
+    # -- what comes back ----------------------------------------------------------------------------------------------
+
+    def assert_replayed(self) -> None:
+        """The original conversation comes back: all that was told."""
+        assert_same(self.session.replay(), self.originals)
+
+    def replayed_calls(self) -> list[str]:
+        """Every call in the original conversation: its name and its first argument."""
+        views = [self.door.format.read(message) for message in self.session.replay()]
+        calls = [call for view in views for call in view.calls]
+        return [f"{call.name} {next(iter(json.loads(call.arguments).values()))}" for call in calls]
 
 
 def error_of(act: Callable[[], object]) -> Exception | None:

@@ -125,7 +125,7 @@ class Session(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Let go of everything; a second time, or where `beside` shares it, that is harmless."""
         ...
 
 

@@ -13,8 +13,8 @@ Script = Callable[[Seen], Said]
 """What the model says to a request; what it does next it reads from the request alone, as a model does."""
 
 DONE = "All done."
-MOST_REQUESTS = 300
-"""After so many the model only says that it is done: an agent that is shown nothing new would go on for ever."""
+MOST_REQUESTS = 150
+"""An agent that is shown nothing new would go on for ever."""
 
 _REPORT = re.compile(r"report (\d+):")
 
@@ -22,7 +22,8 @@ _REPORT = re.compile(r"report (\d+):")
 class StrictModel:
     """A `Brain` with a window, which looks at each request as a provider does; `problems` must stay empty.
 
-    A provider counts otherwise than we do: `heavier` times as many tokens. It reports what it counted.
+    With the first problem it is done. A provider counts otherwise than we do: `heavier` times as many tokens, which it
+    reports.
     """
 
     def __init__(self, script: Script, *, window: int, heavier: float = 1.0) -> None:
@@ -45,8 +46,7 @@ class StrictModel:
                 raise self.refusals[-1]
         if number >= MOST_REQUESTS:
             self.problems.append(f"request {number}: the run does not come to its end")
-            return Said(DONE)
-        said = self.script(seen)
+        said = Said(DONE) if self.problems else self.script(seen)
         return replace(said, used=requested) if said.used is None else said
 
 
