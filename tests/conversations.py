@@ -42,6 +42,14 @@ def anthropic_round(
     return [{"role": "assistant", "content": blocks}, {"role": "user", "content": results}]
 
 
+def converse_round(name: str, *answers: str, text: str = "", **arguments: Any) -> list[dict[str, Any]]:
+    ids = [f"{name}-{i}" for i in range(len(answers))]
+    blocks: list[dict[str, Any]] = [{"text": text}] if text else []
+    blocks += [{"toolUse": {"toolUseId": id_, "name": name, "input": arguments}} for id_ in ids]
+    results = [{"toolResult": {"toolUseId": i, "content": [{"text": a}]}} for i, a in zip(ids, answers, strict=True)]
+    return [{"role": "assistant", "content": blocks}, {"role": "user", "content": results}]
+
+
 def responses_round(name: str, *answers: str, reasoning: str = "", **arguments: Any) -> list[dict[str, Any]]:
     ids = [f"{name}-{i}" for i in range(len(answers))]
     items: list[dict[str, Any]] = []

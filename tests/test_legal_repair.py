@@ -45,7 +45,7 @@ def test_a_list_of_nothing_but_empty_messages_cannot_be_mended() -> None:
 
 @pytest.mark.parametrize("call", [check, repair])
 def test_an_unknown_provider_is_refused_with_the_known_ones(call: Any) -> None:
-    with pytest.raises(SettingsError, match="openai-chat, openai-responses, anthropic, gemini, strict"):
+    with pytest.raises(SettingsError, match=", ".join(PROVIDERS)):
         call([USER], "palm")
 
 

@@ -80,6 +80,8 @@ def same(one: Any, other: Any) -> bool:
 def is_filler(message: Any) -> bool:
     """Whether it is one of the lines that only keep roles alternating: put in again, it is a new one."""
     content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
+        content = content[0].get("text")
     return isinstance(content, str) and content in separators()
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversations import anthropic_round, chat_round, responses_round, user
+from conversations import anthropic_round, chat_round, converse_round, responses_round, user
 from engine_case import compactor, rounds
 from test_odd_messages import ODD, places, put
 from unabridged.archive.protocol import Scope
@@ -27,6 +27,7 @@ PLAIN = {
     "openai-chat": chat_round("read", "The file.", text="Reading.", path="a.py"),
     "openai-responses": responses_round("read", "The file.", path="a.py"),
     "anthropic": anthropic_round("read", "The file.", path="a.py"),
+    "bedrock-converse": converse_round("read", "The file.", path="a.py"),
 }
 
 

@@ -29,6 +29,7 @@ from unabridged.testing import (
     refusals,
     shapes,
 )
+from unabridged.testing.conversations import WIRES
 
 EXAMPLES = 300
 quick = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -62,7 +63,9 @@ def most_calls_at_once(conversation: Conversation) -> int:
 
 
 def _kind(block: Any) -> Any:
-    return block.get("type") if isinstance(block, dict) else None
+    if not isinstance(block, dict):
+        return None
+    return "tool_use" if "toolUse" in block else block.get("type")
 
 
 def _calls(message: Any) -> Any:
@@ -120,7 +123,7 @@ def test_the_same_object_may_stand_twice_in_a_list() -> None:
     assert any(len({id(message) for message in messages}) < len(messages) for messages in lists)
 
 
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", [name for name, wire in WIRES.items() if wire.sdk])
 def test_sdk_objects_stand_among_the_dicts(format_: str) -> None:
     shape = Shape(format_, seed=7, turns=6, extras=("sdk",))
     messages = make_conversation(shape).messages

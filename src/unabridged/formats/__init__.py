@@ -11,13 +11,16 @@ from collections.abc import Sequence
 from unabridged.errors import SettingsError
 from unabridged.formats.anthropic import Anthropic
 from unabridged.formats.base import Edit, Format, Message, Provider, Slot, require_list
+from unabridged.formats.bedrock_converse import BedrockConverse
 from unabridged.formats.gemini_rules import Gemini
 from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.formats.openai_responses import OpenAIResponses
 
 DEFAULT = OpenAIChat()
 """Everybody's: what plain text turns are taken for."""
-FORMATS: dict[str, Format] = {format_.name: format_ for format_ in (DEFAULT, OpenAIResponses(), Anthropic())}
+FORMATS: dict[str, Format] = {
+    format_.name: format_ for format_ in (DEFAULT, OpenAIResponses(), Anthropic(), BedrockConverse())
+}
 PROVIDERS: dict[str, Provider] = {
     provider.name: provider for provider in (*(format_.provider for format_ in FORMATS.values()), Gemini())
 }
@@ -46,6 +49,7 @@ __all__ = [
     "FORMATS",
     "PROVIDERS",
     "Anthropic",
+    "BedrockConverse",
     "Edit",
     "Format",
     "Message",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-from unabridged.formats.base import Finding, Message, Outgoing, Rule
+from unabridged.formats.base import Finding, Message, Outgoing, Rule, Unit
+from unabridged.formats.fields import get, same_objects
 from unabridged.messages import View
 
 OPENING = "<system-reminder>The conversation before this point is not shown.</system-reminder>"
@@ -63,3 +65,57 @@ def says_nothing(view: View) -> bool:
     """Whether the message would make a turn without parts."""
     said = view.text or view.calls or view.answers or view.media or view.reasoning or view.attached or view.unread
     return not said and not view.opaque
+
+
+# -- messages that hold results beside other blocks ------------------------------------------------------------------
+
+
+def split_results(index: int, message: Message, view: View, is_result: Callable[[Any], bool]) -> list[Unit]:
+    """One unit, unless the message carries results: then each of these, and what stands between them."""
+    if not view.answers:
+        return [Unit(message, view.role, view.calls, None, index)]
+    units: list[Unit] = []
+    answers = iter(view.answers)
+    for block in get(message, "content"):
+        if is_result(block):
+            units.append(Unit([block], "tool", (), next(answers), index, part=True))
+        elif units and units[-1].answer is None:
+            units[-1].raw.append(block)
+        else:
+            units.append(Unit([block], view.role, (), None, index, part=True))
+    return units
+
+
+def join_results(
+    units: Sequence[Unit], messages: Sequence[Message], with_blocks: Callable[[Message, Any], Message]
+) -> list[Message]:
+    """Results in a row stand in one message; the rest of the messages they came from follows them there."""
+    joined: list[Message] = []
+    group: list[Unit] = []
+    for unit in units:
+        if group and not _belongs(unit, group):
+            joined.append(_join_parts(group, messages, with_blocks))
+            group = []
+        if unit.part:
+            group.append(unit)
+        else:
+            joined.append(unit.raw)
+    return [*joined, _join_parts(group, messages, with_blocks)] if group else joined
+
+
+def _belongs(unit: Unit, group: Sequence[Unit]) -> bool:
+    """Whether the part goes into one message with these: a result behind results, or the rest of their messages."""
+    if not unit.part or unit.answer is None:
+        return unit.part and unit.source in {one.source for one in group}
+    return group[-1].answer is not None
+
+
+def _join_parts(
+    group: Sequence[Unit], messages: Sequence[Message], with_blocks: Callable[[Message, Any], Message]
+) -> Message:
+    blocks = [block for unit in group for block in unit.raw]
+    first = next((unit.source for unit in group if unit.source >= 0), None)
+    if first is None:
+        return {"role": "user", "content": blocks}
+    same = same_objects(blocks, get(messages[first], "content"))
+    return messages[first] if same else with_blocks(messages[first], blocks)

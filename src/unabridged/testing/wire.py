@@ -59,7 +59,7 @@ class Wire:
 
     format: ClassVar[str]
     sdk: ClassVar[str] = "openai.types"
-    """The module that has the SDK's objects, if it is installed."""
+    """The module that has the SDK's objects, if it is installed; "" for an SDK of plain dicts."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape

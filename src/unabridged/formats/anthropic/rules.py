@@ -15,7 +15,7 @@ from unabridged.formats.rule_blocks import CONTINUE, begin_with_user, first_user
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 _CACHE_MARKS = 4
-_FIRST_ADAPTIVE = (4, 6)
+FIRST_ADAPTIVE = (4, 6)
 """The first version that thinks when it likes, and that takes no prefill."""
 _FIRST_SYSTEM = (4, 8)
 """The first version that takes system messages among the others."""
@@ -157,12 +157,12 @@ def _is_empty(given: Outgoing, index: int) -> bool:
 
 def _late_thinking(given: Outgoing) -> Iterator[Finding]:
     """A model that thinks on demand (before 4.6) has its thinking at the beginning of a message, if in it at all."""
-    if _is_before(given.model, _FIRST_ADAPTIVE):
+    if is_before(given.model, FIRST_ADAPTIVE):
         fault = "has thinking behind other blocks: put it first, unchanged"
         yield from refuse_each("thinking-first", _thinks_late, fault)(given)
 
 
-def _is_before(model: str | None, version: tuple[int, int]) -> bool:
+def is_before(model: str | None, version: tuple[int, int]) -> bool:
     """Whether the model is known to be older than this version."""
     found = claude_version(model)
     return found is not None and found < version
@@ -179,7 +179,7 @@ def _cache_marks(given: Outgoing) -> Iterator[Finding]:
         )
 
 
-def _system_places(given: Outgoing) -> Iterator[Finding]:
+def system_places(given: Outgoing) -> Iterator[Finding]:
     """A system message follows the user (or a server tool) and stands at the end or before the assistant, alone."""
     if not given.own:
         return  # a client that translates puts them where they belong
@@ -188,7 +188,7 @@ def _system_places(given: Outgoing) -> Iterator[Finding]:
             continue
         if index == 0:
             rule, remedy = "system-first", "pass it as the `system` parameter"
-        elif _is_before(given.model, _FIRST_SYSTEM):
+        elif is_before(given.model, _FIRST_SYSTEM):
             rule, remedy = "system-unsupported", f"{given.model} takes it as the `system` parameter only"
         elif _is_misplaced(given, index):
             rule, remedy = "system-misplaced", "put it behind a user message, at the end or before the assistant's"
@@ -204,10 +204,10 @@ def _is_misplaced(given: Outgoing, index: int) -> bool:
     return not (before and after)
 
 
-def _prefill(given: Outgoing) -> Iterator[Finding]:
+def prefill(given: Outgoing) -> Iterator[Finding]:
     """From 4.6 on the assistant's words can't be begun for it: the conversation ends with the user's."""
     last = len(given.views) - 1
-    if claude_version(given.model) is None or _is_before(given.model, _FIRST_ADAPTIVE) or last < 0 or given.pending:
+    if claude_version(given.model) is None or is_before(given.model, FIRST_ADAPTIVE) or last < 0 or given.pending:
         return
     view = given.views[last]
     open_end = view.role == "assistant" and not view.calls and not view.opaque
@@ -235,15 +235,15 @@ class Claude(Provider):
         refuse_each("thinking-last", _ends_in_thinking, "ends in thinking: leave the block out", last=True),
         _late_thinking,
         _cache_marks,
-        _system_places,
-        _prefill,
+        system_places,
+        prefill,
     )
 
     def thinking_rule(self, model: str) -> ThinkingRule | None:
         """`bound` from 5.1 on, and for a name without a version, which is taken for the newest."""
         if "claude" not in model.lower():
             return None
-        return "signed" if _is_before(model, _FIRST_BOUND) else "bound"
+        return "signed" if is_before(model, _FIRST_BOUND) else "bound"
 
     def clean(self, given: Outgoing) -> Outgoing:
         """Without empty messages and without blocks that are refused for themselves."""
@@ -258,11 +258,11 @@ class Claude(Provider):
         given = begin_with_user(given)
         go_on = given.format.text("user", CONTINUE)
         given = given.having(_trim_end([message for _, message in given.wire()])) if given.own else given
-        if any(_prefill(given)):
+        if any(prefill(given)):
             silent = says_nothing(given.views[-1])
             given = given.having([*(given.messages or ())[: -1 if silent else None], go_on])
-        if any(_system_places(given)):
-            given = given.having(_place_systems(given.messages or (), go_on))
+        if any(system_places(given)):
+            given = given.having(place_systems(given.messages or (), go_on))
         if any(_cache_marks(given)):
             given = given.having(_drop_marks(given.messages or ()))
         return given
@@ -277,7 +277,7 @@ def _clean_blocks(message: Message, model: str | None) -> Message | None:
     kept = [_without_empty_texts(block) for block in given if not _refused(block)]
     if _is_blank({"content": kept}):
         kept = [block for block in kept if get(block, "type") != "text"]
-    if _is_before(model, _FIRST_ADAPTIVE) and _thinks_late({"content": kept}):
+    if is_before(model, FIRST_ADAPTIVE) and _thinks_late({"content": kept}):
         kept.sort(key=lambda block: get(block, "type") not in THINKING)
     if same_objects(kept, given):
         return message
@@ -301,7 +301,7 @@ def _trim_end(messages: list[Message]) -> list[Message]:
     return messages
 
 
-def _place_systems(messages: Iterable[Message], filler: Message) -> list[Message]:
+def place_systems(messages: Iterable[Message], filler: Message) -> list[Message]:
     """System messages at the end of the user's turn they stand in or before; two of them become one."""
     placed: list[Message] = []
     users: list[Message] = []

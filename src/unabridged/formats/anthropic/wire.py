@@ -12,6 +12,7 @@ from unabridged.formats.base import Edit, Format, Message, Slot, Texts, Unit
 from unabridged.formats.fields import as_json, get, id_at, kind_of, plain, same_objects, text_at, with_field, word
 from unabridged.formats.older import OnceRead, media_once
 from unabridged.formats.parts import Content, Editor, plain_text
+from unabridged.formats.rule_blocks import join_results, split_results
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system"}
@@ -122,32 +123,11 @@ class Anthropic(Format):
 
     def split(self, index: int, message: Message, view: View) -> list[Unit]:
         """One unit, unless it carries results: then each of these, and what stands between them."""
-        if not view.answers:
-            return [Unit(message, view.role, view.calls, None, index)]
-        units: list[Unit] = []
-        answers = iter(view.answers)
-        for block in get(message, "content"):
-            if get(block, "type") == "tool_result":
-                units.append(Unit([block], "tool", (), next(answers), index, part=True))
-            elif units and units[-1].answer is None:
-                units[-1].raw.append(block)
-            else:
-                units.append(Unit([block], view.role, (), None, index, part=True))
-        return units
+        return split_results(index, message, view, lambda block: get(block, "type") == "tool_result")
 
     def join(self, units: Sequence[Unit], messages: Sequence[Message]) -> list[Message]:
         """Results in a row stand in one message; the rest of the messages they came from follows them there."""
-        joined: list[Message] = []
-        group: list[Unit] = []
-        for unit in units:
-            if group and not _belongs(unit, group):
-                joined.append(_join_parts(group, messages))
-                group = []
-            if unit.part:
-                group.append(unit)
-            else:
-                joined.append(unit.raw)
-        return [*joined, _join_parts(group, messages)] if group else joined
+        return join_results(units, messages, with_blocks)
 
     def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
         """The message with these ids for its calls; None when nothing but thinking remains."""
@@ -163,22 +143,6 @@ class Anthropic(Format):
     def with_address(self, raw: list[Any], id_: str) -> list[Any]:
         """The result, to this call."""
         return [with_field(block, "tool_use_id", id_) for block in raw]
-
-
-def _belongs(unit: Unit, group: Sequence[Unit]) -> bool:
-    """Whether the part goes into one message with these: a result behind results, or the rest of their messages."""
-    if not unit.part or unit.answer is None:
-        return unit.part and unit.source in {one.source for one in group}
-    return group[-1].answer is not None
-
-
-def _join_parts(group: Sequence[Unit], messages: Sequence[Message]) -> Message:
-    blocks = [block for unit in group for block in unit.raw]
-    first = next((unit.source for unit in group if unit.source >= 0), None)
-    if first is None:
-        return {"role": "user", "content": blocks}
-    same = same_objects(blocks, get(messages[first], "content"))
-    return messages[first] if same else with_blocks(messages[first], blocks)
 
 
 def resets(block: Any) -> bool:
