@@ -1,7 +1,8 @@
-"""Every adapter runs the contract whole: each module in `tests/doors/` has a `DOOR`."""
+"""Every adapter runs the contract whole: each module in `tests/doors/` has a `DOOR`. One is the docs' own."""
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module
 from pathlib import Path
 from typing import cast
@@ -32,3 +33,23 @@ class TestEveryAdapterBroken(BrokenAdapterContract):
 
 def test_there_is_a_breakage_for_each_scenario() -> None:
     assert {scenario for breakage in BREAKAGES.values() for scenario in breakage.noticed_by} == set(SCENARIOS)
+
+
+def test_the_adapter_on_the_page_is_small_and_the_page_tells_its_size_and_every_scenario() -> None:
+    from doors.skeleton import MODULES, PAGE
+
+    page = PAGE.read_text(encoding="utf-8")
+    lines = sum(code_lines(MODULES[name]) for name in ("tinybot_format", "tinybot_compaction"))
+    assert lines < 150
+    assert f"{lines} lines with its format" in page
+    assert not [name for name in SCENARIOS if f"| {name} |" not in page]
+
+
+def code_lines(source: str) -> int:
+    """Lines that are neither empty, nor a comment, nor part of a docstring."""
+    told: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
+            told |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    lines = enumerate(source.splitlines(), 1)
+    return sum(1 for i, line in lines if line.strip() and not line.lstrip().startswith("#") and i not in told)
