@@ -63,6 +63,26 @@ def responses_round(name: str, *answers: str, reasoning: str = "", **arguments: 
     return items
 
 
+def said_in(format_: str, *texts: str) -> dict[str, Any]:
+    """A person's message with each of these texts in a block of its own."""
+    if format_ == "gemini":
+        return {"role": "user", "parts": [{"text": text} for text in texts]}
+    kind = "input_text" if format_ == "openai-responses" else "text"
+    return {"role": "user", "content": [{"type": kind, "text": text} for text in texts]}
+
+
+def gemini_round(
+    name: str, *answers: str, text: str = "", signature: str = "", **arguments: Any
+) -> list[dict[str, Any]]:
+    """A turn of the model's with one call per answer, none with an id, and the responses in the turn behind it."""
+    parts: list[dict[str, Any]] = [{"text": text}] if text else []
+    parts += [{"functionCall": {"name": name, "args": arguments}} for _ in answers]
+    if signature:
+        parts[bool(text)]["thoughtSignature"] = signature
+    responses = [{"functionResponse": {"name": name, "response": {"output": answer}}} for answer in answers]
+    return [{"role": "model", "parts": parts}, {"role": "user", "parts": responses}]
+
+
 def long_chat(turns: int, words: int = 60) -> list[dict[str, Any]]:
     """Plain turns, each about something else, ending with a person's question."""
     messages: list[dict[str, Any]] = []

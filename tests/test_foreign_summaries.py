@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conversations import anthropic_round, chat_round, user
+from conversations import anthropic_round, chat_round, said_in, user
 from ledger_case import LISTS, count, person, says, section
 from unabridged import Compactor, Settings
 from unabridged.formats import FORMATS
@@ -171,13 +171,11 @@ def test_who_asks_for_something_about_a_summary_hands_it_over_themselves(name: s
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("format_", FORMATS)
 def test_what_a_person_says_in_a_block_beside_a_summary_stays_theirs(name: str, format_: str) -> None:
-    kind = "input_text" if format_ == "openai-responses" else "text"
     reminder = "<system-reminder>\nThe list is empty.\n</system-reminder>"
     for order in ((TEXTS[name], WORDS), (WORDS, TEXTS[name]), (reminder, TEXTS[name], reminder, WORDS)):
         if "Kimi" in name and order[0] != WORDS:
             continue  # all behind its first line is its own
-        message = {"role": "user", "content": [{"type": kind, "text": text} for text in order]}
-        view = FORMATS[format_].read(message)
+        view = FORMATS[format_].read(said_in(format_, *order))
         (said,) = with_origins([view])
         assert said.origin == "person"
         assert said.meaning == view.meaning, "a record of it is still found"

@@ -17,7 +17,7 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.testing import Shape, make_conversation, shapes
 
-FORMATS = ("openai-chat", "openai-responses", "anthropic")
+FORMATS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 FEW = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 

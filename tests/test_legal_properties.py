@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from anthropic.types import TextBlock, ThinkingBlock, ToolUseBlock
+from google.genai import types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
@@ -92,8 +93,31 @@ def anthropic(turns: list[Turn]) -> list[Any]:
     return made
 
 
+def gemini(turns: list[Turn]) -> list[Any]:
+    made: list[Any] = [{"role": "user", "parts": [{"text": "Begin."}]}]
+    for number, (what, count, sdk) in enumerate(turns):
+        if what != "round":
+            made.append({"role": "model" if what == "say" else "user", "parts": [{"text": f"{what} {number}"}]})
+            continue
+        if made[-1]["role"] == "model":
+            made.append({"role": "user", "parts": [{"text": f"go on {number}"}]})
+        ids = [{"id": f"c{number}_{i}"} if number % 3 else {} for i in range(count)]
+        call: dict[str, Any] = {"name": "read", "args": {}}
+        calls = [{"functionCall": {**id_, **call}} for id_ in ids]
+        parts: list[Any] = [{"text": "Hm.", "thought": True}, *calls] if sdk else calls
+        answers = [
+            {"functionResponse": {**id_, "name": "read", "response": {"output": f"{i}"}}}
+            for i, id_ in enumerate(ids if number % 3 == 1 else [{} for _ in ids])
+        ]
+        made += [
+            {"role": "model", "parts": [types.Part.model_validate(part) for part in parts] if sdk else parts},
+            {"role": "user", "parts": answers},
+        ]
+    return made
+
+
 BUILDERS: dict[str, Callable[[list[Turn]], list[Any]]] = {
-    "openai-chat": chat, "openai-responses": responses, "anthropic": anthropic,
+    "openai-chat": chat, "openai-responses": responses, "anthropic": anthropic, "gemini": gemini,
 }  # fmt: skip
 STRAYS: dict[str, list[Any]] = {
     "openai-chat": [
@@ -118,6 +142,14 @@ STRAYS: dict[str, list[Any]] = {
         {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}]},
         {"role": "system", "content": "Mind the gap."},
         {"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "tool_result", "tool_use_id": "stray"}]},
+    ],
+    "gemini": [
+        {"role": "model", "parts": []},
+        {"role": "model"},
+        {"role": "user", "parts": [{"text": ""}]},
+        {"role": "user", "parts": [{"text": "x"}, {"functionResponse": {"name": "stray", "response": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"id": "stray", "name": "read", "response": {}}}]},
+        {"role": "model", "parts": [{"text": "Hm.", "thought": True, "thoughtSignature": "c2ln"}]},
     ],
 }
 DAMAGE = st.lists(
@@ -148,7 +180,7 @@ def damaged(messages: list[Any], format_: str, damage: list[tuple[str, int, int]
 
 def _torn(message: Any, other: int) -> Any:
     """The message with its list of blocks or calls turned around, or with one of them gone."""
-    for key in ("content", "tool_calls"):
+    for key in ("content", "tool_calls", "parts"):
         parts = message.get(key) if isinstance(message, dict) else None
         if isinstance(parts, list) and parts:
             return {**message, key: parts[::-1] if other % 2 else parts[1:]}

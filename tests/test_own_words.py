@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from conversations import chat_round, user
+from conversations import chat_round, said_in, user
 from ledger_case import person, says
 from unabridged import Compactor, Settings
 from unabridged.formats import FORMATS
@@ -200,14 +200,9 @@ def test_no_rule_points_at_what_the_host_put_below_it() -> None:
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_beside_a_persons_words_in_each_format_only_theirs_are_rules(format_: str) -> None:
-    kind = "input_text" if format_ == "openai-responses" else "text"
     for payload in PAYLOADS:
         hosts = f"<system-reminder>\n{payload}\n</system-reminder>"
-        message = {
-            "role": "user",
-            "content": [{"type": kind, "text": hosts}, {"type": kind, "text": f"{RULE} {ORDER}"}],
-        }
-        view = FORMATS[format_].read(message)
+        view = FORMATS[format_].read(said_in(format_, hosts, f"{RULE} {ORDER}"))
         assert [rule.text for rule in gather([view], answered=False).rules] == [RULE]
 
 

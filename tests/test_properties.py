@@ -82,6 +82,8 @@ def is_filler(message: Any) -> bool:
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
         content = content[0].get("text")
+    if isinstance(message, dict) and len(parts := message.get("parts", ())) == 1:
+        content = parts[0].get("text")
     return isinstance(content, str) and content in separators()
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversations import anthropic_round, chat_round, converse_round, responses_round, user
+from conversations import anthropic_round, chat_round, converse_round, gemini_round, responses_round
 from engine_case import compactor, rounds
 from test_odd_messages import ODD, places, put
 from unabridged.archive.protocol import Scope
@@ -28,6 +28,7 @@ PLAIN = {
     "openai-responses": responses_round("read", "The file.", path="a.py"),
     "anthropic": anthropic_round("read", "The file.", path="a.py"),
     "bedrock-converse": converse_round("read", "The file.", path="a.py"),
+    "gemini": gemini_round("read", "The file.", text="Reading.", path="a.py"),
 }
 
 
@@ -134,7 +135,7 @@ def test_what_a_plain_message_is_measured_by_is_what_its_view_says() -> None:
 def test_what_is_refused_or_read_otherwise_is_never_taken_for_plain(format_: str) -> None:
     """Something odd in any place of a message: its texts are those of the view, or it has none."""
     known, meter = FORMATS[format_], Meter()
-    messages = [user("Go on."), *PLAIN[format_]]
+    messages = [known.text("user", "Go on."), *PLAIN[format_]]
     assert all(texts_of(message, known) is not None for message in messages)
     for path in places(messages):
         for odd in (*ODD, {"type": "image"}, "reasoning"):

@@ -342,8 +342,8 @@ def test_a_search_keeps_to_its_room_and_says_what_it_left_out(room: int) -> None
 
 
 def test_schemas_are_what_each_provider_takes() -> None:
-    chat, responses, claude, mcp = (
-        AGENT.schemas(dialect) for dialect in ("openai-chat", "openai-responses", "anthropic", "mcp")
+    chat, responses, claude, gemini, mcp = (
+        AGENT.schemas(dialect) for dialect in ("openai-chat", "openai-responses", "anthropic", "gemini", "mcp")
     )
     names = ["search_history", "read_history"]
     assert [tool["function"]["name"] for tool in chat] == names
@@ -351,13 +351,13 @@ def test_schemas_are_what_each_provider_takes() -> None:
     assert all(tool["strict"] is False for tool in responses)
     same = [t["function"]["parameters"] for t in chat]
     assert same == [t["parameters"] for t in responses] == [t["input_schema"] for t in claude]
-    assert same == [t["inputSchema"] for t in mcp]
+    assert same == [t["inputSchema"] for t in mcp] == [t["parametersJsonSchema"] for t in gemini]
     json.dumps([chat, responses, claude])
     kept = copy.deepcopy(same)
     chat[0]["function"]["parameters"]["properties"].clear()
     assert [t["input_schema"] for t in AGENT.schemas("anthropic")] == kept
     with pytest.raises(SettingsError, match="openai-chat"):
-        AGENT.schemas("gemini")
+        AGENT.schemas("palm")
 
 
 def test_schemas_are_accepted_by_the_official_sdks_types() -> None:

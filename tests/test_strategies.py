@@ -56,8 +56,9 @@ def most_calls_at_once(conversation: Conversation) -> int:
             continue
         blocks = message.get("content") if isinstance(message, dict) else None
         in_blocks = sum(getattr(b, "type", None) == "tool_use" or _kind(b) == "tool_use" for b in blocks or ())
+        in_parts = sum("functionCall" in p or "function_call" in p for p in _parts(message))
         in_field = len((message.get("tool_calls") if isinstance(message, dict) else _calls(message)) or ())
-        run += max(1, in_blocks, in_field)
+        run += max(1, in_blocks, in_field, in_parts)
         most = max(most, run)
     return most
 
@@ -66,6 +67,10 @@ def _kind(block: Any) -> Any:
     if not isinstance(block, dict):
         return None
     return "tool_use" if "toolUse" in block else block.get("type")
+
+
+def _parts(message: Any) -> list[Any]:
+    return message.get("parts") or [] if isinstance(message, dict) else []
 
 
 def _calls(message: Any) -> Any:
@@ -102,7 +107,8 @@ def test_enough_of_the_examples_are_hard(format_: str) -> None:
         tokens = sum(meter.message(read(message), message) for message in conversation.messages)
         found["over the trigger"] += tokens >= 0.85 * WINDOWS[number % len(WINDOWS)]
         found["parallel"] += most_calls_at_once(conversation) > 1
-        found["reasoning"] += "thinking" in repr(conversation.messages) or "reasoning" in repr(conversation.messages)
+        written = repr(conversation.messages)
+        found["reasoning"] += any(word in written for word in ("thinking", "reasoning", "thought"))
         found["one long turn"] += longest_turn(conversation) >= 20
         found["open"] += bool(conversation.open_requests())
     count = len(examples)
@@ -191,6 +197,12 @@ USER = {"role": "user", "content": "hi"}
 ASSISTANT = {"role": "assistant", "content": "hello"}
 SYSTEM = {"role": "system", "content": "be kind"}
 TEXT = {"type": "text", "text": "and this"}
+ASKS: dict[str, Any] = {"role": "user", "parts": [{"text": "hi"}]}
+SAYS: dict[str, Any] = {"role": "model", "parts": [{"text": "hello"}]}
+CALLS: dict[str, Any] = {"role": "model", "parts": [{"functionCall": {"name": n, "args": {}}} for n in ("f", "f")]}
+RESPONSE = {"functionResponse": {"name": "f", "response": {"output": ""}}}
+RESPONDS: dict[str, Any] = {"role": "user", "parts": [RESPONSE, RESPONSE]}
+SIGNED: dict[str, Any] = {"role": "model", "parts": [{**CALLS["parts"][0], "thoughtSignature": "of something else"}]}
 
 
 @pytest.mark.parametrize(
@@ -203,6 +215,7 @@ TEXT = {"type": "text", "text": "and this"}
         ("anthropic", [USER, USES, RESULTS, ASSISTANT]),
         ("anthropic", [USER, USES, RESULTS, {"role": "user", "content": [TEXT]}, SYSTEM, ASSISTANT]),
         ("anthropic", [USER, USES, {"role": "user", "content": [*RESULTS["content"], TEXT]}]),
+        ("gemini", [ASKS, CALLS, RESPONDS, CALLS, {**RESPONDS, "role": "function"}, ASKS, SAYS]),
     ],
 )
 def test_a_list_the_provider_takes_has_no_refusals(format_: str, messages: list[Any]) -> None:
@@ -240,6 +253,15 @@ def test_a_list_the_provider_takes_has_no_refusals(format_: str, messages: list[
             "anthropic",
             [USER, {"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": "s"}]}],
         ),
+        ("gemini", [SAYS, ASKS]),
+        ("gemini", [ASKS, CALLS]),
+        ("gemini", [ASKS, CALLS, ASKS]),
+        ("gemini", [ASKS, CALLS, {**RESPONDS, "parts": [RESPONSE]}]),
+        ("gemini", [ASKS, CALLS, *({**RESPONDS, "parts": [RESPONSE]} for _ in range(2))]),
+        ("gemini", [ASKS, RESPONDS]),
+        ("gemini", [ASKS, SAYS, CALLS, RESPONDS]),
+        ("gemini", [ASKS, {"role": "model", "parts": []}]),
+        ("gemini", [ASKS, SIGNED, {**RESPONDS, "parts": [RESPONSE]}]),
     ],
 )
 def test_a_list_the_provider_refuses_is_refused(format_: str, messages: list[Any]) -> None:

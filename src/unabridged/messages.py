@@ -28,6 +28,18 @@ class Call:
     id: str
     name: str
     arguments: str
+    alias: str = field(default="", compare=False)
+    """What an answer without an id calls it, where a provider pairs by name and order; its id, too, if it has none."""
+
+    @property
+    def has_id(self) -> bool:
+        """Whether its id is its own, and not where it stands."""
+        return self.id != self.alias
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """All that an answer may know it by, its own id first."""
+        return (self.id, self.alias) if self.alias and self.has_id else (self.id,)
 
 
 @dataclass(frozen=True, slots=True)

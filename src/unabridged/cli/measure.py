@@ -189,7 +189,7 @@ def weigh(loaded: Loaded, model: str | None, messages: Iterable[Message]) -> Wei
         view = reader.read(message)
         if index in loaded.origins:
             view = view.said_by(loaded.origins[index])
-        names.update((call.id, call.name) for call in view.calls)
+        names.update((id_, call.name) for call in view.calls for id_ in call.ids)
         weight.whose.append(_whose(view, names))
         _weigh_message(weight, view, message, meter, names)
         if view.role == "assistant":

@@ -149,7 +149,7 @@ def edits(
     calls: dict[str, Call] = {}
     found: dict[int, Edit] = {}
     for index, view in enumerate(views):
-        calls.update((call.id, call) for call in view.calls)
+        calls.update((id_, call) for call in view.calls for id_ in call.ids)
         if index in clearing.pieces:
             answered = {answer.call_id: calls.get(answer.call_id) for answer in view.answers}
             found[index] = _edit(view, clearing.pieces[index], answered, ref(index), record(index))
@@ -216,7 +216,7 @@ def _pieces(
     calls: dict[str, Call] = {}  # ids may be reused: the newest call with an id is the one an answer means
     for index in range(_first_kept(views, wanted.keep_rounds)):
         view = views[index]
-        calls.update((call.id, call) for call in view.calls)
+        calls.update((id_, call) for call in view.calls for id_ in call.ids)
         if view.opaque or sizes[index] - STUB_TOKENS < wanted.minimum:
             continue
         waited = max(0, later[index] - wanted.keep_rounds)

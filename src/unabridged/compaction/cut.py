@@ -36,8 +36,7 @@ def _inside_rounds(views: Sequence[View]) -> list[bool]:
             if answer.call_id in asked:
                 opened[asked[answer.call_id] + 1] += 1
                 opened[i + 1] -= 1
-        for call in view.calls:
-            asked[call.id] = i
+        asked.update((id_, i) for call in view.calls for id_ in call.ids)
         if view.role == "user" and view.origin in {"tool", "unknown"} and not view.answers:
             opened[i] += 1
             opened[i + 1] -= 1

@@ -12,18 +12,16 @@ from unabridged.errors import SettingsError
 from unabridged.formats.anthropic import Anthropic
 from unabridged.formats.base import Edit, Format, Message, Provider, Slot, require_list
 from unabridged.formats.bedrock_converse import BedrockConverse
-from unabridged.formats.gemini_rules import Gemini
+from unabridged.formats.gemini import GeminiContents
 from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.formats.openai_responses import OpenAIResponses
 
 DEFAULT = OpenAIChat()
 """Everybody's: what plain text turns are taken for."""
 FORMATS: dict[str, Format] = {
-    format_.name: format_ for format_ in (DEFAULT, OpenAIResponses(), Anthropic(), BedrockConverse())
+    format_.name: format_ for format_ in (DEFAULT, OpenAIResponses(), Anthropic(), GeminiContents(), BedrockConverse())
 }
-PROVIDERS: dict[str, Provider] = {
-    provider.name: provider for provider in (*(format_.provider for format_ in FORMATS.values()), Gemini())
-}
+PROVIDERS: dict[str, Provider] = {format_.provider.name: format_.provider for format_ in FORMATS.values()}
 
 
 def format_named(name: str | Format) -> Format:
@@ -52,6 +50,7 @@ __all__ = [
     "BedrockConverse",
     "Edit",
     "Format",
+    "GeminiContents",
     "Message",
     "OpenAIChat",
     "OpenAIResponses",

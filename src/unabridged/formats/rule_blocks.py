@@ -70,13 +70,15 @@ def says_nothing(view: View) -> bool:
 # -- messages that hold results beside other blocks ------------------------------------------------------------------
 
 
-def split_results(index: int, message: Message, view: View, is_result: Callable[[Any], bool]) -> list[Unit]:
+def split_results(
+    index: int, message: Message, view: View, is_result: Callable[[Any], bool], key: str = "content"
+) -> list[Unit]:
     """One unit, unless the message carries results: then each of these, and what stands between them."""
     if not view.answers:
         return [Unit(message, view.role, view.calls, None, index)]
     units: list[Unit] = []
     answers = iter(view.answers)
-    for block in get(message, "content"):
+    for block in get(message, key):
         if is_result(block):
             units.append(Unit([block], "tool", (), next(answers), index, part=True))
         elif units and units[-1].answer is None:
@@ -87,20 +89,23 @@ def split_results(index: int, message: Message, view: View, is_result: Callable[
 
 
 def join_results(
-    units: Sequence[Unit], messages: Sequence[Message], with_blocks: Callable[[Message, Any], Message]
+    units: Sequence[Unit],
+    messages: Sequence[Message],
+    with_blocks: Callable[[Message, Any], Message],
+    key: str = "content",
 ) -> list[Message]:
     """Results in a row stand in one message; the rest of the messages they came from follows them there."""
     joined: list[Message] = []
     group: list[Unit] = []
     for unit in units:
         if group and not _belongs(unit, group):
-            joined.append(_join_parts(group, messages, with_blocks))
+            joined.append(_join_parts(group, messages, with_blocks, key))
             group = []
         if unit.part:
             group.append(unit)
         else:
             joined.append(unit.raw)
-    return [*joined, _join_parts(group, messages, with_blocks)] if group else joined
+    return [*joined, _join_parts(group, messages, with_blocks, key)] if group else joined
 
 
 def _belongs(unit: Unit, group: Sequence[Unit]) -> bool:
@@ -111,11 +116,11 @@ def _belongs(unit: Unit, group: Sequence[Unit]) -> bool:
 
 
 def _join_parts(
-    group: Sequence[Unit], messages: Sequence[Message], with_blocks: Callable[[Message, Any], Message]
+    group: Sequence[Unit], messages: Sequence[Message], with_blocks: Callable[[Message, Any], Message], key: str
 ) -> Message:
     blocks = [block for unit in group for block in unit.raw]
     first = next((unit.source for unit in group if unit.source >= 0), None)
     if first is None:
-        return {"role": "user", "content": blocks}
-    same = same_objects(blocks, get(messages[first], "content"))
+        return {"role": "user", key: blocks}
+    same = same_objects(blocks, get(messages[first], key))
     return messages[first] if same else with_blocks(messages[first], blocks)

@@ -139,11 +139,12 @@ def _answer_current_calls(messages: list[Message], index: int, format_: Format) 
     if not answered:
         return
     views = [format_.read(message) for message in messages]
-    called = [call.id for view in views[:index] for call in view.calls]
-    stale = [call_id for call_id in answered if call_id not in called]
+    calls = [call for view in views[:index] for call in view.calls]
+    known = {id_ for call in calls for id_ in call.ids}
+    stale = [call_id for call_id in answered if call_id not in known]
     if stale:
         others = {answer.call_id for i, view in enumerate(views) if i != index for answer in view.answers}
-        free = [call_id for call_id in called if call_id not in others][-len(stale) :]  # the last that nobody answers
+        free = [call.id for call in calls if others.isdisjoint(call.ids)][-len(stale) :]  # the last that nobody answers
         ids = dict(zip(stale, free, strict=False))
         messages[index] = replace_call_ids(messages[index], format_.answers_by, ids)
 

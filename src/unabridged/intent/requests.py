@@ -313,7 +313,7 @@ def find_requests(
     """
     found, calls = [Request(-1, "")], dict[str, tuple[int, str]]()
     for i, view in enumerate(views):
-        calls.update((call.id, (turns[i], call.name)) for call in view.calls)
+        calls.update((id_, (turns[i], call.name)) for call in view.calls for id_ in call.ids)
         closing = _closing(views, i, efforts, answered=answered)
         if says.is_stopped(view) or says.is_cut_off(closing):
             found[-1] = _with_outcome(

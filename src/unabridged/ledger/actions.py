@@ -145,11 +145,11 @@ def _step(place: int, turn: int, call: Call, read: Effect, answer: Answer | None
 
 def _answers(views: Sequence[View]) -> dict[tuple[str, int], Answer]:
     """The answer to each call, by its id and place, since ids may be used again."""
-    asked: dict[str, int] = {}
+    asked: dict[str, tuple[str, int]] = {}
     found: dict[tuple[str, int], Answer] = {}
     for i, view in enumerate(views):
-        found.update({(a.call_id, asked[a.call_id]): a for a in view.answers if a.call_id in asked})
-        asked.update((call.id, i) for call in view.calls)
+        found.update({asked[a.call_id]: a for a in view.answers if a.call_id in asked})
+        asked.update((id_, (call.id, i)) for call in view.calls for id_ in call.ids)
     return found
 
 

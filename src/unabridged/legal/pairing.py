@@ -82,8 +82,12 @@ def _missing_ids(given: Outgoing) -> Iterator[Finding]:
 
 def _repeated_ids(given: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
     """No two calls share an id, in one round or in the whole conversation, and no call is answered twice."""
-    calls = [[(i, call.id) for i, call in round_.calls] for round_ in rounds]
-    answers = [[(i, answer.call_id) for i, answer in round_.answers] for round_ in rounds]
+    calls = [[(i, call.id) for i, call in round_.calls if call.has_id] for round_ in rounds]
+    places = [{call.alias for _, call in round_.calls} for round_ in rounds]
+    answers = [
+        [(i, answer.call_id) for i, answer in round_.answers if answer.call_id not in known]
+        for round_, known in zip(rounds, places, strict=True)
+    ]
     again = _find_repeated(calls, together=given.provider.unique_ids)
     yield from _report("duplicate-call", again, "calls %s again: give each call an id of its own")
     again = _find_repeated(answers, together=given.provider.pairs_anywhere)
@@ -99,8 +103,8 @@ def _unanswered_calls(given: Outgoing, rounds: Sequence[CallRound]) -> Iterator[
             continue
         answered = {answer.call_id for _, answer in round_.answers}
         if given.provider.pairs_anywhere:
-            answered = {call.id for index, call in round_.calls if last.get(call.id, -1) > index}
-        missing += [(index, call.id) for index, call in round_.calls if call.id and call.id not in answered]
+            answered = {id_ for index, call in round_.calls for id_ in call.ids if last.get(id_, -1) > index}
+        missing += [(index, call.id) for index, call in round_.calls if call.id and answered.isdisjoint(call.ids)]
     fault = "calls %s and no result follows directly: put one result for each call right behind it"
     if given.provider.pairs_anywhere:
         fault = "calls %s and no result follows: put one result for each call behind it"
@@ -114,7 +118,7 @@ def _orphan_answers(given: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Fi
     called: set[str] = set()
     orphans: Pairs = []
     for round_ in rounds:
-        called = {*(called if anywhere else ()), *(call.id for _, call in round_.calls)}
+        called = {*(called if anywhere else ()), *(id_ for _, call in round_.calls for id_ in call.ids)}
         orphans += [(i, a.call_id) for i, a in round_.answers if a.call_id and a.call_id not in called and i < hidden]
     fault = "answers %s, which the message before it did not call: put the result behind its call, or leave it out"
     if anywhere:

@@ -32,6 +32,8 @@ class _Slot:
     """Its id from now on."""
     owner: int
     """Which unit calls."""
+    place: int
+    """Where it stands among all calls."""
     dropped: bool = False
     answer: int | None = None
     """Which unit answers."""
@@ -47,23 +49,23 @@ def rejoin(units: Sequence[Unit], given: Outgoing, stub: Stub) -> list[Unit]:
     # The round behind which there is nothing but answers.
     last = next((numbers[i] for i in range(len(units) - 1, -1, -1) if units[i].answer is None), -1)
     laid: list[Unit] = []
-    follow: list[int] = []
-    stubs: list[Unit] = []
+    replies: list[tuple[_Slot, Unit]] = []
+    stubs: list[tuple[_Slot, Unit]] = []
     for index, unit in enumerate(units):
         if unit.answer is not None:
             if anywhere and index in answered and answered[index].owner < index:
-                laid.append(_address(unit, answered[index].id, given.format))
+                laid.append(_address(unit, answered[index], given.format))
             continue
         if not (given.pending and numbers[index] == last):
             stubs += _make_stubs(slots[index], unit, stub)
         if (called := _name_calls(unit, slots[index], given.format)) is not None:
             laid.append(called)
-        mine = [slot.answer for slot in slots[index] if slot.answer is not None]
-        follow += [answer for answer in mine if not anywhere or answer < index]
+        mine = [(slot, slot.answer) for slot in slots[index] if slot.answer is not None]
+        follow = [(slot, i) for slot, i in mine if not anywhere or i < index]
+        replies += [(slot, _address(units[i], slot, given.format)) for slot, i in follow]
         if numbers[index] not in numbers[index + 1 : index + 2]:
-            laid += [_address(units[i], answered[i].id, given.format) for i in sorted(follow)]
-            laid += stubs
-            follow, stubs = [], []
+            laid += _in_order(replies, stubs)
+            replies, stubs = [], []
     return laid
 
 
@@ -94,8 +96,8 @@ def _open_slots(units: Sequence[Unit], numbers: Sequence[int], *, unique: bool) 
     slots: list[list[_Slot]] = [[] for _ in units]
     for index, unit in enumerate(units):
         for call in unit.calls:
-            slot = _Slot(call, call.id or fresh("call"), index)
-            same = known[0 if unique else numbers[index], call.id]
+            slot = _Slot(call, call.id or fresh("call"), index, sum(map(len, slots)))
+            same = known[0 if unique and call.has_id else numbers[index], call.id]
             if call.id and same:
                 again = (call.name, call.arguments) == (same[0].call.name, same[0].call.arguments)
                 slot.dropped = again and supply[call.id] <= len(same)
@@ -118,7 +120,8 @@ def _match(units: Sequence[Unit], numbers: Sequence[int], slots: Sequence[Sequen
             goes_on = recent and numbers[recent[-1].owner] == numbers[index]
             recent = [*recent, *mine] if goes_on else mine
             for slot in reversed(mine):
-                by_id[slot.call.id].append(slot)
+                for id_ in slot.call.ids:
+                    by_id[id_].append(slot)
         if unit.answer is None:
             continue
         id_ = unit.answer.call_id
@@ -127,7 +130,7 @@ def _match(units: Sequence[Unit], numbers: Sequence[int], slots: Sequence[Sequen
             early.append((index, unit.answer))
         else:
             found.answer = index
-            latest[found.call.id] = found
+            latest.update(dict.fromkeys(found.call.ids, found))
     for index, answer in early:
         found = _find_waiting(by_id[answer.call_id]) if answer.call_id else None
         if found is None and answer.text != NO_RESULT:
@@ -135,7 +138,7 @@ def _match(units: Sequence[Unit], numbers: Sequence[int], slots: Sequence[Sequen
             found = found if found is not None and _is_stub(units[found.answer or 0]) else None
         if found is not None:
             found.answer = index
-            latest[found.call.id] = found
+            latest.update(dict.fromkeys(found.call.ids, found))
 
 
 def _find_waiting(slots: Iterable[_Slot]) -> _Slot | None:
@@ -155,18 +158,35 @@ def _name_calls(unit: Unit, slots: Sequence[_Slot], fmt: Format) -> Unit | None:
     return None if raw is None else replace(unit, raw=raw)
 
 
-def _address(unit: Unit, id_: str, fmt: Format) -> Unit:
-    """The answer, to the call with this id."""
-    same = unit.answer is not None and unit.answer.call_id == id_
-    return unit if same else replace(unit, raw=fmt.with_address(unit.raw, id_))
+def _address(unit: Unit, slot: _Slot, fmt: Format) -> Unit:
+    """The answer, to this call by the id that it has now."""
+    named = slot.call.ids if slot.id == slot.call.id else (slot.id,)
+    same = unit.answer is not None and unit.answer.call_id in named
+    return unit if same else replace(unit, raw=fmt.with_address(unit.raw, slot.id))
 
 
-def _make_stubs(slots: Sequence[_Slot], unit: Unit, stub: Stub) -> list[Unit]:
+def _in_order(replies: Sequence[tuple[_Slot, Unit]], stubs: Sequence[tuple[_Slot, Unit]]) -> list[Unit]:
+    """The answers as they came, then the stubs; in the order of their calls if they would not be found otherwise."""
+    laid = [*sorted(replies, key=lambda pair: pair[0].answer or 0), *stubs]
+    by_place = [slot.call.name for slot, unit in laid if slot.call.alias and _is_by_place(slot, unit)]
+    for name in by_place:
+        places = [slot.place for slot, _ in laid if slot.call.name == name]
+        if places != sorted(places):
+            laid.sort(key=lambda pair: pair[0].place)
+    return [unit for _, unit in laid]
+
+
+def _is_by_place(slot: _Slot, unit: Unit) -> bool:
+    """Whether the answer knows its call by where it stands."""
+    return slot.id == slot.call.alias or (unit.answer is not None and unit.answer.call_id == slot.call.alias)
+
+
+def _make_stubs(slots: Sequence[_Slot], unit: Unit, stub: Stub) -> list[tuple[_Slot, Unit]]:
     """An answer for each call that got none; a call that can't be answered is marked as dropped."""
-    stubs: list[Unit] = []
+    stubs: list[tuple[_Slot, Unit]] = []
     for slot in slots:
         if slot.answer is None and not slot.dropped:
             made = stub(replace(slot.call, id=slot.id), unit.raw)
             slot.dropped = not made
-            stubs += made
+            stubs += [(slot, one) for one in made]
     return stubs

@@ -219,7 +219,7 @@ def pack(sizes: Sequence[int], room: int) -> list[list[int]]:
 
 def pieces(numbered: Sequence[tuple[int, View]], count: Count, room: int) -> list[Shown]:
     """Every message as one piece, in order; one that is larger than `room` tokens as several."""
-    names = {call.id: call.name for _, view in numbered for call in view.calls}
+    names = {id_: call.name for _, view in numbered for call in view.calls for id_ in call.ids}
     found: list[Shown] = []
     for turn, view in numbered:
         for who, text in _speeches(view, turn, names):

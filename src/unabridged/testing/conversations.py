@@ -16,12 +16,15 @@ from unabridged.testing.wire import EXTRAS, Shape, What, Wire
 from unabridged.testing.wire_anthropic import AnthropicWire
 from unabridged.testing.wire_chat import ChatWire
 from unabridged.testing.wire_converse import ConverseWire
+from unabridged.testing.wire_gemini import GeminiWire
 from unabridged.testing.wire_responses import ResponsesWire
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-WIRES: dict[str, type[Wire]] = {wire.format: wire for wire in (ChatWire, ResponsesWire, AnthropicWire, ConverseWire)}
+WIRES: dict[str, type[Wire]] = {
+    wire.format: wire for wire in (ChatWire, ResponsesWire, AnthropicWire, GeminiWire, ConverseWire)
+}
 
 _SIZES = ((1, 2, 3, 5, 7), (1, 2, 3, 4), (1, 2, 3, 4), (30, 100, 200, 350, 500))
 """Turns, rounds a turn, calls a round, characters a result: smallest first, as shrinking wants them."""
