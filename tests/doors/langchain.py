@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
@@ -92,10 +92,16 @@ class LangChainSession:
         self.pieces = []
         if self._streaming:
             for chunk, _ in self.agent.stream(given, self._config, stream_mode="messages"):
-                if isinstance(chunk, AIMessageChunk) and chunk.text:
-                    self.pieces.append(str(chunk.text))
+                self._hear(chunk)
         else:
             self.agent.invoke(given, self._config)
+        return self._outcome()
+
+    def _hear(self, chunk: Any) -> None:
+        if isinstance(chunk, AIMessageChunk) and chunk.text:
+            self.pieces.append(str(chunk.text))
+
+    def _outcome(self) -> str:
         state = self.agent.get_state(self._config)
         asked = [request for found in state.interrupts for request in found.value["action_requests"]]
         self.waiting = tuple(request["name"] for request in asked)
@@ -114,8 +120,8 @@ class LangChainSession:
         self.middleware.close()
         self.agent, self.middleware = self._opening()
 
-    def beside(self, thread: str) -> LangChainSession:
-        return LangChainSession(lambda: (self.agent, self.middleware), thread, streaming=self._streaming)
+    def beside(self, thread: str) -> Self:
+        return type(self)(lambda: (self.agent, self.middleware), thread, streaming=self._streaming)
 
     def close(self) -> None:
         self.middleware.close()
@@ -126,6 +132,9 @@ class LangChainDoor:
 
     name = "langchain"
     format = LangChain()
+    session = LangChainSession
+    options: Mapping[str, Any] = {}
+    """More arguments of the middleware."""
 
     def open(
         self,
@@ -144,7 +153,7 @@ class LangChainDoor:
         functions = [StructuredTool.from_function(tool, name=name) for name, tool in tools.items()]
 
         def opening() -> tuple[Any, SummarizationMiddleware]:
-            middleware = SummarizationMiddleware(**own, options=keywords)
+            middleware = SummarizationMiddleware(**own, **self.options, options=keywords)
             others: list[Any] = [SummarizationToolMiddleware(middleware, compact=False)] if recall else []
             others += [HumanInTheLoopMiddleware(interrupt_on=dict.fromkeys(approve, True))] if approve else []
             model = AskingChat(brain=brain, ids=ids, profile={"max_input_tokens": own["window"]})
@@ -157,7 +166,7 @@ class LangChainDoor:
             )
             return agent, middleware
 
-        return LangChainSession(opening, thread, streaming=streaming)
+        return self.session(opening, thread, streaming=streaming)
 
 
 DOOR = LangChainDoor()

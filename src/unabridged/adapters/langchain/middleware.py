@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, cast
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain.agents.middleware.types import (
     AgentMiddleware,
+    AgentState,
     ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
@@ -240,7 +241,9 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
         gone = find_evicted(given, ask.messages, after) if self.backend is not None and fitted.changed else []
         if self.clipping is not None:
             after = self.clipping.clip(after, fitted.tokens_after, ask.compactor.limits.window)
-        sent = request if after is given else request.override(messages=cast("list[Any]", after))
+        sent = (
+            request if after is given else request.override(messages=cast("list[Any]", after), state=_followed(request))
+        )
         return Sent(sent, fitted, ask.compactor, pending, gone)
 
     def _finish(
@@ -301,6 +304,11 @@ async def _joined_later(told: Awaitable[Any], where: str) -> str:
 def _can_recall(tools: Sequence[Any]) -> bool:
     """Whether the agent can follow a reference."""
     return any((tool.get("name") if isinstance(tool, dict) else tool.name) == READ for tool in tools)
+
+
+def _followed(request: ModelRequest[Any]) -> AgentState[Any]:
+    """The state as middleware within may see it: the request has followed what was pending, and perhaps more since."""
+    return cast("AgentState[Any]", {**request.state, PENDING: None}) if request.state.get(PENDING) else request.state
 
 
 def _known_to(state: Any, messages: Sequence[BaseMessage]) -> bool:

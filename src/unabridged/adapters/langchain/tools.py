@@ -85,7 +85,7 @@ class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _prepare(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         pending: Any = request.state.get(PENDING)
-        if pending:  # followed twice is followed once: our middleware may have done it already
+        if pending:  # our middleware around this one has followed it already, and then it is not pending here
             messages: list[Any] = [*follow_change(request.messages, pending)]
             request = request.override(messages=messages)
         if self.system_prompt is None:
