@@ -15,6 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from unabridged.adapters.kit.threads import thread
+    from unabridged.adapters.sdk import dump, load, wrap
     from unabridged.compactor import Compaction, Compactor, Outlook
     from unabridged.errors import (
         ArchiveError,
@@ -44,10 +46,16 @@ __all__ = [
     "UnabridgedError",
     "WontFit",
     "check",
+    "dump",
+    "load",
     "repair",
+    "thread",
+    "wrap",
 ]
 
 _WHERE = {
+    "adapters.kit.threads": ("thread",),
+    "adapters.sdk": ("dump", "load", "wrap"),
     "compactor": ("Compaction", "Compactor", "Outlook"),
     "errors": ("ArchiveError", "IllegalConversation", "SettingsError", "SummaryFailed", "UnabridgedError", "WontFit"),
     "events": ("Receipt",),

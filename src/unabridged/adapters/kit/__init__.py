@@ -6,7 +6,7 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | for | there is |
 | --- | --- |
 | compactors on one archive, a request fitted, observed and repeated once | `Engine`, `Agent`, `Request` |
-| the same for a streamed response | `Stream`, `stream`, `astream` |
+| the same for a streamed response, not yet open or open already | `Stream`, `stream`, `astream`, `watch`, `awatch` |
 | one text for sync and async callers | `Steps`, `run`, `arun`, `in_both_forms`, `method`, `blocking`, `hosts` |
 | the conversation's name | `thread`, `current_thread`, `sub_thread` |
 | the host's own state in a summary turn | `Request.values`, `current_values` |
@@ -30,7 +30,7 @@ from unabridged.adapters.kit.steps import (
     method,
     run,
 )
-from unabridged.adapters.kit.streams import Stream, astream, stream
+from unabridged.adapters.kit.streams import Stream, astream, awatch, stream, watch
 from unabridged.adapters.kit.threads import current_thread, sub_thread, thread
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "about",
     "arun",
     "astream",
+    "awatch",
     "blocking",
     "change_between",
     "collect_event",
@@ -66,5 +67,6 @@ __all__ = [
     "stream",
     "sub_thread",
     "thread",
+    "watch",
     "why_not",
 ]

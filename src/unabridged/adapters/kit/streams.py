@@ -8,8 +8,10 @@ from contextlib import aclosing
 from typing import Any
 
 from unabridged.adapters.kit.engine import Request
-from unabridged.adapters.kit.steps import arun, run
+from unabridged.adapters.kit.steps import Steps, arun, run
 from unabridged.asking.overflow import is_overflow
+from unabridged.compactor import Compaction
+from unabridged.errors import WontFit
 
 
 class Stream:
@@ -58,6 +60,10 @@ class _Held:
             return []
         ready, self.items = self.items, None
         return ready
+
+    def refusal(self, error: Exception) -> list[Any]:
+        """The items of a stream that was refused, as the provider sent them."""
+        return [*(self.items or ()), error.item] if isinstance(error, Refused) else []
 
     def cause(self, error: Exception) -> Any:
         """What the provider said; the error itself is raised once the model has begun to answer."""
@@ -113,3 +119,58 @@ async def _ataken(opening: Any, held: _Held) -> AsyncGenerator[Any, None]:
     finally:
         if (close := getattr(opened, "aclose", None) or getattr(opened, "close", None)) is not None:
             await close()
+
+
+def watch(
+    request: Request, fitted: Compaction, opened: Any, open_stream: Callable[[list[Any]], Iterator[Any]], kind: Stream
+) -> Iterator[Any]:
+    """`stream` for a response that is open already, to what `fitted` says; it is learned from even if left early."""
+    held = _Held(kind, last=fitted.refused)
+    try:
+        try:
+            yield from _taken(opened, held)
+        except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
+            again = run(_shortened(request, fitted, held, error))
+            if again is None:
+                yield from held.refusal(error)
+                return
+            fitted, held = again, _Held(kind, last=True)
+            yield from _taken(open_stream(fitted.messages), held)
+    finally:
+        request.observe(fitted, held.report)
+
+
+async def awatch(
+    request: Request, fitted: Compaction, opened: Any, open_stream: Callable[[list[Any]], Any], kind: Stream
+) -> AsyncGenerator[Any, None]:
+    """`watch` for an event loop."""
+    held = _Held(kind, last=fitted.refused)
+    try:
+        try:
+            async with aclosing(_ataken(opened, held)) as items:
+                async for item in items:
+                    yield item
+        except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
+            again = await arun(_shortened(request, fitted, held, error))
+            if again is None:
+                for item in held.refusal(error):
+                    yield item
+                return
+            fitted, held = again, _Held(kind, last=True)
+            async with aclosing(_ataken(open_stream(fitted.messages), held)) as items:
+                async for item in items:
+                    yield item
+    finally:
+        request.observe(fitted, held.report)
+
+
+def _shortened(request: Request, fitted: Compaction, held: _Held, error: Exception) -> Steps[Compaction | None]:
+    """What to send in place of a request that was refused; None where the stream's own refusal is all there is."""
+    if held.last:
+        raise error
+    try:
+        return (yield from request.shorten(fitted, held.cause(error)))
+    except WontFit:
+        if isinstance(error, Refused):
+            return None
+        raise

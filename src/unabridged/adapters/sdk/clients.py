@@ -1,0 +1,87 @@
+"""`wrap`: a client of the same type whose conversations always fit, next to the one that was given."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from unabridged.adapters.sdk.endpoints import RESOURCES
+from unabridged.adapters.sdk.history import History
+from unabridged.adapters.sdk.posting import fit_method, fit_post
+
+C = TypeVar("C")
+
+_OWN = ("post", "copy", "with_options", "close", "unabridged")
+"""What is set on a wrapped client."""
+_BASES = {"SyncAPIClient", "AsyncAPIClient"}
+"""What the clients of these SDKs build on, Azure's, Bedrock's and Vertex' included."""
+
+
+def wrap(client: C, *, thread: str | None = None, **keywords: Any) -> C:
+    """A client of the same type that compacts what it sends before it overflows; `client` itself is not touched.
+
+    Takes the keywords of `Compactor`. Each request is fitted for the model that it names, its usage is learned from,
+    and one that is refused as too long is sent once more, shorter. A request belongs to the thread of the context
+    (`with unabridged.thread("t1"):`), else to `thread`; without either, a conversation is known by what it says.
+    The result's `unabridged` (a `History`) replays, undoes and searches.
+    """
+    if not any(base.__name__ in _BASES for base in type(client).__mro__):
+        raise TypeError(
+            f"wrap takes a client of the OpenAI, Anthropic or Google Gen AI SDK, sync or async; got {client!r}. "
+            "For any other, call Compactor.fit before each request."
+        )
+    history = History(thread, **keywords)
+    wrapped: C = _closes(_install(copy.copy(client), client, history), history)
+    return wrapped
+
+
+def history_of(client: Any) -> History:
+    """The `unabridged` of a wrapped client, for those who check types."""
+    found = vars(client).get("unabridged")
+    if not isinstance(found, History):
+        raise TypeError(f"{client!r} is not wrapped: pass what unabridged.wrap returned")
+    return found
+
+
+def _install(wrapped: Any, given: Any, history: History) -> Any:
+    """The client, whose requests go by way of `history`; `given` is the one that it was made from, or itself."""
+    for name in _OWN:
+        vars(wrapped).pop(name, None)
+    is_async = inspect.iscoroutinefunction(wrapped.post)
+    plain_post, plain_copy = wrapped.post, wrapped.copy
+
+    def copied(**options: Any) -> Any:
+        made = plain_copy(**options)
+        return _install(made, made, history)
+
+    wrapped.post = fit_post(plain_post, history, is_async=is_async)
+    wrapped.copy = wrapped.with_options = copied
+    wrapped.unabridged = history
+    for name, value in list(vars(wrapped).items()):
+        if getattr(value, "_client", None) is given:  # a resource, which keeps the `post` of its client
+            setattr(wrapped, name, type(value)(wrapped))
+    for path, endpoint in RESOURCES.items():
+        if hasattr(type(wrapped), path.partition(".")[0]):
+            resource = attrgetter(path)(wrapped)
+            resource._post = plain_post  # noqa: SLF001 - what its methods send is fitted by then
+            for name in ("create", "parse"):
+                setattr(resource, name, fit_method(getattr(resource, name), history, endpoint, is_async=is_async))
+    return wrapped
+
+
+def _closes(wrapped: Any, history: History) -> Any:
+    """The client, which closes `history` when it is closed."""
+    plain = wrapped.close
+
+    def close() -> None:
+        history.close()
+        plain()
+
+    async def aclose() -> None:
+        history.close()
+        await plain()
+
+    wrapped.close = aclose if inspect.iscoroutinefunction(plain) else close
+    return wrapped

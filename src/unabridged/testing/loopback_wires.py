@@ -1,0 +1,316 @@
+"""The wires that `Loopback` serves: what each takes, how it says "too long", and its answers, plain and as events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, NamedTuple
+
+from unabridged.formats import Anthropic, OpenAIChat, OpenAIResponses
+from unabridged.testing.upstreams import SigningUpstream, StrictUpstream
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a scripted model answers: words, calls (tool and arguments), and what it thought before."""
+
+    text: str = ""
+    calls: Sequence[tuple[str, Any]] = ()
+    thought: str = ""
+
+
+class Served(NamedTuple):
+    """An answer over HTTP: a body, or a list of events with their names."""
+
+    status: int
+    content: Any
+    done: str = ""
+
+    @property
+    def content_type(self) -> str:
+        """What the header says."""
+        return "text/event-stream" if isinstance(self.content, list) else "application/json"
+
+    def as_bytes(self) -> bytes:
+        """What the body holds."""
+        if not isinstance(self.content, list):
+            return json.dumps(self.content).encode()
+        named = (("" if name is None else f"event: {name}\n", data) for name, data in self.content)
+        return ("".join(f"{name}data: {json.dumps(data)}\n\n" for name, data in named) + self.done).encode()
+
+
+Events = list[tuple[str | None, dict[str, Any]]]
+
+
+class LoopbackWire:
+    """One provider's endpoint."""
+
+    format: str
+    path: str
+    holds: str = "messages"
+    """The field of the conversation."""
+    reads: tuple[str, ...] = ("system", "tools")
+    """What else the model reads."""
+
+    def __init__(self) -> None:
+        self._rules: StrictUpstream | SigningUpstream = StrictUpstream(self.format)
+        self._numbers = count(1)
+
+    def serves(self, path: str) -> bool:
+        """Whether the path is this wire's."""
+        return path.partition("?")[0].endswith(self.path)
+
+    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:  # noqa: ARG002 - some say it in the path
+        """Whether events are asked for."""
+        return bool(body.get("stream"))
+
+    def messages(self, body: dict[str, Any]) -> list[Any]:
+        """The conversation."""
+        given = body[self.holds]
+        return [{"role": "user", "content": given}] if isinstance(given, str) else given
+
+    def read_by_the_model(self, body: dict[str, Any]) -> Any:
+        """All of the request that takes tokens."""
+        return [body.get(name) for name in (*self.reads, self.holds)]
+
+    def take(self, body: dict[str, Any]) -> None:
+        """Take the request, or raise `Refused`."""
+        self._rules.take(self.messages(body))
+
+    def refuse(self, reasons: str) -> Served:
+        """The form of the request is wrong."""
+        return Served(400, {"error": {"message": reasons, "type": "invalid_request_error", "code": "invalid_value"}})
+
+    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:
+        """The request is too long, in the provider's own words."""
+        raise NotImplementedError
+
+    def speak(self, body: dict[str, Any], said: Said, tokens: int, *, streamed: bool) -> Served:
+        """The model answers."""
+        answer = self.whole(body, said, tokens)
+        return self.stream(answer, body) if streamed else Served(200, answer)
+
+    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:
+        """The answer in one piece."""
+        raise NotImplementedError
+
+    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:
+        """The same as events."""
+        raise NotImplementedError
+
+    def new_id(self, prefix: str) -> str:
+        """An id that nothing else has."""
+        return f"{prefix}_{next(self._numbers)}"
+
+
+class ChatWire(LoopbackWire):
+    """Chat Completions."""
+
+    format = OpenAIChat.name
+    path = "/chat/completions"
+    reads = ("tools", "response_format")
+
+    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - before it streams
+        """The request is too long."""
+        told = (
+            f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} "
+            "tokens. Please reduce the length of the messages."
+        )
+        error = {"message": told, "type": "invalid_request_error", "param": "messages"}
+        return Served(400, {"error": {**error, "code": "context_length_exceeded"}})
+
+    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:
+        """A chat completion."""
+        message: dict[str, Any] = {"role": "assistant", "content": said.text or None, "refusal": None}
+        if said.calls:
+            message["tool_calls"] = [
+                {"id": self.new_id("call"), "type": "function", "function": {"name": name, "arguments": _text(given)}}
+                for name, given in said.calls
+            ]
+        choice = {"index": 0, "finish_reason": "tool_calls" if said.calls else "stop", "message": message}
+        usage = {"prompt_tokens": tokens, "completion_tokens": 20, "total_tokens": tokens + 20}
+        about = {"id": self.new_id("chatcmpl"), "object": "chat.completion", "created": 1, "model": body.get("model")}
+        return {**about, "choices": [choice], "usage": usage}
+
+    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:
+        """Chunks, the usage only for who asked for it."""
+        choice = answer["choices"][0]
+        message = choice["message"]
+        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+        deltas += [{"content": part} for part in _halves(message["content"] or "")]
+        for index, call in enumerate(message.get("tool_calls", ())):
+            first, second = _halves(call["function"]["arguments"])
+            opened = {**call, "function": {**call["function"], "arguments": first}}
+            deltas += [{"tool_calls": [{"index": index, **opened}]}]
+            deltas += [{"tool_calls": [{"index": index, "function": {"arguments": second}}]}]
+        about = {**answer, "object": "chat.completion.chunk", "usage": None}
+        choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+        choices.append({"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]})
+        events: Events = [(None, {**about, "choices": [choice]}) for choice in choices]
+        if (body.get("stream_options") or {}).get("include_usage"):
+            events.append((None, {**about, "choices": [], "usage": answer["usage"]}))
+        return Served(200, events, "data: [DONE]\n\n")
+
+
+class ResponsesWire(LoopbackWire):
+    """Responses: one that streams is begun before it fails."""
+
+    format = OpenAIResponses.name
+    path = "/responses"
+    holds = "input"
+    reads = ("instructions", "tools", "text")
+
+    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - it tells neither
+        """The request is too long."""
+        told = "Your input exceeds the context window of this model. Please adjust your input and try again."
+        error = {"code": "context_length_exceeded", "message": told}
+        if not streamed:
+            return Served(400, {"error": {**error, "type": "invalid_request_error", "param": "input"}})
+        begun = self._response("in_progress", [], {})
+        failed = {**begun, "status": "failed", "error": error}
+        return Served(200, _numbered([("response.created", begun), ("response.failed", failed)]))
+
+    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:
+        """A response."""
+        output: list[dict[str, Any]] = []
+        if said.thought:
+            sealed = {"summary": [], "encrypted_content": said.thought.encode().hex()}
+            output.append({"type": "reasoning", "id": self.new_id("rs"), **sealed})
+        if said.text:
+            content = [{"type": "output_text", "text": said.text, "annotations": []}]
+            about = {"id": self.new_id("msg"), "role": "assistant", "status": "completed"}
+            output.append({"type": "message", **about, "content": content})
+        for name, given in said.calls:
+            about = {"id": self.new_id("fc"), "call_id": self.new_id("call"), "status": "completed"}
+            output.append({"type": "function_call", **about, "name": name, "arguments": _text(given)})
+        usage = {
+            "input_tokens": tokens,
+            "output_tokens": 20,
+            "total_tokens": tokens + 20,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        }
+        return self._response("completed", output, {"usage": usage, "model": body.get("model")})
+
+    def _response(self, status: str, output: list[dict[str, Any]], more: dict[str, Any]) -> dict[str, Any]:
+        about = {"id": self.new_id("resp"), "object": "response", "created_at": 1, "model": "served", "error": None}
+        asked = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "incomplete_details": None}
+        return {**about, **asked, "status": status, "output": output, **more}
+
+    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:  # noqa: ARG002 - it tells all by itself
+        """Events, as the SDK's own helper puts them together again."""
+        begun = {**answer, "status": "in_progress", "output": [], "usage": None}
+        events: list[tuple[str, Any]] = [("response.created", begun), ("response.in_progress", begun)]
+        for index, item in enumerate(answer["output"]):
+            at = {"output_index": index, "item_id": item["id"]}
+            begins: dict[str, dict[str, Any]] = {"message": {"content": []}, "function_call": {"arguments": ""}}
+            empty = begins.get(item["type"], {})
+            events.append(("response.output_item.added", {"output_index": index, "item": {**item, **empty}}))
+            if item["type"] == "message":
+                events += _text_events(at, item["content"][0])
+            elif item["type"] == "function_call":
+                kind = "response.function_call_arguments"
+                events += [(f"{kind}.delta", {**at, "delta": part}) for part in _halves(item["arguments"])]
+                events.append((f"{kind}.done", {**at, "arguments": item["arguments"], "name": item["name"]}))
+            events.append(("response.output_item.done", {"output_index": index, "item": item}))
+        return Served(200, _numbered([*events, ("response.completed", answer)]))
+
+
+class MessagesWire(LoopbackWire):
+    """Messages: thinking is signed together with all that stood before it, and what does not match is refused."""
+
+    format = Anthropic.name
+    path = "/v1/messages"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rules: SigningUpstream = SigningUpstream()
+
+    def serves(self, path: str) -> bool:
+        """Whether the path is this wire's, on Bedrock and Vertex too."""
+        return super().serves(path) or path.endswith(("/invoke", ":rawPredict", ":streamRawPredict"))
+
+    def refuse(self, reasons: str) -> Served:
+        """The form of the request is wrong."""
+        return Served(400, {"type": "error", "error": {"type": "invalid_request_error", "message": reasons}})
+
+    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - before it streams
+        """The request is too long."""
+        return self.refuse(f"prompt is too long: {tokens} tokens > {window} maximum")
+
+    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:
+        """A message."""
+        content: list[dict[str, Any]] = []
+        if said.thought:
+            content.append({"type": "thinking", "thinking": said.thought, "signature": ""})
+        if said.text:
+            content.append({"type": "text", "text": said.text})
+        for name, given in said.calls:
+            content.append({"type": "tool_use", "id": self.new_id("toolu"), "name": name, "input": given})
+        message = {"role": "assistant", "content": content}
+        (message,) = self._rules.sign([message], after=body["messages"])
+        about = {"id": self.new_id("msg"), "type": "message", "model": body.get("model", "served")}
+        stop = {"stop_reason": "tool_use" if said.calls else "end_turn", "stop_sequence": None}
+        usage = {"input_tokens": tokens, "output_tokens": 20, "cache_read_input_tokens": 0}
+        return {**about, **message, **stop, "usage": {**usage, "cache_creation_input_tokens": 0}}
+
+    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:  # noqa: ARG002 - it tells all by itself
+        """Events."""
+        begun = {**answer, "content": [], "stop_reason": None}
+        events: list[dict[str, Any]] = [{"type": "message_start", "message": begun}]
+        for index, block in enumerate(answer["content"]):
+            empty, deltas = _block_deltas(block)
+            events.append({"type": "content_block_start", "index": index, "content_block": empty})
+            events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+            events.append({"type": "content_block_stop", "index": index})
+        ended = {"stop_reason": answer["stop_reason"], "stop_sequence": None}
+        events.append({"type": "message_delta", "delta": ended, "usage": {"output_tokens": 20}})
+        events.append({"type": "message_stop"})
+        return Served(200, [(event["type"], event) for event in events])
+
+
+def _block_deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A content block as it begins, and what is added to it."""
+    if block["type"] == "text":
+        return {**block, "text": ""}, [{"type": "text_delta", "text": part} for part in _halves(block["text"])]
+    if block["type"] == "thinking":
+        parts: list[dict[str, Any]] = [
+            {"type": "thinking_delta", "thinking": part} for part in _halves(block["thinking"])
+        ]
+        signature = {"type": "signature_delta", "signature": block["signature"]}
+        return {**block, "thinking": "", "signature": ""}, [*parts, signature]
+    written = _halves(json.dumps(block["input"]))
+    return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in written]
+
+
+def _text_events(at: dict[str, Any], part: dict[str, Any]) -> list[tuple[str, Any]]:
+    at = {**at, "content_index": 0}
+    done = {**at, "text": part["text"], "logprobs": []}
+    return [
+        ("response.content_part.added", {**at, "part": {**part, "text": ""}}),
+        *(("response.output_text.delta", {**at, "delta": half, "logprobs": []}) for half in _halves(part["text"])),
+        ("response.output_text.done", done),
+        ("response.content_part.done", {**at, "part": part}),
+    ]
+
+
+def _numbered(events: Sequence[tuple[str, dict[str, Any]]]) -> Events:
+    """Events of Responses: those of a whole response hold it, and all are numbered."""
+    whole = ("response.created", "response.in_progress", "response.completed", "response.failed")
+    numbered = enumerate((name, {"response": data} if name in whole else data) for name, data in events)
+    return [(name, {"type": name, "sequence_number": number, **data}) for number, (name, data) in numbered]
+
+
+def _halves(text: str) -> list[str]:
+    """The text in two pieces."""
+    return [text[: len(text) // 2], text[len(text) // 2 :]]
+
+
+def _text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
+WIRES: tuple[type[LoopbackWire], ...] = (ChatWire, ResponsesWire, MessagesWire)
+"""Every wire that is served."""

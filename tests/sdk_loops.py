@@ -1,0 +1,174 @@
+"""Loops over the SDKs' own clients, as their users write them: ask, run the tools, ask again."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from unabridged.testing.loopback import Said
+
+TASK = "Work through all of the numbers, one by one. Never skip a prime number."
+SYSTEM = "You are a patient worker."
+RESULT = "Number {} was worked on; the readings were steady and nothing else came up. "
+PARAMETERS = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
+
+
+def working(steps: int, *, thinks: bool = False) -> Callable[[Sequence[Any]], Said]:
+    """A model that calls a tool so many times, and then is done."""
+    numbers = itertools.count(1)
+
+    def answer(_: Sequence[Any]) -> Said:
+        number = next(numbers)
+        if number > steps:
+            return Said("All done.")
+        thought = f"Number {number} comes next." if thinks else ""
+        return Said("", [("work", {"number": number})], thought)
+
+    return answer
+
+
+def work(number: int) -> str:
+    return RESULT.format(number) * 60
+
+
+class Chat:
+    """Chat Completions."""
+
+    tools: Any = ({"type": "function", "function": {"name": "work", "parameters": PARAMETERS}},)
+
+    def first(self) -> list[Any]:
+        return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": TASK}]
+
+    def asked(self, messages: list[Any]) -> dict[str, Any]:
+        return {"model": "gpt-5-mini", "messages": messages, "tools": list(self.tools)}
+
+    def plain(self, client: Any, asked: dict[str, Any]) -> Any:
+        return client.chat.completions.create(**asked)
+
+    def streaming(self, client: Any, asked: dict[str, Any]) -> Any:
+        return client.chat.completions.stream(**asked, stream_options={"include_usage": True})
+
+    def final(self, stream: Any) -> Any:
+        return stream.get_final_completion()
+
+    def turn(self, answer: Any) -> tuple[list[Any], str]:
+        """What the caller adds to its list, and the last words, if the model called nothing."""
+        message = answer.choices[0].message
+        results = [
+            {"role": "tool", "tool_call_id": call.id, "content": work(_number(call.function.arguments))}
+            for call in message.tool_calls or ()
+        ]
+        return [message, *results], "" if results else message.content
+
+
+class Responses:
+    """Responses."""
+
+    tools: Any = ({"type": "function", "name": "work", "parameters": PARAMETERS, "strict": False},)
+
+    def first(self) -> list[Any]:
+        return [{"role": "user", "content": TASK}]
+
+    def asked(self, messages: list[Any]) -> dict[str, Any]:
+        return {"model": "gpt-5-mini", "input": messages, "instructions": SYSTEM, "tools": list(self.tools)}
+
+    def plain(self, client: Any, asked: dict[str, Any]) -> Any:
+        return client.responses.create(**asked)
+
+    def streaming(self, client: Any, asked: dict[str, Any]) -> Any:
+        return client.responses.stream(**asked)
+
+    def final(self, stream: Any) -> Any:
+        return stream.get_final_response()
+
+    def turn(self, answer: Any) -> tuple[list[Any], str]:
+        results = [
+            {"type": "function_call_output", "call_id": item.call_id, "output": work(_number(item.arguments))}
+            for item in answer.output
+            if item.type == "function_call"
+        ]
+        return [*answer.output, *results], "" if results else answer.output_text
+
+
+class Messages:
+    """Messages of Anthropic's."""
+
+    tools: Any = ({"name": "work", "input_schema": PARAMETERS},)
+    model = "claude-opus-5-5"
+
+    def first(self) -> list[Any]:
+        return [{"role": "user", "content": TASK}]
+
+    def asked(self, messages: list[Any]) -> dict[str, Any]:
+        fixed = {"model": self.model, "max_tokens": 500, "system": SYSTEM, "tools": list(self.tools)}
+        return {**fixed, "messages": messages}
+
+    def resource(self, client: Any) -> Any:
+        return client.messages
+
+    def plain(self, client: Any, asked: dict[str, Any]) -> Any:
+        return self.resource(client).create(**asked)
+
+    def streaming(self, client: Any, asked: dict[str, Any]) -> Any:
+        return self.resource(client).stream(**asked)
+
+    def final(self, stream: Any) -> Any:
+        return stream.get_final_message()
+
+    def turn(self, answer: Any) -> tuple[list[Any], str]:
+        results = [
+            {"type": "tool_result", "tool_use_id": block.id, "content": work(block.input["number"])}
+            for block in answer.content
+            if block.type == "tool_use"
+        ]
+        said = {"role": "assistant", "content": answer.content}
+        if results:
+            return [said, {"role": "user", "content": results}], ""
+        return [said], answer.content[-1].text
+
+
+class BetaMessages(Messages):
+    """The same, of `beta.messages`."""
+
+    def resource(self, client: Any) -> Any:
+        return client.beta.messages
+
+
+def run(api: Any, client: Any, *, streaming: bool = False, most: int = 1_000) -> list[Any]:
+    """The whole conversation, once the model is done."""
+    messages: list[Any] = api.first()
+    for _ in range(most):
+        if streaming:
+            with api.streaming(client, api.asked(messages)) as stream:
+                answer = api.final(stream)
+        else:
+            answer = api.plain(client, api.asked(messages))
+        new, ended = api.turn(answer)
+        messages = [*messages, *new]
+        if ended:
+            assert ended == "All done."
+            break
+    return messages
+
+
+async def arun(api: Any, client: Any, *, streaming: bool = False, most: int = 1_000) -> list[Any]:
+    """`run` in an event loop."""
+    messages: list[Any] = api.first()
+    for _ in range(most):
+        if streaming:
+            async with api.streaming(client, api.asked(messages)) as stream:
+                answer = await api.final(stream)
+        else:
+            answer = await api.plain(client, api.asked(messages))
+        new, ended = api.turn(answer)
+        messages = [*messages, *new]
+        if ended:
+            assert ended == "All done."
+            break
+    return messages
+
+
+def _number(arguments: str) -> int:
+    return int(json.loads(arguments)["number"])
