@@ -10,7 +10,8 @@ The goal is never lost: in doubt a request stays open, and while tools work on t
   is. So is one after which the assistant proposes something else: a yes to that goes on with the proposal alone. One
   that a person steered while it was worked on stays open, together with what was said.
 - One that was stopped (interrupted, a call refused, a turn cut off in mid-sentence) is interrupted until the person
-  goes on with it, says it anew, or the answer to what came instead speaks of it or gives the rest.
+  goes on with it, says it anew, or the answer to what came instead speaks of it, not only of what came, or gives the
+  rest. Once a call was refused, a short report closes nothing that was to be done after what it tells of.
 - What a person says to drop, naming it and nothing else, is withdrawn, or left if it was interrupted; so is what they
   want something else for instead. Of one that orders several things the part goes, and the rest stays open.
 - What is said when refusing a call steers the work: what it drops is left, and itself stays open, for it stands in a
@@ -33,7 +34,7 @@ from unabridged.intent.entries import GOING, Lead, Request, State
 from unabridged.intent.frames import rejection_in
 from unabridged.intent.host_words import own_words
 from unabridged.intent.lifting import content_words, share_a_word
-from unabridged.intent.meant import answered_offer, asks_leave, lets_go, offer_in, says_again, what_stays
+from unabridged.intent.meant import answered_offer, asks_leave, lets_go, offer_in, says_again, tells_of_part, what_stays
 from unabridged.messages import Answer, View
 from unabridged.text_tools import head_and_tail, sentences
 
@@ -77,14 +78,19 @@ class _Talk:
             return
         if self.states[i] != "withdrawn":
             self._set(self.chain, "interrupted" if request.stopped else self._outcome(i))
-        if self.states[i] == "finished" and not says.wants_to_know("".join(sentences(request.text)[-1:])):
+        if (
+            self.parked
+            and self.states[i] == "finished"
+            and not says.wants_to_know("".join(sentences(request.text)[-1:]))
+        ):
             # An answer that speaks of what was interrupted finishes that, too, and so does the rest of one cut off.
-            told, parked = content_words(request.answer), [(j, self.requests[j]) for j in self.parked]
+            told = [word for word in content_words(request.answer) if not share_a_word([word], request.text)]
+            parked = [(j, self.requests[j]) for j in self.parked]
             rest = says.few_words(request.text, 16) and not says.orders(request.text)
             self._set([j for j, r in parked if (rest and r.answer) or share_a_word(told, r.text)], "finished")
-        if self.states[i] == "finished" and self._answers_the_newest_alone(request):
-            self.chain = self.chain[:-1]
-            self._set(self.chain, "open")
+        if self.states[i] == "finished" and (left := self._left_over(request)):
+            self._set(left, "open")
+            self.chain = left
         elif self._is_idle and not self._is_lookup():
             self.last_task = self.chain
 
@@ -195,17 +201,21 @@ class _Talk:
         if not self.tools or says.wants_to_know(request.text) or not request.answer:
             return False
         plans = request.worked < 2 and says.is_plan(request.answer) and not says.is_plan(request.text)
-        plans = plans or (says.few_words(request.answer, 6) and request.answer.startswith(("I look", "I'll ", "I'm ")))
         rest = says.tells_of_rest(request.answer) and not says.tells_of_rest(request.text)
         return (plans or rest) and not says.reports_done(request.answer)
 
-    def _answers_the_newest_alone(self, request: Request) -> bool:
-        """Whether the newest message was another task that came in between, and its answer speaks of that alone."""
-        if request.kind != "new" or len(self.chain) < 2:
-            return False
-        said, before = content_words(request.answer), self.chain[-2]
-        left = self._closes_nothing(before) or _at_work(self.requests[before])
-        return left and [j for j in self.chain if share_a_word(said, self.requests[j].text)] == self.chain[-1:]
+    def _left_over(self, request: Request) -> list[int]:
+        """What an answer leaves open: all before another task that came in between, where it speaks of that alone.
+
+        And a task of which a call was refused, where a short report tells of a part.
+        """
+        told, earlier = content_words(request.answer), self.chain[:-1]
+        if request.kind == "new" and any(self._closes_nothing(j) or _at_work(self.requests[j]) for j in earlier[-1:]):
+            spoken = [j for j in self.chain if share_a_word(told, self.requests[j].text)]
+            return earlier if spoken == self.chain[-1:] else []
+        short = self.tools and len(request.answer) < ANSWER_LIMIT
+        broken = [j for j in earlier if short and self.requests[j].stopped]
+        return [j for j in broken if tells_of_part(request.answer, self.requests[j].text)]
 
     def _is_lookup(self) -> bool:
         """Whether the last chain was one question with a short answer."""

@@ -174,12 +174,12 @@ def is_cut_off(text: str) -> bool:
     if in_code or last.endswith(_GOES_ON) or not bare(f"{last} "):
         return True
     kind, letter = _kind_of_line(last), last[-1:]
-    if letter == "|" if kind == "|" else not letter.isalpha() or letter.isupper():
+    word, tongue = folded(last).rpartition(" ")[2], tables().get(detect([folded(last)]), {})
+    if letter == "|" if kind == "|" else not (word.isdigit() or letter.isalpha()) or letter.isupper():
         return False
     others, mark = above if kind else sentences(blank_fences(text))[:-1], "|" if kind == "|" else _ENDS
     ended = [other.endswith(mark) for other in others if not kind or _kind_of_line(other) == kind][-3:]
     long = len(sentences(bare(last))) > 1 or not few_words(last, 5)
-    word, tongue = folded(last).rpartition(" ")[2], tables().get(detect([folded(last)]), {})
     if len(word) < 4 and not few_words(last, 3) and word in tongue.get("common", "").split():
         return True  # hardly any sentence ends with "the"
     return any(ended) if long else kind != "" and len(ended) > 1 and all(ended)
