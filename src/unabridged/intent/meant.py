@@ -132,6 +132,12 @@ def tells_of_part(answer: str, request: str) -> bool:
     return any(i > begun and (i in asked or any(map(_orders, CLAUSE.split(pieces[i])))) for i in silent)
 
 
+def ends_asking(request: str) -> bool:
+    """Whether the last thing that a request asks for is to be told something."""
+    last = _pieces(request)[0][-1]
+    return says.wants_to_know(last[phrases("and").at_start(folded(last)) :])
+
+
 @remembered
 def _dismissals(text: str) -> tuple[_Dismissal, ...]:
     """The clauses of a person's message that say of something that it is not wanted."""

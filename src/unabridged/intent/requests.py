@@ -34,7 +34,7 @@ from unabridged.intent.entries import GOING, Lead, Request, State
 from unabridged.intent.frames import rejection_in
 from unabridged.intent.host_words import own_words
 from unabridged.intent.lifting import content_words, share_a_word
-from unabridged.intent.meant import answered_offer, asks_leave, lets_go, offer_in, says_again, tells_of_part, what_stays
+from unabridged.intent.meant import answered_offer, asks_leave, ends_asking, lets_go, offer_in, says_again, tells_of_part, what_stays
 from unabridged.messages import Answer, View
 from unabridged.text_tools import head_and_tail, sentences
 
@@ -188,7 +188,7 @@ class _Talk:
         """
         text = request.text
         if request.kind == "new":
-            return says.few_words(text, 4) and not (done or says.orders(text) or says.is_question(text))
+            return says.few_words(text, 3) and not (done or says.orders(text) or says.is_question(text))
         if request.kind == "ack":
             return _at_work(request) or self._closes_nothing(self.chain[-1])
         return request.kind == "more" or not done or _at_work(request) or says.says_go(text)
@@ -253,7 +253,8 @@ class _Talk:
         """
         asked, told = [self.requests[j].text for j in self.chain], sentences(request.answer)
         rest = says.says_go(told[-1]) or asks_leave(request.answer, "\n".join(asked)) or says.tells_of_rest(told[-1])
-        extra = request.worked == 2 and not rest and share_a_word(content_words(told[0]), asked[0])
+        done = request.worked == 2 or (request.worked and ends_asking(asked[0]))
+        extra = done and not rest and share_a_word(content_words(told[0]), asked[0])
         return len(told) > 1 and (extra or not self.tools or says.wants_to_know(asked[0]))
 
     def _replies(self, request: Request) -> bool:

@@ -257,7 +257,8 @@ def _has_enough(words: str) -> bool:
 def _kind_of_question(told: list[str], worked: int, *, done: bool) -> Asks:
     """What a question at the end of a short answer does."""
     last = told[-1]
-    offers, begun = phrases("offer").inside(last), _begins_done(told) or phrases("done").inside(" ".join(told))
+    short = len(told) > 1 and few_words(last, 1)  # "I can push it tonight. Okay?"
+    offers, begun = short or phrases("offer").inside(last), _begins_done(told) or phrases("done").inside(" ".join(told))
     if (phrases("start").inside(last) and not done) or not (offers or begun):
         return "question"  # "I moved the models. Should the views go there too?"
     if done and worked == 2:
