@@ -31,7 +31,7 @@ _ORDER = {word: str(i) for i, words in enumerate(frames()["ordinals"], 1) for wo
 _READ, _SHORT = 600, 120
 """Characters of a message that are looked through for what it drops; of one that says "stop" and nothing else."""
 _JOINT = re.compile(
-    r"(?:(?<=[^\s(][^\s(][.!?:])|(?<=\u2026\]))\s+|\n+|(?<=[\u3001\u3002\uff01\uff0c\uff1b\uff1f])|\s(?=\(?\w\d?[.)]\s)"
+    r"(?<=[^\s(]{2}[.!?:]|\[\u2026\])\s+|\n+|(?<=[\u3001\u3002\uff01\uff0c\uff1b\uff1f])|\s(?=\(?\w\d?[.)]\s)"
 )
 """Where one thing that is asked for may end and another begin: also before the mark of an item in a list."""
 
@@ -189,10 +189,8 @@ def _pieces(request: str) -> tuple[list[str], set[int]]:
     places = sorted({0, len(request), *joints, *(mark.end() for mark in _JOINT.finditer(request))})
     pieces = [request[start:stop] for start, stop in pairwise(places)]
     asked = {i for i, piece in enumerate(pieces) if _orders(piece) or _options(piece)} or {0}
-    joined = {
-        i for i, piece in enumerate(pieces) if places[i] in joints and not phrases("forbids").inside(folded(piece))
-    }
-    return pieces, asked | {i for i in joined if i > min(asked)}
+    joined = [i for i in range(min(asked) + 1, len(pieces)) if places[i] in joints]
+    return pieces, asked | {i for i in joined if not phrases("forbids").inside(folded(pieces[i]))}
 
 
 def _orders(text: str) -> bool:

@@ -29,12 +29,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from unabridged.intent import meant
 from unabridged.intent import speech_acts as says
 from unabridged.intent.entries import GOING, Lead, Request, State
 from unabridged.intent.frames import rejection_in
 from unabridged.intent.host_words import own_words
 from unabridged.intent.lifting import content_words, share_a_word
-from unabridged.intent.meant import answered_offer, asks_leave, ends_asking, lets_go, offer_in, says_again, tells_of_part, what_stays
 from unabridged.messages import Answer, View
 from unabridged.text_tools import head_and_tail, sentences
 
@@ -91,17 +91,13 @@ class _Talk:
         if self.states[i] == "finished" and (left := self._left_over(request)):
             self._set(left, "open")
             self.chain = left
-        elif self._is_idle and not self._is_lookup():
+        elif self._state not in GOING and not self._is_lookup():
             self.last_task = self.chain
 
     @property
     def _state(self) -> State:
         """What became of the chain so far: the assistant is at work on it, waits for the person, or handed back."""
         return self.states[self.chain[-1]] if self.chain else "finished"
-
-    @property
-    def _is_idle(self) -> bool:
-        return self._state not in GOING
 
     def _is_aside(self, request: Request) -> bool:
         """Whether this was a question in between, and the answer closed nothing but that.
@@ -111,7 +107,7 @@ class _Talk:
         if self._state == "interrupted" and request.kind == "ack" and not request.worked:
             return True
         asked = request.kind in {"new", "steer"} and says.is_question(request.text)
-        if self._is_idle or not request.answer or request.stopped or not asked:
+        if self._state not in GOING or not request.answer or request.stopped or not asked:
             return False
         worked = any(self.requests[j].worked for j in self.chain)  # else all that was just said is answered
         apart = worked if self._state == "open" else self.tools or request.asks != ""
@@ -122,7 +118,7 @@ class _Talk:
         request = self.requests[newest]
         if says.kind_of(request.text) == "withdraw":
             return self._chain_after_withdrawal(newest)
-        if self._is_idle:
+        if self._state not in GOING:
             return [*self._earlier_part(newest), newest]
         state, stopped, steers = self._state, self._state == "interrupted", request.kind == "steer"
         gone = self._dropped(request, self.chain, stopped=stopped and not steers)  # a steer is about the refused call
@@ -130,8 +126,8 @@ class _Talk:
         if state == "waiting" and not self._replies(request):
             self.chain = self._set(self.chain, "finished")
         elif stopped and request.kind == "new":
-            left = self._set([j for j in self.chain if says_again(request.text, self.requests[j].text)], "withdrawn")
-            self.parked, self.chain = [*self.parked, *left], []
+            again = [j for j in self.chain if meant.says_again(request.text, self.requests[j].text)]
+            self.parked, self.chain = [*self.parked, *self._set(again, "withdrawn")], []
         elif request.kind in {"resume", "more"}:
             self.chain = self._set([j for j in self.chain if self.requests[j].kind == "hold"], "finished")
         return [*self.chain, newest]
@@ -144,14 +140,14 @@ class _Talk:
         """
         request = self.requests[newest]
         before = self.requests[newest - 1] if newest else request
-        (unnamed, alone), steers = lets_go(request.text), request.kind == "steer"
+        (unnamed, alone), steers = meant.lets_go(request.text), request.kind == "steer"
         gone = self._dropped(request, self.chain if steers else [*self.parked, *self.chain], stopped=False)
         if says.means_all(request.text):
             gone = self.chain
         elif unnamed:
-            leave = [j for j in self.chain if asks_leave(before.answer, self.requests[j].text)]
+            leave = [j for j in self.chain if meant.asks_leave(before.answer, self.requests[j].text)]
             gone = leave if before.asks and not says.wants_instead(request.text) else self._last_said()
-        left = [] if self._is_idle else [j for j in self.chain if j not in gone]
+        left = [j for j in self.chain if self._state in GOING and j not in gone]
         self._set(gone, "left" if steers else "withdrawn")  # what stands in a tool's result takes no rule with it
         if not left and alone and not steers and not _at_work(request):
             self.states[newest] = "withdrawn"
@@ -159,7 +155,7 @@ class _Talk:
 
     def _dropped(self, request: Request, those: Sequence[int], *, stopped: bool) -> list[int]:
         """Which of these a message drops by name; of one that asks for several things it may take one away."""
-        stay = {j: what_stays(request.text, self.requests[j].text, stopped=stopped) for j in those}
+        stay = {j: meant.what_stays(request.text, self.requests[j].text, stopped=stopped) for j in those}
         for j, text in stay.items():
             if text not in {"", self.requests[j].text}:
                 self.requests[j] = replace(self.requests[j], text=text)
@@ -215,7 +211,7 @@ class _Talk:
             return earlier if spoken == self.chain[-1:] else []
         short = self.tools and len(request.answer) < ANSWER_LIMIT
         broken = [j for j in earlier if short and self.requests[j].stopped]
-        return [j for j in broken if tells_of_part(request.answer, self.requests[j].text)]
+        return [j for j in broken if meant.tells_of_part(request.answer, self.requests[j].text)]
 
     def _is_lookup(self) -> bool:
         """Whether the last chain was one question with a short answer."""
@@ -252,8 +248,8 @@ class _Talk:
         speaking of what was asked, and the proposal is about something else.
         """
         asked, told = [self.requests[j].text for j in self.chain], sentences(request.answer)
-        rest = says.says_go(told[-1]) or asks_leave(request.answer, "\n".join(asked)) or says.tells_of_rest(told[-1])
-        done = request.worked == 2 or (request.worked and ends_asking(asked[0]))
+        rest = says.says_go(told[-1]) or says.tells_of_rest(told[-1]) or meant.asks_leave(told[-1], "\n".join(asked))
+        done = request.worked == 2 or (request.worked and meant.ends_asking(asked[0]))
         extra = done and not rest and share_a_word(content_words(told[0]), asked[0])
         return len(told) > 1 and (extra or not self.tools or says.wants_to_know(asked[0]))
 
@@ -286,7 +282,7 @@ def _context(before: Request, request: Request) -> str:
     if request.kind == "hold" or (request.kind == "ack" and not before.asks):
         return ""
     bare = request.kind != "new" or (says.few_words(request.text, 3) and not says.is_question(request.text))
-    return answered_offer(request.text, before.offer, replies=bare or before.asks != "")
+    return meant.answered_offer(request.text, before.offer, replies=bare or before.asks != "")
 
 
 def join_requests(
@@ -327,10 +323,8 @@ def find_requests(
         calls.update((call.id, (turns[i], call.name)) for call in view.calls)
         closing = _closing(views, i, efforts, answered=answered)
         if says.is_stopped(view) or says.is_cut_off(closing):
-            found[-1] = _with_outcome(
-                found[-1], Lead(found[-1].worked, head_and_tail(closing, ANSWER_LIMIT), stopped=True)
-            )
-            closing = ""
+            stop = Lead(found[-1].worked, head_and_tail(closing, ANSWER_LIMIT), stopped=True)
+            found[-1], closing = _with_outcome(found[-1], stop), ""
         found += [*_said_when_refusing(view.answers, calls)][:1]
         if view.origin == "person" and (view.text.strip() or view.media or view.attached):
             said = own_words(view.text)
@@ -338,7 +332,7 @@ def find_requests(
         elif closing or (efforts[i] and (efforts[i] > found[-1].worked or found[-1].answer or found[-1].stopped)):
             effort = max(found[-1].worked, efforts[i])
             told = head_and_tail(closing, ANSWER_LIMIT), turns[i] if closing else -1, says.asks_back(closing, effort)
-            found[-1] = _with_outcome(found[-1], Lead(effort, *told, offer=offer_in(closing)))
+            found[-1] = _with_outcome(found[-1], Lead(effort, *told, offer=meant.offer_in(closing)))
     if at_work:
         found[-1] = replace(found[-1], worked=max(found[-1].worked, 1), stopped=False)
     return settle(found[1:], tools=any(efforts)), _outcome_of(found[0])
