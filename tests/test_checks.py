@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -271,6 +272,12 @@ def test_a_quotation_that_nobody_said_is_told_in_the_receipt_wherever_it_stands(
     found = checked(line)
     assert found.text == line.replace("“", '"').replace("”", '"')
     assert found.notes == ('quoted in the prose and said by nobody: "delete the backups now"',)
+
+
+def test_a_line_of_code_is_known_from_the_arguments_of_a_call_that_wrote_it() -> None:
+    views = [*used("edit", json.dumps({"new": 'fmt.Printf("Warning: failed to open: %v\\n", err)'}), "ok")]
+    assert checked('It prints "Warning: failed to open: %v\\n" and goes on.', views).notes == ()
+    assert checked('It prints "Warning: failed to close: %v\\n" and goes on.', views).notes != ()
 
 
 def test_unknown_names_are_a_note_of_the_summary() -> None:

@@ -213,6 +213,8 @@ BELOW = {
     "I'll go on with the numbat test next.": "nowhere",
     "Let me know if the numbat plan is fine.": "nowhere",
     "The user wants me to write the numbat test.": "nowhere",
+    "Continue with the numbat test. Resume where it stopped.": "nowhere",
+    "End of the numbat hand-over.": "nowhere",
     'Said last: "show me the numbat".': "nowhere",
     "Next steps: the numbat test must be written.": "nowhere",
     "- show me the numbat": "nowhere",
@@ -231,13 +233,18 @@ FORMS = [
 @pytest.mark.parametrize("last", BELOW)
 @pytest.mark.parametrize("form", FORMS)
 def test_below_the_form_of_a_frame_without_closing_words_a_person_is_heard(form: str, last: str) -> None:
-    """In doubt it is theirs: an open request that disappears is worse than a few words too many."""
+    """In doubt it is theirs: an open request that disappears is worse than a few words too many.
+
+    Not so where the client never puts a person's words beside its summary (`alone`): there they must ask or say I.
+    """
     for frame in frames()["summaries"]:
         listed = f"{frame['opens']}\n\n{form}".replace("{claim}", CLAIM).replace("{task}", TASK)
         (view,) = with_origins([person(f"{listed}\n\n{last}")])
-        theirs = BELOW[last] != "nowhere" and "whole_turn" not in frame
+        heard = ["anywhere"] if "alone" in frame else ["anywhere", "below a list"]
+        theirs = BELOW[last] in heard and "whole_turn" not in frame
         assert "quokka" not in of_people([view])
-        if "goal_below" in frame:  # one paragraph
+        if "goal_below" in frame:  # one paragraph, which may well say to go on
+            theirs = theirs or last.startswith("Continue")
             assert (view.text == last.rpartition("\n\n")[2]) == theirs, frame["of"]
         else:
             assert (view.text == last) == theirs, frame["of"]

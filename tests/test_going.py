@@ -171,6 +171,8 @@ NARROWED = [
     ("Rename the button in the header.", "not the header, the footer"),
     ("Delete the old backups.", "don't delete the ones from March"),
     ("Fix the failing tests.", "don't touch the tests, fix the code"),
+    ("Write a ruff config and install a pre-commit hook.", "our hooks go through lefthook, don't install pre-commit"),
+    ("Make the import idempotent and add a test for it.", "we never test with mocks here, use the real db"),
     ("Book the train to Lyon on Thursday.", "I don't have the booking number with me"),
 ]
 

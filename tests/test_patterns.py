@@ -11,12 +11,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 import unabridged
 from patterns import Use, cost
 from unabridged import languages, text_tools
 from unabridged.archive import words
-from unabridged.intent import host_words
+from unabridged.intent import frames, host_words
 from unabridged.languages import matching
+from unabridged.messages import View
 from unabridged.recall import excerpts
 from unabridged.summarise.headings import under_each
 
@@ -226,3 +229,22 @@ def test_what_stands_under_many_headings_is_gone_through_once() -> None:
         lines = Counted([line] * 400)
         assert sum(map(len, under_each(lines, range(400)))) == 400
         assert lines.looks < 8 * 400
+
+
+HOSTILE = ("a", "a. ", "a.\n", "\n\na", "\n- a", "\u3002", "? ", "a: ", "<a>\n", "</a>", '"a", ', "the user said. ")
+HAND_OVER = "Hand-over summary of the session. The user wants it.\n\n## Goal\nx\n\n## Done\ny\n\n"
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+@pytest.mark.parametrize("around", [("", ""), (HAND_OVER, ""), ("", f"\n\n{HAND_OVER}"), ("<a>\n", "</a>\n\nDo it.")])
+def test_who_wrote_a_text_is_told_from_a_part_of_it_however_long_it_is(
+    unit: str, around: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split, read = frames.sentences, list[int]()
+    monkeypatch.setattr(frames, "sentences", lambda text: read.append(len(text)) or split(text))
+    work = []
+    for size in (100_000, 1_000_000):
+        read.clear()
+        frames.blocks_of(View("user", "person", unit.join((around[0], unit * (size // len(unit)), around[1]))))
+        work.append(sum(read))
+    assert work[1] <= max(1.2 * work[0], 400_000), work

@@ -28,16 +28,17 @@ _EASTERN = "\u2e7f"
 """Scripts above this sign write without spaces."""
 _SET_OFF, _CLOSES = frozenset('\n"\u201c\u201e\u00ab\u300c'), frozenset('"\u201d\u201c\u00bb\u300d')
 _COLON, _ASKS = (":", "\uff1a"), ("? ", "\uff1f ")
-_MODELS = ("promise", "acts_next", "reported", "offer", "courtesy")
-"""How a model speaks of itself."""
+_MODELS = ("promise", "acts_next", "reported", "offer", "courtesy", "onward")
+"""How a model speaks of itself, and how a system that hands over ends."""
 _SHORT, _WORDS = 48, 5
 """Characters of a line that may be a heading though nothing marks it; words of a label are fewer."""
 _CORE = {"asked", "done", "left"}
+_MORE = 3_000
 _TOLD, _ENOUGH, _PRINTED = 3, 3, 3
 """Sentences about the user that count; points that are enough; lines as a terminal shows them that make a text a log,
 if they are a sixth of it."""
-_PARTS = 40
-"""Paragraphs at the end of a text that are looked at to tell where it ends."""
+_PARTS, _SEEN = 40, 1_000
+"""Paragraphs at the end of a text that are looked at to tell where it ends, and characters of each."""
 _LABELS, _SPACES = str.maketrans("=|>?*\uff1a", "::::::"), str.maketrans("_-.\":<>'\u2019", 9 * " ")
 _AROUND = "\u30fb\u25cf\u25a0\u00b7\u3010\u3011#*=-_<>/[](){}\"'`|:.,\u2022\u2013\u2014 \t0123456789"
 
@@ -111,24 +112,30 @@ def _end_of_form(text: str, frame: dict[str, Any]) -> int:
 
     Where it is in plain words itself, only who asks below it, or speaks of themselves as nobody does above.
     """
-    parts = text.rstrip().rsplit("\n\n", _PARTS)
+    whole = text.rstrip().rsplit("\n\n", _PARTS)
+    parts = [part[:_SEEN] for part in whole]
     formed = [_is_formed(*pair) for pair in pairwise(["", *parts])]
     upward = range(len(parts) - 1, 0, -1)
     below = list(takewhile(lambda i: not (formed[i] or _is_told(parts[i - 1], parts[i], frame)), upward))
     above = formed[bool(frame) or ("\n" not in parts[0].strip() and len(parts[0]) < _LONG) : len(parts) - len(below)]
-    if 2 * sum(above) <= len(above) and "goal_below" not in frame:
-        own = [phrases("own").inside(folded(part)) for part in parts]
-        below = list(takewhile(lambda i: _asks(parts[i]) or (own[i] and not any(own[:i])), below))
+    if "alone" in frame or (2 * sum(above) <= len(above) and "goal_below" not in frame):
+        plain = [not formed[i] and not _title(part.partition(".")[0]) for i, part in enumerate(parts)]
+        own = [plain[i] and _uses(part, "own") for i, part in enumerate(parts)]
+        asks = [_asks(part) or _uses(part, "polite") for part in parts]
+        below = list(takewhile(lambda i: asks[i] or (own[i] and not any(own[:i])), below))
     below = below[: frame.get("goal_below")]
-    return len(text.rstrip()) - sum(len(parts[i]) + 2 for i in below)
+    return len(text.rstrip()) - sum(len(whole[i]) + 2 for i in below)
 
 
 def _is_told(above: str, part: str, frame: dict[str, Any]) -> bool:
     """Whether a paragraph in plain words is of a record: below its opening, a model's closing, or told of a user."""
     opened = "\n" not in above and above.endswith((*_COLON, ">", "]")) and _frame("summaries", above)
-    models = all(map(phrases(*_MODELS).at_start, map(folded, sentences(part))))
+    said = [folded(piece) for piece in sentences(part)]
+    models = all(map(phrases(*(_MODELS[: -1 if "goal_below" in frame else None])).at_start, said))
+    told = any(map(_tells, said)) and not phrases("polite").at_start(said[-1])
     closing = f"\n{part}".startswith(tuple(frame.get("until", "\0")))
-    return models or closing or any(map(_tells, sentences(part))) or bool(opened or _frame("summaries", part))
+    ends = len(part) < _SHORT and not _asks(part) and _naming([f"{_plain(part)} "])
+    return models or closing or told or bool(ends or opened or _frame("summaries", part))
 
 
 def _is_formed(above: str, part: str) -> bool:
@@ -141,7 +148,8 @@ def _is_formed(above: str, part: str) -> bool:
     bold = above[:2] == "**" == above.rstrip()[-2:] != above[1:3]
     marked = bold or above[:1] == "#" or above.rstrip("*_ ").endswith(_COLON)
     below = marked and "\n" not in above.strip() and _is_formed("", above)
-    return bool(label or listed or below) or not first[:1].isalnum()
+    answered = bool(more) and first.endswith("?") and above.partition("\n")[0].endswith("?")
+    return bool(label or listed or below or answered) or not first[:1].isalnum()
 
 
 def retold_in(view: View) -> str:
@@ -178,13 +186,14 @@ def _end_of_hand_over(text: str) -> int:
 
     Below it a person may ask for something, in a paragraph of their own; where that is about "this", all is theirs.
     """
-    stop = _end_of_form(text, {})
-    below = [folded(piece) for piece in sentences(text[stop:])]
-    onward = bool(below) and all(map(phrases("onward").at_start, below))
+    above, closing, behind = text.rpartition(_closing(text))
+    closed = closing and _people("user").isdisjoint(behind.split())
+    stop = len(above + closing) if closed else _end_of_form(text, {})
+    last = text.rstrip().rpartition("\n\n")[2]
+    below = [folded(piece) for piece in sentences(text[stop:][:_SEEN])]
     about = any(_points(words) or not _people("user").isdisjoint(words.split()) for words in below)
-    asks = not below and not _is_formed("", text.rstrip().rpartition("\n\n")[2]) and _asks(sentences(text)[-1])
-    stop = len(text) if onward else 0 if about or asks else stop
-    return stop if _is_hand_over(text[:stop]) else 0
+    asks = not below and not _is_formed("", last[:_SEEN]) and _asks(sentences(last[-_SEEN:])[-1])
+    return stop if not (about or asks) and _is_hand_over(text[:stop]) else 0
 
 
 def _asks(text: str) -> bool:
@@ -193,6 +202,10 @@ def _asks(text: str) -> bool:
     said = [f"{' '.join(piece.replace(',', ' ').split())} " for piece in sentences(folded(text))]
     asks = any(words.endswith(_ASKS) or begins(words) or words.startswith(tuple(shape["asking"])) for words in said)
     return asks or any(_points(words) or _has(words, shape["asked"]) for words in said)
+
+
+def _uses(text: str, *kinds: str) -> bool:
+    return phrases(*kinds).inside(folded(text))
 
 
 def _points(words: str) -> bool:
@@ -208,28 +221,30 @@ def _is_hand_over(text: str) -> bool:
     """
     shape, text = _shape(), text[:_READ].strip()
     pieces = sentences(text.replace(',"', ',\n"').replace(', "', ',\n"') if text[:1] == "{" else text) or [""]
-    opening, selves = pieces[0][:_LONG], _has(_plain(pieces[0]), shape["selves"])
-    speaks = phrases("own", "polite").inside(folded(opening)) or _asks(opening)
-    if _is_log(text) or (not selves and (speaks or _has(f"{_plain(opening)} ", shape["own_voice"]))):
+    heads = [f"{_plain(piece[:_LONG])} " for piece in (*pieces[:4], *pieces[-1:])]
+    opening, selves = pieces[0][:_LONG], any(_has(head, shape["selves"]) for head in heads)
+    others = selves or _has(heads[0], shape["given"] + shape["given_you"])
+    speaks = _asks(opening) or (not others and _uses(opening, "own", "polite"))
+    if speaks or len(pieces) > _SEEN or _is_log(text):
         return False
     titles = {title for piece in pieces if (title := _title(piece))}
-    kinds, named = _kinds(titles), 0 if _has(_plain(opening), shape["gatherings"]) else _naming(pieces)
+    kinds, named = _kinds(titles), 0 if _has(heads[0], shape["gatherings"]) else _naming(heads)
     core, told = len(kinds & _CORE), [*filter(_tells, pieces)]
-    if named or told or (core and not _people("user").isdisjoint(_plain(text).split())):
+    if named or told or selves or (core and not _people("user").isdisjoint(_plain(text).split())):
         told = [piece for piece in pieces if _tells(piece, "roles")]
-    signs = named + min(len(told), _TOLD) + min(core, 2) + bool(named and _is_one(text))
+    more = len(text) // _MORE
+    signs = named + min(len(told), _TOLD + more) + min(core, 2) + bool(named and _is_one(text))
     speakers = sum("said" in _kinds({title}) for title in titles)
     quoted = speakers == 1 and sum(line.rstrip(" \t.,;|")[-1:] in _CLOSES for line in text.splitlines()) > 1
     known = any(len(titles.intersection(names)) >= len(names) - 1 for names in shape["templates"])
-    return signs + 2 * (selves + quoted + known) >= _ENOUGH + (not selves and _voices(text, told))
+    return signs + 2 * (selves + quoted + known * (1 + more)) >= _ENOUGH + more + (not selves and _voices(text, told))
 
 
-def _naming(pieces: list[str]) -> int:
+def _naming(heads: list[str]) -> int:
     """How surely a text calls itself the record of a conversation, at its beginning or end: 2, 1 or 0.
 
     A sentence names two of three: that something is handed on, that it is a summary, that there was a conversation.
     """
-    heads = [f"{_plain(piece[:_LONG])} " for piece in (*pieces[:4], *pieces[-1:])]
     sure, likely = ([[_has(head, words) for words in kinds] for head in heads] for kinds in _shape()["naming"])
     pairs = (1 + any(some) for some, more in zip(sure, likely, strict=True) if sum(map(max, some, more)) > 1)
     return max(0, *pairs, *(some[0] for some in sure))
@@ -241,18 +256,25 @@ def _tells(piece: str, *who: str) -> bool:
     words, signs = plain.replace(",", "").split(), [word for word in people if word > _EASTERN]
     near = " ".join(" ".join(words[i + 1 : i + 4]) for i, word in enumerate(words) if word in people)
     did = _has(near, shape["told"]) or (_has(plain, signs) and _has(plain, shape["did"]))
+    given = _has(plain, shape["given"] + shape["given_you"])
     label = len(title.split()) < _WORDS and (_has(title, signs) or not _people("user").isdisjoint(title.split()))
-    return (did or label) and not plain.startswith(tuple(shape["if"]))
+    return (did or given or label) and not plain.startswith(tuple(shape["if"]))
 
 
 def _voices(text: str, told: list[str]) -> int:
-    """How much a person is heard in a text: 1 for who says I or you, 3 for who does so or gives orders at its end."""
+    """How much a person is heard in a text: 1 for who says I or you, 3 for who does so or gives orders at its end.
+
+    Nobody is, where the one who says I, or to whom you is said, was asked by somebody else, and asks for nothing.
+    """
     said = [(line, piece) for line in text.splitlines() for piece in sentences(line) if _SET_OFF.isdisjoint(piece)]
     plain = [piece for line, piece in said if piece not in told and not _is_label(line)]
-    heard = [piece for _, piece in said if phrases("own").inside(folded(piece))]
-    heard += [p for p in plain if phrases("polite").inside(folded(p)) or _has(f"{_plain(p)} ", _shape()["addressed"])]
+    own = [piece for _, piece in said if _uses(piece, "own")]
+    to = [piece for piece in plain if _uses(piece, "polite") or _has(f"{_plain(piece)} ", _shape()["addressed"])]
+    given = [_has(_plain(" ".join(told)), _shape()[kind]) for kind in ("given", "given_you")]
+    if ((given[0] and not to) or (given[1] and not own)) and not any(map(_asks, plain)):
+        return 0
     line, end = said[-1] if said else ("", "")
-    return 3 if (end in plain or not line.startswith(end)) and (end in heard or _asks(end)) else bool(heard)
+    return 3 if (end in plain or not line.startswith(end)) and (end in own + to or _asks(end)) else bool(own or to)
 
 
 def _is_label(line: str) -> bool:
@@ -276,7 +298,13 @@ def _kinds(titles: set[str]) -> set[str]:
 
 def _is_one(text: str) -> bool:
     """Whether a text is one object, or one tag and what it holds."""
-    return text[0] + text[-1] == "{}" or text.endswith(f"</{text[1:].replace('>', ' ').partition(' ')[0]}>")
+    return text[0] + text[-1] == "{}" or text.endswith(_closing(text))
+
+
+def _closing(text: str) -> str:
+    """What closes the tag that a text opens with."""
+    name = text[1:_SHORT].replace(">", " ").partition(" ")[0]
+    return f"</{name}>" if text[:1] == "<" else "\0"
 
 
 @cache

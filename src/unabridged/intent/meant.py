@@ -30,7 +30,9 @@ _CHOICE = re.compile(rf"{_LABEL}|(?<![^\s#(])([A-Z]|\d{{1,2}})(?![^\s,.!)])")
 _ORDER = {word: str(i) for i, words in enumerate(frames()["ordinals"], 1) for word in words.split()}
 _READ, _SHORT = 600, 120
 """Characters of a message that are looked through for what it drops; of one that says "stop" and nothing else."""
-_JOINT = re.compile(r"(?<=[^\s(][^\s(][.!?:])\s+|\n+|(?<=[\u3001\u3002\uff01\uff0c\uff1b\uff1f])|\s(?=\(?\w\d?[.)]\s)")
+_JOINT = re.compile(
+    r"(?<=[^\s(]{2}[.!?:]|\[\u2026\])\s+|\n+|(?<=[\u3001\u3002\uff01\uff0c\uff1b\uff1f])|\s(?=\(?\w\d?[.)]\s)"
+)
 """Where one thing that is asked for may end and another begin: also before the mark of an item in a list."""
 
 
@@ -109,7 +111,7 @@ def what_stays(text: str, request: str, *, stopped: bool) -> str:
         return request
     order, (pieces, asked) = content_words(request), _pieces(request)
     for said in found:
-        hit = {i for i in _hit(said, order, pieces, sorted(asked)) if not _says_so_itself(pieces[i], said)}
+        hit = {i for i in _hit(said, order, pieces, sorted(asked)) if not _stays(pieces[i], said, text)}
         others, first = asked - hit, 0 in hit and (said.outright or instead) and _wants_else(text, said)
         if others and not first and not hit.isdisjoint({0, *asked}):
             for i in hit:
@@ -117,8 +119,23 @@ def what_stays(text: str, request: str, *, stopped: bool) -> str:
             return request
         if hit and (first or not others) and _drops_all(said, text, order, [pieces[i] for i in {0, *asked}]):
             return ""
-    gone = stopped and any(said.firm and share_a_word(said.about, request) for said in found)
+    named = [[share_a_word(said.about, pieces[i]) for i in {0, *asked}] for said in found if said.firm]
+    gone = stopped and any(map(all, named))
     return "" if gone or (not found and len(asked) == 1 and _does_else(text, order)) else request
+
+
+def tells_of_part(answer: str, request: str) -> bool:
+    """Whether an answer speaks of what was requested, but not of something that was to be done after that."""
+    told, (pieces, asked) = [word for word in content_words(answer) if len(word) > 1], _pieces(request)
+    silent = [i for i, piece in enumerate(pieces) if not share_a_word(told, piece)]
+    begun = next((i for i in range(len(pieces)) if i not in silent), len(pieces))
+    return any(i > begun and (i in asked or any(map(_orders, CLAUSE.split(pieces[i])))) for i in silent)
+
+
+def ends_asking(request: str) -> bool:
+    """Whether the last thing that a request asks for is to be told something."""
+    last = _pieces(request)[0][-1]
+    return says.wants_to_know(last[phrases("and").at_start(folded(last)) :])
 
 
 @remembered
@@ -172,10 +189,8 @@ def _pieces(request: str) -> tuple[list[str], set[int]]:
     places = sorted({0, len(request), *joints, *(mark.end() for mark in _JOINT.finditer(request))})
     pieces = [request[start:stop] for start, stop in pairwise(places)]
     asked = {i for i, piece in enumerate(pieces) if _orders(piece) or _options(piece)} or {0}
-    joined = {
-        i for i, piece in enumerate(pieces) if places[i] in joints and not phrases("forbids").inside(folded(piece))
-    }
-    return pieces, asked | {i for i in joined if i > min(asked)}
+    joined = [i for i in range(min(asked) + 1, len(pieces)) if places[i] in joints]
+    return pieces, asked | {i for i in joined if not phrases("forbids").inside(folded(pieces[i]))}
 
 
 def _orders(text: str) -> bool:
@@ -199,9 +214,11 @@ def _hit(said: _Dismissal, order: Sequence[str], pieces: Sequence[str], asked: S
     return {i for i, names in enumerate(named) if all(names)} or shared or {*range(len(pieces))}
 
 
-def _says_so_itself(piece: str, said: _Dismissal) -> bool:
-    """Whether a piece of a request has the very prohibition: who says it again drops nothing."""
-    return bool(said.about) and any({*said.about} <= {*own.about} for own in _dismissals(piece))
+def _stays(piece: str, said: _Dismissal, text: str) -> bool:
+    """Whether a message drops nothing of a piece: it says the piece's own prohibition again, or how to do the rest."""
+    more = [word for word in content_words(piece) if not _named(word, said.about)]
+    again = bool(said.about) and any({*said.about} <= {*own.about} for own in _dismissals(piece))
+    return again or (not said.outright and not says.wants_instead(text) and share_a_word(more, text))
 
 
 def _numbers(clause: str) -> list[int]:

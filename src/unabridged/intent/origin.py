@@ -70,7 +70,7 @@ def _by_rule(views: Sequence[View], before: Facts) -> list[View]:
     host = _Host(found, before)
     for i in [i for i, view in enumerate(found) if view.role == "user" and view.origin in {"person", "summary"}]:
         if (said := _turn_before(found, i)) is not None:
-            whose = host.whose(said.text, found[i])
+            whose = host.whose(said.text, views[i])
             if whose == "person":  # but no summary answers an action
                 retold = found[i].origin == "summary" or found[i].inserted
                 whose = "unknown" if retold and acts(said.text) else found[i].origin

@@ -10,7 +10,8 @@ The goal is never lost: in doubt a request stays open, and while tools work on t
   is. So is one after which the assistant proposes something else: a yes to that goes on with the proposal alone. One
   that a person steered while it was worked on stays open, together with what was said.
 - One that was stopped (interrupted, a call refused, a turn cut off in mid-sentence) is interrupted until the person
-  goes on with it, says it anew, or the answer to what came instead speaks of it or gives the rest.
+  goes on with it, says it anew, or the answer to what came instead speaks of it, not only of what came, or gives the
+  rest. Once a call was refused, a short report closes nothing that was to be done after what it tells of.
 - What a person says to drop, naming it and nothing else, is withdrawn, or left if it was interrupted; so is what they
   want something else for instead. Of one that orders several things the part goes, and the rest stays open.
 - What is said when refusing a call steers the work: what it drops is left, and itself stays open, for it stands in a
@@ -28,12 +29,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from unabridged.intent import meant
 from unabridged.intent import speech_acts as says
 from unabridged.intent.entries import GOING, Lead, Request, State
 from unabridged.intent.frames import rejection_in
 from unabridged.intent.host_words import own_words
 from unabridged.intent.lifting import content_words, share_a_word
-from unabridged.intent.meant import answered_offer, asks_leave, lets_go, offer_in, says_again, what_stays
 from unabridged.messages import Answer, View
 from unabridged.text_tools import head_and_tail, sentences
 
@@ -77,25 +78,26 @@ class _Talk:
             return
         if self.states[i] != "withdrawn":
             self._set(self.chain, "interrupted" if request.stopped else self._outcome(i))
-        if self.states[i] == "finished" and not says.wants_to_know("".join(sentences(request.text)[-1:])):
+        if (
+            self.parked
+            and self.states[i] == "finished"
+            and not says.wants_to_know("".join(sentences(request.text)[-1:]))
+        ):
             # An answer that speaks of what was interrupted finishes that, too, and so does the rest of one cut off.
-            told, parked = content_words(request.answer), [(j, self.requests[j]) for j in self.parked]
+            told = [word for word in content_words(request.answer) if not share_a_word([word], request.text)]
+            parked = [(j, self.requests[j]) for j in self.parked]
             rest = says.few_words(request.text, 16) and not says.orders(request.text)
             self._set([j for j, r in parked if (rest and r.answer) or share_a_word(told, r.text)], "finished")
-        if self.states[i] == "finished" and self._answers_the_newest_alone(request):
-            self.chain = self.chain[:-1]
-            self._set(self.chain, "open")
-        elif self._is_idle and not self._is_lookup():
+        if self.states[i] == "finished" and (left := self._left_over(request)):
+            self._set(left, "open")
+            self.chain = left
+        elif self._state not in GOING and not self._is_lookup():
             self.last_task = self.chain
 
     @property
     def _state(self) -> State:
         """What became of the chain so far: the assistant is at work on it, waits for the person, or handed back."""
         return self.states[self.chain[-1]] if self.chain else "finished"
-
-    @property
-    def _is_idle(self) -> bool:
-        return self._state not in GOING
 
     def _is_aside(self, request: Request) -> bool:
         """Whether this was a question in between, and the answer closed nothing but that.
@@ -105,7 +107,7 @@ class _Talk:
         if self._state == "interrupted" and request.kind == "ack" and not request.worked:
             return True
         asked = request.kind in {"new", "steer"} and says.is_question(request.text)
-        if self._is_idle or not request.answer or request.stopped or not asked:
+        if self._state not in GOING or not request.answer or request.stopped or not asked:
             return False
         worked = any(self.requests[j].worked for j in self.chain)  # else all that was just said is answered
         apart = worked if self._state == "open" else self.tools or request.asks != ""
@@ -116,7 +118,7 @@ class _Talk:
         request = self.requests[newest]
         if says.kind_of(request.text) == "withdraw":
             return self._chain_after_withdrawal(newest)
-        if self._is_idle:
+        if self._state not in GOING:
             return [*self._earlier_part(newest), newest]
         state, stopped, steers = self._state, self._state == "interrupted", request.kind == "steer"
         gone = self._dropped(request, self.chain, stopped=stopped and not steers)  # a steer is about the refused call
@@ -124,8 +126,8 @@ class _Talk:
         if state == "waiting" and not self._replies(request):
             self.chain = self._set(self.chain, "finished")
         elif stopped and request.kind == "new":
-            left = self._set([j for j in self.chain if says_again(request.text, self.requests[j].text)], "withdrawn")
-            self.parked, self.chain = [*self.parked, *left], []
+            again = [j for j in self.chain if meant.says_again(request.text, self.requests[j].text)]
+            self.parked, self.chain = [*self.parked, *self._set(again, "withdrawn")], []
         elif request.kind in {"resume", "more"}:
             self.chain = self._set([j for j in self.chain if self.requests[j].kind == "hold"], "finished")
         return [*self.chain, newest]
@@ -138,14 +140,14 @@ class _Talk:
         """
         request = self.requests[newest]
         before = self.requests[newest - 1] if newest else request
-        (unnamed, alone), steers = lets_go(request.text), request.kind == "steer"
+        (unnamed, alone), steers = meant.lets_go(request.text), request.kind == "steer"
         gone = self._dropped(request, self.chain if steers else [*self.parked, *self.chain], stopped=False)
         if says.means_all(request.text):
             gone = self.chain
         elif unnamed:
-            leave = [j for j in self.chain if asks_leave(before.answer, self.requests[j].text)]
+            leave = [j for j in self.chain if meant.asks_leave(before.answer, self.requests[j].text)]
             gone = leave if before.asks and not says.wants_instead(request.text) else self._last_said()
-        left = [] if self._is_idle else [j for j in self.chain if j not in gone]
+        left = [j for j in self.chain if self._state in GOING and j not in gone]
         self._set(gone, "left" if steers else "withdrawn")  # what stands in a tool's result takes no rule with it
         if not left and alone and not steers and not _at_work(request):
             self.states[newest] = "withdrawn"
@@ -153,7 +155,7 @@ class _Talk:
 
     def _dropped(self, request: Request, those: Sequence[int], *, stopped: bool) -> list[int]:
         """Which of these a message drops by name; of one that asks for several things it may take one away."""
-        stay = {j: what_stays(request.text, self.requests[j].text, stopped=stopped) for j in those}
+        stay = {j: meant.what_stays(request.text, self.requests[j].text, stopped=stopped) for j in those}
         for j, text in stay.items():
             if text not in {"", self.requests[j].text}:
                 self.requests[j] = replace(self.requests[j], text=text)
@@ -182,7 +184,7 @@ class _Talk:
         """
         text = request.text
         if request.kind == "new":
-            return says.few_words(text, 4) and not (done or says.orders(text) or says.is_question(text))
+            return says.few_words(text, 3) and not (done or says.orders(text) or says.is_question(text))
         if request.kind == "ack":
             return _at_work(request) or self._closes_nothing(self.chain[-1])
         return request.kind == "more" or not done or _at_work(request) or says.says_go(text)
@@ -195,17 +197,21 @@ class _Talk:
         if not self.tools or says.wants_to_know(request.text) or not request.answer:
             return False
         plans = request.worked < 2 and says.is_plan(request.answer) and not says.is_plan(request.text)
-        plans = plans or (says.few_words(request.answer, 6) and request.answer.startswith(("I look", "I'll ", "I'm ")))
         rest = says.tells_of_rest(request.answer) and not says.tells_of_rest(request.text)
         return (plans or rest) and not says.reports_done(request.answer)
 
-    def _answers_the_newest_alone(self, request: Request) -> bool:
-        """Whether the newest message was another task that came in between, and its answer speaks of that alone."""
-        if request.kind != "new" or len(self.chain) < 2:
-            return False
-        said, before = content_words(request.answer), self.chain[-2]
-        left = self._closes_nothing(before) or _at_work(self.requests[before])
-        return left and [j for j in self.chain if share_a_word(said, self.requests[j].text)] == self.chain[-1:]
+    def _left_over(self, request: Request) -> list[int]:
+        """What an answer leaves open: all before another task that came in between, where it speaks of that alone.
+
+        And a task of which a call was refused, where a short report tells of a part.
+        """
+        told, earlier = content_words(request.answer), self.chain[:-1]
+        if request.kind == "new" and any(self._closes_nothing(j) or _at_work(self.requests[j]) for j in earlier[-1:]):
+            spoken = [j for j in self.chain if share_a_word(told, self.requests[j].text)]
+            return earlier if spoken == self.chain[-1:] else []
+        short = self.tools and len(request.answer) < ANSWER_LIMIT
+        broken = [j for j in earlier if short and self.requests[j].stopped]
+        return [j for j in broken if meant.tells_of_part(request.answer, self.requests[j].text)]
 
     def _is_lookup(self) -> bool:
         """Whether the last chain was one question with a short answer."""
@@ -242,8 +248,9 @@ class _Talk:
         speaking of what was asked, and the proposal is about something else.
         """
         asked, told = [self.requests[j].text for j in self.chain], sentences(request.answer)
-        rest = says.says_go(told[-1]) or asks_leave(request.answer, "\n".join(asked)) or says.tells_of_rest(told[-1])
-        extra = request.worked == 2 and not rest and share_a_word(content_words(told[0]), asked[0])
+        rest = says.says_go(told[-1]) or says.tells_of_rest(told[-1]) or meant.asks_leave(told[-1], "\n".join(asked))
+        done = request.worked == 2 or (request.worked and meant.ends_asking(asked[0]))
+        extra = done and not rest and share_a_word(content_words(told[0]), asked[0])
         return len(told) > 1 and (extra or not self.tools or says.wants_to_know(asked[0]))
 
     def _replies(self, request: Request) -> bool:
@@ -275,7 +282,7 @@ def _context(before: Request, request: Request) -> str:
     if request.kind == "hold" or (request.kind == "ack" and not before.asks):
         return ""
     bare = request.kind != "new" or (says.few_words(request.text, 3) and not says.is_question(request.text))
-    return answered_offer(request.text, before.offer, replies=bare or before.asks != "")
+    return meant.answered_offer(request.text, before.offer, replies=bare or before.asks != "")
 
 
 def join_requests(
@@ -316,10 +323,8 @@ def find_requests(
         calls.update((id_, (turns[i], call.name)) for call in view.calls for id_ in call.ids)
         closing = _closing(views, i, efforts, answered=answered)
         if says.is_stopped(view) or says.is_cut_off(closing):
-            found[-1] = _with_outcome(
-                found[-1], Lead(found[-1].worked, head_and_tail(closing, ANSWER_LIMIT), stopped=True)
-            )
-            closing = ""
+            stop = Lead(found[-1].worked, head_and_tail(closing, ANSWER_LIMIT), stopped=True)
+            found[-1], closing = _with_outcome(found[-1], stop), ""
         found += [*_said_when_refusing(view.answers, calls)][:1]
         if view.origin == "person" and (view.text.strip() or view.media or view.attached):
             said = own_words(view.text)
@@ -327,7 +332,7 @@ def find_requests(
         elif closing or (efforts[i] and (efforts[i] > found[-1].worked or found[-1].answer or found[-1].stopped)):
             effort = max(found[-1].worked, efforts[i])
             told = head_and_tail(closing, ANSWER_LIMIT), turns[i] if closing else -1, says.asks_back(closing, effort)
-            found[-1] = _with_outcome(found[-1], Lead(effort, *told, offer=offer_in(closing)))
+            found[-1] = _with_outcome(found[-1], Lead(effort, *told, offer=meant.offer_in(closing)))
     if at_work:
         found[-1] = replace(found[-1], worked=max(found[-1].worked, 1), stopped=False)
     return settle(found[1:], tools=any(efforts)), _outcome_of(found[0])

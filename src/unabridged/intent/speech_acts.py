@@ -82,10 +82,8 @@ def reports_done(text: str) -> bool:
 
     Where it says so at the very beginning, what is left further down is something else.
     """
-    words = folded(text[-_LONG:])
-    if _begins_done(_sentences_of(text[:_LONG])):
-        return True
-    return phrases("done", "reported").inside(words) and not phrases("remains").inside(words)
+    words, begun = folded(text[-_LONG:]), _begins_done(_sentences_of(text[:_LONG]))
+    return begun or (phrases("done", "reported").inside(words) and not phrases("remains").inside(words))
 
 
 @remembered
@@ -113,11 +111,9 @@ def is_plan(text: str) -> bool:
 @remembered
 def is_question(text: str) -> bool:
     """Whether a person's message only wants to know something: it tells nothing and orders nothing, even politely."""
-    told = _sentences_of(blank_fences(text[:_LONG]))
-    if not told or not _asking(told[-1]):
-        return False
+    told = _sentences_of(blank_fences(text[:_LONG])) or [""]
     wonders = phrases("tell", "why").inside(told[-1]) or phrases("which").at_start(after_small_words(told[-1]))
-    if phrases("polite").inside(told[-1]) and not wonders:
+    if not _asking(told[-1]) or (phrases("polite").inside(told[-1]) and not wonders):
         return False
     return all(_asking(sentence) or few_words(sentence, 4) for sentence in told)
 
@@ -174,15 +170,15 @@ def is_cut_off(text: str) -> bool:
     if in_code or last.endswith(_GOES_ON) or not bare(f"{last} "):
         return True
     kind, letter = _kind_of_line(last), last[-1:]
-    if letter == "|" if kind == "|" else not letter.isalpha() or letter.isupper():
+    word = folded(last).rpartition(" ")[2]
+    if letter == "|" if kind == "|" else not (word.isdigit() or letter.isalpha()) or letter.isupper():
         return False
     others, mark = above if kind else sentences(blank_fences(text))[:-1], "|" if kind == "|" else _ENDS
     ended = [other.endswith(mark) for other in others if not kind or _kind_of_line(other) == kind][-3:]
     long = len(sentences(bare(last))) > 1 or not few_words(last, 5)
-    word, tongue = folded(last).rpartition(" ")[2], tables().get(detect([folded(last)]), {})
-    if len(word) < 4 and not few_words(last, 3) and word in tongue.get("common", "").split():
-        return True  # hardly any sentence ends with "the"
-    return any(ended) if long else kind != "" and len(ended) > 1 and all(ended)
+    tongue = {} if few_words(last, 3) or len(word) > 3 else tables().get(detect([folded(last)]), {})
+    runs_on = any(ended) if long else kind != "" and len(ended) > 1 and all(ended)
+    return runs_on or word in tongue.get("common", "").split()  # hardly any sentence ends with "the"
 
 
 def _kind_of_line(line: str) -> str:
@@ -248,16 +244,15 @@ def _change_of_course(words: str) -> str:
 def _has_enough(words: str) -> bool:
     """Whether the person says that there is nothing else: "no, that's all, thanks"."""
     rest = after_small_words(words) if few_words(words, 20) else ""
-    reach = phrases("enough").at_start(rest)
-    if not reach or _QUESTION.search(rest):
-        return False
-    return not phrases("correct", "tasks", "polite", "onward").inside(rest[reach:]) and not says_go(rest[reach:])
+    reach = 0 if _QUESTION.search(rest) else phrases("enough").at_start(rest)
+    return reach > 0 and not phrases("correct", "tasks", "polite", "onward", "go").inside(rest[reach:])
 
 
 def _kind_of_question(told: list[str], worked: int, *, done: bool) -> Asks:
     """What a question at the end of a short answer does."""
     last = told[-1]
-    offers, begun = phrases("offer").inside(last), _begins_done(told) or phrases("done").inside(" ".join(told))
+    short = len(told) > 1 and few_words(last, 1)  # "I can push it tonight. Okay?"
+    offers, begun = short or phrases("offer").inside(last), _begins_done(told) or phrases("done").inside(" ".join(told))
     if (phrases("start").inside(last) and not done) or not (offers or begun):
         return "question"  # "I moved the models. Should the views go there too?"
     if done and worked == 2:
@@ -287,16 +282,14 @@ def _goes_on(text: str) -> bool:
     """Whether the first or the last sentence tells the assistant to go on with what it was at."""
     if len(text) > _LONG:
         text = f"{text[: _LONG // 2]}\n{text[-_LONG // 2 :]}"
-    onward = phrases("onward")
+    onward, negators = phrases("onward"), vocabulary("negators")
     if not says_go(text) and not onward.inside(folded(text)):
         return False
     told = [sentence for sentence in _sentences_of(QUOTED.sub(" ", text)) if not _nod(sentence) or says_go(sentence)]
     told = [said for said in (*told[:1], *told[-1:]) if few_words(said, 30) and not _QUESTION.search(said)]
     clauses = [after_small_words(clause) for said in told for clause in _CLAUSE.split(said.replace(", ", "; "))]
     eastern = ((said, start) for said in told if few_words(said, 16) for start, _ in onward.found(said))
-    goes = (
-        said[start] > "\u2e7f" and said[:start].rstrip()[-1:] not in vocabulary("negators") for said, start in eastern
-    )
+    goes = (said[start] > "\u2e7f" and said[:start].rstrip()[-1:] not in negators for said, start in eastern)
     return any(map(_nod, told)) or any(map(onward.at_start, clauses)) or any(goes)
 
 
