@@ -26,7 +26,7 @@ DOORS = set[str]().union(*LAYERS[-5:]) - {"unabridged"}
 HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 FRAMEWORKS = (
     "claude_agent_sdk", "deepagents", "fastapi", "httpx", "langchain", "langgraph", "openai", "pydantic", "requests",
-    "starlette",
+    "starlette", "strands",
 )  # fmt: skip
 MAY_IMPORT = {"archive", "asking", "measure", "recall", "telemetry"}
 """Rooms of the core that load a library of their extra where it is used: a driver, an SDK, a tokenizer."""

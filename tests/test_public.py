@@ -36,7 +36,7 @@ CORE = {
 FRAMEWORKS = {
     "anthropic", "agents", "cryptography", "deepagents", "genai_prices", "google", "httpx", "httpx2", "hypothesis",
     "langchain", "langchain_core", "langgraph", "mcp", "numpy", "openai", "platformdirs", "psycopg", "pydantic",
-    "pydantic_ai", "pytest", "requests", "rich", "starlette", "tiktoken", "toktok", "typer", "uvicorn",
+    "pydantic_ai", "pytest", "requests", "rich", "starlette", "strands", "tiktoken", "toktok", "typer", "uvicorn",
 }  # fmt: skip
 
 

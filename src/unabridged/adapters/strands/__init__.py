@@ -1,0 +1,15 @@
+"""Strands Agents: a conversation manager that compacts and loses nothing. Needs the extra `strands`.
+
+    from unabridged.adapters.strands import CompactingConversationManager
+
+    agent = Agent(conversation_manager=CompactingConversationManager(archive="sqlite:///agent.db"))
+
+`manager` follows Strands' protocol, `session` counts what a session manager has stored, `summariser` lets a model of
+Strands' write the summaries. The messages are Bedrock's Converse, whatever model reads them.
+"""
+
+from __future__ import annotations
+
+from unabridged.adapters.strands.manager import CompactingConversationManager
+
+__all__ = ["CompactingConversationManager"]

@@ -1,0 +1,49 @@
+"""A model of Strands' as the one who writes the summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from strands.models import Model
+
+from unabridged.asking.ask import Ask, Reply
+from unabridged.asking.replies import stop_of
+from unabridged.measure.calibrate import Usage
+
+
+def summariser(model: Any) -> Any:
+    """What `Compactor(model)` takes: the same, unless it is a model of Strands'."""
+    return _asking(model) if isinstance(model, Model) else model
+
+
+def model_name(model: Model) -> str | None:
+    """The name that the model has at its provider, if it tells."""
+    config = model.get_config()
+    name = config.get("model_id") if isinstance(config, dict) else getattr(config, "model_id", None)
+    return name if isinstance(name, str) else None
+
+
+def usage_of(told: Any) -> Usage | None:
+    """What a model used; cached tokens stand beside the input, or in it where the total says so."""
+    if not told or not told.get("inputTokens"):
+        return None
+    read, write = told.get("cacheReadInputTokens") or 0, told.get("cacheWriteInputTokens") or 0
+    inside = told["inputTokens"] + told.get("outputTokens", 0) == told.get("totalTokens")
+    total = told["inputTokens"] + (0 if inside else read + write)
+    return Usage(total, read, write, told.get("outputTokens", 0))
+
+
+def _asking(model: Model) -> Callable[[Ask], Awaitable[Reply]]:
+    async def summarise(ask: Ask) -> Reply:
+        texts: list[str] = []
+        stop, used, calls = None, None, 0
+        messages: Any = [{"role": "user", "content": [{"text": ask.instruction}]}]
+        async for event in model.stream(messages, system_prompt=ask.system if isinstance(ask.system, str) else None):
+            texts.append(event.get("contentBlockDelta", {}).get("delta", {}).get("text") or "")
+            calls += "toolUse" in (event.get("contentBlockStart", {}).get("start") or {})
+            stop = event.get("messageStop", {}).get("stopReason") or stop
+            used = event.get("metadata", {}).get("usage") or used
+        return Reply("".join(texts), stop_of(stop), usage_of(used), calls, model=model_name(model) or "")
+
+    return summarise
