@@ -39,9 +39,10 @@ class Case:
         window: int = WINDOW,
         heavier: float = 1.0,
         told: int | None = None,
+        reports: bool = True,
         **keywords: Any,
     ) -> None:
-        self.door, self.model = door, StrictModel(script, window=window, heavier=heavier)
+        self.door, self.model = door, StrictModel(script, window=window, heavier=heavier, reports=reports)
         self.archive = f"sqlite:///{folder / 'archive.db'}"
         self.originals: list[Any] = []
         """What was told so far, as the framework kept it before any of it went."""

@@ -60,8 +60,9 @@ class Said:
 
     text: str = ""
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    used: int | None = None
-    """The tokens of the request as the provider counts them, which the door reports in its framework's own usage."""
+    used: int = 0
+    """The tokens of the request as the provider counts them, which the door reports in its framework's own usage; 0
+    where the provider reports nothing."""
 
 
 Brain = Callable[[Seen], Said]

@@ -23,11 +23,11 @@ class StrictModel:
     """A `Brain` with a window, which looks at each request as a provider does; `problems` must stay empty.
 
     With the first problem it is done. A provider counts otherwise than we do: `heavier` times as many tokens, which it
-    reports.
+    reports unless it `reports` nothing.
     """
 
-    def __init__(self, script: Script, *, window: int, heavier: float = 1.0) -> None:
-        self.script, self.window, self.heavier = script, window, heavier
+    def __init__(self, script: Script, *, window: int, heavier: float = 1.0, reports: bool = True) -> None:
+        self.script, self.window, self.heavier, self.reports = script, window, heavier, reports
         self.seen: list[Seen] = []
         """All requests, refused ones too."""
         self.refusals: list[TooLong] = []
@@ -47,7 +47,7 @@ class StrictModel:
         if number >= MOST_REQUESTS:
             self.problems.append(f"request {number}: the run does not come to its end")
         said = Said(DONE) if self.problems else self.script(seen)
-        return replace(said, used=requested) if said.used is None else said
+        return replace(said, used=requested if self.reports else 0)
 
 
 # -- what a script reads, and says ------------------------------------------------------------------------------------

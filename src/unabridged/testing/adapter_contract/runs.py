@@ -31,12 +31,13 @@ def long_chain(door: Door, folder: Path) -> None:
 
 
 def parallel_calls(door: Door, folder: Path) -> None:
-    """Rounds of three calls at once stay whole: each call with its result."""
-    with Case(door, folder, working(36, at_once=3)) as case:
+    """Rounds of three calls at once stay whole, each call with its result; a long system prompt is counted, too."""
+    system = "You read reports. " + "Be exact, be brief, and name your sources. " * 150
+    with Case(door, folder, working(36, at_once=3), system=system, reports=False) as case:
         assert case.say(TASK) == DONE
+        case.assert_requests(13)
         for i, seen in enumerate(case.model.seen[1:]):
             assert sorted(newest_reports(seen)) == [3 * i, 3 * i + 1, 3 * i + 2], f"request {i + 1} lacks a result"
-        case.assert_requests(13)
         case.assert_compacted()
         case.assert_always_shown(TASK)
         assert case.replayed_calls() == [f"work {i}" for i in range(36)]
@@ -75,15 +76,25 @@ def pending_approval(door: Door, folder: Path) -> None:
 
 
 def overflow(door: Door, folder: Path) -> None:
-    """A model with a smaller window than it was said to have refuses once: that is mended, and learned from."""
+    """A model with a smaller window than it was said to have refuses once: that is mended, and learned from.
+
+    Other errors are the caller's, and so is a second refusal.
+    """
     with Case(door, folder, working(30), window=4_000, told=8_000) as case:
         assert case.say(TASK) == DONE
         case.assert_requests(31 + 1, refused=1)
         case.assert_always_shown(TASK)
         case.assert_compacted()
+        case.model.script = _fail
+        assert error_of(lambda: case.say("And now?")) is not None, "another error did not reach the caller"
+        case.assert_requests(32 + 1, refused=1)
         case.model.window = 100
-        assert error_of(lambda: case.say("And now?")) is not None, "the second refusal is the caller's"
-        assert len(case.model.seen) <= 32 + 2, "what was refused is sent once more, not for ever"
+        assert error_of(lambda: case.say("And now?")) is not None, "the second refusal did not reach the caller"
+        assert len(case.model.seen) <= 33 + 2, "what was refused is sent once more, not for ever"
+
+
+def _fail(_: Seen) -> Said:
+    raise RuntimeError("the model's server is on fire")
 
 
 def summariser_down(door: Door, folder: Path) -> None:
