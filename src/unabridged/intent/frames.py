@@ -19,11 +19,10 @@ from unabridged.messages import View
 from unabridged.text_cache import remembered
 from unabridged.text_tools import bare, blank_fences, sentences
 
-_LONG = 200
-"""Characters from which on a text may be the summary of an unknown system."""
 _OURS = "[unabridged "
-_READ = 20_000
-"""Characters that are looked through for its signs."""
+_LONG, _READ, _MORE = 200, 20_000, 3_000
+"""Characters from which on a text may be the summary of an unknown system; that are looked through for its signs; for
+which it needs one sign more."""
 _EASTERN = "\u2e7f"
 """Scripts above this sign write without spaces."""
 _SET_OFF, _CLOSES = frozenset('\n"\u201c\u201e\u00ab\u300c'), frozenset('"\u201d\u201c\u00bb\u300d')
@@ -33,7 +32,6 @@ _MODELS = ("promise", "acts_next", "reported", "offer", "courtesy", "onward")
 _SHORT, _WORDS = 48, 5
 """Characters of a line that may be a heading though nothing marks it; words of a label are fewer."""
 _CORE = {"asked", "done", "left"}
-_MORE = 3_000
 _TOLD, _ENOUGH, _PRINTED = 3, 3, 3
 """Sentences about the user that count; points that are enough; lines as a terminal shows them that make a text a log,
 if they are a sixth of it."""
@@ -119,8 +117,7 @@ def _end_of_form(text: str, frame: dict[str, Any]) -> int:
     below = list(takewhile(lambda i: not (formed[i] or _is_told(parts[i - 1], parts[i], frame)), upward))
     above = formed[bool(frame) or ("\n" not in parts[0].strip() and len(parts[0]) < _LONG) : len(parts) - len(below)]
     if "alone" in frame or (2 * sum(above) <= len(above) and "goal_below" not in frame):
-        plain = [not formed[i] and not _title(part.partition(".")[0]) for i, part in enumerate(parts)]
-        own = [plain[i] and _uses(part, "own") for i, part in enumerate(parts)]
+        own = [_uses(part, "own") and not (formed[i] or _title(part.partition(".")[0])) for i, part in enumerate(parts)]
         asks = [_asks(part) or _uses(part, "polite") for part in parts]
         below = list(takewhile(lambda i: asks[i] or (own[i] and not any(own[:i])), below))
     below = below[: frame.get("goal_below")]
@@ -133,9 +130,9 @@ def _is_told(above: str, part: str, frame: dict[str, Any]) -> bool:
     said = [folded(piece) for piece in sentences(part)]
     models = all(map(phrases(*(_MODELS[: -1 if "goal_below" in frame else None])).at_start, said))
     told = any(map(_tells, said)) and not phrases("polite").at_start(said[-1])
-    closing = f"\n{part}".startswith(tuple(frame.get("until", "\0")))
     ends = len(part) < _SHORT and not _asks(part) and _naming([f"{_plain(part)} "])
-    return models or closing or told or bool(ends or opened or _frame("summaries", part))
+    closing = f"\n{part}".startswith(tuple(frame.get("until", "\0")))
+    return models or told or closing or bool(ends or opened or _frame("summaries", part))
 
 
 def _is_formed(above: str, part: str) -> bool:
@@ -145,8 +142,7 @@ def _is_formed(above: str, part: str) -> bool:
     label = _kinds({title}) or (more and not more[0].islower() and title and title == _plain(first))
     labels = [*map(_is_label, part.strip("\n").split("\n"))]
     listed = bare(first) != first or (len(labels) > _PRINTED and 3 * sum(labels) >= 2 * len(labels))
-    bold = above[:2] == "**" == above.rstrip()[-2:] != above[1:3]
-    marked = bold or above[:1] == "#" or above.rstrip("*_ ").endswith(_COLON)
+    marked = above.startswith(("#", "**")) or above.rstrip("*_ ").endswith(_COLON)
     below = marked and "\n" not in above.strip() and _is_formed("", above)
     answered = bool(more) and first.endswith("?") and above.partition("\n")[0].endswith("?")
     return bool(label or listed or below or answered) or not first[:1].isalnum()
@@ -318,8 +314,7 @@ def _title(line: str) -> str:
     label, *more = line.lstrip(_AROUND).translate(_LABELS).split(":", 1)
     alone = not line[:1].islower() and line.rstrip(" )*_\uff09\u3011")[-1:].isalnum()
     marked = more or alone or line.lstrip().startswith(("#", "**", "<", "=", "["))
-    code = label.isascii() and "(" in label.replace(" (", "")
-    return _plain(label) if marked and len(label) < _SHORT and not code else ""
+    return _plain(label) if marked and len(label) < _SHORT else ""
 
 
 def _plain(text: str) -> str:

@@ -189,8 +189,5 @@ def _open_ended(text: str) -> Iterator[Part]:
 def _to_the_end() -> re.Pattern[str]:
     """Lines below which all is somebody else's: a forwarded mail, the lines that a mail begins with, a skill."""
     titles = "|".join(map(re.escape, sorted(vocabulary("forwarded"))))
-    return re.compile(
-        rf"^(?:-{{2,}} ?(?:{titles}) ?-{{2,}}|Begin forwarded message:|Base directory for this skill: \S"
-        r"|From: [^\n]+\n(?:Sent|Date|To|Subject): [^\n]+\n(?:Sent|Date|To|Cc|Subject): )",
-        re.MULTILINE | re.IGNORECASE,
-    )
+    below = "|".join(frames()["to_the_end"])
+    return re.compile(rf"^(?:-{{2,}} ?(?:{titles}) ?-{{2,}}|{below})", re.MULTILINE | re.IGNORECASE)

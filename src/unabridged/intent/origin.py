@@ -49,8 +49,6 @@ _NUMBER = re.compile(r"\d+")
 _PLAIN = re.compile(r"[\"'\u201c\u2018(\xbf\xa1*]*[^\W\d_]+(?:['\u2019-][^\W\d_]+)*[.,!?;:\u2026\"'\u201d\u2019)*]*")
 _MADE = re.compile(r"\s{2,}|\t|\S+:\d|[A-Z]{4,}\b(?!\W*$)|[\[({<#@+|$-]|(?:def|class|import|from \S+ import)\s")
 """How a line begins that a machine made."""
-_OPENING = re.compile(r"[^\W\d_]+(?: [^\W\d_]+)?[:,!.\uff1a\uff0c]")
-"""A word or two that more follows: "Now:"."""
 _ASKS = ("?", "\uff1f", "\u061f")
 
 
@@ -283,10 +281,10 @@ def _reading(text: str) -> Literal["made", "words", "neither"]:
     said = [_reads_as_speech(line) for line in lines]
     if 2 * sum(said) >= len(lines) > 0:
         return "words"
-    first, last = lines[0] if lines else "", lines[-1] if lines else ""
-    few = len(lines) == 1 and len(first.split()) <= 3 and _PLAIN.match(first) and not _MADE.match(first)
-    opens = any(said[:1]) or _OPENING.fullmatch(first) or (any(said[-1:]) and last.endswith(_ASKS))
-    return "neither" if few or opens else "made"
+    first = lines[0] if lines else ""
+    leads = len(lines) == 1 or first.endswith((":", ",", "!", ".", "\uff1a", "\uff0c"))  # "Now:"
+    few = leads and len(first.split()) <= 3 and _PLAIN.match(first) and not _MADE.match(first)
+    return "neither" if few or any(said[:1]) or (any(said[-1:]) and lines[-1].endswith(_ASKS)) else "made"
 
 
 def _reads_as_speech(line: str) -> bool:

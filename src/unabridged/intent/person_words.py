@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import NamedTuple
 
+from unabridged.intent.frames import frames
 from unabridged.intent.host_words import blank_foreign
 from unabridged.languages import folded, labels, phrases, tables
 from unabridged.text_tools import bare, blank_fences, sentences
@@ -20,23 +21,10 @@ READ = 60_000
 POINTED = 1_000
 """Characters of a block that a rule points at."""
 
-_QUOTED_LINE = re.compile(
-    r"^[ \t]*(?:>|\||[-+]\d{1,5}[ \t]|[-+] ?\d{1,5}[ \t]{2,}|at (?:async )?\S+ ?\(|at \S+:\d+\s*$|File \"|\d+\||"
-    r"\d{3,}:|\d{1,2}:(?!\d\d\b| \S)).*$",
-    re.MULTILINE,
-)
-_PASTED = re.compile(
-    r"\"\"\"(?:[^\"]|\"\"?(?!\"))*+\"\"\"|'''(?:[^']|''?(?!'))*+'''"
-    r"|(?:[\u276f\u23bf\u23fa]|^[ \t]?\+ \d{1,5}(?:[ \t]|$))[^\n]*+(?:\n(?:[ \t][^\n]*+)?)*+",
-    re.MULTILINE,
-)
+_QUOTED_LINE = re.compile(rf"^[ \t]*(?:{'|'.join(frames()['quoted_lines'])}).*$", re.MULTILINE)
+_PASTED = re.compile("|".join(frames()["pasted"]), re.MULTILINE)
 """Blocks between marks, and the screen of a terminal: a line with its prompt or bullet, and what is indented below."""
-QUOTED = re.compile(
-    r"\"[^\"\n]*\"|(?<![\w\"])\"(?=\S)[^\"]*(?<=\S)\"(?![\w\"])|\u201c[^\u201c\u201d]*\u201d|\u201e[^\u201c\u201d\u201e]*[\u201c\u201d]"
-    r"|«[^«»]*»|[\u300c\u300e][^\u300c-\u300f]*[\u300d\u300f]"
-    r"|(?<![\w'])'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w)){2,4000}'(?![\w'])|\u2018(?:[^\u2018\u2019\n]|\u2019(?=\w)){2,4000}\u2019"
-    r"|`[^`\n]+`"
-)
+QUOTED = re.compile("|".join(frames()["quotations"]))
 """Quotations, of any length; one that is not closed on its line goes on where marks open and close as they should."""
 _MORE_THAN_A_NAME = frozenset(" \t(){}<>=;\\")
 BLANK = "\ufffc"
