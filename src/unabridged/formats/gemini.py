@@ -10,7 +10,7 @@ import json
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from unabridged.formats.base import Edit, Format, Message, Slot, Texts, Unit
 from unabridged.formats.fields import Unreadable, as_json, id_at, list_at, same_objects, text_at, word
@@ -88,7 +88,7 @@ class GeminiContents(Format):
         named = isinstance(message, Mapping) or hasattr(message, "role")
         return named and not any(at(part, "type") or at(part, "kind") for part in parts)
 
-    def text(self, role: str, text: str) -> Message:
+    def text(self, role: Literal["user", "assistant"], text: str) -> Message:
         """A new turn with just this text."""
         return {"role": "model" if role == "assistant" else "user", "parts": [{"text": text}]}
 
@@ -300,6 +300,7 @@ def read_media(part: Any) -> Media | None:
     if blob := at(part, "inline_data"):
         data = at(blob, "data") or ""
         source = b64encode(data).decode() if isinstance(data, bytes | bytearray) else text_at(blob, "data")
+        source = source.replace("-", "+").replace("_", "/")  # the SDK dumps the other base64
     elif blob := at(part, "file_data"):
         source = at(blob, "file_uri") or ""
     else:

@@ -1,0 +1,13 @@
+"""Google ADK: a plugin for the runner. Needs the extra `google-adk`.
+
+    from unabridged.adapters.google_adk import CompactionPlugin
+
+    app = App(name="desk", root_agent=agent, plugins=[CompactionPlugin(archive="sqlite:///desk.db")])
+
+What a model is sent is compacted; the session keeps every event.
+"""
+
+from unabridged.adapters.google_adk.plugin import AdkContents, CompactionPlugin
+from unabridged.adapters.google_adk.tools import RecallTool
+
+__all__ = ["AdkContents", "CompactionPlugin", "RecallTool"]
