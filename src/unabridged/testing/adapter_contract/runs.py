@@ -88,9 +88,10 @@ def overflow(door: Door, folder: Path) -> None:
         case.model.script = _fail
         assert error_of(lambda: case.say("And now?")) is not None, "another error did not reach the caller"
         case.assert_requests(32 + 1, refused=1)
-        case.model.window = 100
-        assert error_of(lambda: case.say("And now?")) is not None, "the second refusal did not reach the caller"
+        case.model.window, other = 100, case.session.beside(OTHER)
+        assert error_of(lambda: other.say(TASK)) is not None, "a refusal for good did not reach the caller"
         assert len(case.model.seen) <= 33 + 2, "what was refused is sent once more, not for ever"
+        other.close()
 
 
 def _fail(_: Seen) -> Said:
