@@ -23,14 +23,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.asking.overflow import is_overflow
 from unabridged.compactor import Compaction, Compactor
 from unabridged.formats import Format, Slot, detect
 from unabridged.marks import is_ours
 from unabridged.settings import Settings
 from unabridged.testing.adapter_contract import SCENARIOS
 from unabridged.testing.adapter_contract.case import THREAD, error_of
-from unabridged.testing.adapter_contract.interface import Door, TooLong
+from unabridged.testing.adapter_contract.interface import Door
 from unabridged.testing.adapter_contract.talks import RULES
 
 Patches = Mapping[str, Any]
@@ -102,17 +101,15 @@ def _made_with(change: Callable[[dict[str, Any]], None]) -> Patches:
     return {"__init__": make}
 
 
-def _called_with(change: Callable[[list[Any], dict[str, Any]], None], *names: str) -> Patches:
-    """These methods, sync or async, are called with other arguments."""
+def _called_with(names: Sequence[str], **others: Any) -> Patches:
+    """These methods, sync or async, are called with other keywords."""
 
     def patched(name: str) -> Any:
         own = getattr(Compactor, name)
 
         @wraps(own)
         def method(self: Any, *arguments: Any, **options: Any) -> Any:
-            given = [*arguments]
-            change(given, options)
-            return own(self, *given, **options)
+            return own(self, *arguments, **{**options, **others})
 
         return method
 
@@ -207,15 +204,6 @@ def _handing_on_failures() -> Patches:
     return {**_made_with(note), **_after(hand_on)}
 
 
-def _uncounted(_: list[Any], options: dict[str, Any]) -> None:
-    options.update(system=None, tools=None)
-
-
-def _too_long(given: list[Any], _: dict[str, Any]) -> None:
-    if is_overflow(given[1]) is None:
-        given[1] = TooLong(3_000, 4_000)
-
-
 def _one_thread(own: Any) -> Any:
     @wraps(own)
     def scope(self: Any, thread: str | None, namespace: str | None) -> Any:
@@ -241,10 +229,9 @@ BREAKAGES: Mapping[str, Breakage] = {
     "an overflow is not recovered": Breakage(
         {"overflowed": _refuse, "aoverflowed": _arefuse}, ("overflow", "streaming")
     ),
-    "every error is taken for an overflow": Breakage(
-        _called_with(_too_long, "overflowed", "aoverflowed"), ("overflow",)
+    "system prompt and tools are not counted": Breakage(
+        _called_with(("fit", "afit"), system=None, tools=None), ("parallel calls",)
     ),
-    "system prompt and tools are not counted": Breakage(_called_with(_uncounted, "fit", "afit"), ("parallel calls",)),
     "a result is split from its call": Breakage(_after(_split_round), ("parallel calls", "pending approval")),
     "messages are reordered": Breakage(_after(_reorder), ("parallel calls", "replay exact")),
     "the archive is not written": Breakage(_made_with(_forget), ("resume after restart", "recall", "long chain")),
