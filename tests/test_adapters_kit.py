@@ -29,6 +29,7 @@ from unabridged.adapters.kit import (
     event_data,
     follow_change,
     hosts,
+    identity,
     in_both_forms,
     look_up,
     method,
@@ -269,6 +270,14 @@ def test_a_hosts_list_follows_a_compaction_and_keeps_what_it_never_saw() -> None
     assert change is not None
     assert follow_change([a, late, b, c], change) == [new, late, c]
     assert change_between([a, b], [a, b]) is None
+
+
+def test_messages_without_ids_are_followed_by_identity() -> None:
+    a, b, c, new, late, added = (["x"] for _ in range(6))
+    change = change_between([a, b, added, c], [new, added, c], identity)
+    assert change is not None
+    followed = follow_change([a, late, b, c], change, identity)
+    assert [*map(id, followed)] == [id(new), id(late), id(c)]
 
 
 def test_no_framework_is_imported() -> None:

@@ -12,12 +12,12 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | the host's own state in a summary turn | `Request.values`, `current_values` |
 | recall tools | `SEARCH`, `READ`, `DESCRIPTIONS`, `PARAMETERS`, `look_up` |
 | events as data, for the framework's own tracing | `event_data`, `collected_events`, `why_not` |
-| a list of the host's that follows a compaction | `change_between`, `follow_change` |
+| a list of the host's that follows a compaction | `change_between`, `follow_change`, `identity` |
 """
 
 from unabridged.adapters.kit.engine import Agent, Engine, Exchanged, Request, about, current_values
 from unabridged.adapters.kit.events import collect_event, collected_events, event_data, why_not
-from unabridged.adapters.kit.following import PendingChange, change_between, follow_change
+from unabridged.adapters.kit.following import PendingChange, change_between, follow_change, identity
 from unabridged.adapters.kit.recall import DESCRIPTIONS, PARAMETERS, READ, SEARCH, look_up
 from unabridged.adapters.kit.steps import (
     Step,
@@ -59,6 +59,7 @@ __all__ = [
     "event_data",
     "follow_change",
     "hosts",
+    "identity",
     "in_both_forms",
     "in_event_loop",
     "look_up",

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict, TypeVar
 
 M = TypeVar("M")
+
+
+def own_id(message: Any) -> str | None:
+    """The id that the framework gave the message."""
+    found: str | None = getattr(message, "id", None)
+    return found
+
+
+def identity(message: Any) -> str | None:
+    """Stands for the very object, where messages have no ids: good as long as the lists are held."""
+    return str(id(message))
 
 
 class PendingChange(TypedDict):
@@ -16,19 +27,27 @@ class PendingChange(TypedDict):
     """Ids of all messages that the compaction looked at."""
 
 
-def change_between(before: Sequence[Any], after: Sequence[Any]) -> PendingChange | None:
-    """The change from one list of messages with an `id` to another; None when they are the same."""
-    known = {message.id: message for message in before if message.id}
-    order: list[Any] = [m.id if m.id in known and (known[m.id] is m or known[m.id] == m) else m for m in after]
+Named = Callable[[Any], str | None]
+
+
+def change_between(before: Sequence[Any], after: Sequence[Any], named: Named = own_id) -> PendingChange | None:
+    """The change from one list to another, of messages that are told apart by `named`; None when they are the same."""
+    known = {name: message for message in before if (name := named(message))}
+
+    def slot(message: Any) -> Any:
+        name = named(message) or ""
+        return name if name in known and (known[name] is message or known[name] == message) else message
+
+    order = [slot(message) for message in after]
     return None if order == list(known) else {"order": order, "known": [*known]}
 
 
-def follow_change(messages: Sequence[M], change: PendingChange) -> list[M]:
+def follow_change(messages: Sequence[M], change: PendingChange, named: Named = own_id) -> list[M]:
     """The host's messages after the compaction: its own objects, in the new order, with all it did not look at.
 
     A message the compaction never saw (somebody left it out of the request, or it came since) keeps its place.
     """
-    ids: list[Any] = [getattr(message, "id", None) for message in messages]
+    ids: list[Any] = [named(message) for message in messages]
     place = {own: i for i, own in enumerate(ids)}
     known = set(change["known"])
     new: list[M] = []

@@ -1,0 +1,246 @@
+"""Pydantic AI's messages as a wire format: requests and responses, each a list of parts of many kinds.
+
+A model translates them for its provider, so what a provider refuses of single parts is that model's business; what no
+provider takes (calls and results that don't pair) is checked here.
+
+A summary turn is a request of its own. What it tells of the past is a `CompactionPart`, which every model sends as
+history that instructs nobody. The user's open requests and standing rules still count: they are a `UserPromptPart`
+between. Read again, it is one text.
+
+System prompts stand in a request beside the user's first words. They are nobody's words here, and no part of what a
+message means: the adapter measures them with the request, and carries them on when their message goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import groupby
+from typing import Any, Literal
+
+from pydantic_ai.messages import (
+    CompactionPart,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from unabridged.adapters.pydantic_ai.parts import ANSWERS, Parts, call_text, edit_part, is_answer, parts_of
+from unabridged.formats import DEFAULT
+from unabridged.formats.base import Edit, Format, Message, Slot, Texts, Unit
+from unabridged.formats.fields import Unreadable, same_objects
+from unabridged.languages import labels, tables
+from unabridged.marks import framed_id
+from unabridged.messages import Call, Origin, View
+
+MARK = "unabridged"
+"""Where a summary's `CompactionPart` has the id of its record, in its metadata."""
+
+_SECTION = "\n\n## "
+_VOICED = frozenset({"compaction", "user-prompt"})
+
+
+class PydanticAI(Format):
+    """`ModelRequest` and `ModelResponse`. Results ride in requests: they are the tool's words wherever they sit."""
+
+    name = "pydantic-ai"
+    provider = DEFAULT.provider  # calls and results pair as everywhere; the rest is the model's own business
+    merges_turns = True
+
+    def read(self, message: Message) -> View:
+        """The view of the message."""
+        if not isinstance(message, ModelRequest | ModelResponse):
+            raise Unreadable("", message, "a ModelRequest or a ModelResponse")
+        if summary := _summary_in(message):
+            return View("user", "person", summary)
+        model = isinstance(message, ModelResponse)
+        found = Parts()
+        for number, part in enumerate(parts_of(message)):
+            try:
+                found.take(part, model=model)
+            except Unreadable as odd:
+                raise odd.within(f"parts[{number}]") from None
+        return _response_view(found) if model else _request_view(found)
+
+    def texts(self, message: Message) -> Texts | None:
+        """The texts of a plain message, None for any other."""
+        said: list[str] = []
+        calls: list[str] = []
+        answers: list[str] = []
+        for part in message.parts:
+            kind = type(part)
+            if kind is ToolReturnPart and type(part.content) is str:
+                answers.append(part.content)
+            elif kind is UserPromptPart or kind is TextPart:
+                if type(part.content) is not str:
+                    return None
+                said += [part.content] if part.content else []
+            elif kind is ToolCallPart and type(part.tool_name) is str:
+                calls += (part.tool_name, call_text(part))
+            else:
+                return None
+        return "\n".join(said), tuple(calls), tuple(answers)
+
+    def claims(self, message: Message) -> bool:
+        """Only Pydantic AI has these classes."""
+        return isinstance(message, ModelRequest | ModelResponse)
+
+    def text(self, role: Literal["user", "assistant"], text: str) -> Message:
+        """A new message with just this text; a summary in its two voices."""
+        if role == "assistant":
+            return ModelResponse(parts=[TextPart(text)])
+        return ModelRequest(parts=_voices(text))
+
+    def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
+        """A request with a result that says that there is none."""
+        return ModelRequest(parts=[ToolReturnPart(call.name, text, call.id, outcome="interrupted")])
+
+    def edit(self, message: Message, edit: Edit) -> Message:
+        """A copy with every piece run through `edit`; the very same object when nothing changed."""
+        view = self.read(message)
+        told = Slot("text") if view.origin == "host" or _summary_in(message) else Slot("attached")
+        parts = [edit_part(part, edit, told=told) for part in message.parts]
+        return _with_parts(message, parts)
+
+    def without_reasoning(self, message: Message) -> Message | None:
+        """A copy without its thinking; the same object when it has none; None when nothing would be left."""
+        kept = [part for part in message.parts if part.part_kind != "thinking"]
+        return _with_parts(message, kept) if kept or not message.parts else None
+
+    def split(self, index: int, message: Message, view: View) -> list[Unit]:
+        """One unit, unless it carries results: then each of these, and what stands between them."""
+        if not view.answers:
+            return [Unit(message, view.role, view.calls, None, index)]
+        units: list[Unit] = []
+        answers = iter(view.answers)
+        for part in message.parts:
+            if part.part_kind in ANSWERS and is_answer(part):
+                units.append(Unit([part], "tool", (), next(answers), index, part=True))
+            elif units and units[-1].answer is None:
+                units[-1].raw.append(part)
+            else:
+                units.append(Unit([part], view.role, (), None, index, part=True))
+        return units
+
+    def join(self, units: Sequence[Unit], messages: Sequence[Message]) -> list[Message]:
+        """Results in a row stand in one request; the rest of the requests they came from follows them there."""
+        joined: list[Message] = []
+        group: list[Unit] = []
+        for unit in units:
+            if group and not _belongs(unit, group):
+                joined.append(_join_parts(group, messages))
+                group = []
+            if unit.part:
+                group.append(unit)
+            else:
+                joined.append(unit.raw)
+        return [*joined, _join_parts(group, messages)] if group else joined
+
+    def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
+        """The response with these ids for its calls; None when nothing but thinking remains."""
+        left = iter(ids)
+        parts: list[Any] = []
+        for part in raw.parts:
+            if part.part_kind != "tool-call":
+                parts.append(part)
+            elif (id_ := next(left)) is not None:
+                parts.append(part if part.tool_call_id == id_ else replace(part, tool_call_id=id_))
+        return None if all(part.part_kind == "thinking" for part in parts) else _with_parts(raw, parts)
+
+    def with_address(self, raw: list[Any], id_: str) -> list[Any]:
+        """The result, to this call."""
+        return [replace(part, tool_call_id=id_) for part in raw]
+
+
+FORMAT = PydanticAI()
+
+
+def _request_view(found: Parts) -> View:
+    text, attached = found.text, [*found.attached]
+    origin: Origin = "tool" if found.answers and not text else "person"
+    if not (text or found.answers or found.media):
+        if found.prompts and not (found.told or attached):
+            return View("system", "host", "\n".join(found.prompts))
+        origin, text = "host", "\n".join(found.told)
+    else:
+        attached += found.told
+    answers = tuple(found.answers)
+    beside = found.beside() if text == found.text else {**found.beside(), "starts": ()}
+    return View("user", origin, text, answers=answers, attached=tuple(attached), **beside)
+
+
+def _response_view(found: Parts) -> View:
+    return View(
+        "assistant",
+        "model",
+        found.text,
+        calls=tuple(found.calls),
+        reasoning=tuple(found.reasoning),
+        attached=tuple(found.attached),
+        opaque=found.opaque,
+        resets=found.resets,
+        **found.beside(),
+    )
+
+
+# -- a summary turn ---------------------------------------------------------------------------------------------------
+
+
+def _voices(text: str) -> list[Any]:
+    """The text as parts: a summary's sections of the user's own words as theirs, the others as history."""
+    record_id = framed_id(View("user", "host", text))
+    if record_id is None:
+        return [UserPromptPart(text)]
+    first, *rest = text.split(_SECTION)
+    sections = [first, *(f"## {section}" for section in rest)]
+    parts: list[Any] = []
+    for theirs, group in groupby(sections, _is_theirs):
+        said = "\n\n".join(group)
+        parts.append(UserPromptPart(said) if theirs else CompactionPart(said, metadata={MARK: record_id}))
+    return parts
+
+
+def _is_theirs(section: str) -> bool:
+    return section.partition("\n")[0] in _their_headings()
+
+
+@cache
+def _their_headings() -> frozenset[str]:
+    """The headings, in every language, of what stays the user's own: open requests and standing rules."""
+    return frozenset(f"## {labels(code)[kind]}" for code in tables() for kind in ("open", "rules"))
+
+
+def _summary_in(message: Message) -> str:
+    """The text of a summary turn of ours, whatever the application has put beside it; "" for any other message."""
+    parts: list[Any] = parts_of(message)
+    if isinstance(message, ModelResponse) or not any(part.part_kind == "compaction" for part in parts):
+        return ""
+    voices = [part.content for part in parts if part.part_kind in _VOICED]
+    if not all(isinstance(said, str) for said in voices):
+        return ""
+    text = "\n\n".join(voices)
+    return text if framed_id(View("user", "host", text)) else ""
+
+
+# -- mending ----------------------------------------------------------------------------------------------------------
+
+
+def _with_parts(message: Any, parts: Sequence[Any]) -> Any:
+    return message if same_objects(parts, message.parts) else replace(message, parts=list(parts))
+
+
+def _belongs(unit: Unit, group: Sequence[Unit]) -> bool:
+    """Whether the part goes into one request with these: a result behind results, or the rest of their requests."""
+    if not unit.part or unit.answer is None:
+        return unit.part and unit.source in {one.source for one in group}
+    return group[-1].answer is not None
+
+
+def _join_parts(group: Sequence[Unit], messages: Sequence[Message]) -> Message:
+    parts = [part for unit in group for part in unit.raw]
+    first = next((unit.source for unit in group if unit.source >= 0), None)
+    return ModelRequest(parts=parts) if first is None else _with_parts(messages[first], parts)

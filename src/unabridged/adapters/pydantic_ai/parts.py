@@ -1,0 +1,242 @@
+"""What the parts of a request and of a response hold, and how their texts are edited where they stand.
+
+Parts are told apart by their `part_kind`, so that those of a newer version are read too: as something attached.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai.messages import BinaryContent, CachePoint, FileUrl, TextContent, UploadedFile
+from pydantic_core import to_jsonable_python
+
+from unabridged.formats.base import Edit, Slot
+from unabridged.formats.fields import Unreadable, as_json, same_objects
+from unabridged.formats.parts import Content, edit_leaves
+from unabridged.messages import Answer, Call, Media, MediaKind, Reasoning
+
+ANSWERS = frozenset({"tool-return", "retry-prompt"})
+NOTES = frozenset({
+    "tool-availability-delta", "capability-load-delta", "model-settings-delta", "instruction-baseline",
+})  # fmt: skip
+"""Parts of a request that the framework keeps for itself: no model reads their text."""
+FAILED = frozenset({"failed", "retried", "interrupted"})
+
+_URLS: dict[str, MediaKind] = {
+    "image-url": "image",
+    "audio-url": "audio",
+    "video-url": "video",
+    "document-url": "document",
+}
+_SHOWN: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
+
+
+class Parts(Content):
+    """Collects what the parts of one message hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prompts: list[str] = []
+        """System prompts of the application's."""
+        self.told: list[str] = []
+        """What the framework or a foreign compaction says in the user's place."""
+        self.calls: list[Call] = []
+        self.answers: list[Answer] = []
+        self.reasoning: list[Reasoning] = []
+        self.opaque = self.resets = False
+
+    def add(self, part: Any) -> None:
+        """Take in one item of a user's content."""
+        if isinstance(part, str):
+            self.say(part)
+        elif isinstance(part, TextContent):
+            self.say(part.content)
+        elif (media := media_of(part)) is not None:
+            self.media.append(media)
+        elif not isinstance(part, CachePoint):
+            self.attach_part(part)
+
+    def take(self, part: Any, *, model: bool) -> None:
+        """Take in one part of a request, or of a model's response."""
+        kind = part.part_kind
+        if kind in {"text", "speech"}:
+            self.say(part.content or "")
+            self.media += [media for media in [media_of(getattr(part, "audio", None))] if media]
+        elif kind == "user-prompt":
+            self.add_all(part.content if isinstance(part.content, str) else list(part.content))
+        elif kind in ANSWERS and is_answer(part):
+            self.answers.append(
+                Answer(part.tool_call_id, answer_text(part), getattr(part, "outcome", "failed") in FAILED)
+            )
+            self.media += [media for media in map(media_of, getattr(part, "files", ())) if media]
+        elif kind == "tool-call":
+            self.calls.append(Call(part.tool_call_id, part.tool_name, call_text(part)))
+        elif kind == "thinking":
+            self.reasoning.append(Reasoning(part.content or "", part.signature or ""))
+        elif kind == "system-prompt":
+            self.prompts.append(part.content)
+        elif kind == "file":
+            self.media += [media for media in [media_of(part.content)] if media]
+        elif kind in {"retry-prompt", "retry-feedback"} or (kind == "compaction" and not model):
+            self.told.append(told_text(part))
+        elif kind not in NOTES:
+            self._attach_own(part, kind)
+
+    def _attach_own(self, part: Any, kind: str) -> None:
+        """A provider's own tool or compaction, or a part that this version does not know."""
+        if kind == "compaction":
+            self.opaque = True
+            self.resets = self.resets or bool(part.content or part.provider_details)
+        self.attach_part(part)
+
+    def attach_part(self, part: Any) -> None:
+        """Take in a part that is nobody's words here."""
+        self.attach(shown_of(part))
+
+
+def shown_of(part: Any) -> dict[str, Any]:
+    """A part as plain data: what a model is shown of it, and what tells it apart from others of its kind."""
+    fields = {key: value for key, value in vars(part).items() if value is not None and key not in _BESIDE}
+    shown: dict[str, Any] = to_jsonable_python(fields, fallback=str, bytes_mode="base64")
+    return shown
+
+
+_BESIDE = frozenset({
+    "timestamp", "metadata", "otel_metadata", "part_kind", "kind", "provider_name", "tool_call_id", "id", "outcome",
+})  # fmt: skip
+"""Fields that no model is shown, or that may differ where a part is the same."""
+
+
+def is_answer(part: Any) -> bool:
+    """Whether it answers a call; a retry may be about a response as a whole."""
+    return part.part_kind == "tool-return" or part.tool_name is not None
+
+
+def answer_text(part: Any) -> str:
+    """What a tool answered, as the model reads it."""
+    if part.part_kind == "retry-prompt":
+        return str(part.model_response())
+    return part.content if isinstance(part.content, str) else str(part.model_response_str(wrap_if_error=False))
+
+
+def told_text(part: Any) -> str:
+    """What the framework, or the author of a foreign summary, says."""
+    if part.part_kind == "compaction":
+        return part.content or ""
+    return part.content if isinstance(part.content, str) else str(part.model_response())
+
+
+def call_text(part: Any) -> str:
+    """The arguments of a call as the model wrote them."""
+    return as_json({} if part.args is None else part.args)
+
+
+def media_of(item: Any) -> Media | None:
+    """The image, sound, film or document that an item of a content is; None for anything else."""
+    detail = str((getattr(item, "vendor_metadata", None) or {}).get("detail") or "")
+    if isinstance(item, BinaryContent):
+        return Media(_kind_of(item.media_type), item.media_type, item.base64, detail)
+    if isinstance(item, UploadedFile):
+        return Media(_kind_of(item.media_type), item.media_type, item.file_id)
+    if isinstance(item, FileUrl):
+        mime = ""
+        with suppress(ValueError):  # an address that does not tell
+            mime = item.media_type
+        return Media(_URLS.get(str(getattr(item, "kind", "")), _kind_of(mime)), mime, item.url, detail)
+    return None
+
+
+def _kind_of(mime: str) -> MediaKind:
+    return _SHOWN.get(mime.partition("/")[0], "document")
+
+
+# -- edited copies ----------------------------------------------------------------------------------------------------
+
+
+def edit_part(part: Any, edit: Edit, *, told: Slot) -> Any:
+    """The part with its pieces run through `edit`, what the framework says as `told`; itself when nothing changed."""
+    kind = part.part_kind
+    if kind in {"user-prompt", "text"}:
+        return _with(part, "content", _edit_content(part.content, edit))
+    if kind == "tool-return":
+        return _edit_answer(part, edit)
+    if kind == "tool-call":
+        return _edit_call(part, edit)
+    if kind == "compaction" and part.provider_name is None:
+        return _with(part, "content", part.content and edit(told, part.content))
+    if kind == "builtin-tool-return":
+        return _with(part, "content", edit_leaves(part.content, lambda text: edit(Slot("attached"), text)))
+    return part
+
+
+def _with(part: Any, field: str, value: Any) -> Any:
+    old = getattr(part, field)
+    return part if value is old or value == old else replace(part, **{field: value})
+
+
+def _edit_text(text: str, edit: Edit) -> str:
+    return edit(Slot("text"), text) if text else text
+
+
+def _edit_content(content: Any, edit: Edit) -> Any:
+    if isinstance(content, str):
+        return _edit_text(content, edit)
+    items = [_edit_item(item, edit) for item in content]
+    return content if same_objects(items, content) else items
+
+
+def _edit_item(item: Any, edit: Edit) -> Any:
+    """One item of a user's content; a media whose source was replaced becomes a text."""
+    if isinstance(item, str):
+        new = _edit_text(item, edit)
+        return item if new == item else new
+    if isinstance(item, TextContent):
+        new = _edit_text(item.content, edit)
+        return item if new == item.content else TextContent(new, metadata=item.metadata)
+    media = media_of(item)
+    new = edit(Slot("media"), media.source) if media is not None else ""
+    return item if media is None or new == media.source else new
+
+
+def _edit_answer(part: Any, edit: Edit) -> Any:
+    """A result; one that the framework itself reads again (a search for tools, a loaded capability) stays."""
+    if part.tool_kind:
+        return part
+    old = answer_text(part)
+    new = edit(Slot("answer", part.tool_call_id), old) if old else old
+    files = [_edit_item(file, edit) for file in part.files]
+    if new == old and same_objects(files, part.files):
+        return part
+    text = "\n".join(one for one in (new, *files) if isinstance(one, str) and one)
+    kept = [file for file in files if not isinstance(file, str)]
+    return replace(part, content=[*([text] if text else []), *kept] if kept else text)
+
+
+def _edit_call(part: Any, edit: Edit) -> Any:
+    if part.tool_kind:
+        return part
+    old = call_text(part)
+    new = edit(Slot("call", part.tool_call_id), old)
+    if new == old:
+        return part
+    return replace(part, args=new if isinstance(part.args, str) else _as_arguments(new))
+
+
+def _as_arguments(text: str) -> dict[str, Any]:
+    """Arguments from their JSON; anything but an object is put into one, since calls take nothing else."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def parts_of(message: Any) -> list[Any]:
+    """The parts of a message; one that holds no list of parts is refused."""
+    parts = message.parts
+    if not isinstance(parts, list | tuple):
+        raise Unreadable("parts", parts, "a list of parts")
+    return list(parts)
