@@ -131,7 +131,6 @@ def test_one_of_several_things_is_dropped_by_its_number(task: str, words: str, r
 
 INSTEAD = [
     ("Write the docs with Sphinx.", "no Sphinx please. set up a wiki instead", "withdrawn"),
-    ("Move the meeting to Friday.", "cancel it instead", "withdrawn"),
     ("Bau eine Meldung per SMS ein.", "doch keine SMS, das kostet. Schick lieber eine Mail.", "withdrawn"),
     ("Supprime les anciens journaux.", "laisse les journaux. Liste-moi plutôt les plus gros.", "withdrawn"),
     ("Exporta la lista a Excel.", "Excel no hace falta. Mejor un PDF.", "withdrawn"),

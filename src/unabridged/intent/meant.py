@@ -107,8 +107,6 @@ def what_stays(text: str, request: str, *, stopped: bool) -> str:
     drops all of it.
     """
     found, instead = _dismissals(text), says.wants_instead(text)
-    if not found and not instead:
-        return request
     order, (pieces, asked) = content_words(request), _pieces(request)
     for said in found:
         hit = {i for i in _hit(said, order, pieces, sorted(asked)) if not _stays(pieces[i], said, text)}
@@ -120,8 +118,7 @@ def what_stays(text: str, request: str, *, stopped: bool) -> str:
         if hit and (first or not others) and _drops_all(said, text, order, [pieces[i] for i in {0, *asked}]):
             return ""
     named = [[share_a_word(said.about, pieces[i]) for i in {0, *asked}] for said in found if said.firm]
-    gone = stopped and any(map(all, named))
-    return "" if gone or (not found and len(asked) == 1 and _does_else(text, order)) else request
+    return "" if stopped and any(map(all, named)) else request
 
 
 def tells_of_part(answer: str, request: str) -> bool:
@@ -244,13 +241,6 @@ def _drops_all(said: _Dismissal, text: str, order: Sequence[str], asked: Sequenc
     halts = len(text) <= _SHORT and phrases("hold").at_start(folded(text.strip())) > 0
     denies = begins and (halts or len(said.about) == 1 or covers(said.about, order))
     return said.outright or denies or ((begins or says.wants_instead(text)) and _wants_else(text, said))
-
-
-def _does_else(text: str, order: Sequence[str]) -> bool:
-    """Whether the words ask for something else to be done with the very thing: "cancel it instead"."""
-    wanted = (content_words(clause) for clause in _clauses(text) if says.wants_instead(clause) and _orders(clause))
-    deeds = ([_named(word, order) for word in words if word not in literal("instead")] for words in wanted)
-    return any(deed and not deed[0] and all(deed[1:]) for deed in deeds)
 
 
 def asks_leave(answer: str, request: str) -> bool:

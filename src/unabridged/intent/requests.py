@@ -60,7 +60,7 @@ class _Talk:
     states: list[State] = field(default_factory=list)
     chain: list[int] = field(default_factory=list)
     last_task: list[int] = field(default_factory=list)
-    """The last chain that was handed back and was more than a question."""
+    """The last chain that was handed back and was more than a question with a short answer."""
     parked: list[int] = field(default_factory=list)
     """What was interrupted, and something else was asked instead."""
 
@@ -91,7 +91,8 @@ class _Talk:
         if self.states[i] == "finished" and (left := self._left_over(request)):
             self._set(left, "open")
             self.chain = left
-        elif self._state not in GOING and not self._is_lookup():
+        asked = len(self.chain) == 1 and says.is_question(request.text)
+        if not asked or request.worked == 2 or len(request.answer) >= ANSWER_LIMIT // 2:
             self.last_task = self.chain
 
     @property
@@ -173,9 +174,8 @@ class _Talk:
         request, before = self.requests[newest], self.requests[newest - 1]
         if request.kind == "correct" or not self.chain:
             return self._last_said()
-        if before.asks or request.kind == "hold" or not self._goes_on(request, says.reports_done(before.answer)):
-            return []
-        return self.last_task if self.last_task and self._is_lookup() else self.chain
+        apart = before.asks or request.kind == "hold" or not self._goes_on(request, says.reports_done(before.answer))
+        return [] if apart else self.last_task or self.chain
 
     def _goes_on(self, request: Request, done: bool) -> bool:
         """Whether it goes on with what was handed back: it says so, nods to anything but its end, or work follows it.
@@ -212,12 +212,6 @@ class _Talk:
         short = self.tools and len(request.answer) < ANSWER_LIMIT
         broken = [j for j in earlier if short and self.requests[j].stopped]
         return [j for j in broken if meant.tells_of_part(request.answer, self.requests[j].text)]
-
-    def _is_lookup(self) -> bool:
-        """Whether the last chain was one question with a short answer."""
-        request = self.requests[self.chain[0]]
-        short = len(self.chain) == 1 and request.worked < 2 and len(request.answer) < ANSWER_LIMIT // 2
-        return short and says.is_question(request.text)
 
     def _last_said(self) -> list[int]:
         """The end of the chain from its last message that says something by itself: what a correction corrects."""

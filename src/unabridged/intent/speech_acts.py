@@ -223,17 +223,12 @@ def _nod(words: str) -> str:
 
 
 def _change_of_course(words: str) -> str:
-    """`withdraw`, `hold` or `correct` for words that begin so; "ok, hmm, wait, never mind": after the small words.
-
-    Words that let go of all stand also further on: "it was cut off. but never mind, i have it".
-    """
-    starts, drops = [words], phrases("withdraw", "cancel")
+    """`withdraw`, `hold` or `correct` for words that begin so; "ok, hmm, wait, never mind": after the small words."""
+    starts = [words]
     while len(starts) < 4 and (reach := phrases("prefix").at_start(starts[-1])):
         starts.append(_LEADING.sub("", starts[-1][reach:], count=1))
     held = [start[reach:] for start in starts if (reach := phrases("hold").at_start(start))]
-    later = [(said, drops.at_start(said)) for said in map(after_small_words, sentences(words)[1:3])]
-    lets_go = any(reach and (_BREAK.match(said, reach) or means_all(said)) for said, reach in later)
-    if lets_go or any(map(_withdraws, (*starts, *(_LEADING.sub("", rest, count=1) for rest in held)))):
+    if any(map(_withdraws, (*starts, *(_LEADING.sub("", rest, count=1) for rest in held)))):
         return "withdraw"
     corrects = any(map(phrases("correct").at_start, starts))  # "no, never mind" withdraws
     if held and not corrects and few_words(held[0], 4) and not _QUESTION.search(words):
