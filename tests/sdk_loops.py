@@ -136,11 +136,48 @@ class BetaMessages(Messages):
         return client.beta.messages
 
 
+class Contents:
+    """Contents of Google's, with functions that the caller runs."""
+
+    tools: Any = ({"function_declarations": [{"name": "work", "parameters_json_schema": PARAMETERS}]},)
+
+    def first(self) -> list[Any]:
+        return [{"role": "user", "parts": [{"text": TASK}]}]
+
+    def asked(self, messages: list[Any]) -> dict[str, Any]:
+        config = {"system_instruction": SYSTEM, "tools": list(self.tools)}
+        return {"model": "gemini-2.5-flash", "contents": messages, "config": config}
+
+    def plain(self, client: Any, asked: dict[str, Any]) -> Any:
+        return client.models.generate_content(**asked)
+
+    def pieces(self, client: Any, asked: dict[str, Any]) -> Any:
+        return client.models.generate_content_stream(**asked)
+
+    def turn(self, answer: Any) -> tuple[list[Any], str]:
+        """The answer is a response, or the pieces of one."""
+        from google.genai import types
+
+        every = answer if isinstance(answer, list) else [answer]
+        parts = [part for one in every for part in one.candidates[0].content.parts]
+        said = types.Content(role="model", parts=[part for part in parts if part.function_call or part.text])
+        calls = [part.function_call for part in parts if part.function_call]
+        results = [
+            types.Part.from_function_response(name=call.name, response={"result": work(call.args["number"])})
+            for call in calls
+        ]
+        if results:
+            return [said, types.Content(role="user", parts=results)], ""
+        return [said], "".join(part.text or "" for part in parts)
+
+
 def run(api: Any, client: Any, *, streaming: bool = False, most: int = 1_000) -> list[Any]:
     """The whole conversation, once the model is done."""
     messages: list[Any] = api.first()
     for _ in range(most):
-        if streaming:
+        if streaming and hasattr(api, "pieces"):
+            answer = list(api.pieces(client, api.asked(messages)))
+        elif streaming:
             with api.streaming(client, api.asked(messages)) as stream:
                 answer = api.final(stream)
         else:
@@ -157,7 +194,9 @@ async def arun(api: Any, client: Any, *, streaming: bool = False, most: int = 1_
     """`run` in an event loop."""
     messages: list[Any] = api.first()
     for _ in range(most):
-        if streaming:
+        if streaming and hasattr(api, "pieces"):
+            answer = [piece async for piece in await api.pieces(client, api.asked(messages))]
+        elif streaming:
             async with api.streaming(client, api.asked(messages)) as stream:
                 answer = await api.final(stream)
         else:

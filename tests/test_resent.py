@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from openai.types.chat import ChatCompletionMessage
 
 from lives import ROUNDS
 from unabridged import Compactor, check
@@ -110,14 +112,31 @@ def test_a_message_edited_in_place_never_gets_what_was_recorded_for_the_old_one(
         first = again
 
 
-@pytest.mark.parametrize("anew", [True, False])
-def test_a_call_reads_what_is_new_however_long_the_history_is(anew: bool) -> None:
+def as_object(message: Any) -> Any:
+    """An assistant's message as the SDK gives it."""
+    return ChatCompletionMessage.model_validate(message) if message["role"] == "assistant" else message
+
+
+def test_an_object_edited_in_place_never_gets_what_was_recorded_for_the_old_one() -> None:
+    compactor = Compactor(window=6_000, archive="memory:")
+    history = [as_object(message) for message in built("openai-chat", 30, (f"c{i}" for i in itertools.count()))]
+    first = compactor.fit(history, thread="t")
+    history[1].tool_calls[0].function.arguments = json.dumps({"job": "zebra"})
+    again = compactor.fit(history, thread="t")
+    assert first.receipt is not None
+    assert again.receipt is not None
+    assert again.receipt.id != first.receipt.id
+    assert compactor.replay(again.messages, thread="t") == history
+
+
+@pytest.mark.parametrize(("anew", "form"), [(True, dict), (False, dict), (False, as_object)])
+def test_a_call_reads_what_is_new_however_long_the_history_is(anew: bool, form: Callable[[Any], Any]) -> None:
     reading = Reading()
     compactor = Compactor(window=4_000, archive="memory:", format=reading)
     history: Messages = [{"role": "user", "content": "Go."}]
     read: list[int] = []
     for i in range(400):
-        history += ROUNDS["openai-chat"](i, f"c{i}", f"out {i} " * 60)
+        history += map(form, ROUNDS["openai-chat"](i, f"c{i}", f"out {i} " * 60))
         given = copy.deepcopy(history) if anew else history
         before, records = reading.reads, len(compactor.threads())
         fitted = compactor.fit(given, thread="t")

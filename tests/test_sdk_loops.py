@@ -9,18 +9,23 @@ from typing import Any
 import anthropic
 import openai
 import pytest
+from google import genai
+from google.genai import errors
 
 import sdk_loops
 import unabridged
-from sdk_loops import TASK, BetaMessages, Chat, Messages, Responses, working
+from sdk_loops import TASK, BetaMessages, Chat, Contents, Messages, Responses, working
 from unabridged.testing.loopback import Loopback
 
 WINDOW = 12_000
-APIS = [(Chat(), openai), (Responses(), openai), (Messages(), anthropic)]
-NAMES = ["chat", "responses", "messages"]
+APIS = [(Chat(), openai), (Responses(), openai), (Messages(), anthropic), (Contents(), genai)]
+NAMES = ["chat", "responses", "messages", "contents"]
 
 
 def client_of(sdk: Any, provider: Loopback, *, asynchronous: bool = False) -> Any:
+    if sdk is genai:
+        given = genai.Client(api_key="none", http_options={"base_url": provider.url})
+        return given.aio if asynchronous else given
     prefix = "Async" if asynchronous else ""
     name = "OpenAI" if sdk is openai else "Anthropic"
     return getattr(sdk, prefix + name)(base_url=provider.url, api_key="none", max_retries=0)
@@ -74,7 +79,7 @@ def test_a_window_smaller_than_was_thought_costs_one_refusal_and_is_learned(
 @pytest.mark.parametrize(("api", "sdk"), APIS, ids=NAMES)
 @pytest.mark.parametrize("streaming", [False, True], ids=["plain", "streaming"])
 def test_without_wrap_the_same_loop_overflows(api: Any, sdk: Any, streaming: bool) -> None:
-    refusals = (openai.OpenAIError, anthropic.AnthropicError, RuntimeError)
+    refusals = (openai.OpenAIError, anthropic.AnthropicError, errors.APIError, RuntimeError)
     with Loopback(working(30), window=WINDOW) as provider, client_of(sdk, provider) as client, pytest.raises(refusals):
         sdk_loops.run(api, client, streaming=streaming)
     assert provider.too_long

@@ -8,6 +8,8 @@ and counts as the same when it means the same (other ids, a cache mark that move
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +37,7 @@ class Resent:
     given: list[Message]
     meanings: list[str]
     odd: frozenset[int]
-    """The places of messages that are not plain data: those are read each time."""
+    """The places of messages that are neither plain data nor objects of an SDK: those are read each time."""
     made: list[int | Put]
     fixed: bool
     """Whether something put in answers a call by its id and stands for nothing: other ids need another look-up."""
@@ -107,4 +109,7 @@ def _copied(value: Any) -> tuple[Any, bool]:
     if isinstance(value, list):
         listed = [_copied(item) for item in value]
         return [copy for copy, _ in listed], all(plain for _, plain in listed)
+    if not isinstance(value, _PLAIN) and hasattr(type(value), "model_fields"):  # an SDK's object, of plain fields
+        with suppress(Exception):  # one that can't be copied is read each time
+            return deepcopy(value), True
     return value, isinstance(value, _PLAIN)

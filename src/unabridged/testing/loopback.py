@@ -3,8 +3,8 @@
     with Loopback(script, window=8_000) as provider:
         client = OpenAI(base_url=provider.url, api_key="none")
 
-Chat Completions, Responses and Messages are served, plain and streamed, at the paths that the SDKs post to (Azure's,
-Bedrock's and Vertex' too).
+Chat Completions, Responses, Messages and Gemini's contents are served, plain and streamed, at the paths that the SDKs
+post to (Azure's, Bedrock's and Vertex' too).
 """
 
 from __future__ import annotations

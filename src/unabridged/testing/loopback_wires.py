@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
-from unabridged.formats import Anthropic, OpenAIChat, OpenAIResponses
+from unabridged.formats import Anthropic, GeminiContents, OpenAIChat, OpenAIResponses
 from unabridged.testing.upstreams import SigningUpstream, StrictUpstream
+from unabridged.testing.wire_gemini import sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +272,55 @@ class MessagesWire(LoopbackWire):
         return Served(200, [(event["type"], event) for event in events])
 
 
+class GeminiWire(LoopbackWire):
+    """Gemini's `generateContent`; thoughts are signed, and a call without its signature is refused by the rules."""
+
+    format = GeminiContents.name
+    path = ":generateContent"
+    holds = "contents"
+    reads = ("systemInstruction", "tools")
+
+    def serves(self, path: str) -> bool:
+        """Whether the path is this wire's."""
+        return ":generateContent" in path or ":streamGenerateContent" in path
+
+    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:  # noqa: ARG002 - the path tells
+        """Whether events are asked for."""
+        return ":streamGenerateContent" in path
+
+    def refuse(self, reasons: str) -> Served:
+        """The form of the request is wrong."""
+        return Served(400, {"error": {"code": 400, "message": reasons, "status": "INVALID_ARGUMENT"}})
+
+    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - before it streams
+        """The request is too long."""
+        most = f"exceeds the maximum number of tokens allowed ({window})."
+        return self.refuse(f"The input token count ({tokens}) {most}")
+
+    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:  # noqa: ARG002 - the path has it
+        """A response."""
+        parts: list[dict[str, Any]] = [{"text": said.text}] if said.text else []
+        calls = [{"name": name, "args": given} for name, given in said.calls]
+        signed = {"thoughtSignature": sign(json.dumps(calls[0], sort_keys=True))} if said.thought and calls else {}
+        parts += [{"functionCall": call, **(signed if call is calls[0] else {})} for call in calls]
+        candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
+        usage = {"promptTokenCount": tokens, "candidatesTokenCount": 20, "totalTokenCount": tokens + 20}
+        about = {"modelVersion": "served", "responseId": self.new_id("r")}
+        return {"candidates": [candidate], "usageMetadata": usage, **about}
+
+    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:  # noqa: ARG002 - it tells all by itself
+        """A piece for each half of a text, and for each call."""
+        candidate = answer["candidates"][0]
+        pieces: list[dict[str, Any]] = []
+        for part in candidate["content"]["parts"]:
+            first, second = _halves(part["text"]) if "text" in part else ("", "")
+            pieces += [{"text": first}, {**part, "text": second}] if "text" in part else [part]
+        contents = [{"role": "model", "parts": [piece]} for piece in pieces]
+        parted = [{**answer, "candidates": [{"content": content, "index": 0}]} for content in contents]
+        parted[-1]["candidates"][0]["finishReason"] = candidate["finishReason"]
+        return Served(200, [(None, piece) for piece in parted])
+
+
 def _block_deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A content block as it begins, and what is added to it."""
     if block["type"] == "text":
@@ -312,5 +362,5 @@ def _text(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments)
 
 
-WIRES: tuple[type[LoopbackWire], ...] = (ChatWire, ResponsesWire, MessagesWire)
+WIRES: tuple[type[LoopbackWire], ...] = (ChatWire, ResponsesWire, MessagesWire, GeminiWire)
 """Every wire that is served."""

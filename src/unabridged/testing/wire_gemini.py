@@ -64,7 +64,7 @@ class GeminiWire(Wire):
         """The model speaks."""
         said: dict[str, Any] = {"text": text}
         if self._signs and self.often(0.3):
-            said["thoughtSignature"] = _sign(text)
+            said["thoughtSignature"] = sign(text)
         self._turn("model", [*self._thoughts(thought), said], what)
 
     def round(self, uses: Sequence[Use], order: Sequence[int], text: str, thought: str) -> None:
@@ -79,7 +79,7 @@ class GeminiWire(Wire):
             call = {"name": use.name.replace(".", "_"), "args": json.loads(use.arguments)}
             part: dict[str, Any] = {"functionCall": call if self._ids == "none" else {"id": ids[place], **call}}
             if self._signs and place == 0:
-                part["thoughtSignature"] = _sign(json.dumps(call, sort_keys=True))
+                part["thoughtSignature"] = sign(json.dumps(call, sort_keys=True))
             parts.append(part)
         self._turn("model", parts, "call")
         places = order if self._ids == "both" else range(len(uses))
@@ -114,7 +114,8 @@ class GeminiWire(Wire):
         return found + _unsigned(turns)
 
 
-def _sign(text: str) -> str:
+def sign(text: str) -> str:
+    """A signature of what a part says."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()  # which is base64, too
 
 
@@ -147,7 +148,7 @@ def _unsigned(turns: Sequence[dict[str, Any]]) -> list[str]:
         if turn["role"] != "model" and not any("functionResponse" in part for part in turn["parts"]):
             steps = []
         steps += [(index, part) for part in calls[:1]]
-    wrong = [i for i, part in steps if part.get("thoughtSignature") != _sign(_bare(part["functionCall"]))]
+    wrong = [i for i, part in steps if part.get("thoughtSignature") != sign(_bare(part["functionCall"]))]
     return [f"{index}: the first call has no signature, or another one's" for index in wrong] if signed else []
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from unabridged.adapters.sdk import gemini
 from unabridged.adapters.sdk.endpoints import RESOURCES
+from unabridged.adapters.sdk.gemini import is_google
 from unabridged.adapters.sdk.history import History
 from unabridged.adapters.sdk.posting import fit_method, fit_post
 
@@ -27,13 +30,14 @@ def wrap(client: C, *, thread: str | None = None, **keywords: Any) -> C:
     (`with unabridged.thread("t1"):`), else to `thread`; without either, a conversation is known by what it says.
     The result's `unabridged` (a `History`) replays, undoes and searches.
     """
-    if not any(base.__name__ in _BASES for base in type(client).__mro__):
+    if not is_google(client) and not any(base.__name__ in _BASES for base in type(client).__mro__):
         raise TypeError(
             f"wrap takes a client of the OpenAI, Anthropic or Google Gen AI SDK, sync or async; got {client!r}. "
             "For any other, call Compactor.fit before each request."
         )
     history = History(thread, **keywords)
-    wrapped: C = _closes(_install(copy.copy(client), client, history), history)
+    made = gemini.install(client, history) if is_google(client) else _install(copy.copy(client), client, history)
+    wrapped: C = _closes(made, history)
     return wrapped
 
 
@@ -73,8 +77,13 @@ def _install(wrapped: Any, given: Any, history: History) -> Any:
 
 def _closes(wrapped: Any, history: History) -> Any:
     """The client, which closes `history` when it is closed."""
-    plain = wrapped.close
+    for name in ("close", "aclose"):
+        if hasattr(wrapped, name):
+            setattr(wrapped, name, _closing(getattr(wrapped, name), history))
+    return wrapped
 
+
+def _closing(plain: Callable[[], Any], history: History) -> Callable[[], Any]:
     def close() -> None:
         history.close()
         plain()
@@ -83,5 +92,4 @@ def _closes(wrapped: Any, history: History) -> Any:
         history.close()
         await plain()
 
-    wrapped.close = aclose if inspect.iscoroutinefunction(plain) else close
-    return wrapped
+    return aclose if inspect.iscoroutinefunction(plain) else close

@@ -84,7 +84,7 @@ class Endpoint:
 
     def schemas(self, body: Body) -> Any:
         """All else that the model reads; None for nothing."""
-        found = [_schema(listed(body.get(name))) for name in self.read]
+        found = [schema_of(listed(body.get(name))) for name in self.read]
         given = [part for part in found if part]
         if len(given) == 1 and isinstance(given[0], list):
             return given[0]
@@ -93,8 +93,11 @@ class Endpoint:
     def agent(self, body: Body, tools: Any) -> Agent:
         """The model that the request names, and whether it can follow a reference."""
         name = body.get("model")
-        recall = any(isinstance(tool, Mapping) and _name_of(tool) == READ for tool in tools or ())
-        return Agent(name if isinstance(name, str) else None, recall=recall)
+        return Agent(name if isinstance(name, str) else None, recall=has_recall(tools))
+
+    def kept_by(self, body: Body) -> str | None:
+        """The field by which the provider keeps the conversation; None where it does not."""
+        return next((name for name in self.kept if body.get(name)), None)
 
     def whole(self, body: Body) -> Body:
         """The request with lists in place of what can be read only once."""
@@ -114,14 +117,20 @@ def _schema_of(kind: Any) -> Any:
     return kind.model_json_schema()
 
 
-def _schema(value: Any) -> Any:
+def schema_of(value: Any) -> Any:
     """What the model is shown of a class that its answer should be of; anything else as it is."""
     return _schema_of(value) if isinstance(value, type) and hasattr(value, "model_json_schema") else value
 
 
-def _name_of(tool: Body) -> Any:
+def has_recall(tools: Any) -> bool:
+    """Whether the tools can follow a reference."""
+    return any(READ in _names_of(tool) for tool in tools or () if isinstance(tool, Mapping))
+
+
+def _names_of(tool: Body) -> list[Any]:
     function = tool.get("function")
-    return function.get("name") if isinstance(function, Mapping) else tool.get("name")
+    declared = [one.get("name") for one in tool.get("function_declarations") or () if isinstance(one, Mapping)]
+    return [function.get("name") if isinstance(function, Mapping) else tool.get("name"), *declared]
 
 
 def _format(kind: type[Any]) -> Format:

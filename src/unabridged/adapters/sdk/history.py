@@ -72,7 +72,7 @@ class History:
         """Whether there is nothing to fit: no messages, or a conversation that the provider keeps; said once."""
         if not isinstance(body, Mapping) or not body.get(endpoint.messages):
             return True
-        kept = next((name for name in endpoint.kept if body.get(name)), None)
+        kept = endpoint.kept_by(body)
         if kept is not None and not self._told:
             self._told = True
             log.info("requests with %s are sent as they are: the provider keeps that conversation", kept)

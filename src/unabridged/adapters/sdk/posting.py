@@ -39,11 +39,7 @@ class Call:
         try:
             return (yield from self.request.exchange(self.send))
         except WontFit as wont:
-            refusal = wont.__cause__
-            if not isinstance(refusal, Exception):
-                raise
-            refusal.add_note(f"unabridged: {wont}")
-            raise refusal from None
+            raise refusal_in(wont) from None
 
     def watch(self, stream: Any, sent: Exchanged[Any]) -> Any:
         """The SDK's stream; one that is refused after it was opened goes on with a second response."""
@@ -66,6 +62,15 @@ class Call:
         items = awatch(self.request, sent.fitted, getattr(stream, ITEMS), open_again, self.endpoint.kind)
         setattr(stream, ITEMS, items)
         return stream
+
+
+def refusal_in(wont: WontFit) -> Exception:
+    """The provider's own error, with what we know of it as a note; the given one where nothing was sent yet."""
+    refusal = wont.__cause__
+    if not isinstance(refusal, Exception):
+        return wont
+    refusal.add_note(f"unabridged: {wont}")
+    return refusal
 
 
 def fit_post(post: Function, history: History, *, is_async: bool) -> Function:
@@ -104,18 +109,22 @@ async def _asend(history: History, endpoint: Endpoint | None, body: Any, post: C
     return call.awatch(sent.response, sent) if _is_stream(sent.response) else sent.response
 
 
+def open_call(history: History, endpoint: Endpoint, body: Body, post: Callable[[Body], Any]) -> Steps[Call]:
+    """The call, with its request measured for the model that it names."""
+    body = endpoint.whole(body)
+    if history.is_ready(endpoint):
+        return Call(history.request(endpoint, body), endpoint, body, post)
+    request: Request = yield blocking(history.request, endpoint, body)
+    return Call(request, endpoint, body, post)
+
+
 def _carry_out(
     history: History, endpoint: Endpoint, body: Body, post: Callable[[Body], Any]
 ) -> Steps[tuple[Call, Exchanged[Any]]]:
-    body = endpoint.whole(body)
-    if history.is_ready(endpoint):
-        request = history.request(endpoint, body)
-    else:
-        request = yield blocking(history.request, endpoint, body)
-    call = Call(request, endpoint, body, post)
+    call = yield from open_call(history, endpoint, body, post)
     sent = yield from call.exchange()
-    history.remember(request, sent.fitted)
-    request.observe(sent.fitted, _raw_report(sent.response))
+    history.remember(call.request, sent.fitted)
+    call.request.observe(sent.fitted, _raw_report(sent.response))
     return call, sent
 
 

@@ -1,0 +1,183 @@
+"""Clients of the Google Gen AI SDK: `models.generate_content` and its stream, sync and async, each of its rounds.
+
+The SDK calls functions by itself and follows continuations: what it sends each time is fitted, not only the first.
+"""
+
+# ruff: noqa: SLF001 - the SDK has no other place where every round passes
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unabridged.adapters.kit import Agent, Stream, arun, awatch, run, watch
+from unabridged.adapters.sdk.endpoints import Body, Endpoint, has_recall, listed, schema_of
+from unabridged.adapters.sdk.history import History
+from unabridged.adapters.sdk.posting import Call, Function, fit_method, open_call, refusal_in
+from unabridged.errors import WontFit
+from unabridged.formats import FORMATS, GeminiContents
+
+
+def is_google(client: Any) -> bool:
+    """Whether this is a client of the Google Gen AI SDK, or its `aio`."""
+    return any(base.__module__ == "google.genai.client" for base in type(client).__mro__)
+
+
+def install(client: Any, history: History) -> Any:
+    """A copy of the client, or of its `aio`, whose requests go by way of `history`."""
+    wrapped = _quiet_copy(client)
+    wrapped.unabridged = history
+    wrapped._models = _fitted_models(client.models, history)
+    if hasattr(client, "aio"):
+        wrapped._aio = install(client.aio, history)
+    return wrapped
+
+
+def _quiet_copy(client: Any) -> Any:
+    """A copy that keeps the given client, and leaves the connections that both share open when it is forgotten."""
+    wrapped = copy.copy(client)
+    kind = type(client)
+    wrapped.__class__ = type(kind.__name__, (kind,), {"__del__": lambda _: None, "__module__": kind.__module__})
+    wrapped._given = client
+    return wrapped
+
+
+def _fitted_models(models: Any, history: History) -> Any:
+    fitted = copy.copy(models)
+    is_async = inspect.iscoroutinefunction(models.generate_content)
+    stream = _fit_async_stream if is_async else _fit_stream
+    fitted._generate_content = fit_method(models._generate_content, history, CONTENTS, is_async=is_async)
+    fitted._generate_content_stream = stream(models._generate_content_stream, history)
+    return fitted
+
+
+def _fit_stream(method: Function, history: History) -> Function:
+    def fitted(**arguments: Any) -> Iterator[Any]:
+        if history.leaves_alone(CONTENTS, arguments):
+            yield from method(**arguments)
+            return
+        call: Call = run(open_call(history, CONTENTS, arguments, lambda shorter: method(**shorter)))
+        sent = run(call.request.fit())
+        history.remember(call.request, sent)
+        try:
+            yield from watch(call.request, sent, call.send(sent.messages), call.send, CONTENTS.kind)
+        except WontFit as wont:
+            raise refusal_in(wont) from None
+
+    return fitted
+
+
+def _fit_async_stream(method: Function, history: History) -> Function:
+    async def items(arguments: Body) -> AsyncIterator[Any]:
+        call: Call = await arun(open_call(history, CONTENTS, arguments, lambda shorter: method(**shorter)))
+        sent = await arun(call.request.fit())
+        history.remember(call.request, sent)
+        try:
+            async for item in awatch(call.request, sent, call.send(sent.messages), call.send, CONTENTS.kind):
+                yield item
+        except WontFit as wont:
+            raise refusal_in(wont) from None
+
+    async def fitted(**arguments: Any) -> Any:
+        return await method(**arguments) if history.leaves_alone(CONTENTS, arguments) else items(arguments)
+
+    return fitted
+
+
+class Pieces(Stream):
+    """Pieces of a response: a refusal is the SDK's own error."""
+
+    def says(self, item: Any) -> bool:
+        """Whether the piece holds any of the answer."""
+        return bool(getattr(item, "candidates", None))
+
+    def refuses(self, item: Any) -> bool:  # noqa: ARG002 - the SDK raises
+        """Never an item."""
+        return False
+
+    def usage(self, item: Any) -> Any:
+        """What the newest piece reports."""
+        return getattr(item, "usage_metadata", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents(Endpoint):
+    """`contents`, and a `config` that has all else."""
+
+    def conversation(self, body: Body) -> list[Any]:
+        """The contents: the list itself where it holds turns, else what the SDK makes of it."""
+        given = listed(body["contents"])
+        if isinstance(given, list) and all(map(self.format.claims, given)):
+            return given
+        from google.genai import _transformers  # noqa: PLC0415 - a client of it is here, so it is loaded
+
+        made: list[Any] = _transformers.t_contents(given)
+        return made
+
+    def with_messages(self, body: Body, messages: list[Any]) -> Body:
+        """The request with these contents, all of them the SDK's own."""
+        from google.genai.types import Content  # noqa: PLC0415 - likewise
+
+        contents = [Content.model_validate(turn) if isinstance(turn, Mapping) else turn for turn in messages]
+        return {**body, self.messages: contents}
+
+    def prompt(self, body: Body) -> Any:
+        """The system instruction's texts."""
+        return "\n".join(_texts(_of_config(body, "system_instruction"))) or None
+
+    def schemas(self, body: Body) -> Any:
+        """What the model reads of tools and of the schema of its answer."""
+        shown = [_of_config(body, name) for name in ("response_schema", "response_json_schema")]
+        tools = [_shown(tool) for tool in _of_config(body, "tools") or ()]
+        return [*tools, *(_shown(schema) for schema in shown if schema)] or None
+
+    def agent(self, body: Body, tools: Any) -> Agent:
+        """The model that the request names, without the path to it."""
+        return Agent(str(body["model"]).rpartition("/")[2], recall=has_recall(tools))
+
+    def whole(self, body: Body) -> Body:
+        """The request with a list in place of contents that can be read only once."""
+        return {**body, self.messages: listed(body[self.messages])}
+
+    def kept_by(self, body: Body) -> str | None:
+        """Cached contents are the provider's."""
+        return "cached_content" if _of_config(body, "cached_content") else None
+
+
+def _of_config(body: Body, name: str) -> Any:
+    config = body.get("config")
+    if isinstance(config, Mapping):
+        return config.get(name, config.get(_camel(name)))
+    return getattr(config, name, None)
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.title, others))
+
+
+def _texts(instruction: Any) -> list[str]:
+    """The texts of a system instruction: itself, or those of its parts."""
+    if not instruction or isinstance(instruction, str):
+        return [instruction] if instruction else []
+    if isinstance(instruction, Sequence):
+        return [text for one in instruction for text in _texts(one)]
+    inside = instruction if isinstance(instruction, Mapping) else vars(instruction)
+    return _texts(inside.get("text") or inside.get("parts"))
+
+
+def _shown(tool: Any) -> Any:
+    """What of a tool the model is shown: a function by its name, arguments and description, an object as data."""
+    if isinstance(tool, type):
+        return schema_of(tool)
+    if hasattr(tool, "model_dump"):
+        return tool.model_dump(mode="json", exclude_none=True)
+    if isinstance(tool, Callable):  # type: ignore[arg-type]  # it is a class for isinstance
+        return {"name": getattr(tool, "__name__", ""), "arguments": str(inspect.signature(tool)), "doc": tool.__doc__}
+    return tool
+
+
+CONTENTS = Contents(FORMATS[GeminiContents.name], Pieces(), messages="contents")
