@@ -36,17 +36,25 @@ class Seen:
     """What the provider would refuse."""
 
     @classmethod
-    def of(cls, messages: Sequence[Any], format_: Format | str, *, system: str = "", tools: Sequence[Any] = ()) -> Self:
-        """What is seen of these messages; `tools` are their JSON schemas.
+    def of(
+        cls,
+        messages: Sequence[Any],
+        format_: Format | str,
+        *,
+        system: str = "",
+        tools: Sequence[Any] = (),
+        model: str | None = None,
+    ) -> Self:
+        """What is seen of these messages; `tools` are their JSON schemas, `model` the name that the adapter is told.
 
         Give the messages as the provider reads them where the framework can translate them (`"openai-chat"`, say):
         then what the adapter's own format reads wrongly shows up here.
         """
-        fmt, meter = format_named(format_), Meter()
+        fmt, meter = format_named(format_), Meter(model=model)
         views = tuple(fmt.read(message) for message in messages)
         tokens = meter.overhead(system or None, list(tools)) + sum(map(meter.message, views))
         names = tuple(str(get(get(tool, "function") or tool, "name")) for tool in tools)
-        return cls(views, tokens, system, names, tuple(check(messages, format=fmt)))
+        return cls(views, tokens, system, names, tuple(check(messages, format=fmt, model=model)))
 
     @property
     def text(self) -> str:
