@@ -20,6 +20,7 @@ from unabridged.adapters.kit import (
     Steps,
     Stream,
     arun,
+    as_recorded,
     astream,
     blocking,
     change_between,
@@ -278,6 +279,30 @@ def test_messages_without_ids_are_followed_by_identity() -> None:
     assert change is not None
     followed = follow_change([a, late, b, c], change, identity)
     assert [*map(id, followed)] == [id(new), id(late), id(c)]
+
+
+def test_originals_that_the_host_keeps_are_given_as_the_newest_compaction_left_them() -> None:
+    """Whichever model they were made for; one that was taken back, or made of another list, is not applied."""
+    engine = Engine(format_named("openai-chat"), archive="memory:", window=4_000)
+    kept: list[Any] = []
+    for i in range(40):
+        kept.append({"role": "user" if i % 2 == 0 else "assistant", "content": f"turn {i}: " + f"word{i} " * 150})
+        engine.compactor_for(Agent(f"model-{i % 3}")).fit(list(kept), thread="t")
+    scope = engine.scope("t")
+    assert scope is not None
+    shorter = as_recorded(engine.archive, scope, kept, engine.format)
+    assert len(shorter) < len(kept) // 2
+    assert shorter[-1] is kept[-1]
+    compactor = engine.compactor_for(Agent())
+    assert compactor.replay(shorter, thread="t") == kept
+    assert as_recorded(engine.archive, scope, kept[:2], engine.format) == kept[:2]
+    changed = [{"role": "user", "content": "another beginning"}, *kept[1:]]
+    assert as_recorded(engine.archive, scope, changed, engine.format) is changed
+    for _ in range(100):
+        now = as_recorded(engine.archive, scope, kept, engine.format)
+        if compactor.undo(now, thread="t") is now:
+            break
+    assert now is kept
 
 
 def test_no_framework_is_imported() -> None:

@@ -37,6 +37,8 @@ _NEED_ID = frozenset({
     "program", "program_output",
 })  # fmt: skip
 """Items that are not taken without an `id`."""
+_NO_ID = "__fake_id__"
+"""Stands for an id in items of the Agents SDK that another provider wrote; it is taken out before they are sent."""
 _EDITED = {
     "message": "content",
     "function_call": "arguments",
@@ -55,8 +57,8 @@ def _duplicate_items(given: Outgoing) -> Iterator[Finding]:
     seen: set[str] = set()
     for index, item in given.wire():
         id_ = get(item, "id")
-        if not id_ or get(item, "type") == "local_shell_call_output":
-            continue  # its `id` is the call's
+        if not id_ or id_ == _NO_ID or get(item, "type") == "local_shell_call_output":
+            continue  # the `id` of the last is the call's
         if id_ in seen:
             fault = f"repeats the id {id_!r}: leave the id out, or the item if it is the same one"
             yield Finding("duplicate-item", index, f"item {index} {fault}")

@@ -13,12 +13,14 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | recall tools | `SEARCH`, `READ`, `DESCRIPTIONS`, `PARAMETERS`, `look_up` |
 | events as data, for the framework's own tracing | `event_data`, `collected_events`, `why_not` |
 | a list of the host's that follows a compaction | `change_between`, `follow_change`, `identity` |
+| originals that the host keeps, as compactions left them | `as_recorded` |
 """
 
 from unabridged.adapters.kit.engine import Agent, Engine, Exchanged, Request, about, current_values
 from unabridged.adapters.kit.events import collect_event, collected_events, event_data, why_not
 from unabridged.adapters.kit.following import PendingChange, change_between, follow_change, identity
 from unabridged.adapters.kit.recall import DESCRIPTIONS, PARAMETERS, READ, SEARCH, look_up
+from unabridged.adapters.kit.recorded import as_recorded
 from unabridged.adapters.kit.steps import (
     Step,
     Steps,
@@ -48,6 +50,7 @@ __all__ = [
     "Stream",
     "about",
     "arun",
+    "as_recorded",
     "astream",
     "awatch",
     "blocking",

@@ -1,0 +1,159 @@
+"""What the parts share: the engine, whose conversation a request belongs to, and compactions in the SDK's tracing."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+from agents import FunctionTool, ModelSettings
+from agents.tracing import custom_span, get_current_trace
+
+from unabridged.adapters.kit import READ, SEARCH, Agent, Engine, Request, current_thread, event_data
+from unabridged.events import Compacting, Event
+from unabridged.formats import OpenAIResponses
+from unabridged.formats.fields import get
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+log = logging.getLogger("unabridged")
+
+FORMAT = OpenAIResponses()
+
+_MOST = 10_000
+"""Sessions, threads and calls that are remembered, the newest of each."""
+_KEY = "prompt_cache_key"
+_GENERATED = "agents-sdk:"
+"""How the keys begin that the runner makes for a provider's cache: of the session's id, the group's, or the run's."""
+
+
+class Asked(NamedTuple):
+    """Who was asked last in a thread, and what stood in the request beside the messages."""
+
+    agent: Agent
+    system: Any
+    tools: Any
+
+
+class Runs(Engine):
+    """The engine, and what is known of the runs that use it."""
+
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(FORMAT, **{**keywords, "on_event": traced(keywords.get("on_event"))})
+        self._sessions: OrderedDict[str, str] = OrderedDict()
+        self._calls: OrderedDict[int, tuple[Any, str]] = OrderedDict()
+        self._asked: OrderedDict[str, Asked] = OrderedDict()
+        self._said = False
+
+    @property
+    def off(self) -> bool:
+        """Whether nothing is to be changed."""
+        settings = self._keywords.get("settings")
+        return settings is not None and settings.off
+
+    def ask(self, messages: list[Any], agent: Agent, thread: str | None, system: Any, tools: list[Any]) -> Request:
+        """One request to this model, before it is sent."""
+        agent = agent._replace(recall=any(get(tool, "name") == READ for tool in tools))
+        if thread is not None:
+            _put(self._asked, thread, Asked(agent, system, tools))
+        return self.request(messages, agent, thread=thread, system=system, tools=tools)
+
+    def asked(self, thread: str) -> Asked:
+        """Who was asked last in the thread; nobody in particular before its first request."""
+        return self._asked.get(thread) or Asked(Agent(), None, None)
+
+    def know(self, session_id: str) -> None:
+        """From now on, requests of runs with this session belong to the thread of its name."""
+        _put(self._sessions, _digest(session_id), session_id)
+
+    def thread_of(self, settings: ModelSettings) -> str | None:
+        """The conversation that a request belongs to: that of its session, of the context, or of the trace's group."""
+        kind, _, digest = generated_key(settings).removeprefix(_GENERATED).partition(":")
+        if kind == "session":
+            return self._sessions.get(digest) or f"session-{digest}"
+        return current_thread() or group()
+
+    def say_kept_elsewhere(self) -> None:
+        """Say, once, that requests go through as they are whose conversation the provider keeps."""
+        if not self._said:
+            self._said = True
+            log.warning(
+                "a run has a conversation_id or previous_response_id: its history is at the provider, so its requests "
+                "go through unchanged. To have them compacted, use a session in its place."
+            )
+
+    def note_calls(self, items: Iterable[Any], thread: str | None) -> None:
+        """Remember whose these calls of recall tools are."""
+        for item in items:
+            if thread is not None and get(item, "type") == "function_call" and get(item, "name") in {READ, SEARCH}:
+                _put(self._calls, id(item), (item, thread))
+
+    def thread_of_call(self, call: Any) -> str | None:
+        """The conversation in which the model made this very call."""
+        noted, thread = self._calls.get(id(call), (None, None))
+        return thread if noted is not None and noted is call else current_thread() or group()
+
+
+def generated_key(settings: ModelSettings) -> str:
+    """The key that the runner made for a provider's cache; "" where the caller gave one, or none is there."""
+    key = (settings.extra_args or {}).get(_KEY)
+    return key if isinstance(key, str) and key.startswith(_GENERATED) else ""
+
+
+def without_key(settings: ModelSettings) -> ModelSettings:
+    """The settings without the key that the runner made."""
+    if not generated_key(settings):
+        return settings
+    rest = {name: value for name, value in (settings.extra_args or {}).items() if name != _KEY}
+    return replace(settings, extra_args=rest or None)
+
+
+def group() -> str | None:
+    """The group of the current trace, which a program names after a conversation."""
+    found = getattr(get_current_trace(), "group_id", None)
+    return found if isinstance(found, str) and found.strip() else None
+
+
+def schemas_of(tools: Sequence[Any], handoffs: Sequence[Any] = (), output_schema: Any = None) -> list[Any]:
+    """What a request tells the model besides instructions and messages: tools, handoffs, the shape of its answer."""
+    schemas = [_schema(tool) for tool in tools]
+    schemas += [FORMAT.tool_schema(one.tool_name, one.tool_description, one.input_json_schema) for one in handoffs]
+    if output_schema is not None and not output_schema.is_plain_text():
+        schemas.append({"type": "json_schema", "name": output_schema.name(), "schema": output_schema.json_schema()})
+    return schemas
+
+
+def _schema(tool: Any) -> Any:
+    if isinstance(tool, FunctionTool):
+        return FORMAT.tool_schema(tool.name, tool.description, tool.params_json_schema)
+    return getattr(tool, "tool_config", None) or {"type": tool.name}  # the provider's own
+
+
+def traced(on_event: Callable[[Event], object] | None) -> Callable[[Event], None]:
+    """What hands each event on, and makes it a custom span of the trace that it happens in; no message is in it."""
+
+    def tell(event: Event) -> None:
+        if on_event is not None:
+            on_event(event)
+        if get_current_trace() is not None and not isinstance(event, Compacting):
+            data = event_data(event)
+            with custom_span(f"unabridged.{data['event']}", data):
+                pass
+
+    return tell
+
+
+def _digest(session_id: str) -> str:
+    return hashlib.sha256(session_id.strip().encode()).hexdigest()[:32]
+
+
+def _put(known: OrderedDict[K, V], key: K, value: V) -> None:
+    """Remember it as the newest; the oldest makes room."""
+    known[key] = value
+    known.move_to_end(key)
+    while len(known) > _MOST:
+        known.popitem(last=False)

@@ -1,0 +1,50 @@
+"""Recall as function tools, and the light way: a filter on what is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from agents import FunctionTool, Tool
+from agents.run import CallModelData, ModelInputData
+from agents.tool_context import ToolContext
+
+from unabridged.adapters.kit import DESCRIPTIONS, PARAMETERS, READ, SEARCH, Agent, arun, current_thread, look_up
+from unabridged.adapters.openai_agents.provider import CompactingProvider
+from unabridged.adapters.openai_agents.runs import FORMAT, Runs, group, schemas_of
+
+InputFilter = Callable[[CallModelData[Any]], Awaitable[ModelInputData]]
+
+
+def recall_tools(provider: CompactingProvider) -> list[Tool]:
+    """`search_history` and `read_history`: only what left the context of the run's own conversation."""
+    return [_recall_tool(provider.runs, name) for name in (SEARCH, READ)]
+
+
+def _recall_tool(runs: Runs, name: str) -> Tool:
+    async def answer(context: ToolContext[Any], arguments: str) -> str:
+        scope = runs.scope(runs.thread_of_call(context.tool_call))
+        return await asyncio.to_thread(lambda: look_up(runs.archive, scope, name, arguments, FORMAT))
+
+    return FunctionTool(name, DESCRIPTIONS[name], PARAMETERS[name], answer, strict_json_schema=False)
+
+
+def input_filter(provider: CompactingProvider | None = None, **keywords: Any) -> InputFilter:
+    """A filter for `RunConfig.call_model_input_filter`: what is sent is fitted, whichever model the agent has.
+
+    It takes the keywords of `Compactor`, or the provider whose archive and settings it shares. No response comes by
+    here: nothing is learned from usage, and a refusal as too long is the caller's.
+    """
+    runs = provider.runs if provider is not None else Runs(**keywords)
+
+    async def fit(data: CallModelData[Any]) -> ModelInputData:
+        given, agent = data.model_data, data.agent
+        name = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", None)
+        known = Agent(name if isinstance(name, str) else None)
+        tools, thread = schemas_of(agent.tools), current_thread() or group()
+        request = await asyncio.to_thread(runs.ask, given.input, known, thread, given.instructions, tools)
+        fitted = await arun(request.fit())
+        return ModelInputData(fitted.messages, given.instructions)
+
+    return fit
