@@ -129,7 +129,11 @@ class CompactionPlugin(BasePlugin):
                 return None
             raise
         llm_request.contents = list(again.messages)
-        response = await _ask(callback_context, llm_request)
+        try:
+            response = await _ask(callback_context, llm_request)
+        except Exception as second:  # noqa: BLE001 - the caller gets the first refusal, and is told of this one
+            error.add_note(f"It was sent once more, shorter: {type(second).__name__}: {second}")
+            return None
         self._open(callback_context, _Step(step.request, again))
         return response
 
@@ -139,27 +143,30 @@ class CompactionPlugin(BasePlugin):
 
     # -- what a host asks ---------------------------------------------------------------------------------------------
 
-    async def replay(self, contents: list[types.Content], session: Session, agent: str = "") -> list[types.Content]:
+    async def replay(
+        self, contents: list[types.Content], session: Session, agent: str = "", branch: str = ""
+    ) -> list[types.Content]:
         """The original turns, exactly, of what a model was sent (`llm_request.contents`, with what came since).
 
-        `agent` is the name of the sub-agent whose request it was.
+        `agent` and `branch` are those of the sub-agent whose request it was.
         """
-        return await self._taken_back("areplay", contents, session, agent)
+        return await self._taken_back("areplay", contents, self.scope(session, agent, branch))
 
-    async def undo(self, contents: list[types.Content], session: Session, agent: str = "") -> list[types.Content]:
+    async def undo(
+        self, contents: list[types.Content], session: Session, agent: str = "", branch: str = ""
+    ) -> list[types.Content]:
         """The turns as they were before the newest compaction in them; the next request is made without it."""
-        return await self._taken_back("aundo", contents, session, agent)
+        return await self._taken_back("aundo", contents, self.scope(session, agent, branch))
 
-    async def _taken_back(self, how: str, contents: list[Any], session: Session, agent: str) -> list[Any]:
-        scope = self.scope(session, agent)
+    async def _taken_back(self, how: str, contents: list[Any], scope: Scope) -> list[Any]:
         compactor = await asyncio.to_thread(self.engine.compactor_for, Agent())
         back: list[Any] = await getattr(compactor, how)(contents, thread=scope.thread, namespace=scope.namespace)
         return back
 
-    def scope(self, session: Session, agent: str = "", within: str | None = None) -> Scope:
-        """Where the archive keeps a session, or what a sub-agent did in it: `within` is the task that it was given."""
+    def scope(self, session: Session, agent: str = "", branch: str = "") -> Scope:
+        """Where the archive keeps a session, or what a sub-agent saw of it in its branch."""
         namespace = self._namespace if isinstance(self._namespace, str) else self._namespace(session)
-        return Scope(namespace, "/".join(part for part in (session.id, agent, within) if part))
+        return Scope(namespace, "/".join(part for part in (session.id, agent, branch) if part))
 
     def _open(self, context: CallbackContext, step: _Step) -> None:
         """Keep the step until its answer is there; of runs that were given up, only the newest."""
@@ -171,8 +178,10 @@ class CompactionPlugin(BasePlugin):
 
     def _scope_of(self, context: CallbackContext) -> Scope:
         agent: Any = context.get_invocation_context().agent
-        is_root = agent is None or agent.root_agent is agent
-        return self.scope(context.session, "" if is_root else agent.name, context.isolation_scope)
+        is_root = agent.root_agent is agent and "/" not in context.node_path
+        return self.scope(
+            context.session, "" if is_root else agent.name, context.isolation_scope or context.branch or ""
+        )
 
     def _request(self, context: CallbackContext, asked: LlmRequest) -> Request:
         scope, config = self._scope_of(context), asked.config
@@ -204,9 +213,12 @@ def _plain(held: Any) -> Any:
 
 
 async def _ask(context: CallbackContext, asked: LlmRequest) -> LlmResponse | None:
-    """What the agent's model answers, in one piece."""
-    agent: Any = context.get_invocation_context().agent
+    """What the agent's model answers, in one piece; it counts as a call of the run's."""
+    run = context.get_invocation_context()
+    agent: Any = run.agent
+    run.increment_llm_call_count()
+    model = await agent.canonical_model_async(context)
     answer: LlmResponse | None = None
-    async for response in agent.canonical_model.generate_content_async(asked, stream=False):
+    async for response in model.generate_content_async(asked, stream=False):
         answer = response
     return answer
