@@ -281,6 +281,15 @@ def test_the_sessions_state_is_told_in_the_summary_and_compactions_are_spans_of_
     assert {parents.get(span.parent.span_id) if span.parent else None for span in ours} == {"invoke_agent reader"}
 
 
+def test_a_model_of_adks_writes_the_summaries() -> None:
+    wrote = "Goals: read every report. Facts: nothing was found in the reports so far; reading goes on as asked."
+    writer = Scripted(model="writer", answering=lambda _: wrote, asked=[])
+    root = agent(reading(25))
+    asyncio.run(say(runner(root, CompactionPlugin(model=writer, archive=MemoryArchive(), window=3_000)), "Read all."))
+    assert writer.asked
+    assert wrote.split(". ")[1] in str(root.model.asked[-1])  # type: ignore[union-attr]
+
+
 def test_what_a_provider_keeps_itself_is_left_alone() -> None:
     plugin = CompactionPlugin(archive=MemoryArchive(), window=100)
     turns = [types.Content(role="user", parts=[types.Part(text=REPORT)])]

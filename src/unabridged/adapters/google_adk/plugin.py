@@ -20,6 +20,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions.session import Session
 from google.genai import types
 
+from unabridged.adapters.google_adk.summariser import summariser
 from unabridged.adapters.google_adk.tools import RecallTool
 from unabridged.adapters.kit import Agent, Engine, Request, arun, current_values
 from unabridged.archive.protocol import Scope
@@ -63,9 +64,10 @@ class _Step:
 class CompactionPlugin(BasePlugin):
     """Keeps what every agent of an app is sent within its model's window. Takes the keywords of `Compactor`.
 
-    A thread is a session (of a sub-agent: with its name behind it), its namespace `app/user`, since ids of sessions are
-    unique for one user only; `namespace` is another name, or a function of the session. `host_state` gets the session's
-    state at each compaction and tells in a text what a summary turn should show of it.
+    Its `model`, which writes the summaries, may be one of ADK's. A thread is a session, for a sub-agent with its name
+    and branch behind it; its namespace is `app/user`, since ids of sessions are unique for one user only: `namespace`
+    is another one, or a function of the session. `host_state` gets the session's state at each compaction and tells in
+    a text what a summary turn should show of it.
     """
 
     def __init__(
@@ -80,7 +82,9 @@ class CompactionPlugin(BasePlugin):
         self._namespace = namespace if namespace is not None else _tenant
         if host_state is not None:
             keywords["state"] = lambda _: host_state(current_values() or {})
-        self.engine = Engine(AdkContents(), **{**keywords, "on_event": otel(also=keywords.get("on_event"))})
+        keywords["model"] = summariser(keywords.get("model"))
+        keywords["on_event"] = otel(also=keywords.get("on_event"))
+        self.engine = Engine(AdkContents(), **keywords)
         self._steps: dict[tuple[str, int], _Step] = {}
 
     def tools(self) -> list[RecallTool]:
