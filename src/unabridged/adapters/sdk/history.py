@@ -10,10 +10,11 @@ from typing import Any
 
 from unabridged.adapters.kit import Agent, Engine, Request, current_thread
 from unabridged.adapters.sdk.endpoints import Body, Endpoint
-from unabridged.archive.protocol import Archive, Hit
+from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError
 from unabridged.formats import DEFAULT, Format, detect
+from unabridged.recall.tools import Tools, tools
 
 log = logging.getLogger("unabridged")
 
@@ -126,6 +127,10 @@ class History:
         """The archived message exactly as it was, by a hit's `ref` or its turn."""
         name = self._named(thread)
         return self.compactor(name).read(ref, thread=name)
+
+    def recall(self, thread: str | None = None) -> Tools:
+        """`search_history` and `read_history` for the agent of this thread: their schemas, and what they answer."""
+        return tools(self.archive, Scope(self._first.namespace, self._named(thread)))
 
     def close(self) -> None:
         """Let go of the summariser, and of the archive if it was opened here; what was learned is kept."""

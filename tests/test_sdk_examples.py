@@ -1,0 +1,71 @@
+"""The code on the page about SDKs, run by the real clients against providers on loopback with a small window."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import unabridged
+from sdk_loops import Chat, Messages, Responses
+from unabridged.testing.loopback import Loopback, Said
+
+PAGE = Path(__file__).parent.parent / "docs" / "sdk.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+WINDOW = 6_000
+LOG = "12:00 pump 7 pressure 37, as it should be. " * 90
+
+
+def script(calls: int) -> Any:
+    """A model that reads so many logs before it answers, where it has a tool."""
+    numbers = itertools.count()
+
+    def answer(_: Any) -> Said:
+        number = next(numbers)
+        return Said("It is log 7.") if number >= calls else Said("", [("read_log", {"number": number})])
+
+    return answer
+
+
+def read_log(number: int) -> str:
+    """A log, by its number."""
+    return f"log {number}: {LOG}"
+
+
+def named(tools: Any) -> Any:
+    return json.loads(json.dumps(tools).replace('"work"', '"read_log"'))
+
+
+@pytest.mark.parametrize("index", range(len(BLOCKS)))
+def test_the_code_on_the_page_runs(index: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = BLOCKS[index]
+    loops = "run_tool" in code or "read_log" in code
+    with Loopback(script(9 if loops else 0), window=WINDOW) as provider:
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+        for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
+            monkeypatch.setenv(name, provider.url)
+        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+            monkeypatch.setenv(name, "none")
+        monkeypatch.setattr(unabridged, "wrap", partial(unabridged.wrap, window=WINDOW))
+        known: dict[str, Any] = {
+            "tools": {
+                "chat": named(Chat.tools),
+                "messages": named(Messages.tools),
+                "responses": named(Responses.tools),
+            },
+            "run_tool": lambda name, arguments: f"{name} of {arguments}: {LOG}",
+            "read_log": read_log,
+            "messages": [{"role": "user", "content": "Hello"}],
+        }
+        exec(compile(code, f"{PAGE.name}: block {index}", "exec"), known)  # noqa: S102 - running the page is the test
+        if "client" in known:
+            known["client"].close()
+    assert (provider.refused, provider.too_long) == ([], [])
+    if loops:
+        assert len(provider.requests) == 10
+        assert len(json.dumps(provider.requests[-1])) < 9 * len(LOG)
