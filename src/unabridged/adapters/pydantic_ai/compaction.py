@@ -38,7 +38,7 @@ from unabridged.adapters.kit import (
 )
 from unabridged.adapters.pydantic_ai.focus import focused, summariser_of
 from unabridged.adapters.pydantic_ai.format import FORMAT
-from unabridged.adapters.pydantic_ai.state import carry_on, completed, follow, system_of, tools_of
+from unabridged.adapters.pydantic_ai.state import carry_on, completed, follow, shown_once, system_of, tools_of
 from unabridged.outcome import Compaction as Fitted
 
 _RETRY: type[Exception] | None = getattr(exceptions, "RetryModelRequest", None)
@@ -53,6 +53,8 @@ class _Sent:
     agent: Agent
     fitted: Fitted
     messages: list[ModelMessage]
+    shown: list[ModelMessage]
+    """The same as they were sent."""
     late: list[ModelMessage] = field(default_factory=list)
 
 
@@ -93,10 +95,9 @@ class Compaction(AbstractCapability[Any]):
         agent = self._agent(request_context.model, request_context)
         request = await self._ask(ctx, messages, agent, request_context)
         fitted = await self._told(request.fit())
-        self._sent = _Sent(request, agent, fitted, fitted.messages)
-        if not fitted.changed:
-            return request_context
-        return replace(request_context, messages=self._follow(ctx, messages, fitted.messages))
+        kept = self._follow(ctx, messages, fitted.messages) if fitted.changed else messages
+        self._sent = _Sent(request, agent, fitted, kept, shown_once(kept))
+        return request_context if self._sent.shown is messages else replace(request_context, messages=self._sent.shown)
 
     async def prepare_model_request(
         self,
@@ -108,9 +109,9 @@ class Compaction(AbstractCapability[Any]):
         if sent is None:
             return request_context
         if not sent.fitted.refused:
-            sent.late = _behind(sent.messages, request_context.messages)
+            sent.late = _behind(sent.shown, request_context.messages)
             return request_context
-        return replace(request_context, messages=[*sent.messages, *sent.late])
+        return replace(request_context, messages=shown_once([*sent.messages, *sent.late]))
 
     async def on_model_request_error(
         self,

@@ -6,11 +6,12 @@ Parts are told apart by their `part_kind`, so that those of a newer version are 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from pydantic_ai.messages import BinaryContent, CachePoint, FileUrl, TextContent, UploadedFile
+from pydantic_ai.messages import BinaryContent, CachePoint, FileUrl, TextContent, TextPart, UploadedFile
 from pydantic_core import to_jsonable_python
 
 from unabridged.formats.base import Edit, Slot
@@ -159,22 +160,34 @@ def _kind_of(mime: str) -> MediaKind:
 def edit_part(part: Any, edit: Edit, *, told: Slot) -> Any:
     """The part with its pieces run through `edit`, what the framework says as `told`; itself when nothing changed."""
     kind = part.part_kind
-    if kind in {"user-prompt", "text"}:
-        return _with(part, "content", _edit_content(part.content, edit))
-    if kind == "tool-return":
-        return _edit_answer(part, edit)
-    if kind == "tool-call":
-        return _edit_call(part, edit)
-    if kind == "compaction" and part.provider_name is None:
-        return _with(part, "content", part.content and edit(told, part.content))
-    if kind == "builtin-tool-return":
-        return _with(part, "content", edit_leaves(part.content, lambda text: edit(Slot("attached"), text)))
+    if kind in _EDITED:
+        return _EDITED[kind](part, edit)
+    if (kind == "compaction" and part.provider_name is None) or kind == "retry-feedback":
+        content = part.content
+        return _with(part, "content", edit(told, content) if content and isinstance(content, str) else content)
     return part
 
 
 def _with(part: Any, field: str, value: Any) -> Any:
     old = getattr(part, field)
     return part if value is old or value == old else replace(part, **{field: value})
+
+
+def _edit_words(part: Any, edit: Edit) -> Any:
+    return _with(part, "content", _edit_content(part.content, edit))
+
+
+def _edit_speech(part: Any, edit: Edit) -> Any:
+    return _with(part, "transcript", _edit_text(part.transcript, edit))
+
+
+def _edit_file(part: Any, edit: Edit) -> Any:
+    shown = _edit_item(part.content, edit)
+    return TextPart(shown) if isinstance(shown, str) else part
+
+
+def _edit_own_result(part: Any, edit: Edit) -> Any:
+    return _with(part, "content", edit_leaves(part.content, lambda text: edit(Slot("attached"), text)))
 
 
 def _edit_text(text: str, edit: Edit) -> str:
@@ -232,6 +245,17 @@ def _as_arguments(text: str) -> dict[str, Any]:
     except ValueError:
         value = text
     return value if isinstance(value, dict) else {"value": value}
+
+
+_EDITED: dict[str, Callable[[Any, Edit], Any]] = {
+    "user-prompt": _edit_words,
+    "text": _edit_words,
+    "speech": _edit_speech,
+    "file": _edit_file,
+    "tool-return": _edit_answer,
+    "tool-call": _edit_call,
+    "builtin-tool-return": _edit_own_result,
+}
 
 
 def parts_of(message: Any) -> list[Any]:

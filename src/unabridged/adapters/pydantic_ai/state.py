@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from pydantic_ai import messages as kinds
@@ -33,10 +35,40 @@ def standing_prompts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]
     ]
 
 
+def opening_prompts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:
+    """The prompts that the first message opens with: only there a provider takes them for the system's."""
+    found = takewhile(lambda part: isinstance(part, SystemPromptPart), messages[0].parts if messages else ())
+    return [part for part in found if isinstance(part, SystemPromptPart)]
+
+
+def shown_once(messages: list[ModelMessage]) -> list[ModelMessage]:
+    """The messages as they are sent: a prompt that a summary opens with is left out of the message it came from.
+
+    That message keeps it in the history, as what was said; the copies here are for this request alone.
+    """
+    opening = opening_prompts(messages)
+    if not opening or not any(part.part_kind == "compaction" for part in messages[0].parts):
+        return messages
+    return [messages[0], *(_without_prompts(message, opening) for message in messages[1:])]
+
+
+def _without_prompts(message: ModelMessage, prompts: Sequence[SystemPromptPart]) -> ModelMessage:
+    if not isinstance(message, ModelRequest):
+        return message
+    kept = [part for part in message.parts if not (isinstance(part, SystemPromptPart) and _is_among(part, prompts))]
+    return message if len(kept) in {0, len(message.parts)} else replace(message, parts=kept)
+
+
+def _is_among(prompt: SystemPromptPart, others: Sequence[SystemPromptPart]) -> bool:
+    """Whether it says the same as one of these: a dynamic one is made anew in each run."""
+    return any((prompt.content, prompt.dynamic_ref) == (other.content, other.dynamic_ref) for other in others)
+
+
 def system_of(messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None = None) -> list[str]:
     """All that a request says in the system's place: instructions, and prompts that stand in messages."""
     parts: Sequence[InstructionPart] = (parameters.instruction_parts if parameters is not None else None) or ()
-    texts = [*(part.content for part in parts), *(part.content for part in standing_prompts(messages))]
+    prompts = standing_prompts(shown_once(list(messages)))
+    texts = [*(part.content for part in parts), *(part.content for part in prompts)]
     return [text for text in texts if text]
 
 
@@ -66,8 +98,10 @@ def carry_on(before: Sequence[ModelMessage], after: Sequence[ModelMessage], ctx:
         _complete(message)
     if place is None:
         return list(after)
+    opening = opening_prompts(before) if place is after[0] else []
     stands = standing_prompts(after)
-    prompts = [part for part in standing_prompts(before) if part not in stands]
+    lost = [part for part in standing_prompts(before) if not _is_among(part, [*stands, *opening])]
+    prompts = [part for part in [*opening, *lost] if not _is_among(part, opening_prompts([place]))]
     notes = [part for part in _notes_of(ctx) if part not in place.parts]
     if prompts or notes:  # ours alone until now: changed in place, it is still the message that the engine knows
         place.parts = [*prompts, *place.parts, *notes]
