@@ -38,7 +38,7 @@ soak: $(STAMP) ## the promises for MINUTES=20 in two processes, as many conversa
 mutants: $(STAMP) ## break the code on purpose, one mutant at a time: the suite must notice each
 	$(BIN)/python scripts/mutants.py
 
-peers: $(STAMP) ## LangChain's own tests of its middleware, run against ours (fetches its source distribution)
+peers: $(STAMP) ## the own tests of LangChain and Strands, run against ours (fetches their source distributions)
 	$(BIN)/python scripts/peers.py
 
 clients: $(STAMP) ## the real coding agents from npm (into CLIENTS=folder), headless on loopback (WHAT=scenes, CLIENTS_DATA=file)

@@ -1,9 +1,10 @@
 """Run the peers' own summarization tests against ours, only the import changed: `python scripts/peers.py`.
 
-LangChain's source distribution ships its tests. It is fetched in the installed version into a temporary folder, its
-test file is run as it is (what fails then is the environment's) and once more with our classes in the place of theirs.
-What differs must stand in `scripts/peers.toml` with a reason. Exits with 1 when a failure is not explained, or when an
-explained one passes. Deep Agents' source distribution holds no tests: name a checkout of them with `--deepagents`.
+The source distributions of LangChain and Strands ship their tests. Each is fetched in the installed version into a
+temporary folder, its test files are run as they are (what fails then is the environment's) and once more with our
+classes in the place of theirs. What differs must stand in `scripts/peers.toml` with a reason. Exits with 1 when a
+failure is not explained, or when an explained one passes. Deep Agents' source distribution holds no tests: name a
+checkout of them with `--deepagents`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-OURS = "unabridged.adapters.langchain"
+LANGCHAIN = "unabridged.adapters.langchain"
 CONFTEST = """
 import asyncio, inspect
 import pytest
@@ -44,11 +45,12 @@ def pytest_pyfunc_call(pyfuncitem):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Whose tests: the package, the modules whose classes are replaced, and where the test files are."""
+    """Whose tests: the package, the modules whose classes are replaced, where the test files are, and our module."""
 
     package: str
     modules: tuple[str, ...]
     tests: tuple[str, ...]
+    ours: str = LANGCHAIN
 
 
 PEERS = (
@@ -67,6 +69,18 @@ PEERS = (
             "tests/unit_tests/middleware/test_compaction_recovery.py",
         ),
     ),
+    Peer(
+        "strands-agents",
+        (
+            "strands.agent.conversation_manager.sliding_window_conversation_manager",
+            "strands.agent.conversation_manager.summarizing_conversation_manager",
+        ),
+        (
+            "tests/strands/agent/test_conversation_manager.py",
+            "tests/strands/agent/test_summarizing_conversation_manager.py",
+        ),
+        "strands_stand_ins",
+    ),
 )
 
 
@@ -76,37 +90,37 @@ def fetched(package: str, folder: Path) -> Path:
     where = folder / "sdist"
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", package, wanted]
     subprocess.run([*command, "-d", str(where)], check=True, stderr=subprocess.DEVNULL)
-    (archive,) = where.glob(f"{package}-*.tar.gz")
+    (archive,) = where.glob(f"{package.replace('-', '_')}-*.tar.gz")
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")
     return folder / archive.name.removesuffix(".tar.gz")
 
 
-def with_ours(source: str, modules: tuple[str, ...]) -> str:
+def with_ours(source: str, peer: Peer) -> str:
     """The test file with every public name that we have taken from us; private ones stay the peer's own."""
-    known = ours()
+    known = names_of(peer.ours)
     lines = source.split("\n")
     for node in reversed(ast.parse(source).body):
-        if not isinstance(node, ast.ImportFrom) or node.module not in modules:
+        if not isinstance(node, ast.ImportFrom) or node.module not in peer.modules:
             continue
         new = []
         for name in node.names:
-            module = OURS if name.name in known else node.module
+            module = peer.ours if name.name in known else node.module
             new.append(f"from {module} import {name.name}" + (f" as {name.asname}" if name.asname else ""))
         lines[node.lineno - 1 : node.end_lineno] = new
     return "\n".join(lines)
 
 
-def ours() -> frozenset[str]:
-    """The names our adapter has."""
-    told = f"import {OURS} as ours; print(' '.join(ours.__all__))"
+def names_of(module: str) -> frozenset[str]:
+    """The public names of a module of ours."""
+    told = f"import {module} as ours; print(' '.join(ours.__all__))"
     said = subprocess.run([sys.executable, "-c", told], env=environment(), capture_output=True, text=True, check=True)
     return frozenset(said.stdout.split())
 
 
 def environment(**more: str) -> dict[str, str]:
     """This environment, with this tree's code first."""
-    paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    paths = [str(ROOT / "src"), str(ROOT / "scripts"), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path), **more}
 
 
@@ -130,7 +144,7 @@ def outcomes(tree: Path, files: tuple[str, ...]) -> dict[str, str]:
     subprocess.run(
         command,
         cwd=tree,
-        env=environment(PYTHONPATH=f"{tree}{os.pathsep}{ROOT / 'src'}"),
+        env=environment(PYTHONPATH=os.pathsep.join(map(str, (tree, ROOT / "src", ROOT / "scripts")))),
         check=False,
         stdout=subprocess.DEVNULL,
     )
@@ -155,7 +169,7 @@ def compare(peer: Peer, tree: Path, *, verbose: bool) -> int:
     theirs = {name: wrong for name, wrong in outcomes(tree, files).items() if not wrong}
     for name in files:
         path = tree / name
-        path.write_text(with_ours(path.read_text(), peer.modules))
+        path.write_text(with_ours(path.read_text(), peer))
     now = outcomes(tree, files)
     failed = {name: now.get(name, "not collected") for name in theirs if now.get(name, "not collected")}
     reasons = explained(peer.package)

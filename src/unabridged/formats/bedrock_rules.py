@@ -163,6 +163,12 @@ def _late_thinking(given: Outgoing) -> Iterator[Finding]:
         yield from refuse_each("thinking-first", _thinks_late, fault)(given)
 
 
+def _trailing_space(given: Outgoing) -> Iterator[Finding]:
+    """The assistant's words at the very end have no white space behind them; those before a user's next turn may."""
+    if not given.pending:
+        yield from refuse_each("trailing-space", _ends_in_space, "ends in white space: strip it", last=True)(given)
+
+
 def _cache_points(given: Outgoing) -> Iterator[Finding]:
     """At most four cache points; those of the system prompt and the tools count too, and are not seen here."""
     points = [i for i, message in given.wire() for block in blocks_of(message) if is_point(block)]
@@ -195,7 +201,7 @@ class Bedrock(Provider):
         ),
         refuse_each("results-first", _has_late_results, "has a toolResult behind other blocks: put results first"),
         refuse_each("thinking-last", _ends_in_thinking, "ends in thinking: leave the block out"),
-        refuse_each("trailing-space", _ends_in_space, "ends in white space: strip it", last=True),
+        _trailing_space,
         _unsigned_thinking,
         _late_thinking,
         _cache_points,
@@ -217,9 +223,9 @@ class Bedrock(Provider):
         whole = [message for _, message in given.wire() if not has_nothing(message)]  # a result may have left a point
         given = begin_with_user(given.having(whole) if len(whole) < len(given.views) else given)
         go_on, noted = given.format.text("user", CONTINUE), given.format.text("assistant", CONTINUED)
-        last = (given.messages or [None])[-1]
-        if last is not None and _ends_in_space(last):
-            given = given.having([*(given.messages or ())[:-1], _strip_end(last)])
+        if any(_trailing_space(given)):
+            *before, last = given.messages or ()
+            given = given.having([*before, _strip_end(last)])
         if any(prefill(given)):
             given = given.having([*(given.messages or ()), go_on])
         if any(system_places(given)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,9 +19,11 @@ from strands.types.tools import ToolResult, ToolUse
 from unabridged.adapters import kit
 from unabridged.adapters.strands.session import count_common_end, count_stored, give_ids, session_manager
 from unabridged.adapters.strands.summariser import model_name, summariser, usage_of
+from unabridged.asking.overflow import is_overflow
 from unabridged.compactor import Compaction
 from unabridged.errors import SettingsError, WontFit
 from unabridged.formats import BedrockConverse
+from unabridged.settings import Settings
 from unabridged.telemetry import otel
 
 FORMAT = BedrockConverse()
@@ -47,8 +49,8 @@ class CompactingConversationManager(ConversationManager):
     Takes the keywords of `Compactor`; its `model`, who writes summaries, may be a model of Strands'. The window is the
     model's `context_window_limit`, else what is known of its name. `thread` names the conversation: without it, it is
     the session's id, and without a session what `kit.thread` says. With `recall` the agent gets tools to search and
-    read what left its list. `host_state` is asked with the agent for what a summary should tell of `agent.state`.
-    One manager for each agent that has a session; any number of managers share an archive.
+    read what left its list; what Strands has pinned stays in it. `host_state` is asked with the agent for what a
+    summary should tell of `agent.state`. One manager for each agent that has a session; any number share an archive.
     """
 
     def __init__(
@@ -67,6 +69,8 @@ class CompactingConversationManager(ConversationManager):
             keywords["state"] = lambda _: host_state(kit.current_values())
         if "model" in keywords:
             keywords["model"] = summariser(keywords["model"])
+        if isinstance(settings := keywords.get("settings", Settings()), Settings):
+            keywords["settings"] = _pinning(settings)
         self.engine = kit.Engine(FORMAT, **{**keywords, "on_event": otel(also=keywords.get("on_event"))})
         self._sent: WeakKeyDictionary[Agent, _Sent] = WeakKeyDictionary()
         self._ahead: list[Message] = []
@@ -82,28 +86,33 @@ class CompactingConversationManager(ConversationManager):
         registry.add_callback(AfterModelCallEvent, self._after_model_call)
 
     def apply_management(self, agent: Agent, **kwargs: Any) -> None:  # noqa: ARG002 - the protocol's
-        """Bring the messages within the window, where this is called by hand.
+        """Compact if it is time to, where this is called by hand.
 
         An agent calls it at the end of each turn, in its event loop: there is nothing to do then, since every request
         is fitted before it is sent, and an event loop must not wait.
         """
-        if not kit.in_event_loop() and not _waits(agent.messages):
-            self._put(agent, kit.run(self._request(agent).fit()).messages)
+        if kit.in_event_loop():
+            return
+        request = self._request(agent)
+        if request.compactor.plan(agent.messages, **request.named).trigger is not None:
+            self.reduce_context(agent)
 
     def reduce_context(self, agent: Agent, e: Exception | None = None, **kwargs: Any) -> None:  # noqa: ARG002
         """Make the messages shorter: now, or in place of what the model refused as too long with `e`.
 
-        A second refusal, and a first where nothing can go, is a `ContextWindowOverflowException` that says why.
+        A second refusal, and a first where nothing can go, is a `ContextWindowOverflowException` that says why. As
+        Strands has it, whatever `e` says it is about the window.
         """
         if e is None:
             self._put(agent, kit.run(replace(self._request(agent), force=True).fit()).messages)
             return
         if isinstance(e.__cause__, WontFit):
             raise e
+        error = e if is_overflow(e) else ContextWindowOverflowException(str(e))
         sent = self._sent.get(agent) or self._measure(agent)
         refused = replace(sent.fitted, messages=agent.messages)
         try:
-            again = kit.run(sent.request.shorten(refused, e))
+            again = kit.run(sent.request.shorten(refused, error))
         except WontFit as wont:
             raise ContextWindowOverflowException(str(wont)) from wont
         self._put(agent, again.messages)
@@ -226,6 +235,12 @@ class CompactingConversationManager(ConversationManager):
         return PythonAgentTool(name, spec, look)
 
 
-def _waits(messages: Sequence[Message]) -> bool:
-    """Whether calls at the end of the list have yet to be answered."""
-    return bool(messages) and bool(FORMAT.read(messages[-1]).calls)
+def _pinning(settings: Settings) -> Settings:
+    """The settings, with what Strands has pinned staying verbatim, too."""
+    own = settings.pin
+
+    def pin(message: Message) -> bool:
+        custom = (message.get("metadata") or {}).get("custom") or {}
+        return custom.get("pinned") is True or (own is not None and own(message))
+
+    return replace(settings, pin=pin)
