@@ -43,13 +43,9 @@ class CompactingSession(SessionABC):
                 "them back: give its underlying_session in its place"
             )
         self.underlying_session = underlying_session
+        self.session_id = underlying_session.session_id
         self._runs = provider.runs
         self._runs.know(self.session_id)
-
-    @property
-    def session_id(self) -> str:  # type: ignore[override]
-        """The inner session's, and the name of the thread."""
-        return self.underlying_session.session_id
 
     @property
     def session_settings(self) -> SessionSettings | None:
