@@ -184,6 +184,20 @@ def test_an_empty_turn_is_read_and_a_message_of_another_format_is_not() -> None:
         GEMINI.read(user("hello"))
 
 
+@pytest.mark.parametrize("objects", [False, True, None], ids=["dicts", "objects", "both"])
+def test_a_turn_whose_parts_were_replaced_is_measured_anew(objects: bool | None) -> None:
+    turns: list[Any] = [GEMINI.text("user", "Hello."), GEMINI.text("assistant", "Hello."), GEMINI.text("user", "Bye.")]
+    if objects is not False:
+        turns[objects is None :] = [types.Content.model_validate(turn) for turn in turns[objects is None :]]
+    with compactor(window=100_000) as engine:
+        before = engine.fit(turns, thread="t").tokens_before
+        if objects is False:
+            turns[2]["parts"] = [{"text": "more " * 500}]
+        else:
+            turns[2].parts = [types.Part(text="more " * 500)]
+        assert engine.fit(turns, thread="t").tokens_before > before + 200
+
+
 def test_what_stays_of_the_sdks_contents_are_the_very_objects_and_what_went_comes_back() -> None:
     turns: list[Any] = [types.Content(role="user", parts=[types.Part(text="Check every file.")])]
     for i in range(40):

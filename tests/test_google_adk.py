@@ -12,6 +12,7 @@ import pytest
 from google.adk.agents import LlmAgent, ParallelAgent, RunConfig
 from google.adk.agents.run_config import StreamingMode  # type: ignore[attr-defined]
 from google.adk.apps import App
+from google.adk.models import Gemini
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
@@ -29,6 +30,7 @@ from unabridged.adapters.google_adk import CompactionPlugin
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.events import Compacted, Event
+from unabridged.testing.loopback import Loopback, Said
 
 Answering = Callable[[LlmRequest], Any]
 REPORT = " ".join(f"line{j} of the report" for j in range(60))
@@ -301,3 +303,30 @@ def test_what_a_provider_keeps_itself_is_left_alone() -> None:
 def test_an_unknown_keyword_is_refused_when_the_plugin_is_made() -> None:
     with pytest.raises(TypeError, match="windwo"):
         CompactionPlugin(windwo=3_000)
+
+
+@pytest.mark.parametrize("streaming", [StreamingMode.NONE, StreamingMode.SSE])
+def test_adks_own_gemini_reads_far_more_than_its_window_and_is_never_refused_for_form(streaming: Any) -> None:
+    """Over HTTP, to a server with Gemini's rules: responses in one turn behind their calls, and every step signed."""
+
+    def script(messages: Any) -> Said:
+        told = messages[-1]["parts"][-1].get("functionResponse", {"response": {"result": "-1"}})["response"]["result"]
+        first = int(told.split(":")[0]) + 1
+        calls = [("read", {"number": number}) for number in (first, first + 1)]
+        return Said(calls=calls, thought="Hm.") if first < 40 else Said("Done.")
+
+    with Loopback(script, window=4_000) as provider:
+        model = Gemini(model="gemini-3-flash-preview", base_url=provider.url, client_kwargs={"api_key": "none"})
+        root = LlmAgent(name="reader", model=model, tools=[read])
+        plugin = CompactionPlugin(archive=MemoryArchive(), window=8_000)
+
+        async def talk() -> list[Any]:
+            told = await say(runner(root, plugin), "Read all.", run_config=RunConfig(streaming_mode=streaming))
+            await model.api_client.aio.aclose()
+            return told
+
+        events = asyncio.run(talk())
+    assert provider.refused == []
+    assert len(provider.too_long) == 1
+    assert len(provider.requests) == 21
+    assert "".join(part.text or "" for part in events[-1].content.parts) == "Done."

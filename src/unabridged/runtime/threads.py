@@ -27,8 +27,10 @@ from unabridged.messages import View
 from unabridged.runtime import resent
 from unabridged.runtime.resent import Resent
 
-_READERS: tuple[Callable[[Any], Any], ...] = (itemgetter("content"), attrgetter("content"))
-"""The content of a dict, and of an object: whole lists of either are read in one go."""
+_READERS: tuple[Callable[[Any], Any], ...] = (
+    itemgetter("content"), attrgetter("content"), itemgetter("parts"), attrgetter("parts"),
+)  # fmt: skip
+"""The content of a dict, and of an object, by either of its names: whole lists of one are read in one go."""
 _MISSING = object()
 _LOOKED_AT = 64
 """So many conversations without a name, the newest, are looked at for the one that a list goes on."""
@@ -299,7 +301,9 @@ def contents_of(messages: Sequence[Message]) -> list[Any]:
 def _content_of(message: Message) -> Any:
     """The same as from a whole list, for lists of both and for items that hold something else."""
     content = get(message, "content", _MISSING)
-    return content if content is not _MISSING else get(message, "output") or get(message, "arguments")
+    if content is not _MISSING:
+        return content
+    return get(message, "output") or get(message, "arguments") or get(message, "parts")
 
 
 _alive: weakref.WeakSet[Threads] = weakref.WeakSet()
