@@ -133,7 +133,9 @@ at every call. The run outgrows the window, so going on takes a way without the 
 was taken, and at the end the standing rule, the task and more than half of the thirty files are still in the
 request. *Loses history*: the run goes on without them. *No fault*: the same with a summariser that forgets
 nothing. *Hangs*: a turn waits as long as the model does ({HANG:g} seconds stand for ever; ours is given a
-deadline of {HANG / 4:g} s, the default is two minutes). The worst of {SEEDS} conversations is shown.
+deadline of {HANG / 4:g} s, the default is two minutes). The worst of {SEEDS} conversations is shown. The session
+of OpenAI Agents compacts when a run is over, so one that outgrows the window by itself is refused whatever its
+summariser does.
 {", ".join(result["none"])} ask no model.
 
 {cells}"""
