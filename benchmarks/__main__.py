@@ -1,6 +1,6 @@
 """`make bench`: every part beside the peers, or the parts that are named; then the page is written.
 
-python -m benchmarks [needs cost wait overhead callers legality survival scale] [--data FOLDER] [--quick] [--page-only]
+python -m benchmarks [PART …] [--data FOLDER] [--quick] [--page-only]    # needs, cost, …: see README.md
 python -m benchmarks throughput estimator        # of this project alone; printed, not on the page
 """
 

@@ -14,7 +14,7 @@ from benchmarks.figures import NONE, table, times
 from benchmarks.parts import Section
 from benchmarks.parts.overhead import MIDDLE, relative
 
-PARTS = ("needs", "cost", "wait", "overhead", "callers", "legality", "survival", "scale")
+PARTS = ("needs", "cost", "wait", "overhead", "callers", "adapters", "legality", "survival", "scale")
 PAGE = ROOT / "docs" / "benchmarks.md"
 SOURCES = (
     ("coding_text", "coding runs as text: actions and observations", "SWE-agent's trajectories", "SWE-agent/SWE-agent"),

@@ -315,7 +315,7 @@ def test_the_page_has_one_table_its_plots_and_says_where_we_lose(tmp_path: Path)
     assert "**rival** is ahead of our default in cost (0.50 to 1.00); behind in needs next." in text
     assert "In no window is a peer ahead of our default in needs next and cost together." in text
     assert "16k: rival costs 0.50 and ours 1.00, and pays for that with what it forgets: it holds 50.0 %" in text
-    assert "Not measured in this run: wait, callers, legality, scale" in text
+    assert "Not measured in this run: wait, callers, adapters, legality, scale" in text
     assert "python -m benchmarks survival --quick" in text
     for name in ("needs", "cost", "together", "survival", "overhead"):
         assert f"(benchmarks/{name}.svg)" in text

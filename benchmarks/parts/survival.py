@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.bench import Bench
@@ -36,20 +37,26 @@ OUTCOMES = {
 
 def measure(bench: Bench) -> dict[str, Any]:
     """The outcome of each fault for each arm that asks a model."""
+    rows = outcomes(bench, bench.asking)
+    return {"rows": rows, "none": [arm for arm in bench.compared if arm not in bench.asking]}
+
+
+def outcomes(bench: Bench, arms: Sequence[str]) -> list[dict[str, Any]]:
+    """For each arm, what comes of each fault at the worst, and the share of faults survived."""
     seeds = range(10, 11 if bench.quick else 10 + SEEDS)
-    items = [(arm, bench.arms[arm]["peer"], bench.settings(arm), seed) for arm in bench.asking for seed in seeds]
+    items = [(arm, bench.arms[arm]["peer"], bench.settings(arm), seed) for arm in arms for seed in seeds]
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for (arm, *_), outcomes in zip(items, bench.each("faults", outcomes_under, items, SLEEPERS), strict=True):
-        for fault, outcome in outcomes.items():
+    for (arm, *_), under in zip(items, bench.each("faults", outcomes_under, items, SLEEPERS), strict=True):
+        for fault, outcome in under.items():
             found.setdefault((arm, fault), []).append(outcome)
     rows = []
-    for arm in bench.asking:
+    for arm in arms:
         worst = {fault: max((name for name, _ in found[arm, fault]), key=list(OUTCOMES).index) for fault in FAULTS}
         control = max((name for name, _ in found[arm, CONTROL]), key=list(OUTCOMES).index)
         survived = [float(name == "goes on") for fault in FAULTS for name, _ in found[arm, fault]]
         said = {fault: said for fault in FAULTS for _, said in found[arm, fault] if said}
         rows.append({"arm": arm, "control": control, "cells": worst, "survived": figure(survived), "said": said})
-    return {"rows": rows, "none": [arm for arm in bench.compared if arm not in bench.asking]}
+    return rows
 
 
 def conversation(seed: int) -> tuple[list[Message], list[str]]:
