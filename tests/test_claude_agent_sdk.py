@@ -32,9 +32,7 @@ def run(call: Any) -> Any:
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "directory", "postgres"])
 def test_the_sdks_own_conformance_suite_passes(kind: str, tmp_path: Path) -> None:
-    suite = pytest.importorskip(
-        "claude_agent_sdk.testing", reason="350 MB: `make clients WHAT=sdk` fetches it, and fails if this is skipped"
-    )
+    suite = pytest.importorskip("claude_agent_sdk.testing", reason="the extra `claude-agent-sdk` brings it")
     made = iter(range(1000))
     stores: dict[str, Callable[[], str | Archive]] = {
         "memory": lambda: "memory:",

@@ -7,7 +7,7 @@ import ast
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -240,9 +240,13 @@ HAND_OVER = "Hand-over summary of the session. The user wants it.\n\n## Goal\nx\
 def test_who_wrote_a_text_is_told_from_a_part_of_it_however_long_it_is(
     unit: str, around: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    split, read = frames.sentences, list[int]()
-    monkeypatch.setattr(frames, "sentences", lambda text: read.append(len(text)) or split(text))
-    work = []
+    read, work = list[int](), list[int]()
+
+    def counted(text: str) -> Sequence[str]:
+        read.append(len(text))
+        return text_tools.sentences(text)
+
+    monkeypatch.setattr(frames, "sentences", counted)
     for size in (100_000, 1_000_000):
         read.clear()
         frames.blocks_of(View("user", "person", unit.join((around[0], unit * (size // len(unit)), around[1]))))

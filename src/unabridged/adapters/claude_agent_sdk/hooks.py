@@ -21,8 +21,8 @@ from unabridged.history.namespace import DEFAULT
 
 Event = Mapping[str, Any]
 """What the client says of an event: `hook_event_name`, `session_id`, `transcript_path` and more."""
-Callback = Callable[[Event, str | None, Any], Awaitable[dict[str, Any]]]
-"""A `HookCallback` of the SDK's."""
+Callback = Callable[[Any, str | None, Any], Awaitable[Any]]
+"""A `HookCallback` of the SDK's, whose types name only some of the events."""
 
 EVENTS: Final = ("PreCompact", "SessionStart", "PostCompact")
 """The SDK's types name only the first; the client calls all three."""
