@@ -345,11 +345,12 @@ def test_a_model_of_the_frameworks_writes_the_summaries_and_is_told_the_focus() 
     assert free.with_focus("anything") is free
 
 
-def test_the_models_own_window_counts_unless_another_is_given() -> None:
+def test_the_models_own_window_counts_unless_another_is_given(caplog: pytest.LogCaptureFixture) -> None:
     model = Scripted(30)
     small: Any = FunctionModel(model, profile={"context_window": WINDOW})
     run(Agent(small, tools=[report], capabilities=[Compaction(archive=MemoryArchive())]))
-    assert max(tokens_of(sent) for sent in model.sent) < WINDOW
+    assert max(model.tokens) < WINDOW
+    assert "window" not in caplog.text
 
 
 def test_wrong_keywords_are_told_at_once() -> None:

@@ -27,6 +27,7 @@ from unabridged.errors import WontFit
 from unabridged.events import Event
 from unabridged.formats import Format
 from unabridged.history.namespace import DEFAULT
+from unabridged.measure.models import FALLBACK_WINDOW
 from unabridged.settings import Settings
 
 R = TypeVar("R")
@@ -70,7 +71,12 @@ class Engine:
 
     def start(self) -> None:
         """Open the archive and make the compactor that is known so far: what is wrong with the keywords is told."""
-        self.compactor_for(Agent())
+        self.for_records()
+
+    def for_records(self) -> Compactor:
+        """A compactor for what needs no model's window, replay and undo: that none is known yet is no warning."""
+        known = self._keywords.get("agent") or self._keywords.get("window")
+        return self.compactor_for(Agent(window=None if known else FALLBACK_WINDOW))
 
     def make(self, agent: Agent) -> Compactor:
         """A compactor for this model, on `self.archive`."""

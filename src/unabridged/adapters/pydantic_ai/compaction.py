@@ -233,13 +233,13 @@ class Compaction(AbstractCapability[Any]):
 
     def replay(self, messages: Sequence[ModelMessage], *, thread: str | None = None) -> list[ModelMessage]:
         """The original conversation, exactly: every compaction that stands in the messages is taken back."""
-        compactor = self._engine.compactor_for(Agent())
-        return completed(compactor.replay(list(messages), thread=thread or conversation_of(messages)))
+        own = self._engine.for_records()
+        return completed(own.replay(list(messages), thread=thread or conversation_of(messages)))
 
     def undo(self, messages: Sequence[ModelMessage], *, thread: str | None = None) -> list[ModelMessage]:
         """The messages as they were before their newest compaction, and what came since."""
-        compactor = self._engine.compactor_for(Agent())
-        return completed(compactor.undo(list(messages), thread=thread or conversation_of(messages)))
+        own = self._engine.for_records()
+        return completed(own.undo(list(messages), thread=thread or conversation_of(messages)))
 
     async def areplay(self, messages: Sequence[ModelMessage], *, thread: str | None = None) -> list[ModelMessage]:
         """`replay` without blocking the event loop."""
