@@ -15,11 +15,14 @@ from typing import Any, Self
 
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Record, Scope
+from unabridged.formats.base import Family
 from unabridged.history.namespace import DEFAULT
 from unabridged.marks import ids_in, is_ours
+from unabridged.measure.meter import Meter
 from unabridged.testing.adapter_contract.interface import Content, Door, Session
 from unabridged.testing.adapter_contract.model import Script, StrictModel, work
 
+UNKNOWN: Family = "unknown"
 WINDOW = 6_000
 THREAD = "the-thread"
 
@@ -27,7 +30,8 @@ THREAD = "the-thread"
 class Case:
     """An agent behind a door, on an archive of its own; what the model found wrong is told at the end.
 
-    `window` is the model's, and the adapter's unless `told` says otherwise; other `keywords` are the door's.
+    `window` is the model's, and the adapter's unless `told` says otherwise, in tokens of the family that counts most:
+    for others it is smaller, so that as much goes in. Other `keywords` are the door's.
     """
 
     def __init__(
@@ -42,11 +46,14 @@ class Case:
         reports: bool = True,
         **keywords: Any,
     ) -> None:
-        self.door, self.model = door, StrictModel(script, window=window, heavier=heavier, reports=reports)
+        family = door.format.family
+        window, told = _as_roomy(window, family), _as_roomy(told or window, family)
+        self.door = door
+        self.model = StrictModel(script, window=window, family=family, heavier=heavier, reports=reports)
         self.archive = f"sqlite:///{folder / 'archive.db'}"
         self.originals: list[Any] = []
         """What was told so far, as the framework kept it before any of it went."""
-        given = {"thread": THREAD, "tools": {"work": work}, "window": told or window, "archive": self.archive}
+        given = {"thread": THREAD, "tools": {"work": work}, "window": told, "archive": self.archive}
         self.session: Session = door.open(self.model, **{**given, **keywords})
 
     def __enter__(self) -> Self:
@@ -138,6 +145,16 @@ class Case:
         views = [self.door.format.read(message) for message in self.session.replay()]
         calls = [call for view in views for call in view.calls]
         return [f"{call.name} {next(iter(json.loads(call.arguments).values()))}" for call in calls]
+
+
+def _as_roomy(window: int, family: Family) -> int:
+    """A window of a model of this family that holds as much as this one of an unknown model."""
+    own, most = (_count_probe(Meter(family=kind)) for kind in (family, UNKNOWN))
+    return round(window * own / most)
+
+
+def _count_probe(meter: Meter) -> int:
+    return meter.overhead(None, [{"name": "work"}]) + 14 * meter.text(work(20))
 
 
 def error_of(act: Callable[[], object]) -> Exception | None:

@@ -7,14 +7,15 @@ agent of its framework with the adapter and a model that asks the brain, and run
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from unabridged.formats import Format, format_named
-from unabridged.formats.base import Finding
+from unabridged.formats.base import Family, Finding
 from unabridged.formats.fields import get
 from unabridged.legal import check
 from unabridged.measure.meter import Meter
+from unabridged.measure.models import family_of
 from unabridged.messages import View
 
 RECALL = ("search_history", "read_history")
@@ -34,6 +35,10 @@ class Seen:
     """The names of the tools that it offers."""
     faults: tuple[Finding, ...] = ()
     """What the provider would refuse."""
+    schemas: tuple[Any, ...] = field(default=(), repr=False)
+    """The tools as they are offered."""
+    model: str | None = None
+    """The model's name, where the adapter knows it."""
 
     @classmethod
     def of(
@@ -50,11 +55,17 @@ class Seen:
         Give the messages as the provider reads them where the framework can translate them (`"openai-chat"`, say):
         then what the adapter's own format reads wrongly shows up here.
         """
-        fmt, meter = format_named(format_), Meter(model=model)
+        fmt = format_named(format_)
         views = tuple(fmt.read(message) for message in messages)
-        tokens = meter.overhead(system or None, list(tools)) + sum(map(meter.message, views))
         names = tuple(str(get(get(tool, "function") or tool, "name")) for tool in tools)
-        return cls(views, tokens, system, names, tuple(check(messages, format=fmt, model=model)))
+        faults = tuple(check(messages, format=fmt, model=model))
+        return cls(views, 0, system, names, faults, tuple(tools), model).counted(fmt.family)
+
+    def counted(self, family: Family) -> Self:
+        """The same, counted for a model that cuts text so, unless its name tells how it does."""
+        meter = Meter(model=self.model, family=family_of(self.model, family))
+        overhead = meter.overhead(self.system or None, list(self.schemas))
+        return replace(self, tokens=overhead + sum(map(meter.message, self.views)))
 
     @property
     def text(self) -> str:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
+from unabridged.formats.base import Family
 from unabridged.testing.adapter_contract.interface import Said, Seen, TooLong
 
 Script = Callable[[Seen], Said]
@@ -26,8 +27,11 @@ class StrictModel:
     reports unless it `reports` nothing.
     """
 
-    def __init__(self, script: Script, *, window: int, heavier: float = 1.0, reports: bool = True) -> None:
+    def __init__(
+        self, script: Script, *, window: int, family: Family, heavier: float = 1.0, reports: bool = True
+    ) -> None:
         self.script, self.window, self.heavier, self.reports = script, window, heavier, reports
+        self.family: Family = family
         self.seen: list[Seen] = []
         """All requests, refused ones too."""
         self.refusals: list[TooLong] = []
@@ -36,6 +40,7 @@ class StrictModel:
 
     def __call__(self, seen: Seen) -> Said:
         """What the model says; `TooLong` where the request is."""
+        seen = seen.counted(self.family)
         requested = round(seen.tokens * self.heavier)
         with self._lock:
             number = len(self.seen)

@@ -108,7 +108,7 @@ def summariser_down(door: Door, folder: Path) -> None:
             raise ConnectionError("no route to the summariser")
         return "" if len(asked) % 3 == 2 else "far too much of it " * 3_000
 
-    settings = Settings(retries=0, cool_down=0.0)
+    settings = Settings(retries=0, cool_down=0.0, clear=None)  # nothing but summaries makes room
     with Case(door, folder, working(40), model=summarise, settings=settings) as case:
         assert case.say(TASK) == DONE
         assert len(asked) > 2, f"the summariser was asked {len(asked)} times"
