@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from unabridged import check, repair
 from unabridged.formats import GeminiContents, Slot, detect
 from unabridged.formats.fields import Unreadable
 from unabridged.messages import Answer, Call, Media, Reasoning
+from unabridged.sessions import load, save
 
 GEMINI = GeminiContents()
 GEMINI_3 = "gemini-3-flash-preview"
@@ -182,6 +184,22 @@ def test_an_empty_turn_is_read_and_a_message_of_another_format_is_not() -> None:
     assert GEMINI.read({"role": "model"}).text == GEMINI.read(types.Content(role="model")).text == ""
     with pytest.raises(Unreadable, match="parts"):
         GEMINI.read(user("hello"))
+
+
+def test_a_request_in_a_file_is_compacted_where_it_stands(tmp_path: Path) -> None:
+    turns = [GEMINI.text("user", "Check every file.")]
+    for i in range(40):
+        turns += gemini_round("read", f"file {i} " * 60, path=f"{i}")
+    request = {"systemInstruction": {"parts": [{"text": "Be brief."}]}, "contents": turns, "tools": []}
+    (file := tmp_path / "request.json").write_text(json.dumps(request))
+    loaded = load(file)
+    assert (loaded.format, loaded.system, loaded.messages) == ("gemini", request["systemInstruction"], turns)
+    with compactor(window=4_000) as engine:
+        save(loaded, engine.fit(loaded.messages, thread="t").messages, tmp_path / "out.json")
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert written["systemInstruction"] == request["systemInstruction"]
+    assert len(written["contents"]) < len(turns)
+    assert check(written["contents"]) == []
 
 
 @pytest.mark.parametrize("objects", [False, True, None], ids=["dicts", "objects", "both"])

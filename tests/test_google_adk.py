@@ -24,6 +24,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pydantic import create_model
 
 from unabridged import WontFit, check
 from unabridged.adapters.google_adk import CompactionPlugin
@@ -34,6 +35,7 @@ from unabridged.testing.loopback import Loopback, Said
 
 Answering = Callable[[LlmRequest], Any]
 REPORT = " ".join(f"line{j} of the report" for j in range(60))
+LONG = " ".join(f"rule{i}" for i in range(3_000))
 SSE = RunConfig(streaming_mode=StreamingMode.SSE)
 
 
@@ -84,7 +86,8 @@ def read(number: int) -> str:
 
 
 def agent(answering: Answering, name: str = "reader", **more: Any) -> LlmAgent:
-    return LlmAgent(name=name, model=Scripted(model="scripted", answering=answering, asked=[]), tools=[read], **more)
+    model = Scripted(model="scripted", answering=answering, asked=[])
+    return LlmAgent(name=name, model=model, **{"tools": [read], **more})
 
 
 def runner(root: Any, plugin: CompactionPlugin) -> InMemoryRunner:
@@ -250,9 +253,25 @@ def test_the_second_refusal_is_the_callers_with_a_note_and_counts_as_a_call() ->
     assert len(root.model.asked) == 1 or "once more, shorter" in str(caught.value.__notes__)  # type: ignore[union-attr]
 
 
-def test_the_instruction_and_the_tools_are_measured() -> None:
+def look(number: int) -> str:
+    return str(number)
+
+
+look.__doc__ = LONG
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"static_instruction": LONG},
+        {"tools": [look]},
+        {"tools": [], "output_schema": create_model("Found", __doc__=LONG)},
+    ],
+    ids=["instruction", "tools", "output schema"],
+)
+def test_what_is_sent_beside_the_contents_is_measured(more: Any) -> None:
     """What nothing can be taken from is more than the window: that is told, with numbers, before anything is sent."""
-    root = agent(reading(3), static_instruction=" ".join(f"rule{i}" for i in range(3_000)))
+    root = agent(reading(3), **more)
     with pytest.raises(RuntimeError, match="tokens") as caught:
         asyncio.run(say(runner(root, CompactionPlugin(archive=MemoryArchive(), window=3_000)), "Hello."))
     assert isinstance(caught.value.__cause__, WontFit)

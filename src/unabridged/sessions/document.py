@@ -1,6 +1,7 @@
-"""Plain files: a message a line, or one JSON text: a list, or an object with `messages` (or a Responses `input`).
+"""Plain files: a message a line, or one JSON text: a list, or an object with one.
 
-A JSON text is written by splicing: everything outside the list, and every message that stays, keeps its bytes.
+That is `messages`, Responses' `input` or Gemini's `contents`. A JSON text is written by splicing:
+everything outside the list, and every message that stays, keeps its bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from unabridged.sessions.text import Progress, collect, dump, encode, read_lines
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
-_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+_ROLES = frozenset({"system", "developer", "user", "assistant", "model", "tool", "function"})
+_SYSTEMS = {"input": "instructions", "contents": "systemInstruction"}
+"""Where a request has its system prompt, by the name of its list."""
 _ITEMS = frozenset({"message", "reasoning", "item_reference", "compaction", "compaction_summary"})
 
 
@@ -51,7 +54,7 @@ def conversation(value: Any) -> tuple[str | None, list[Message]] | None:
     if isinstance(value, list):
         return (None, value) if all(is_message(item) for item in value) else None
     if isinstance(value, dict):
-        for key in ("messages", "input"):
+        for key in ("messages", "input", "contents"):
             found = value.get(key)
             if isinstance(found, list) and all(is_message(item) for item in found):
                 return key, found
@@ -102,7 +105,7 @@ def _loaded(
         kind=kind,
         format=wire_format(messages, format_name, holder),
         messages=messages,
-        system=holder.get("instructions" if document.key == "input" else "system"),
+        system=holder.get(_SYSTEMS.get(document.key or "", "system")),
         tools=holder.get("tools"),
         model=holder.get("model"),
         source=document,

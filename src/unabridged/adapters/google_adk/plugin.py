@@ -189,6 +189,7 @@ class CompactionPlugin(BasePlugin):
 
     def _request(self, context: CallbackContext, asked: LlmRequest) -> Request:
         scope, config = self._scope_of(context), asked.config
+        read = (*(config.tools or ()), config.response_schema, config.response_json_schema)
         recall = any(isinstance(tool, RecallTool) for tool in asked.tools_dict.values())
         return self.engine.request(
             list(asked.contents),
@@ -196,7 +197,7 @@ class CompactionPlugin(BasePlugin):
             thread=scope.thread,
             namespace=scope.namespace,
             system=_plain(config.system_instruction),
-            tools=[_plain(tool) for tool in config.tools or ()],
+            tools=[_plain(held) for held in read if held],
             values=context.state.to_dict(),
         )
 
@@ -212,7 +213,9 @@ def _tenant(session: Session) -> str:
 
 
 def _plain(held: Any) -> Any:
-    """An instruction or a tool as it is sent."""
+    """An instruction, a tool or a schema as it is sent."""
+    if isinstance(held, type) and hasattr(held, "model_json_schema"):
+        return held.model_json_schema()
     return held.model_dump(mode="json", exclude_none=True) if hasattr(held, "model_dump") else held
 
 
