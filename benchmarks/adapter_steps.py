@@ -54,6 +54,7 @@ class Watch:
     """Adds up the time of what it watches, step by step; a scripted model says when one is over."""
 
     now: Callable[[], float] = time.process_time
+    length: int = STEPS
     steps: list[float] = field(default_factory=list)
     whole: list[float] = field(default_factory=list)
     asked: int = 0
@@ -93,7 +94,7 @@ class Watch:
             self.whole.append(now - self._began)
         self._spent, self._began = 0.0, now
         self.asked += 1
-        return None if self.asked % STEPS == 0 else self.asked
+        return None if self.asked % self.length == 0 else self.asked
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,12 @@ class Side:
     timed: Sequence[Place] = ()
     paused: Sequence[Place] = ()
     now: Callable[[], float] = time.process_time
+    length: int = STEPS
 
 
 def measure(side: Side, size: int) -> dict[str, float]:
     """Milliseconds of a step, of the first of a second run, of the very first, and of a whole step."""
-    watch = Watch(side.now)
+    watch = Watch(side.now, side.length)
     with ExitStack() as stack:
         for places, manner in ((side.timed, watch.running), (side.paused, watch.paused)):
             for owner, name in places:
@@ -119,9 +121,10 @@ def measure(side: Side, size: int) -> dict[str, float]:
             side.run(size, watch)
         finally:
             gc.enable()
-    usual = [*watch.steps[1:STEPS], *watch.steps[STEPS + 1 :]]
-    whole = [*watch.whole[: STEPS - 1], *watch.whole[STEPS:]]
-    found = {"step": statistics.median(usual), "anew": watch.steps[STEPS], "first": watch.steps[0]}
+    again = side.length
+    usual = [*watch.steps[1:again], *watch.steps[again + 1 :]]
+    whole = [*watch.whole[: again - 1], *watch.whole[again:]]
+    found = {"step": statistics.median(usual), "anew": watch.steps[again], "first": watch.steps[0]}
     return {name: 1e3 * value for name, value in {**found, "whole": statistics.median(whole)}.items()}
 
 

@@ -52,9 +52,9 @@ def section(result: dict[str, Any]) -> Section:
     sizes = sorted({row["size"] for row in rows})
     text = f"""One agent for each side, run by its framework's own runner with a scripted model, the same tool and the
 same conversation of so many messages; nothing is ever compacted. Milliseconds of processor time that the compaction
-takes of a step, the median of {2 * STEPS - 2}; *anew* is the first step of a second run, for which most frameworks make
-new objects; *whole* is a step with all that the framework does, without the model. A session's store and the model are
-not counted. In brackets, relative to ours. (`python -m benchmarks.adapter_steps`)
+takes of a step, the median of {2 * STEPS - 2} (of 14 for the SDKs); *anew* is the first step of a second run, for which
+most frameworks make new objects; *whole* is a step with all that the framework does, without the model. A session's
+store and the model are not counted. In brackets, relative to ours. (`python -m benchmarks.adapter_steps`)
 
 {_steps(rows, sizes)}
 

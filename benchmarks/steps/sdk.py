@@ -15,6 +15,9 @@ from benchmarks.adapter_steps import FAR, Side, Watch, read, rounds, serve
 from unabridged.adapters.sdk import posting
 from unabridged.testing.loopback import Loopback, Said
 
+LENGTH = 8
+"""Steps of each run: the OpenAI client takes a second for one of 2,000 messages, in its own checks of the arguments."""
+
 
 def chat(client: Any, size: int, watch: Watch) -> None:
     """Two turns of a loop over Chat Completions."""
@@ -27,8 +30,8 @@ def chat(client: Any, size: int, watch: Watch) -> None:
     for text in ("Go on.", "And on."):
         messages += [{"role": "assistant", "content": "So far."}, {"role": "user", "content": text}]
         while True:
-            number = watch.answer()
             said = client.chat.completions.create(model="gpt-5", messages=messages).choices[0].message
+            number = watch.answer()
             if number is None:
                 break
             call = f"new{number}"
@@ -54,8 +57,8 @@ def messages_api(client: Any, size: int, watch: Watch) -> None:
     for text in ("Go on.", "And on."):
         messages += [{"role": "assistant", "content": "So far."}, {"role": "user", "content": text}]
         while True:
-            number = watch.answer()
             said = client.messages.create(model="claude-sonnet-4-5", max_tokens=100, messages=messages).content[0].text
+            number = watch.answer()
             if number is None:
                 break
             add(said, f"new{number}", read(f"new{number}"))
@@ -74,8 +77,8 @@ def sides(loop: Callable[..., None], make: Any) -> dict[str, Side]:
     """A wrapped client, and a bare one: the caller's thread is timed, the server's is not."""
     fitted, posted = [(posting, "_send")], [(posting.Call, "send")]
     return {
-        "ours": Side(partial(run, loop, make, wrapped=True), fitted, posted, time.thread_time),
-        "bare client": Side(partial(run, loop, make, wrapped=False), now=time.thread_time),
+        "ours": Side(partial(run, loop, make, wrapped=True), fitted, posted, time.thread_time, LENGTH),
+        "bare client": Side(partial(run, loop, make, wrapped=False), now=time.thread_time, length=LENGTH),
     }
 
 
