@@ -40,6 +40,7 @@ mutants: $(STAMP) ## break the code on purpose, one mutant at a time: the suite 
 
 peers: $(STAMP) ## the own tests of LangChain and Strands, run against ours (fetches their source distributions)
 	$(BIN)/python scripts/peers.py
+	$(BIN)/python scripts/harness_tiers.py
 
 clients: $(STAMP) ## the real coding agents from npm (into CLIENTS=folder), headless on loopback (WHAT=scenes, CLIENTS_DATA=file)
 	PYTHONPATH=scripts $(BIN)/python -m real_clients $(WHAT) --folder "$(CLIENTS)" $(if $(CLIENTS_DATA),--data "$(CLIENTS_DATA)")
