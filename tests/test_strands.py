@@ -134,13 +134,18 @@ def test_the_list_stays_the_list_and_what_stays_in_it_the_same_messages() -> Non
 
 
 def test_a_second_refusal_is_strands_own_error_and_says_what_would_fit() -> None:
-    def refusing(_: Seen) -> Said:
-        raise TooLong(1_000, 2_000)
+    asked: list[Seen] = []
 
-    agent = agent_with(manager(), refusing)
-    agent.messages += long_talk(3)
+    def refusing(seen: Seen) -> Said:
+        asked.append(seen)
+        raise TooLong(seen.tokens - 1, seen.tokens)
+
+    agent = agent_with(manager(window=100_000), refusing)
+    agent.messages += long_talk(12)
     with pytest.raises(ContextWindowOverflowException, match="tokens"):
         agent("And now?")
+    assert len(asked) == 2
+    assert asked[1].tokens < asked[0].tokens
 
 
 def test_what_can_not_fit_is_said_before_the_model_is_asked() -> None:
