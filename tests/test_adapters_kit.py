@@ -22,6 +22,7 @@ from unabridged.adapters.kit import (
     arun,
     as_recorded,
     astream,
+    awatch,
     blocking,
     change_between,
     collect_event,
@@ -38,6 +39,7 @@ from unabridged.adapters.kit import (
     stream,
     sub_thread,
     thread,
+    watch,
     why_not,
 )
 from unabridged.events import Compacted, Compacting, Event, Failed, Receipt, Unchanged, Undone
@@ -220,12 +222,24 @@ def streamed(tries: list[list[Any]], *, form: str, own: Engine) -> list[Any]:
             yield item
 
     async def all_of() -> list[Any]:
-        return [item async for item in astream(request, later, Items())]
+        if form == "async":
+            return [item async for item in astream(request, later, Items())]
+        fitted = await arun(request.fit())
+        return [item async for item in awatch(request, fitted, later(fitted.messages), later, Items())]
 
-    return list(stream(request, items, Items())) if form == "sync" else asyncio.run(all_of())
+    if form == "sync":
+        return list(stream(request, items, Items()))
+    if form == "open":
+        fitted = run(request.fit())
+        return list(watch(request, fitted, items(fitted.messages), items, Items()))
+    return asyncio.run(all_of())
 
 
-@pytest.mark.parametrize("form", ["sync", "async"])
+FORMS = ["sync", "async", "open", "open async"]
+"""Streams that are opened here, and those that are open already."""
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     ("tries", "seen"),
     [
@@ -243,11 +257,23 @@ def test_a_stream_shows_the_answer_and_no_refusal_that_was_mended(form: str, tri
     own.close()
 
 
-@pytest.mark.parametrize("form", ["sync", "async"])
+@pytest.mark.parametrize("form", FORMS)
 def test_a_stream_that_breaks_after_its_first_words_is_not_opened_again(form: str) -> None:
     own = engine(settings=Settings())
     with pytest.raises(TooLongError):
         streamed([[1, TooLongError("maximum context length is 400 tokens")], [2]], form=form, own=own)
+    own.close()
+
+
+def test_a_stream_that_is_left_early_is_learned_from() -> None:
+    learned: list[Any] = []
+    own = engine(settings=Settings())
+    request = own.request(TALK, Agent(), thread="t")
+    vars(request.compactor)["observe"] = lambda _, report: learned.append(report)
+    items = watch(request, run(request.fit()), iter([OPENED, 1, 2]), iter, Items())
+    assert next(items) is OPENED
+    items.close()  # type: ignore[attr-defined]
+    assert learned == [1]
     own.close()
 
 

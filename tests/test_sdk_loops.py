@@ -48,7 +48,7 @@ def loop(api: Any, sdk: Any, provider: Loopback, *, asynchronous: bool, streamin
 @pytest.mark.parametrize(("api", "sdk"), APIS, ids=NAMES)
 @pytest.mark.parametrize(
     ("asynchronous", "streaming", "steps"),
-    [(False, False, 300), (True, True, 300), (False, True, 50), (True, False, 50)],
+    [(False, False, 300), (True, True, 300), (False, True, 30), (True, False, 30)],
     ids=["sync", "async-streaming", "sync-streaming", "async"],
 )
 def test_a_loop_far_beyond_the_window_has_no_request_refused(
