@@ -46,8 +46,7 @@ class ResponsesLoop:
 
     wire: type[wires.LoopbackWire] = wires.ResponsesWire
     read = "openai-responses"
-    model = "claude-opus-5-5"
-    """OpenAI's client in front of another provider's model: its words take more tokens than GPT's."""
+    model = "gpt-5-mini"
 
     def client(self, url: str) -> Any:
         return openai.OpenAI(base_url=url, api_key="none", max_retries=0)

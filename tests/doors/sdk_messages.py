@@ -19,6 +19,7 @@ class MessagesLoop(ResponsesLoop):
 
     wire = wires.MessagesWire
     read = "anthropic"
+    model = "claude-opus-5-5"
 
     def client(self, url: str) -> Any:
         return anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
