@@ -128,7 +128,7 @@ def recall(door: Door, folder: Path) -> None:
     with Case(door, folder, script, recall=True) as case:
         case.say(f"{told} Now read the reports.")
         turns = 0
-        while turns < MOST_TURNS and told not in case.archived():
+        while turns < MOST_TURNS // 3 and told not in case.archived():
             case.say(_turn(turns, words=5))
             turns += 1
         assert set(RECALL) <= set(case.model.seen[0].tools), f"the agent's tools are {case.model.seen[0].tools}"
