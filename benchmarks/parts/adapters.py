@@ -61,7 +61,8 @@ store and the model are not counted. In brackets, relative to ours. (`python -m 
 {_words(rows, max(sizes))}
 
 What the frameworks' own compaction keeps, in a window of {WINDOW // 1000}k, measured as in the sections above and
-below: *needs next*, the share of *requests* that a provider takes, and the *faults* of a summariser survived.
+below: *needs next*, the share of *requests* that a provider takes, and the *faults* of a summariser survived. The
+session of OpenAI Agents compacts when a run is over: one that outgrows the window by itself is refused.
 
 {_own(result["own"])}
 

@@ -21,9 +21,9 @@ def tiered() -> TieredCompaction:
 if __name__ == "__main__":
     summarizing = partial(SummarizingCompaction, max_fraction=0.85, context_window=FAR)
     sides = {
-        "harness, SummarizingCompaction": Side(
+        "harness: SummarizingCompaction": Side(
             partial(run, summarizing), [(SummarizingCompaction, "before_model_request")]
         ),
-        "harness, TieredCompaction": Side(partial(run, tiered), [(TieredCompaction, "before_model_request")]),
+        "harness: TieredCompaction": Side(partial(run, tiered), [(TieredCompaction, "before_model_request")]),
     }
     serve({"Pydantic AI": sides})
