@@ -169,8 +169,8 @@ def is_cut_off(text: str) -> bool:
     in_code = text.count("```") % 2 or (last.replace("```", "").count("`") % 2 and last[-1] not in ".!?)")
     if in_code or last.endswith(_GOES_ON) or not bare(f"{last} "):
         return True
-    kind, letter = _kind_of_line(last), last[-1:]
-    word = folded(last).rpartition(" ")[2]
+    kind, word = _kind_of_line(last), folded(last).rpartition(" ")[2]
+    letter = "#" if word[:1] == "#" else last[-1:]  # "#lamp"
     if letter == "|" if kind == "|" else not (word.isdigit() or letter.isalpha()) or letter.isupper():
         return False
     others, mark = above if kind else sentences(blank_fences(text))[:-1], "|" if kind == "|" else _ENDS
