@@ -36,6 +36,7 @@ from unabridged.intent.entries import GOING, Lead, Request, State
 from unabridged.intent.frames import rejection_in
 from unabridged.intent.host_words import own_words
 from unabridged.intent.lifting import content_words, share_a_word
+from unabridged.languages import folded, phrases
 from unabridged.messages import Answer, View
 from unabridged.text_tools import head_and_tail, sentences
 
@@ -146,7 +147,7 @@ class _Talk:
         before = self.requests[newest - 1] if newest else request
         (unnamed, alone), steers = meant.lets_go(request.text), request.kind == "steer"
         gone = self._dropped(request, self.chain if steers else [*self.parked, *self.chain], stopped=False)
-        if says.means_all(request.text):
+        if phrases("whole").inside(folded(request.text)):  # "never mind all of it"
             gone = self.chain
         elif unnamed:
             leave = [j for j in self.chain if meant.asks_leave(before.answer, self.requests[j].text)]
@@ -252,8 +253,8 @@ class _Talk:
 
     def _replies(self, request: Request) -> bool:
         """Whether the message can be the answer to a question: where tools work, people paste whole logs in reply."""
-        fits = self.tools or says.few_words(request.text, 12)
-        return request.kind != "new" or (fits and not says.changes_subject(request.text))
+        shifts = phrases("shift").at_start(says.after_small_words(folded(request.text)))  # "something else: …"
+        return request.kind != "new" or (not shifts and (self.tools or says.few_words(request.text, 12)))
 
 
 def _at_work(request: Request) -> bool:

@@ -142,16 +142,6 @@ def wants_instead(text: str) -> bool:
     return phrases("instead").inside(folded(text))
 
 
-def changes_subject(text: str) -> bool:
-    """Whether the words say that they start something else."""
-    return bool(phrases("shift").at_start(after_small_words(folded(text.strip()))))
-
-
-def means_all(words: str) -> bool:
-    """Whether these words name all that was asked: "never mind all of it"."""
-    return phrases("whole").inside(folded(words))
-
-
 def is_stopped(view: View) -> bool:
     """Whether the assistant was stopped here: the turn begins with the host's mark of it, or a call was refused."""
     if view.origin in {"host", "person"} and view.text.lstrip().startswith(("[", "<")):
