@@ -112,7 +112,8 @@ def _end_of_form(text: str, frame: dict[str, Any]) -> int:
     """
     whole = text.rstrip().rsplit("\n\n", _PARTS)
     parts = [part[:_SEEN] for part in whole]
-    formed = [_is_formed(*pair) for pair in pairwise(["", *parts])]
+    title, _, first = parts[0].partition("\n")
+    formed = [_is_formed("", first or title), *(_is_formed(*pair) for pair in pairwise(parts))]
     upward = range(len(parts) - 1, 0, -1)
     below = list(takewhile(lambda i: not (formed[i] or _is_told(parts[i - 1], parts[i], frame)), upward))
     above = formed[bool(frame) or ("\n" not in parts[0].strip() and len(parts[0]) < _LONG) : len(parts) - len(below)]
@@ -125,11 +126,12 @@ def _end_of_form(text: str, frame: dict[str, Any]) -> int:
 
 
 def _is_told(above: str, part: str, frame: dict[str, Any]) -> bool:
-    """Whether a paragraph in plain words is of a record: below its opening, a model's closing, or told of a user."""
+    """Whether a paragraph in plain words is of a record: below its opening, a model's closing, or told of either."""
     opened = "\n" not in above and above.endswith((*_COLON, ">", "]")) and _frame("summaries", above)
     said = [folded(piece) for piece in sentences(part)]
     models = all(map(phrases(*(_MODELS[: -1 if "goal_below" in frame else None])).at_start, said))
-    told = any(map(_tells, said)) and not phrases("polite").at_start(said[-1])
+    assistants = any(_has(" ".join(_plain(words).split()[:2]), _shape()["assistants"]) for words in said)
+    told = (assistants or any(map(_tells, said))) and not phrases("polite").at_start(said[-1])
     ends = len(part) < _SHORT and not _asks(part) and _naming([f"{_plain(part)} "])
     closing = f"\n{part}".startswith(tuple(frame.get("until", "\0")))
     return models or told or closing or bool(ends or opened or _frame("summaries", part))
@@ -218,7 +220,8 @@ def _is_hand_over(text: str) -> bool:
     shape, text = _shape(), text[:_READ].strip()
     pieces = sentences(text.replace(',"', ',\n"').replace(', "', ',\n"') if text[:1] == "{" else text) or [""]
     heads = [f"{_plain(piece[:_LONG])} " for piece in (*pieces[:4], *pieces[-1:])]
-    opening, selves = pieces[0][:_LONG], any(_has(head, shape["selves"]) for head in heads)
+    opening, ends = pieces[0][:_LONG], [*heads, *map(_plain, pieces[-4:])]
+    selves = any(_has(words, shape["selves"]) for words in ends)
     others = selves or _has(heads[0], shape["given"] + shape["given_you"])
     speaks = _asks(opening) or (not others and _uses(opening, "own", "polite"))
     if speaks or len(pieces) > _SEEN or _is_log(text):
@@ -228,6 +231,7 @@ def _is_hand_over(text: str) -> bool:
     core, told = len(kinds & _CORE), [*filter(_tells, pieces)]
     if named or told or selves or (core and not _people("user").isdisjoint(_plain(text).split())):
         told = [piece for piece in pieces if _tells(piece, "roles")]
+    selves = selves and bool(told)  # people have a memory, too
     more = len(text) // _MORE
     signs = named + min(len(told), _TOLD + more) + min(core, 2) + bool(named and _is_one(text))
     speakers = sum("said" in _kinds({title}) for title in titles)

@@ -109,7 +109,7 @@ def what_stays(text: str, request: str, *, stopped: bool) -> str:
     found, instead = _dismissals(text), says.wants_instead(text)
     order, (pieces, asked) = content_words(request), _pieces(request)
     for said in found:
-        hit = {i for i in _hit(said, order, pieces, sorted(asked)) if not _stays(pieces[i], said, text)}
+        hit = {i for i in _hit(said, order, pieces) if not _stays(pieces[i], said, text)}
         others, first = asked - hit, 0 in hit and (said.outright or instead) and _wants_else(text, said)
         if others and not first and not hit.isdisjoint({0, *asked}):
             for i in hit:
@@ -145,7 +145,7 @@ def lets_go(text: str) -> tuple[bool, bool]:
     """Whether words drop what was asked without naming it: "never mind"; and whether they ask for nothing else."""
     found = [said for said in _dismissals(text) if said.outright]
     more = {*filter(says.after_small_words, map(folded, _clauses(text)))} - {folded(said.clause) for said in found}
-    unnamed = any(not said.about and not _numbers(said.clause) for said in found)
+    unnamed = any(not said.about and not _labels_in(folded(said.clause)) for said in found)  # "forget the second"
     return unnamed, all(says.kind_of(clause) in {"ack", "resume"} for clause in more)
 
 
@@ -197,12 +197,10 @@ def _orders(text: str) -> bool:
     return begins or (words[:1] > EASTERN and known.inside(words))
 
 
-def _hit(said: _Dismissal, order: Sequence[str], pieces: Sequence[str], asked: Sequence[int]) -> set[int]:
-    """Which pieces of a request are meant: by their marks or their number, or because they name what is dropped."""
+def _hit(said: _Dismissal, order: Sequence[str], pieces: Sequence[str]) -> set[int]:
+    """Which pieces of a request are meant: by their marks, or because they name what is dropped."""
     labels = _labels_in(said.clause) if said.outright and says.few_words(said.clause, 8) else []
     hit = {i for i, piece in enumerate(pieces) if not {*labels}.isdisjoint(_options(piece))}
-    if said.outright and not hit:
-        hit = {asked[number - 1] for number in _numbers(said.clause) if 1 < len(asked) >= number}
     if hit or not said.about or not all(_named(word, order) for word in said.about):
         return hit
     named = [[_named(word, content_words(piece)) for word in said.about] for piece in pieces]
@@ -216,12 +214,6 @@ def _stays(piece: str, said: _Dismissal, text: str) -> bool:
     more = [word for word in content_words(piece) if not _named(word, said.about)]
     again = bool(said.about) and any({*said.about} <= {*own.about} for own in _dismissals(piece))
     return again or (not said.outright and not says.wants_instead(text) and share_a_word(more, text))
-
-
-def _numbers(clause: str) -> list[int]:
-    """Which of several things a clause speaks of: 2 for "forget the second"."""
-    words = pairwise(folded(clause).replace(",", " ").split())
-    return [int(_ORDER[word]) for before, word in words if word in _ORDER and before in frames()["articles"].split()]
 
 
 def _wants_else(text: str, said: _Dismissal) -> bool:

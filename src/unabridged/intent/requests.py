@@ -11,7 +11,8 @@ The goal is never lost: in doubt a request stays open, and while tools work on t
   that a person steered while it was worked on stays open, together with what was said.
 - One that was stopped (interrupted, a call refused, a turn cut off in mid-sentence) is interrupted until the person
   goes on with it, says it anew, or the answer to what came instead speaks of it, not only of what came, or gives the
-  rest. Once a call was refused, a short report closes nothing that was to be done after what it tells of.
+  rest. Where tools had worked on it, words alone don't finish it. Once a call was refused, a short report closes
+  nothing that was to be done after what it tells of.
 - What a person says to drop, naming it and nothing else, is withdrawn, or left if it was interrupted; so is what they
   want something else for instead. Of one that orders several things the part goes, and the rest stays open.
 - What is said when refusing a call steers the work: what it drops is left, and itself stays open, for it stands in a
@@ -35,6 +36,7 @@ from unabridged.intent.entries import GOING, Lead, Request, State
 from unabridged.intent.frames import rejection_in
 from unabridged.intent.host_words import own_words
 from unabridged.intent.lifting import content_words, share_a_word
+from unabridged.languages import folded, phrases
 from unabridged.messages import Answer, View
 from unabridged.text_tools import head_and_tail, sentences
 
@@ -84,10 +86,12 @@ class _Talk:
             and not says.wants_to_know("".join(sentences(request.text)[-1:]))
         ):
             # An answer that speaks of what was interrupted finishes that, too, and so does the rest of one cut off.
+            # What tools had worked on is not finished by words alone.
             told = [word for word in content_words(request.answer) if not share_a_word([word], request.text)]
             parked = [(j, self.requests[j]) for j in self.parked]
             rest = says.few_words(request.text, 16) and not says.orders(request.text)
-            self._set([j for j, r in parked if (rest and r.answer) or share_a_word(told, r.text)], "finished")
+            done = [j for j, r in parked if request.worked >= r.worked and share_a_word(told, r.text)]
+            self._set([j for j, r in parked if j in done or (rest and r.answer)], "finished")
         if self.states[i] == "finished" and (left := self._left_over(request)):
             self._set(left, "open")
             self.chain = left
@@ -143,7 +147,7 @@ class _Talk:
         before = self.requests[newest - 1] if newest else request
         (unnamed, alone), steers = meant.lets_go(request.text), request.kind == "steer"
         gone = self._dropped(request, self.chain if steers else [*self.parked, *self.chain], stopped=False)
-        if says.means_all(request.text):
+        if phrases("whole").inside(folded(request.text)):  # "never mind all of it"
             gone = self.chain
         elif unnamed:
             leave = [j for j in self.chain if meant.asks_leave(before.answer, self.requests[j].text)]
@@ -249,8 +253,8 @@ class _Talk:
 
     def _replies(self, request: Request) -> bool:
         """Whether the message can be the answer to a question: where tools work, people paste whole logs in reply."""
-        fits = self.tools or says.few_words(request.text, 12)
-        return request.kind != "new" or (fits and not says.changes_subject(request.text))
+        shifts = phrases("shift").at_start(says.after_small_words(folded(request.text)))  # "something else: …"
+        return request.kind != "new" or (not shifts and (self.tools or says.few_words(request.text, 12)))
 
 
 def _at_work(request: Request) -> bool:

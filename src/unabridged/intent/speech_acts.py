@@ -142,16 +142,6 @@ def wants_instead(text: str) -> bool:
     return phrases("instead").inside(folded(text))
 
 
-def changes_subject(text: str) -> bool:
-    """Whether the words say that they start something else."""
-    return bool(phrases("shift").at_start(after_small_words(folded(text.strip()))))
-
-
-def means_all(words: str) -> bool:
-    """Whether these words name all that was asked: "never mind all of it"."""
-    return phrases("whole").inside(folded(words))
-
-
 def is_stopped(view: View) -> bool:
     """Whether the assistant was stopped here: the turn begins with the host's mark of it, or a call was refused."""
     if view.origin in {"host", "person"} and view.text.lstrip().startswith(("[", "<")):
@@ -169,8 +159,8 @@ def is_cut_off(text: str) -> bool:
     in_code = text.count("```") % 2 or (last.replace("```", "").count("`") % 2 and last[-1] not in ".!?)")
     if in_code or last.endswith(_GOES_ON) or not bare(f"{last} "):
         return True
-    kind, letter = _kind_of_line(last), last[-1:]
-    word = folded(last).rpartition(" ")[2]
+    kind, word = _kind_of_line(last), folded(last).rpartition(" ")[2]
+    letter = "#" if word[:1] == "#" else last[-1:]  # "#lamp"
     if letter == "|" if kind == "|" else not (word.isdigit() or letter.isalpha()) or letter.isupper():
         return False
     others, mark = above if kind else sentences(blank_fences(text))[:-1], "|" if kind == "|" else _ENDS
