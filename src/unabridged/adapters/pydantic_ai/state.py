@@ -94,8 +94,7 @@ def carry_on(before: Sequence[ModelMessage], after: Sequence[ModelMessage], ctx:
     known = set(map(id, before))
     made = [message for message in after if id(message) not in known]
     place = next((message for message in made if isinstance(message, ModelRequest)), None)
-    for message in made:
-        _complete(message)
+    completed(made)
     if place is None:
         return list(after)
     opening = opening_prompts(before) if place is after[0] else []
@@ -116,17 +115,11 @@ def _notes_of(ctx: Any) -> list[Any]:
 
 
 def completed(messages: list[ModelMessage]) -> list[ModelMessage]:
-    """The messages, with those made from the archive as whole as the framework makes them."""
-    for message in messages:
-        _complete(message)
-    return messages
-
-
-def _complete(message: ModelMessage) -> None:
-    """What the framework's constructor sets beside the fields, and the archive runs no constructor."""
-    for part in message.parts:
+    """The messages, with what the framework's constructors set beside the fields: the archive runs no constructor."""
+    for part in [part for message in messages for part in message.parts]:
         if part.part_kind in {"tool-call", "builtin-tool-call"} and not hasattr(part, "otel_metadata"):
             part.otel_metadata = None
+    return messages
 
 
 def follow(history: list[ModelMessage], before: Sequence[ModelMessage], after: Sequence[ModelMessage]) -> None:
