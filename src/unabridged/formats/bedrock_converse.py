@@ -24,7 +24,7 @@ from unabridged.formats.bedrock_rules import (
     thinks,
     with_blocks,
 )
-from unabridged.formats.fields import as_json, get, id_at, kind_of, list_at, same_objects, text_at, word
+from unabridged.formats.fields import Unreadable, as_json, get, id_at, kind_of, list_at, same_objects, text_at, word
 from unabridged.formats.parts import ROLES, Content, edit_leaves
 from unabridged.formats.rule_blocks import join_results, split_results
 from unabridged.messages import Answer, Call, Media, Reasoning, View
@@ -182,6 +182,14 @@ def _read_media(block: Any) -> Media | None:
     return Media(name, mime if form else "", data, name=text_at(held, "name"))
 
 
+def _held(block: Any, kind: str) -> Any:
+    """What the block of this kind holds: an object, but for text and JSON."""
+    held = block[kind] if kind else None
+    if kind and kind not in {"text", "json"} and not isinstance(held, Mapping):
+        raise Unreadable(kind, held, "an object")
+    return held
+
+
 class _Blocks(Content):
     """Collects what the blocks of one message, or of one result, say."""
 
@@ -200,7 +208,7 @@ class _Blocks(Content):
             return
         kind_of(part)
         kind = block_kind(part)
-        held = part[kind] if kind else None
+        held = _held(part, kind)
         if kind == "text":
             self.say(text_at(part, "text"))
         elif kind == "json":
