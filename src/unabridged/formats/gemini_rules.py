@@ -49,6 +49,8 @@ def at(holder: Any, key: str) -> Any:
 def put(holder: Any, **fields: Any) -> Any:
     """A copy with these fields, of the class that it is; those that are None are left out."""
     if not isinstance(holder, Mapping):
+        if fields.get("parts"):
+            fields["parts"] = [_as_part(part, type(holder)) for part in fields["parts"]]
         return holder.model_copy(update=fields)
     new = dict(holder)
     for key, value in fields.items():
@@ -57,6 +59,11 @@ def put(holder: Any, **fields: Any) -> Any:
         if value is None:
             del new[name]
     return new
+
+
+def _as_part(part: Any, kind: Any) -> Any:
+    """A part that was made here, as an object where its turn is one: no object holds a dict in its place."""
+    return kind.model_validate({"parts": [part]}).parts[0] if isinstance(part, Mapping) else part
 
 
 def signature_of(part: Any) -> str:
