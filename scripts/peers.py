@@ -1,10 +1,10 @@
-"""Run the peers' own summarization tests against ours, only the import changed: `python scripts/peers.py`.
+"""Run the peers' own tests against ours, only the import changed: `python scripts/peers.py`.
 
-The source distributions of LangChain and Strands ship their tests. Each is fetched in the installed version into a
-temporary folder, its test files are run as they are (what fails then is the environment's) and once more with our
-classes in the place of theirs. What differs must stand in `scripts/peers.toml` with a reason. Exits with 1 when a
-failure is not explained, or when an explained one passes. Deep Agents' source distribution holds no tests: name a
-checkout of them with `--deepagents`.
+The source distributions of LangChain, Strands and OpenAI Agents ship their tests. Each is fetched in the installed
+version into a temporary folder, its test files are run as they are (what fails then is the environment's) and once more
+with our classes in the place of theirs. What differs must stand in `scripts/peers.toml` with a reason. Exits with 1
+when a failure is not explained, or when an explained one passes. Deep Agents' source distribution holds no tests: name
+a checkout of them with `--deepagents`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ import tarfile
 import tempfile
 import tomllib
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
+import redis_sessions
+
 ROOT = Path(__file__).resolve().parents[1]
 LANGCHAIN = "unabridged.adapters.langchain"
+ENCRYPTED = "tests/extensions/memory/test_encrypt_session.py"
 CONFTEST = """
 import asyncio, inspect
 import pytest
@@ -38,19 +42,27 @@ def pytest_pyfunc_call(pyfuncitem):
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = pyfuncitem._fixtureinfo.argnames
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
+    asyncio.run(asyncio.wait_for(test, 30))
     return True
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Whose tests: the package, the modules whose classes are replaced, where the test files are, and our module."""
+    """Whose tests: the package, the modules whose classes are replaced, where the test files are, and our module.
+
+    `python` is the interpreter that runs them; with `conftest`, the peer's own conftest files stay; `theirs` has names
+    that stay the peer's own, by test file.
+    """
 
     package: str
     modules: tuple[str, ...]
     tests: tuple[str, ...]
     ours: str = LANGCHAIN
+    python: Callable[[], str] = lambda: sys.executable
+    conftest: bool = False
+    theirs: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 PEERS = (
@@ -81,6 +93,31 @@ PEERS = (
         ),
         "strands_stand_ins",
     ),
+    Peer(
+        "openai-agents",
+        (
+            "agents",
+            "agents.run",
+            "agents.extensions.memory",
+            "agents.extensions.memory.encrypt_session",
+            "agents.extensions.memory.redis_session",
+            "agents.extensions.memory.sqlalchemy_session",
+        ),
+        (
+            "tests/memory/test_session.py",
+            "tests/memory/test_session_limit.py",
+            "tests/extensions/memory/test_async_sqlite_session.py",
+            ENCRYPTED,
+            "tests/extensions/memory/test_redis_session.py",
+            "tests/extensions/memory/test_sqlalchemy_session.py",
+            "tests/test_call_model_input_filter.py",
+            "tests/test_call_model_input_filter_unit.py",
+        ),
+        "openai_agents_stand_ins",
+        redis_sessions.python,
+        conftest=True,
+        theirs={ENCRYPTED: frozenset({"RedisSession", "SQLAlchemySession", "SQLiteSession"})},  # ours belongs around
+    ),
 )
 
 
@@ -96,25 +133,27 @@ def fetched(package: str, folder: Path) -> Path:
     return folder / archive.name.removesuffix(".tar.gz")
 
 
-def with_ours(source: str, peer: Peer) -> str:
-    """The test file with every public name that we have taken from us; private ones stay the peer's own."""
-    known = names_of(peer.ours)
+def with_ours(source: str, peer: Peer, known: frozenset[str]) -> str:
+    """The test file with these names taken from us; private ones stay the peer's own."""
     lines = source.split("\n")
-    for node in reversed(ast.parse(source).body):
-        if not isinstance(node, ast.ImportFrom) or node.module not in peer.modules:
+    imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    for node in sorted(imports, key=lambda node: -node.lineno):
+        if node.module not in peer.modules:
             continue
         new = []
         for name in node.names:
             module = peer.ours if name.name in known else node.module
-            new.append(f"from {module} import {name.name}" + (f" as {name.asname}" if name.asname else ""))
+            renamed = f" as {name.asname}" if name.asname else ""
+            new.append(" " * node.col_offset + f"from {module} import {name.name}{renamed}")
         lines[node.lineno - 1 : node.end_lineno] = new
     return "\n".join(lines)
 
 
-def names_of(module: str) -> frozenset[str]:
-    """The public names of a module of ours."""
-    told = f"import {module} as ours; print(' '.join(ours.__all__))"
-    said = subprocess.run([sys.executable, "-c", told], env=environment(), capture_output=True, text=True, check=True)
+def names_of(peer: Peer) -> frozenset[str]:
+    """The public names of our module."""
+    told = f"import {peer.ours} as ours; print(' '.join(ours.__all__))"
+    command = [peer.python(), "-c", told]
+    said = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     return frozenset(said.stdout.split())
 
 
@@ -124,7 +163,7 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path), **more}
 
 
-def outcomes(tree: Path, files: tuple[str, ...]) -> dict[str, str]:
+def outcomes(python: str, tree: Path, files: tuple[str, ...]) -> dict[str, str]:
     """Every test of these files by its name, with "" or the first line of what failed."""
     report = tree / "report.xml"
     options = [
@@ -140,7 +179,7 @@ def outcomes(tree: Path, files: tuple[str, ...]) -> dict[str, str]:
         "-c",
         os.devnull,
     ]
-    command = [sys.executable, "-m", "pytest", *options, "--import-mode=prepend", "--junitxml", str(report), *files]
+    command = [python, "-m", "pytest", *options, "--import-mode=prepend", "--junitxml", str(report), *files]
     subprocess.run(
         command,
         cwd=tree,
@@ -159,18 +198,20 @@ def outcomes(tree: Path, files: tuple[str, ...]) -> dict[str, str]:
 
 def compare(peer: Peer, tree: Path, *, verbose: bool) -> int:
     """Run the peer's tests both ways and say what differs; how many differences nobody explained."""
-    for conftest in tree.rglob("conftest.py"):
+    for conftest in () if peer.conftest else tree.rglob("conftest.py"):
         conftest.unlink()
     (tree / "conftest.py").write_text(CONFTEST)
     files = tuple(name for name in peer.tests if (tree / name).is_file())
     if not files:
         print(f"{peer.package} {version(peer.package)}: its source distribution holds no tests")
         return 0
-    theirs = {name: wrong for name, wrong in outcomes(tree, files).items() if not wrong}
+    python = peer.python()
+    theirs = {name: wrong for name, wrong in outcomes(python, tree, files).items() if not wrong}
+    known = names_of(peer)
     for name in files:
         path = tree / name
-        path.write_text(with_ours(path.read_text(), peer))
-    now = outcomes(tree, files)
+        path.write_text(with_ours(path.read_text(), peer, known - peer.theirs.get(name, frozenset())))
+    now = outcomes(python, tree, files)
     failed = {name: now.get(name, "not collected") for name in theirs if now.get(name, "not collected")}
     reasons = explained(peer.package)
     print(
@@ -197,7 +238,7 @@ def explained(package: str) -> dict[str, str]:
 
 def main() -> int:
     """Compare with every peer; 1 when something is not explained."""
-    parser = argparse.ArgumentParser(description="Run the peers' own summarization tests against ours.")
+    parser = argparse.ArgumentParser(description="Run the peers' own tests against ours.")
     parser.add_argument(
         "--deepagents", type=Path, help="a folder with Deep Agents' tests: libs/deepagents of a checkout"
     )

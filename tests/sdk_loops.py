@@ -7,12 +7,41 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import anthropic
+import openai
+from google import genai
+
 from unabridged.testing.loopback import Said
 
 TASK = "Work through all of the numbers, one by one. Never skip a prime number."
 SYSTEM = "You are a patient worker."
 RESULT = "Number {} was worked on; the readings were steady and nothing else came up. "
 PARAMETERS = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
+
+AMAZON = {"aws_access_key": "a", "aws_secret_key": "s", "aws_region": "us-east-1"}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "OpenAI": {"api_key": "k"},
+    "AzureOpenAI": {"api_key": "k", "api_version": "2025-01-01", "azure_deployment": "mine"},
+    "BedrockOpenAI": {"api_key": "k", "aws_region": "us-east-1"},
+    "Anthropic": {"api_key": "k"},
+    "AnthropicBedrock": AMAZON,
+    "AnthropicBedrockMantle": AMAZON,
+    "AnthropicAWS": {**AMAZON, "workspace_id": "w"},
+    "AnthropicFoundry": {"api_key": "k"},
+    "AnthropicGoogleCloud": {"project": "p", "workspace_id": "w", "skip_auth": True},
+    "AnthropicVertex": {"region": "us-east1", "project_id": "p", "access_token": "t"},
+}
+"""What the clients of OpenAI's and Anthropic's SDKs must be told."""
+
+
+def client_of(name: str, url: str, *, asynchronous: bool = False) -> Any:
+    """The SDK's own client of this name, for a provider at `url`."""
+    if name == "genai":
+        given = genai.Client(api_key="none", http_options={"base_url": url})
+        return given.aio if asynchronous else given
+    sdk: Any = anthropic if "Anthropic" in name else openai
+    made = getattr(sdk, f"Async{name}" if asynchronous else name)
+    return made(base_url=url, max_retries=0, **OPTIONS[name])
 
 
 def working(steps: int, *, thinks: bool = False) -> Callable[[Sequence[Any]], Said]:
@@ -96,7 +125,9 @@ class Messages:
     """Messages of Anthropic's."""
 
     tools: Any = ({"name": "work", "input_schema": PARAMETERS},)
-    model = "claude-opus-5-5"
+
+    def __init__(self, model: str = "claude-opus-5-5") -> None:
+        self.model = model
 
     def first(self) -> list[Any]:
         return [{"role": "user", "content": TASK}]

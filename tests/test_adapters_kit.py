@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from unabridged import ArchiveError, Settings, SettingsError, events
+from unabridged import ArchiveError, Compaction, Settings, SettingsError, events
 from unabridged.adapters.kit import (
     Agent,
     Engine,
+    Newest,
+    Request,
     Steps,
     Stream,
     arun,
@@ -38,10 +40,13 @@ from unabridged.adapters.kit import (
     run,
     stream,
     sub_thread,
+    tell_both,
     thread,
     watch,
     why_not,
 )
+from unabridged.adapters.kit import current_values as values
+from unabridged.archive import open_archive
 from unabridged.events import Compacted, Compacting, Event, Failed, Receipt, Unchanged, Undone
 from unabridged.formats import format_named
 
@@ -185,6 +190,42 @@ def test_a_request_refused_as_too_long_is_sent_once_more_and_shorter() -> None:
     own.close()
 
 
+def test_a_refusal_that_nothing_is_done_about_is_the_callers_and_nothing_is_sent_again() -> None:
+    sizes: list[int] = []
+
+    def send(messages: list[Any]) -> None:
+        sizes.append(len(messages))
+        raise TooLongError("maximum context length is 400 tokens")
+
+    own = engine(settings=Settings(off=True))
+    with pytest.raises(TooLongError):
+        run(own.request(TALK, Agent()).exchange(send))
+    assert sizes == [12]
+    own.close()
+
+
+def test_after_a_refusal_too_the_host_is_asked_for_the_state_of_that_request() -> None:
+    asked: list[Any] = []
+    own = engine(settings=Settings(trigger=("tokens", 4_000)), window=5_000, state=lambda _: asked.append(values()))
+    request = own.request(TALK, Agent(), thread="t", values={"todos": 3})
+    run(request.shorten(run(request.fit()), TooLongError("maximum context length is 400 tokens")))
+    assert asked == [{"todos": 3}]
+    assert values() is None
+    own.close()
+
+
+def test_an_archive_is_closed_by_whoever_opened_it() -> None:
+    given = open_archive("memory:")
+    others, own = engine(archive=given), engine()
+    opened = own.archive
+    others.close()
+    own.close()
+    assert given.threads("default") == []
+    with pytest.raises(ArchiveError, match="closed"):
+        opened.threads("default")
+    given.close()
+
+
 def test_any_other_error_is_the_callers() -> None:
     def send(_: list[Any]) -> None:
         raise ValueError("no such model")
@@ -206,8 +247,14 @@ OPENED: dict[str, Any] = {"type": "opened"}
 REFUSAL = {"type": "failed", "error": {"code": "context_length_exceeded", "message": "maximum is 400 tokens"}}
 
 
-def streamed(tries: list[list[Any]], *, form: str, own: Engine) -> list[Any]:
-    """What the caller sees of these streams, one a try."""
+def fit_after(refused: Any, request: Request) -> Steps[Compaction]:
+    """What fits; what is sent once more, where the first request was refused."""
+    fitted = yield from request.fit()
+    return (yield from request.shorten(fitted, refused)) if refused else fitted
+
+
+def streamed(tries: list[list[Any]], *, form: str, own: Engine, refused: Any = None) -> list[Any]:
+    """What the caller sees of these streams, one a try; the first is for what was shortened after `refused`, if any."""
     left = iter(tries)
     request = own.request(TALK, Agent(), thread="t")
 
@@ -224,13 +271,13 @@ def streamed(tries: list[list[Any]], *, form: str, own: Engine) -> list[Any]:
     async def all_of() -> list[Any]:
         if form == "async":
             return [item async for item in astream(request, later, Items())]
-        fitted = await arun(request.fit())
+        fitted = await arun(fit_after(refused, request))
         return [item async for item in awatch(request, fitted, later(fitted.messages), later, Items())]
 
     if form == "sync":
         return list(stream(request, items, Items()))
     if form == "open":
-        fitted = run(request.fit())
+        fitted = run(fit_after(refused, request))
         return list(watch(request, fitted, items(fitted.messages), items, Items()))
     return asyncio.run(all_of())
 
@@ -258,6 +305,15 @@ def test_a_stream_shows_the_answer_and_no_refusal_that_was_mended(form: str, tri
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_a_stream_that_is_refused_while_nothing_may_be_changed_shows_that_and_is_not_opened_again(form: str) -> None:
+    own = engine(settings=Settings(off=True))
+    assert streamed([[OPENED, REFUSAL], [1]], form=form, own=own) == [OPENED, REFUSAL]
+    with pytest.raises(TooLongError):
+        streamed([[TooLongError("maximum context length is 400 tokens")], [1]], form=form, own=own)
+    own.close()
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_stream_that_breaks_after_its_first_words_is_not_opened_again(form: str) -> None:
     own = engine(settings=Settings())
     with pytest.raises(TooLongError):
@@ -265,14 +321,38 @@ def test_a_stream_that_breaks_after_its_first_words_is_not_opened_again(form: st
     own.close()
 
 
-def test_a_stream_that_is_left_early_is_learned_from() -> None:
+@pytest.mark.parametrize("form", ["open", "open async"])
+def test_a_stream_to_what_was_shortened_already_shows_its_refusal_and_is_not_opened_again(form: str) -> None:
+    own = engine(settings=Settings(trigger=("tokens", 4_000), keep=("messages", 2)), window=5_000)
+    shortened = TooLongError("maximum context length is 400 tokens")
+    assert streamed([[OPENED, REFUSAL], [1]], form=form, own=own, refused=shortened) == [OPENED, REFUSAL]
+    own.close()
+
+
+class Connection:
+    """A stream as an SDK has it, with a connection behind it."""
+
+    def __init__(self, *items: Any) -> None:
+        self._items = iter(items)
+        self.closed = False
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._items
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_stream_that_is_left_early_is_closed_and_learned_from() -> None:
     learned: list[Any] = []
     own = engine(settings=Settings())
     request = own.request(TALK, Agent(), thread="t")
     vars(request.compactor)["observe"] = lambda _, report: learned.append(report)
-    items = watch(request, run(request.fit()), iter([OPENED, 1, 2]), iter, Items())
+    opened = Connection(OPENED, 1, 2)
+    items = watch(request, run(request.fit()), opened, iter, Items())
     assert next(items) is OPENED
     items.close()  # type: ignore[attr-defined]
+    assert opened.closed
     assert learned == [1]
     own.close()
 
@@ -288,6 +368,7 @@ def test_a_sub_agent_is_named_inside_its_parents_thread() -> None:
     assert sub_thread("t", "m1") == "t/m1"
     assert sub_thread("t", "m9", "t/m1") == "t/m1"
     assert sub_thread("t", "m9", "other/m1") == "t/m9"
+    assert sub_thread("t", "m9", "t2/m1") == "t/m9"
     assert sub_thread("t", None) == "t"
 
 
@@ -334,3 +415,36 @@ def test_originals_that_the_host_keeps_are_given_as_the_newest_compaction_left_t
 def test_no_framework_is_imported() -> None:
     code = "import sys, unabridged.adapters.kit; print(*(m for m in sys.modules if m.startswith(('lang', 'pydantic'))))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
+
+
+def test_what_an_adapter_knows_of_conversations_is_the_newest_of_it() -> None:
+    known: Newest[str, int] = Newest(2)
+    for count, name in enumerate(["a", "b", "a", "c"]):
+        known[name] = count
+    assert dict(known) == {"a": 2, "c": 3}, "the one that was longest untouched made room"
+
+
+def test_an_event_reaches_the_callers_listener_and_the_frameworks_tracing() -> None:
+    told: list[str] = []
+    event = events.Unchanged("t", "nothing to do", 10)
+    tell_both(lambda _: told.append("caller"), lambda _: told.append("tracing"))(event)
+    tell_both(None, lambda _: told.append("tracing alone"))(event)
+    tell_both(lambda _: told.append("caller alone"), None)(event)
+    assert told == ["caller", "tracing", "tracing alone", "caller alone"]
+
+
+def test_a_stream_that_is_left_and_can_not_be_closed_raises_nothing() -> None:
+    class Broken:
+        def __iter__(self) -> Iterator[str]:
+            yield from ("a", "b")
+
+        def close(self) -> None:
+            raise ValueError("generator already executing")
+
+    engine = Engine(format_named("openai-chat"), archive="memory:", window=8_000)
+    request = engine.request([{"role": "user", "content": "Hello"}], Agent())
+    opened: Any = Broken()
+    items: Any = stream(request, lambda _: opened, Stream())
+    assert next(items) == "a"
+    items.close()  # as the garbage collector does
+    engine.close()

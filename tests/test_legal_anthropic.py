@@ -319,6 +319,13 @@ def test_a_system_message_for_a_model_that_takes_none_cannot_be_mended() -> None
         assert check([USER, SYSTEM, DONE, USER], format="anthropic", model=newer) == []
 
 
+def test_white_space_behind_the_assistants_words_is_refused_only_where_nothing_is_to_come() -> None:
+    messages = [USER, {"role": "assistant", "content": "Done.\n"}]
+    assert repair(messages, format="anthropic").messages == [USER, {"role": "assistant", "content": "Done."}]
+    assert check(messages, format="anthropic", pending=True) == []
+    assert repair([DONE, *messages], format="anthropic", pending=True).messages[-1] is messages[-1]
+
+
 def test_the_last_cache_marks_are_kept() -> None:
     messages = marked(6)
     mended = repair(messages).messages

@@ -146,6 +146,18 @@ def test_the_inner_sessions_own_limit_bounds_what_is_given_not_what_is_compacted
     asyncio.run(main())
 
 
+def test_until_something_is_compacted_a_limit_is_the_inner_sessions_own() -> None:
+    async def main() -> None:
+        provider = CompactingProvider(OneModel(scripted(steps(1))), window=WINDOW, archive="memory:")
+        session = CompactingSession(EncryptedSession("s", SQLiteSession("s"), KEY, max_scan_items=3), provider)
+        await session.add_items([item(i) for i in range(12)])
+        assert await session.get_items(2) == [item(10), item(11)], "twelve items were read, and three may be"
+        with pytest.raises(ValueError, match="non-negative"):
+            await session.get_items(-1)
+
+    asyncio.run(main())
+
+
 def test_a_compaction_made_while_sending_is_found_in_what_the_next_run_reads() -> None:
     model = scripted(steps(16))
     provider = provider_for(model)
@@ -170,6 +182,8 @@ def test_what_can_not_work_is_refused_with_the_remedy() -> None:
     theirs = OpenAIResponsesCompactionSession("s", SQLiteSession("s"), client=client)
     with pytest.raises(SettingsError, match="underlying_session"):
         CompactingSession(theirs, provider)
+    with pytest.raises(SettingsError, match="underlying_session"):
+        CompactingSession(EncryptedSession("s", theirs, KEY), provider)
     wrong = EncryptedSession("s", CompactingSession(SQLiteSession("s"), provider), KEY)
     with pytest.raises(SettingsError, match="around the EncryptedSession"):
         asyncio.run(wrong.add_items([item(0)]))  # type: ignore[list-item]

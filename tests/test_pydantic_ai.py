@@ -228,6 +228,18 @@ def test_what_was_put_in_since_is_part_of_the_second_attempt_too() -> None:
     assert len(own.replay(result.all_messages())) == 2 * 12 + 3
 
 
+def test_where_no_second_attempt_can_be_asked_for_the_model_is_asked_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("unabridged.adapters.pydantic_ai.compaction._RETRY", None)  # as before 2.66
+    model, own = Scripted(12, refuse=[8]), compaction(window=8_000)
+    result = run(model.agent(own))
+    assert result.output == "Done."
+    assert tokens_of(model.sent[9]) < tokens_of(model.sent[8])
+    assert len(own.replay(result.all_messages())) == 2 * 12 + 2
+    assert result.usage.requests == 13
+
+
 def test_a_second_refusal_is_the_callers_and_other_errors_pass() -> None:
     model = Scripted(12, refuse=[8, 9])
     with pytest.raises(WontFit):

@@ -99,6 +99,18 @@ def test_chats_and_streams_are_fitted_in_an_event_loop_too(provider: Loopback) -
     assert len(provider.requests) == 40
 
 
+def test_a_stream_that_was_refused_is_remembered_as_it_was_sent_the_second_time(provider: Loopback) -> None:
+    contents: Any = [{"role": ("user", "model")[i % 2], "parts": [{"text": f"{i}. {FILLER}"}]} for i in range(41)]
+    client = unabridged.wrap(client_of(provider), thread="t", archive="memory:", window=100_000)
+    assert list(client.models.generate_content_stream(model=MODEL, contents=contents))
+    assert len(provider.too_long) == len(provider.requests) == 1
+    sent = history_of(client).last()
+    assert sent is not None
+    assert len(sent.messages) == len(provider.requests[0]["contents"]) < 41
+    assert history_of(client).replay() == contents
+    client.close()
+
+
 def test_replay_gives_back_the_very_contents() -> None:
     with Loopback(working(40, thinks=True), window=WINDOW) as provider:
         client = unabridged.wrap(client_of(provider), **KEYWORDS)

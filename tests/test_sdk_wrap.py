@@ -16,27 +16,17 @@ import pytest
 
 import sdk_loops
 import unabridged
-from sdk_loops import Chat, Messages, working
-from unabridged import Settings, SettingsError, WontFit
+from sdk_loops import OPTIONS, Chat, Messages, client_of, working
+from unabridged import ArchiveError, Settings, SettingsError, WontFit
 from unabridged.adapters.sdk import history_of
+from unabridged.formats.rule_blocks import CONTINUE
 from unabridged.testing.loopback import Loopback, Said
 
 WINDOW = 6_000
 FILLER = "The readings of this hour were steady, and nobody came to look at them. " * 12
 KEYWORDS: dict[str, Any] = {"archive": "memory:", "window": WINDOW}
-CLOUD = {"aws_access_key": "a", "aws_secret_key": "s", "aws_region": "us-east-1"}
-VERTEX = {"region": "us-east1", "project_id": "p", "access_token": "t"}
-AZURE = {"api_version": "2025-01-01", "azure_deployment": "mine"}
-
-CLIENTS: dict[str, tuple[Any, dict[str, Any], Any]] = {
-    "OpenAI": (openai, {"api_key": "k"}, Chat()),
-    "AzureOpenAI": (openai, {"api_key": "k", **AZURE}, Chat()),
-    "Anthropic": (anthropic, {"api_key": "k"}, Messages()),
-    "AnthropicBedrock": (anthropic, CLOUD, Messages()),
-    "AnthropicVertex": (anthropic, VERTEX, Messages()),
-}
-
-
+CLIENTS = {name: Messages() if "Anthropic" in name else Chat() for name in OPTIONS}
+"""The loop over each."""
 OPEN: list[Any] = []
 
 
@@ -53,10 +43,9 @@ def _closed() -> Iterator[None]:
         OPEN.pop().close()
 
 
-def make(name: str, provider: Loopback, prefix: str = "") -> Any:
-    sdk, options, _ = CLIENTS[name]
-    client = getattr(sdk, prefix + name)(base_url=provider.url, max_retries=0, **options)
-    if not prefix:
+def make(name: str, provider: Loopback, *, asynchronous: bool = False) -> Any:
+    client = client_of(name, provider.url, asynchronous=asynchronous)
+    if not asynchronous:
         OPEN.append(client)
     return client
 
@@ -67,12 +56,12 @@ def long(turns: int = 40) -> list[Any]:
     return [*said, {"role": "user", "content": "What was said first?"}]
 
 
-@pytest.mark.parametrize("prefix", ["", "Async"])
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("name", CLIENTS)
 def test_every_client_comes_back_as_its_own_type_and_the_given_one_is_untouched(
-    name: str, prefix: str, provider: Loopback
+    name: str, asynchronous: bool, provider: Loopback
 ) -> None:
-    given, api = make(name, provider, prefix), CLIENTS[name][2]
+    given, api = make(name, provider, asynchronous=asynchronous), CLIENTS[name]
     before = {key: id(value) for key, value in vars(given).items()}
     wrapped = unabridged.wrap(given, thread="t", **KEYWORDS)
     assert type(wrapped) is type(given)
@@ -85,14 +74,14 @@ def test_every_client_comes_back_as_its_own_type_and_the_given_one_is_untouched(
         async with wrapped as client:
             await api.plain(client, asked)
 
-    if prefix:
+    if asynchronous:
         asyncio.run(ask())
     else:
         api.plain(wrapped, asked)
         with pytest.raises((openai.BadRequestError, anthropic.BadRequestError)):
             api.plain(given, asked)
     assert len(provider.requests) == 1
-    assert len(provider.too_long) == (0 if prefix else 1)
+    assert len(provider.too_long) == (0 if asynchronous else 1)
 
 
 class Answer(pydantic.BaseModel):
@@ -206,7 +195,7 @@ def test_the_thread_is_that_of_the_context_else_of_the_client_else_none(provider
 
 
 def test_conversations_at_the_same_time_keep_apart(provider: Loopback) -> None:
-    given = make("OpenAI", provider, "Async")
+    given = make("OpenAI", provider, asynchronous=True)
     client = unabridged.wrap(given, **KEYWORDS)
 
     async def talk(name: str) -> None:
@@ -282,17 +271,47 @@ def test_system_prompt_tools_and_schemas_count(provider: Loopback) -> None:
     assert tokens(tools=[tool]) > bare + 150
     assert tokens(text={"format": {"type": "json_schema", "name": "a", "schema": {"title": FILLER}}}) > bare + 150
 
+    def chat_tokens(**more: Any) -> int:
+        client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "Hello"}], **more)
+        return int(client.unabridged.last().tokens_before)
 
-def test_what_the_provider_counts_is_learned(provider: Loopback) -> None:
+    bare = chat_tokens()
+    assert chat_tokens(functions=[{"name": "work", "description": FILLER}]) > bare + 150
+    shaped = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"title": FILLER}}}
+    assert chat_tokens(response_format=shaped) > bare + 150
+
+
+def test_an_agent_that_can_recall_is_told_what_it_can_read(provider: Loopback) -> None:
+    client = unabridged.wrap(make("OpenAI", provider), thread="t", **KEYWORDS)
+    without: list[Any] = []
+    for tools in (without, client.unabridged.recall().schemas("openai-chat")):
+        client.chat.completions.create(model="gpt-5", messages=long(), tools=tools)
+    assert ["read_history" in json.dumps(sent["messages"]) for sent in provider.requests] == [False, True]
+
+
+def messages_plain(client: Any, asked: dict[str, Any]) -> None:
+    client.messages.create(**asked)
+
+
+def messages_stream(client: Any, asked: dict[str, Any]) -> None:
+    with client.messages.stream(**asked) as stream:
+        stream.until_done()
+
+
+def messages_raw(client: Any, asked: dict[str, Any]) -> None:
+    client.messages.with_raw_response.create(**asked)
+
+
+@pytest.mark.parametrize("ask", [messages_plain, messages_stream, messages_raw])
+def test_what_the_provider_counts_is_learned(ask: Callable[[Any, Any], None], provider: Loopback) -> None:
     provider.window = 10**9
     client = unabridged.wrap(make("Anthropic", provider), thread="t", archive="memory:")
-    asked: Any = {"model": "claude-opus-5-5", "max_tokens": 9, "messages": [{"role": "user", "content": "0 " * 4000}]}
-    client.messages.create(**asked)
-    first = client.unabridged.last().tokens_before
-    for _ in range(3):
-        with client.messages.stream(**asked) as stream:
-            stream.until_done()
-    assert client.unabridged.last().tokens_before < first
+    asked = {"model": "claude-opus-5-5", "max_tokens": 9, "messages": [{"role": "user", "content": "0 " * 4000}]}
+    counted = []
+    for _ in range(4):
+        ask(client, asked)
+        counted.append(client.unabridged.last().tokens_before)
+    assert counted[-1] < counted[0]
 
 
 def test_a_request_that_nothing_can_shorten_ends_in_the_providers_own_error(provider: Loopback) -> None:
@@ -313,6 +332,23 @@ def test_a_request_that_nothing_can_shorten_ends_in_the_providers_own_error(prov
         event.type for event in client.responses.create(model="gpt-5", input="Hi", instructions=system, stream=True)
     ]
     assert events == ["response.created", "response.failed"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+def test_a_refusal_in_an_open_stream_that_nothing_can_mend_is_the_providers_own_error(
+    asynchronous: bool, provider: Loopback
+) -> None:
+    provider.window = 100
+    client = unabridged.wrap(make("AnthropicBedrock", provider, asynchronous=asynchronous), archive="memory:")
+    asked: Any = {"model": "claude-opus-5-5", "max_tokens": 9, "messages": [{"role": "user", "content": FILLER}]}
+
+    async def ask() -> None:
+        async with client, await client.messages.create(**asked, stream=True) as events:
+            [event async for event in events]
+
+    with pytest.raises(anthropic.APIStatusError, match="too long for requested model") as told:
+        asyncio.run(ask()) if asynchronous else list(client.messages.create(**asked, stream=True))
+    assert "unabridged" in str(getattr(told.value, "__notes__", ""))
 
 
 def test_a_request_that_can_not_fit_is_told_before_it_is_sent(provider: Loopback) -> None:
@@ -340,6 +376,27 @@ def test_off_means_that_nothing_is_changed_and_an_overflow_is_the_callers(provid
     assert provider.requests == []
 
 
+@pytest.mark.parametrize(
+    ("model", "begun", "sent"),
+    [
+        ("claude-opus-4-5", "It was", ["It was"]),
+        ("claude-opus-4-5", "It was ", ["It was"]),
+        ("claude-opus-5-5", "It was ", ["It was", CONTINUE]),
+    ],
+    ids=["taken", "with-a-space", "by-no-model-of-today"],
+)
+def test_an_answer_that_the_caller_began_is_sent_as_the_model_takes_it(
+    model: str, begun: str, sent: list[str], provider: Loopback
+) -> None:
+    client = unabridged.wrap(make("Anthropic", provider), thread="t", **KEYWORDS)
+    messages = [*long(), {"role": "assistant", "content": begun}]
+    client.messages.create(model=model, max_tokens=9, messages=messages)
+    assert provider.refused == []
+    assert client.unabridged.last().changed
+    assert [message["content"] for message in provider.requests[0]["messages"]][-len(sent) :] == sent
+    assert client.unabridged.replay() == messages
+
+
 def test_the_callers_list_is_never_changed(provider: Loopback) -> None:
     client = unabridged.wrap(make("Anthropic", provider), thread="t", **KEYWORDS)
     messages = long()
@@ -360,6 +417,19 @@ def test_a_stream_that_is_left_early_is_closed_and_learned_from(provider: Loopba
     assert provider.too_long == []
 
 
+def test_a_stream_that_goes_on_with_a_second_response_lets_go_of_that_one(provider: Loopback) -> None:
+    client = unabridged.wrap(make("OpenAI", provider), thread="t", archive="memory:", window=100_000)
+    with client.responses.create(model="gpt-5", input=long(), stream=True) as events:
+        refused = events.response
+        next(iter(events))
+        assert events.response is not refused
+    assert refused.is_closed
+    assert events.response.is_closed
+    assert len(client.unabridged.last().messages) == len(provider.requests[0]["input"]) < 41
+    assert client.unabridged.replay() == long()
+    assert len(provider.too_long) == len(provider.requests) == 1
+
+
 def test_a_wrapped_client_can_be_wrapped_anew_and_closes_what_it_opened(provider: Loopback) -> None:
     first = unabridged.wrap(make("OpenAI", provider), thread="one", **KEYWORDS)
     with unabridged.wrap(first, thread="two", **KEYWORDS) as second:
@@ -367,6 +437,8 @@ def test_a_wrapped_client_can_be_wrapped_anew_and_closes_what_it_opened(provider
         assert history_of(first).last() is None
         assert history_of(second).last() is not None
     assert second.is_closed()
+    with pytest.raises(ArchiveError, match="closed"):
+        history_of(second).search("Turn 3")
 
 
 def test_what_is_no_client_is_refused_with_what_would_do() -> None:

@@ -148,6 +148,29 @@ def test_a_second_refusal_is_strands_own_error_and_says_what_would_fit() -> None
     assert asked[1].tokens < asked[0].tokens
 
 
+def test_a_summary_after_an_overflow_is_written_in_the_agents_own_event_loop() -> None:
+    loops: list[Any] = []
+
+    async def writing(_: Any) -> str:
+        await asyncio.sleep(0)
+        loops.append(asyncio.get_running_loop())
+        return "The pump house was discussed at length, and every turn was noted in its book."
+
+    def refusing_once(seen: Seen) -> Said:
+        if not loops:
+            raise TooLong(seen.tokens // 2, seen.tokens)
+        return talking(seen)
+
+    async def overflow() -> None:
+        agent = agent_with(manager(window=100_000, model=writing), refusing_once)
+        agent.messages += long_talk(12)
+        await agent.invoke_async("And now?")
+        assert summaries(agent.messages) == 1
+        assert set(loops) == {asyncio.get_running_loop()}
+
+    asyncio.run(overflow())
+
+
 def test_what_can_not_fit_is_said_before_the_model_is_asked() -> None:
     asked: list[Seen] = []
     agent = agent_with(manager(), asked.append, system_prompt="rule " * 4_000)  # type: ignore[arg-type]

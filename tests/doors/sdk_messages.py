@@ -10,14 +10,14 @@ import anthropic
 
 from doors.sdk import ResponsesLoop, SdkDoor, parameters
 from unabridged.formats import FORMATS
-from unabridged.testing import loopback_wires as wires
 from unabridged.testing.adapter_contract import Image
+from unabridged.testing.loopback_messages import MessagesWire
 
 
 class MessagesLoop(ResponsesLoop):
     """How a caller writes a loop over Messages."""
 
-    wire = wires.MessagesWire
+    wire = MessagesWire
     read = "anthropic"
     model = "claude-opus-5-5"
 

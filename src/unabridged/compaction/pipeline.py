@@ -101,7 +101,9 @@ def _compact(setup: Setup, state: State, reason: str, *, force: bool) -> Steps:
 
 def compact_early(setup: Setup, state: State) -> Steps:
     """Make the record that the trigger will need, before it is pulled; the state's list is nobody's but ours."""
-    restore(setup, state)
+    restore(setup, state, settles=False)
+    if state.record is not None and state.record.data.get("early") and setup.thinking(state.format) == "bound":
+        return "one that was made early waits for the trigger"
     mend(setup, state)
     if clear_bulk(setup, state, over=int(setup.limit * ENOUGH_EARLY)) is not None:
         return "clearing will do"
@@ -157,7 +159,7 @@ def may_clear(setup: Setup, state: State) -> bool:
         restore(setup, state)
     except ArchiveError:
         return True  # it is told of where something is done about it
-    return state.messages is not state.given or _clearable(setup, state, over=0) is not None
+    return state.messages is not state.begun or _clearable(setup, state, over=0) is not None
 
 
 # -- the steps that have no file of their own -------------------------------------------------------------------------

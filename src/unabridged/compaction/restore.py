@@ -17,8 +17,11 @@ from unabridged.legal.reasoning import strip_from
 from unabridged.marks import is_ours
 
 
-def restore(setup: Setup, state: State) -> None:
-    """Apply every recorded compaction of the list's beginning; whose words each turn is, is found out anew."""
+def restore(setup: Setup, state: State, *, settles: bool = True) -> None:
+    """Apply every recorded compaction of the list's beginning; whose words each turn is, is found out anew.
+
+    `settles` is for a list that will be sent: only then is it known what was said before a record made early was used.
+    """
     applied: set[str] = set()
     state.scope = find_scope(setup.archive, state.scope)
     places = _places(setup, state)
@@ -32,7 +35,8 @@ def restore(setup: Setup, state: State) -> None:
         state.scope, state.learned = record.scope, facts_in(record.data)
         _splice(setup, state, record, lookup.apply(setup.archive, record, state.messages, state.format))
         state.receipt = receipt_from(record.data["receipt"])
-        _settle(setup, state, record)
+        if settles:
+            _settle(setup, state, record)
     state.broken = bool(applied) and _is_broken(setup, state)
     state.records = Records(setup.archive, state.scope)
     state.standing = find_standing(setup.archive, state.scope, state.views, state.records)
@@ -96,6 +100,9 @@ def _settle(setup: Setup, state: State, record: Record) -> None:
     settled = lookup.find_longest_record(setup.archive, [Place(state.lookup_scope, seed)], state.views)
     if settled is not None and settled.data.get("settles") == record.id:
         return
+    if (settled := _settled_before(setup, state, record, seed)) is not None:  # a longer record goes on from it
+        _splice(setup, state, settled, lookup.apply(setup.archive, settled, state.messages, state.format))
+        return
     state.standing = Standing(record, record.start)
     state.set_base()
     stop = record.start + len(record.after)
@@ -115,3 +122,10 @@ def _settle(setup: Setup, state: State, record: Record) -> None:
         settles=record.id,
     )
     store(setup, state, made, "thinking that the early summary left unbound")
+
+
+def _settled_before(setup: Setup, state: State, record: Record, seed: str) -> Record | None:
+    """The record that settled this one, where it stands in the list; None without one."""
+    known = setup.archive.keyed(record.scope, lookup.keys_of(state.views, seed))
+    fits = (one for one in known if one.start + len(one.before) <= len(state.views))
+    return next((one for one in fits if one.data.get("settles") == record.id), None)

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from unabridged.errors import IllegalConversation
 from unabridged.formats.fields import Unreadable
+from unabridged.formats.held import Held
 from unabridged.messages import Answer, Call, View
 
 Message = Any
@@ -172,6 +173,10 @@ class Format(Protocol):
 
     def texts(self, message: Message) -> Texts | None:  # noqa: ARG002 - for those that can
         """The texts that `read` would find in a plain message; None for all that holds more or is odd."""
+        return None
+
+    def held(self, messages: Sequence[Message]) -> Held | None:  # noqa: ARG002 - for those that can
+        """What the messages hold, laid flat; None where to compare the messages themselves is quick enough."""
         return None
 
     def claims(self, message: Message) -> bool:

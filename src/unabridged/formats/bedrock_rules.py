@@ -20,6 +20,7 @@ from unabridged.formats.rule_blocks import (
     insert,
     leave_out,
     refuse_each,
+    refuse_trailing_space,
     says_nothing,
 )
 from unabridged.messages import MediaKind, Reasoning
@@ -163,10 +164,7 @@ def _late_thinking(given: Outgoing) -> Iterator[Finding]:
         yield from refuse_each("thinking-first", _thinks_late, fault)(given)
 
 
-def _trailing_space(given: Outgoing) -> Iterator[Finding]:
-    """The assistant's words at the very end have no white space behind them; those before a user's next turn may."""
-    if not given.pending:
-        yield from refuse_each("trailing-space", _ends_in_space, "ends in white space: strip it", last=True)(given)
+_trailing_space = refuse_trailing_space(_ends_in_space)
 
 
 def _cache_points(given: Outgoing) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from unabridged.formats.base import Edit, Format, Message, Slot, Texts, Unit
 from unabridged.formats.fields import Unreadable, as_json, id_at, list_at, same_objects, text_at, word
 from unabridged.formats.gemini_rules import Gemini, at, put, signature_of
+from unabridged.formats.held import Held, lay_flat
 from unabridged.formats.parts import Content, edit_leaves
 from unabridged.formats.rule_blocks import join_results, split_results
 from unabridged.messages import Answer, Call, Media, MediaKind, Origin, Reasoning, Role, View
@@ -79,6 +80,10 @@ class GeminiContents(Format):
             else:
                 return None
         return "\n".join(said), tuple(calls), tuple(answers)
+
+    def held(self, messages: Sequence[Message]) -> Held | None:
+        """What the SDK's turns hold, laid flat; None for dicts."""
+        return lay_flat(messages)
 
     def claims(self, message: Message) -> bool:
         """Turns of `parts`, none of which says its `type`, are written by this format alone."""

@@ -25,6 +25,12 @@ def refuse_each(name: str, is_wrong: Callable[[Message], bool], fault: str, *, l
     return rule
 
 
+def refuse_trailing_space(ends_in_space: Callable[[Message], bool]) -> Rule:
+    """A rule: the assistant's words at the very end have no white space behind them; those before more to come may."""
+    at_the_end = refuse_each("trailing-space", ends_in_space, "ends in white space: strip it", last=True)
+    return lambda given: iter(()) if given.pending else at_the_end(given)
+
+
 def first_user(given: Outgoing) -> Iterator[Finding]:
     """The conversation begins with the user."""
     for index, view in enumerate(given.views):

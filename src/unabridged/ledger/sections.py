@@ -48,7 +48,16 @@ class Line(NamedTuple):
 class Sections:
     """Writes each section. `kept` turns stand in the context anyway."""
 
-    def __init__(self, ledger: Ledger, count: Count, kept: Collection[int], people: float, prose: str = "") -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        count: Count,
+        kept: Collection[int],
+        people: float,
+        prose: str = "",
+        *,
+        scant: bool = False,
+    ) -> None:
         self._ledger, self._count, self._kept = ledger, count, frozenset(kept)
         self._labels = labels(ledger.language)
         self._root = common_root(file.path for file in ledger.files)
@@ -57,6 +66,7 @@ class Sections:
         self._rejected = {saying.turn: quote(saying.rejected) for saying in ledger.sayings if saying.rejected}
         self._story = Story(ledger, self._labels, self._root, self._kept | whole, people)
         self._prose = self._shown = prose
+        self._scant = scant
         self._left_out: dict[str, int] = {}
 
     def heading(self, label: str) -> str:
@@ -206,19 +216,23 @@ class Sections:
         """Names that the next steps may have to spell and that stand nowhere else, on one line.
 
         After each three that are likely comes an id that was told, however long ago. Beside prose only those, and only
-        where it forgets most of them.
+        where it forgets most of them; behind them, beside scant prose, likely ones, up to a quarter of it in all.
         """
         end, found = self._ledger.end, list[str]()
         likely = sorted(self._ledger.names, key=lambda name: (-name_rank(name, end), name.text))
         told = names_told(likely)
+        spare = 0
         if self._prose:
-            likely = []
             told = told if sum(name.text in self._prose for name in told) * 3 < len(told) else []
-        mixed = zip_longest(likely[::3], likely[1::3], likely[2::3], told)
-        for name in dict.fromkeys(name for names in mixed for name in names if name is not None):
+            spare = max(0, room - self._count(self._prose) // 4)
+            listed = [*told, *(likely if self._scant else ())]
+        else:
+            mixed = zip_longest(likely[::3], likely[1::3], likely[2::3], told)
+            listed = [name for names in mixed for name in names if name is not None]
+        for name in dict.fromkeys(listed):
             if name.text in self._shown or name_rank(name, end) < _NOISE:
                 continue
-            if (cost := self._count(f" {name.text}")) > room:
+            if (cost := self._count(f" {name.text}")) > room - (0 if name in told else spare):
                 break
             found.append(neutral(name.text))
             room -= cost

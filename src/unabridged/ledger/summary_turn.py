@@ -49,7 +49,7 @@ SERVED = ("rules", "open", "todo", "checks", "files", "own_words", "done", "name
 """Who gets room first; what is open gets all that rules leave."""
 NAMES = 800
 """Tokens of names at most: a hundred are nearly all that next steps turn out to need, and more are a burden."""
-OPEN = 0.6
+OPEN = 0.8
 """The share of the budget that rules leave to what is open, where it needs so much."""
 
 
@@ -74,19 +74,22 @@ def render(
     prose: str = "",
     people: float = inf,
     without: Collection[str] = (),
+    scant: bool = False,
 ) -> Rendered:
     """The ledger within `budget` tokens as `count` counts them; never more, however small the budget.
 
     `kept` names the turns whose own message stays in the context: those are pointed at, not repeated. Beside a model's
     `prose`, which tells what was done, only people's words and decisions are given, and files and names that it lacks.
+    `scant` says that the prose is short for its room, so that names are listed which a longer one would have.
     `people` is the most that people's words may take where they are not open; `without` names sections not wanted.
     """
-    sections = Sections(ledger, count, kept, people, prose)
+    sections = Sections(ledger, count, kept, people, prose, scant=scant)
     rows = {row.name: row for row in LAYOUT}
     texts: dict[str, str] = {}
     left = budget
     # What others may not take: the open requests' share, and a few names.
-    saved = {"rules": min(count(sections.open_requests(budget)), int(budget * OPEN))}
+    asked = f"## {sections.heading(rows['open'].heading)}\n{sections.open_requests(budget)}"
+    saved = {"rules": min(count(asked) + 2, int(budget * OPEN))}
     shares = {row.name: row.beside if prose else row.share for row in LAYOUT}
     shares["names"] = min(shares["names"], NAMES / max(budget, 1))
     saved["done"] = saved["own_words"] = 0 if "names" in without else int(budget * shares["names"])

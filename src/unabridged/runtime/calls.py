@@ -226,6 +226,8 @@ class Calls:
             thread.reread(call.begun, call.format, setup.meter)
             state = call.state(pending=force)
             pipeline.clear_below_trigger(setup, state, f"clearing pays for itself at {call.before:,} tokens")
+        elif call.begun is not call.given:  # what became of it before still stands
+            return call.unchanged()
         if why and thread.failed_why != why:
             setup.emit(Unchanged(state.scope.thread, why, call.before, namespace=state.scope.namespace))
         thread.finish(state, why)

@@ -17,6 +17,7 @@ from unabridged.archive.protocol import Scope
 from unabridged.compaction.state import State
 from unabridged.events import Receipt
 from unabridged.formats.base import Format, Message, read_at
+from unabridged.formats.held import Held
 from unabridged.history.difference import difference, transplant
 
 _PLAIN = (str, int, float, type(None))
@@ -46,6 +47,8 @@ class Resent:
     tokens: int
     scope: Scope
     receipt: Receipt | None
+    held: Held | None
+    """What the messages given hold, laid flat."""
 
     def follow(self, messages: Sequence[Message], format_: Format) -> list[Message] | None:
         """The list that this one becomes, with its own objects; None when it does not begin with what was given."""
@@ -53,7 +56,7 @@ class Resent:
         if len(head) < len(self.given):
             return None
         differs: set[int] = set()
-        if self.odd or head != self.given:
+        if self.odd or not self._is_given(head, format_):
             for i, (old, new) in enumerate(zip(self.given, head, strict=True)):
                 if i not in self.odd and old == new:
                     continue
@@ -64,6 +67,10 @@ class Resent:
         if differs and self.fixed:
             return None
         return [*(self._slot(slot, messages, differs) for slot in self.made), *messages[len(self.given) :]]
+
+    def _is_given(self, head: Sequence[Message], format_: Format) -> bool:
+        held = format_.held(head) if self.held is not None else None
+        return (held is not None and self.held is not None and self.held.surely_is(held)) or head == self.given
 
     def _slot(self, slot: int | Put, messages: Sequence[Message], differs: set[int]) -> Message:
         if isinstance(slot, int):
@@ -96,9 +103,9 @@ def remember(state: State, meanings: Sequence[str], tokens: int, *, whole: bool)
     slots += range(found.start + len(found.before), len(given))
     copies = [_copied(message) for message in given]
     odd = frozenset(i for i, (_, plain) in enumerate(copies) if not plain)
-    return Resent(
-        [copy for copy, _ in copies], list(meanings), odd, slots, fixed, whole, tokens, state.scope, state.receipt
-    )
+    own = [copy for copy, _ in copies]
+    held = state.format.held(own)
+    return Resent(own, list(meanings), odd, slots, fixed, whole, tokens, state.scope, state.receipt, held)
 
 
 def _copied(value: Any) -> tuple[Any, bool]:

@@ -21,6 +21,7 @@ from unabridged.compaction.state import State
 from unabridged.formats import FORMATS, detect
 from unabridged.formats.base import Format, Message, Texts, read_at, require_list, texts_of
 from unabridged.formats.fields import get
+from unabridged.formats.held import Held
 from unabridged.marks import marked_ids
 from unabridged.measure.meter import Meter
 from unabridged.messages import View
@@ -54,6 +55,10 @@ class Thread:
     total: int = 0
     fresh: int = 0
     """From this message on, all were read in the call that goes on."""
+    held: Held | None = None
+    """What the messages hold, once it was needed."""
+    anew: bool = False
+    """Whether the list was built anew for the last call, and may be so for each."""
     fixed: tuple[Any, Any, int] = (None, None, 0)
     """System prompt, tools, and what they take."""
     failed_at: int = 0
@@ -110,7 +115,7 @@ class Thread:
             self.format, self.early_at = state.format, 0
             self.messages, self.contents = list(state.messages), contents_of(state.messages)
             self.views, self.sizes, self.total = list(state.views), list(state.sizes), sum(state.sizes)
-            self.texts = [None] * len(self.views)
+            self.texts, self.held = [None] * len(self.views), None
             self.cleared = state.receipt is not None and state.receipt.kind == "clearing"
 
     def _remember(self, state: State) -> None:
@@ -139,13 +144,14 @@ class Thread:
         if self.format is not format_:
             self.format = format_
             self._forget_from(0)
-        if not self._same(require_list(messages)):
+        if not self._same(require_list(messages), format_):
             first = self._first_change(messages, contents_of(messages))
             self.resent = self.resent or (self.cleared and first < len(self.messages))
             self.cleared = False
             self._forget_from(first)
         self.fresh = len(self.messages)
         new = messages[self.fresh :]
+        self._hold(new, format_)
         for message, content in zip(new, contents_of(new), strict=True):
             view, texts = None, texts_of(message, format_)
             if texts is not None:
@@ -162,6 +168,12 @@ class Thread:
             self.sizes.append(tokens)
             self.total += tokens
         return self.total
+
+    def _hold(self, new: Sequence[Message], format_: Format) -> None:
+        """Lay flat what is new, where the rest is."""
+        if self.held is not None and new:
+            more = format_.held(new)
+            self.held = self.held.add(more) if more is not None else None
 
     def read(self, format_: Format, meter: Meter) -> list[View]:
         """The views of all messages; one that was measured in an earlier call is so again if it says something else."""
@@ -185,16 +197,31 @@ class Thread:
         self.total += tokens - self.sizes[index]
         self.sizes[index] = tokens
 
-    def _same(self, messages: Sequence[Message]) -> bool:
+    def _same(self, messages: Sequence[Message], format_: Format) -> bool:
         """Whether the list still begins with what is known of it. Identity makes it cheap; equality makes it right."""
         known = len(self.messages)
         head = messages if len(messages) == known else messages[:known]
-        if head != self.messages:
+        if len(head) < known or not self._equals(head, format_):
             return False
-        if known and head[0] is not self.messages[0]:  # deserialised anew: follow the objects the caller has now
-            self.messages, self.contents = list(head), contents_of(head)
+        if known and head[0] is not self.messages[0]:  # built anew
+            if not (self.anew and self._shares(head)):  # follow the objects that the caller has now
+                self.messages, self.contents = list(head), contents_of(head)
+            self.anew = True
             return True
+        self.anew = False
         return contents_of(self.messages) == self.contents
+
+    def _shares(self, head: Sequence[Message]) -> bool:
+        """Whether the known messages hold the same objects as these copies: to compare the next ones is as quick."""
+        return self.held is not None or contents_of(head[:1])[0] is self.contents[0]
+
+    def _equals(self, head: Sequence[Message], format_: Format) -> bool:
+        """Whether these messages are those that are known; objects that were built anew are compared laid flat."""
+        if head and head[-1] is not self.messages[-1]:
+            known, self.held = self.held or format_.held(self.messages), format_.held(head)
+            if known is not None and self.held is not None and self.held.surely_is(known):
+                return True
+        return head == self.messages
 
     def reread(self, messages: list[Message], format_: Format, meter: Meter) -> None:
         """Like `follow`, but a change deep inside a message is noticed too: what is not fresh is read anew."""
@@ -223,6 +250,7 @@ class Thread:
         if any(view is not None and view.resets for view in self.views[index:]):
             index = 0  # what the provider dropped was not counted
         self.total -= sum(self.sizes[index:])
+        self.held = None if index < len(self.messages) else self.held
         for remembered in (self.messages, self.contents, self.views, self.texts, self.sizes):
             del remembered[index:]
 
@@ -295,11 +323,16 @@ def contents_of(messages: Sequence[Message]) -> list[Any]:
             return list(map(read, messages))
         except (KeyError, TypeError, AttributeError):
             continue
-    return [_content_of(message) for message in messages]
+    return [
+        message["content"] if type(message) is dict and "content" in message else _content_of(message)
+        for message in messages
+    ]
 
 
 def _content_of(message: Message) -> Any:
     """The same as from a whole list, for lists of both and for items that hold something else."""
+    if type(message) is dict:
+        return message.get("output") or message.get("arguments") or message.get("parts")
     content = get(message, "content", _MISSING)
     if content is not _MISSING:
         return content

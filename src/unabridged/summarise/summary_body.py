@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unabridged.errors import SummaryFailed
 from unabridged.history.rederive import Whole, spaced
@@ -118,11 +118,10 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
     ledger = _ledger(brief)
     room = brief.budget - brief.count(brief.state)
 
-    def rest(ledger: Ledger, room: int, prose: str, without: Collection[str] = ()) -> Rendered:
-        gone = {*brief.without, *without}
-        return render(ledger, room, brief.count, kept=brief.kept, prose=prose, people=brief.preserve, without=gone)
+    def rest(ledger: Ledger, room: int, prose: str, **options: Any) -> Rendered:
+        return render(ledger, room, brief.count, kept=brief.kept, prose=prose, people=brief.preserve, **options)
 
-    exact = rest(ledger, room, BY_A_MODEL).sections
+    exact = rest(ledger, room, BY_A_MODEL, without=brief.without).sections
     carried = "\n\n".join(exact[name] for name in ("open", "rules") if name in exact)
     most = _room_for_prose(min(room, brief.prose), brief.count(carried))
     summary = yield from summarise(*_to_ask(replace(brief, budget=most, ledger=ledger, carried=carried), model))
@@ -130,8 +129,10 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
     ledger = ledger_with(ledger, find_said_rules(summary.rules, read.views, read.turns))
     cites = any(map(is_citation, summary.text.split("\n")))
     prose = f"{WITH_CITATIONS if cites else BY_A_MODEL}\n{summary.text.strip()}"
-    told = TOLD_IN_FULL if cites and brief.count(prose) * 2 >= most else ()
-    rendered = rest(ledger, room - brief.count(prose), prose, told)
+    scant = brief.count(prose) * 2 < most
+    told = TOLD_IN_FULL if cites and not scant else ()
+    left = room - brief.count(prose)
+    rendered = rest(ledger, left, prose, without={*brief.without, *told}, scant=scant)
     unchecked = (f"not checked, the model can't tell: {what}" for what in summary.checks_impossible)
     return Written(
         rendered.text(prose=prose, host_state=brief.state),

@@ -4,7 +4,7 @@
         client = OpenAI(base_url=provider.url, api_key="none")
 
 Chat Completions, Responses, Messages and Gemini's contents are served, plain and streamed, at the paths that the SDKs
-post to (Azure's, Bedrock's and Vertex' too).
+post to (Azure's too), and Messages as Bedrock and Vertex have them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,23 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from unabridged.testing.loopback_wires import WIRES, Said, Served
+from unabridged.testing.loopback_messages import BedrockWire, MessagesWire, VertexWire
+from unabridged.testing.loopback_wires import ChatWire, GeminiWire, LoopbackWire, ResponsesWire, Said, Served
 from unabridged.testing.upstreams import Refused
 
-__all__ = ["Loopback", "Said"]
+__all__ = ["Loopback", "Provider", "Said"]
 
 Script = Callable[[Sequence[Any]], Said]
 """What the model answers to the messages of a request."""
 
+WIRES: tuple[type[LoopbackWire], ...] = (
+    ChatWire, ResponsesWire, MessagesWire, BedrockWire, VertexWire, GeminiWire
+)  # fmt: skip
+"""Every wire that is served."""
 
-class Loopback:
-    """A server of all wires, with one model that follows `script` and takes `window` tokens.
+
+class Provider:
+    """All wires, with one model that follows `script` and takes `window` tokens.
 
     A request that a provider would refuse for its form is refused, and so is one that is too long; both are kept in
     `refused` and `too_long`, all that were taken in `requests`.
@@ -39,21 +45,14 @@ class Loopback:
         self.refused: list[str] = []
         self.too_long: list[int] = []
         self._wires = [wire() for wire in WIRES]
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_for(self))
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
 
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def wire_at(self, path: str) -> LoopbackWire | None:
+        """The wire that this path is of; None for a path of none."""
+        return next((wire for wire in self._wires if wire.serves(path)), None)
 
     def answer(self, path: str, body: dict[str, Any]) -> Served:
         """What the provider at this path says to this body."""
-        wire = next((wire for wire in self._wires if wire.serves(path)), None)
+        wire = self.wire_at(path)
         if wire is None:
             return Served(404, {"error": {"message": f"nothing at {path}"}})
         streamed = wire.is_streamed(path, body)
@@ -70,12 +69,30 @@ class Loopback:
         return wire.speak(body, self.script(wire.messages(body)), tokens, streamed=streamed)
 
 
+class Loopback(Provider):
+    """A `Provider` that listens, from a thread of its own."""
+
+    def __init__(self, script: Script, *, window: int) -> None:
+        super().__init__(script, window=window)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_for(self))
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
 def count(read: Any) -> int:
     """Tokens of what a model reads: a quarter of its bytes as JSON."""
     return len(json.dumps(read, ensure_ascii=False).encode()) // 4
 
 
-def _handler_for(provider: Loopback) -> type[BaseHTTPRequestHandler]:
+def _handler_for(provider: Provider) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True

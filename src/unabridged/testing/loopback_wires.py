@@ -1,4 +1,4 @@
-"""The wires that `Loopback` serves: what each takes, how it says "too long", and its answers, plain and as events."""
+"""OpenAI's and Google's wires of `Loopback`: what each takes, how it says "too long", its answers and their events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
-from unabridged.formats import Anthropic, GeminiContents, OpenAIChat, OpenAIResponses
+from unabridged.formats import GeminiContents, OpenAIChat, OpenAIResponses
 from unabridged.testing.upstreams import SigningUpstream, StrictUpstream
 from unabridged.testing.wire_gemini import sign
 
@@ -23,7 +23,7 @@ class Said:
 
 
 class Served(NamedTuple):
-    """An answer over HTTP: a body, or a list of events with their names."""
+    """An answer over HTTP: a body, a list of events with their names, or the frames of Amazon's event stream."""
 
     status: int
     content: Any
@@ -32,14 +32,23 @@ class Served(NamedTuple):
     @property
     def content_type(self) -> str:
         """What the header says."""
+        if isinstance(self.content, bytes):
+            return "application/vnd.amazon.eventstream"
         return "text/event-stream" if isinstance(self.content, list) else "application/json"
 
     def as_bytes(self) -> bytes:
         """What the body holds."""
+        return b"".join(self.pieces())
+
+    def pieces(self) -> list[bytes]:
+        """The same, event by event."""
+        if isinstance(self.content, bytes):
+            return [self.content]
         if not isinstance(self.content, list):
-            return json.dumps(self.content).encode()
+            return [json.dumps(self.content).encode()]
         named = (("" if name is None else f"event: {name}\n", data) for name, data in self.content)
-        return ("".join(f"{name}data: {json.dumps(data)}\n\n" for name, data in named) + self.done).encode()
+        events = [f"{name}data: {json.dumps(data)}\n\n".encode() for name, data in named]
+        return [*events, self.done.encode()] if self.done else events
 
 
 Events = list[tuple[str | None, dict[str, Any]]]
@@ -140,9 +149,9 @@ class ChatWire(LoopbackWire):
         choice = answer["choices"][0]
         message = choice["message"]
         deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-        deltas += [{"content": part} for part in _halves(message["content"] or "")]
+        deltas += [{"content": part} for part in halves(message["content"] or "")]
         for index, call in enumerate(message.get("tool_calls", ())):
-            first, second = _halves(call["function"]["arguments"])
+            first, second = halves(call["function"]["arguments"])
             opened = {**call, "function": {**call["function"], "arguments": first}}
             deltas += [{"tool_calls": [{"index": index, **opened}]}]
             deltas += [{"tool_calls": [{"index": index, "function": {"arguments": second}}]}]
@@ -213,63 +222,10 @@ class ResponsesWire(LoopbackWire):
                 events += _text_events(at, item["content"][0])
             elif item["type"] == "function_call":
                 kind = "response.function_call_arguments"
-                events += [(f"{kind}.delta", {**at, "delta": part}) for part in _halves(item["arguments"])]
+                events += [(f"{kind}.delta", {**at, "delta": part}) for part in halves(item["arguments"])]
                 events.append((f"{kind}.done", {**at, "arguments": item["arguments"], "name": item["name"]}))
             events.append(("response.output_item.done", {"output_index": index, "item": item}))
         return Served(200, _numbered([*events, ("response.completed", answer)]))
-
-
-class MessagesWire(LoopbackWire):
-    """Messages: thinking is signed together with all that stood before it, and what does not match is refused."""
-
-    format = Anthropic.name
-    path = "/v1/messages"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._rules: SigningUpstream = SigningUpstream()
-
-    def serves(self, path: str) -> bool:
-        """Whether the path is this wire's, on Bedrock and Vertex too."""
-        return super().serves(path) or path.endswith(("/invoke", ":rawPredict", ":streamRawPredict"))
-
-    def refuse(self, reasons: str) -> Served:
-        """The form of the request is wrong."""
-        return Served(400, {"type": "error", "error": {"type": "invalid_request_error", "message": reasons}})
-
-    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - before it streams
-        """The request is too long."""
-        return self.refuse(f"prompt is too long: {tokens} tokens > {window} maximum")
-
-    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:
-        """A message."""
-        content: list[dict[str, Any]] = []
-        if said.thought:
-            content.append({"type": "thinking", "thinking": said.thought, "signature": ""})
-        if said.text:
-            content.append({"type": "text", "text": said.text})
-        for name, given in said.calls:
-            content.append({"type": "tool_use", "id": self.new_id("toolu"), "name": name, "input": given})
-        message = {"role": "assistant", "content": content}
-        (message,) = self._rules.sign([message], after=body["messages"])
-        about = {"id": self.new_id("msg"), "type": "message", "model": body.get("model", "served")}
-        stop = {"stop_reason": "tool_use" if said.calls else "end_turn", "stop_sequence": None}
-        usage = {"input_tokens": tokens, "output_tokens": 20, "cache_read_input_tokens": 0}
-        return {**about, **message, **stop, "usage": {**usage, "cache_creation_input_tokens": 0}}
-
-    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:  # noqa: ARG002 - it tells all by itself
-        """Events."""
-        begun = {**answer, "content": [], "stop_reason": None}
-        events: list[dict[str, Any]] = [{"type": "message_start", "message": begun}]
-        for index, block in enumerate(answer["content"]):
-            empty, deltas = _block_deltas(block)
-            events.append({"type": "content_block_start", "index": index, "content_block": empty})
-            events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
-            events.append({"type": "content_block_stop", "index": index})
-        ended = {"stop_reason": answer["stop_reason"], "stop_sequence": None}
-        events.append({"type": "message_delta", "delta": ended, "usage": {"output_tokens": 20}})
-        events.append({"type": "message_stop"})
-        return Served(200, [(event["type"], event) for event in events])
 
 
 class GeminiWire(LoopbackWire):
@@ -313,7 +269,7 @@ class GeminiWire(LoopbackWire):
         candidate = answer["candidates"][0]
         pieces: list[dict[str, Any]] = []
         for part in candidate["content"]["parts"]:
-            first, second = _halves(part["text"]) if "text" in part else ("", "")
+            first, second = halves(part["text"]) if "text" in part else ("", "")
             pieces += [{"text": first}, {**part, "text": second}] if "text" in part else [part]
         contents = [{"role": "model", "parts": [piece]} for piece in pieces]
         parted = [{**answer, "candidates": [{"content": content, "index": 0}]} for content in contents]
@@ -321,26 +277,12 @@ class GeminiWire(LoopbackWire):
         return Served(200, [(None, piece) for piece in parted])
 
 
-def _block_deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A content block as it begins, and what is added to it."""
-    if block["type"] == "text":
-        return {**block, "text": ""}, [{"type": "text_delta", "text": part} for part in _halves(block["text"])]
-    if block["type"] == "thinking":
-        parts: list[dict[str, Any]] = [
-            {"type": "thinking_delta", "thinking": part} for part in _halves(block["thinking"])
-        ]
-        signature = {"type": "signature_delta", "signature": block["signature"]}
-        return {**block, "thinking": "", "signature": ""}, [*parts, signature]
-    written = _halves(json.dumps(block["input"]))
-    return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in written]
-
-
 def _text_events(at: dict[str, Any], part: dict[str, Any]) -> list[tuple[str, Any]]:
     at = {**at, "content_index": 0}
     done = {**at, "text": part["text"], "logprobs": []}
     return [
         ("response.content_part.added", {**at, "part": {**part, "text": ""}}),
-        *(("response.output_text.delta", {**at, "delta": half, "logprobs": []}) for half in _halves(part["text"])),
+        *(("response.output_text.delta", {**at, "delta": half, "logprobs": []}) for half in halves(part["text"])),
         ("response.output_text.done", done),
         ("response.content_part.done", {**at, "part": part}),
     ]
@@ -353,14 +295,10 @@ def _numbered(events: Sequence[tuple[str, dict[str, Any]]]) -> Events:
     return [(name, {"type": name, "sequence_number": number, **data}) for number, (name, data) in numbered]
 
 
-def _halves(text: str) -> list[str]:
+def halves(text: str) -> list[str]:
     """The text in two pieces."""
     return [text[: len(text) // 2], text[len(text) // 2 :]]
 
 
 def _text(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments)
-
-
-WIRES: tuple[type[LoopbackWire], ...] = (ChatWire, ResponsesWire, MessagesWire, GeminiWire)
-"""Every wire that is served."""

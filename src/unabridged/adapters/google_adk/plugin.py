@@ -97,7 +97,7 @@ class CompactionPlugin(BasePlugin):
         """Let the model be sent what fits."""
         if llm_request.previous_interaction_id:
             return  # the provider keeps the conversation: this is only what is new of it
-        request = await asyncio.to_thread(self._request, callback_context, llm_request)
+        request = await self._asked(callback_context, llm_request)
         fitted = await arun(request.fit())
         if fitted.messages is not request.messages:
             llm_request.contents = list(fitted.messages)
@@ -186,6 +186,12 @@ class CompactionPlugin(BasePlugin):
         return self.scope(
             context.session, "" if is_root else agent.name, context.isolation_scope or context.branch or ""
         )
+
+    async def _asked(self, context: CallbackContext, asked: LlmRequest) -> Request:
+        """The request; the first one opens the archive, for which the event loop does not wait."""
+        if self.engine.ready:
+            return self._request(context, asked)
+        return await asyncio.to_thread(self._request, context, asked)
 
     def _request(self, context: CallbackContext, asked: LlmRequest) -> Request:
         scope, config = self._scope_of(context), asked.config

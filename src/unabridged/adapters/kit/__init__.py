@@ -11,14 +11,16 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | the conversation's name | `thread`, `current_thread`, `sub_thread` |
 | the host's own state in a summary turn | `Request.values`, `current_values` |
 | recall tools | `SEARCH`, `READ`, `DESCRIPTIONS`, `PARAMETERS`, `look_up` |
-| events as data, for the framework's own tracing | `event_data`, `collected_events`, `why_not` |
+| events as data, for the framework's own tracing | `event_data`, `tell_both`, `collected_events`, `why_not` |
 | a list of the host's that follows a compaction | `change_between`, `follow_change`, `identity` |
 | originals that the host keeps, as compactions left them | `as_recorded` |
+| what is known of conversations, the newest of them | `Newest` |
 """
 
 from unabridged.adapters.kit.engine import Agent, Engine, Exchanged, Request, about, current_values
-from unabridged.adapters.kit.events import collect_event, collected_events, event_data, why_not
+from unabridged.adapters.kit.events import collect_event, collected_events, event_data, tell_both, why_not
 from unabridged.adapters.kit.following import PendingChange, change_between, follow_change, identity
+from unabridged.adapters.kit.newest import Newest
 from unabridged.adapters.kit.recall import DESCRIPTIONS, PARAMETERS, READ, SEARCH, look_up
 from unabridged.adapters.kit.recorded import as_recorded
 from unabridged.adapters.kit.steps import (
@@ -43,6 +45,7 @@ __all__ = [
     "Agent",
     "Engine",
     "Exchanged",
+    "Newest",
     "PendingChange",
     "Request",
     "Step",
@@ -70,6 +73,7 @@ __all__ = [
     "run",
     "stream",
     "sub_thread",
+    "tell_both",
     "thread",
     "watch",
     "why_not",

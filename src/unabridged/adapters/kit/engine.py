@@ -18,13 +18,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from unabridged.adapters.kit.events import collect_event
+from unabridged.adapters.kit.events import collect_event, tell_both
+from unabridged.adapters.kit.newest import Newest
 from unabridged.adapters.kit.steps import Steps, hosts, in_event_loop, method
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import WontFit
-from unabridged.events import Event
 from unabridged.formats import Format
 from unabridged.history.namespace import DEFAULT
 from unabridged.measure.models import FALLBACK_WINDOW
@@ -34,6 +34,10 @@ R = TypeVar("R")
 
 _VALUES: ContextVar[Any] = ContextVar("unabridged_host_values", default=None)
 _KEYWORDS = frozenset(inspect.signature(Compactor).parameters) - {"format"}
+
+
+_MODELS = 256
+"""Models with a compactor, the newest of them: names may come from anybody, and what one knew is in the archive."""
 
 
 class Agent(NamedTuple):
@@ -61,10 +65,10 @@ class Engine:
             raise TypeError(f"unexpected argument {unknown[0]!r}: choose from those of Compactor")
         self.format = format_
         self.namespace = namespace if namespace is not None else DEFAULT
-        self._keywords = {**keywords, "on_event": _telling(keywords.get("on_event"))}
+        self._keywords = {**keywords, "on_event": tell_both(collect_event, keywords.get("on_event"))}
         self._given = archive
         self._archive: Archive | None = None
-        self._made: dict[Agent, Compactor] = {}
+        self._made: Newest[Agent, Compactor] = Newest(_MODELS)
         self._lock = threading.RLock()
         if not in_event_loop():
             self.start()
@@ -88,6 +92,12 @@ class Engine:
         return Compactor(archive=self.archive, namespace=self.namespace, format=self.format, **keywords)
 
     @property
+    def off(self) -> bool:
+        """Whether nothing is to be changed."""
+        settings = self._keywords.get("settings")
+        return settings is not None and settings.off
+
+    @property
     def archive(self) -> Archive:
         """Where everything goes."""
         with self._lock:
@@ -106,6 +116,7 @@ class Engine:
         with self._lock:
             if agent not in self._made:
                 self._made[agent] = self.make(agent)
+            self._made.move_to_end(agent)
             return self._made[agent]
 
     def request(
@@ -154,6 +165,8 @@ class Request:
     force: bool = False
     values: Any = None
     namespace: str | None = None
+    on_fitted: Callable[[Compaction], object] | None = None
+    """Is told what is sent, each time."""
 
     @property
     def named(self) -> dict[str, Any]:
@@ -167,7 +180,7 @@ class Request:
                 self.compactor, "compact" if self.force else "fit", self.messages, **self.named
             )
         same = Compaction(self.messages, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
-        return done or same
+        return self._told(done or same)
 
     def shorten(self, fitted: Compaction, error: Any) -> Steps[Compaction]:
         """What to send in place of a request that was refused as too long; `error` itself where nothing is shorter.
@@ -181,7 +194,12 @@ class Request:
             raise wont from (error if isinstance(error, BaseException) else None)
         if not again.changed and isinstance(error, BaseException):
             raise error
-        return again
+        return self._told(again)
+
+    def _told(self, fitted: Compaction) -> Compaction:
+        if self.on_fitted is not None:
+            self.on_fitted(fitted)
+        return fitted
 
     def observe(self, fitted: Compaction, report: Any) -> None:
         """Learn from what the response reports: a usage object, or the response that holds one."""
@@ -213,12 +231,3 @@ def about(values: Any) -> Iterator[None]:
 def current_values() -> Any:
     """The state of the host's that a compaction tells of; None outside of one."""
     return _VALUES.get()
-
-
-def _telling(on_event: Callable[[Event], object] | None) -> Callable[[Event], None]:
-    def tell(event: Event) -> None:
-        collect_event(event)
-        if on_event is not None:
-            on_event(event)
-
-    return tell

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, fields, is_dataclass
@@ -34,6 +34,20 @@ def event_data(event: Event) -> dict[str, Any]:
     """The event as plain data: its kind and every field but those that hold messages, which have no repr either."""
     data = {field.name: _plain(getattr(event, field.name)) for field in fields(event) if field.repr}
     return {"type": "unabridged", "event": type(event).__name__.lower(), **data}
+
+
+Listener = Callable[[Event], object]
+
+
+def tell_both(first: Listener | None, then: Listener | None) -> Callable[[Event], None]:
+    """What hands each event to both, the caller's own listener and the framework's tracing; either may be None."""
+
+    def tell(event: Event) -> None:
+        for listener in (first, then):
+            if listener is not None:
+                listener(event)
+
+    return tell
 
 
 def _plain(value: Any) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, suppress
 from typing import Any
 
 from unabridged.adapters.kit.engine import Request
@@ -73,14 +73,41 @@ class _Held:
 
 
 def stream(request: Request, open_stream: Callable[[list[Any]], Iterator[Any]], kind: Stream) -> Iterator[Any]:
-    """The items of the response to what fits; of a second one, to something shorter, where the first was refused."""
-    fitted, held = run(request.fit()), _Held(kind)
+    """The items of the response to what fits; of a second one, to something shorter, where the first was refused.
+
+    It is learned from even if it is left early. A refusal among the items is shown where nothing can be shortened.
+    """
+    fitted = run(request.fit())
+    yield from _stream(request, fitted, lambda: open_stream(fitted.messages), open_stream, kind)
+
+
+def watch(
+    request: Request, fitted: Compaction, opened: Any, open_stream: Callable[[list[Any]], Iterator[Any]], kind: Stream
+) -> Iterator[Any]:
+    """`stream` for a response that is open already, to what `fitted` says."""
+    return _stream(request, fitted, lambda: opened, open_stream, kind)
+
+
+def _stream(
+    request: Request,
+    fitted: Compaction,
+    open_first: Callable[[], Any],
+    open_again: Callable[[list[Any]], Iterator[Any]],
+    kind: Stream,
+) -> Iterator[Any]:
+    held = _Held(kind)
     try:
-        yield from _taken(open_stream(fitted.messages), held)
-    except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
-        fitted, held = run(request.shorten(fitted, held.cause(error))), _Held(kind, last=True)
-        yield from _taken(open_stream(fitted.messages), held)
-    request.observe(fitted, held.report)
+        try:
+            yield from _taken(open_first(), held)
+        except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
+            again = run(_shortened(request, fitted, held, error))
+            if again is None:
+                yield from held.refusal(error)
+                return
+            fitted, held = again, _Held(kind, last=True)
+            yield from _taken(open_again(fitted.messages), held)
+    finally:
+        request.observe(fitted, held.report)
 
 
 def _taken(opened: Any, held: _Held) -> Iterator[Any]:
@@ -90,61 +117,29 @@ def _taken(opened: Any, held: _Held) -> Iterator[Any]:
         yield from held.items or ()
     finally:
         if (close := getattr(opened, "close", None)) is not None:
-            close()
+            with suppress(Exception):  # what was said is said, whatever becomes of the connection
+                close()
 
 
-async def astream(request: Request, open_stream: Callable[[list[Any]], Any], kind: Stream) -> AsyncIterator[Any]:
+async def astream(request: Request, open_stream: Callable[[list[Any]], Any], kind: Stream) -> AsyncGenerator[Any, None]:
     """`stream` for an event loop; `open_stream` gives an async iterator, or an awaitable of one."""
-    fitted, held = await arun(request.fit()), _Held(kind)
-    try:
-        async with aclosing(_ataken(open_stream(fitted.messages), held)) as items:
-            async for item in items:
-                yield item
-    except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
-        fitted, held = await arun(request.shorten(fitted, held.cause(error))), _Held(kind, last=True)
-        async with aclosing(_ataken(open_stream(fitted.messages), held)) as items:
-            async for item in items:
-                yield item
-    request.observe(fitted, held.report)
+    fitted = await arun(request.fit())
+    opening = _open(open_stream, fitted.messages)
+    async with aclosing(awatch(request, fitted, opening, open_stream, kind)) as items:
+        async for item in items:
+            yield item
 
 
-async def _ataken(opening: Any, held: _Held) -> AsyncGenerator[Any, None]:
-    opened = await opening if inspect.isawaitable(opening) else opening
-    try:
-        async for item in opened:
-            for ready in held.take(item):
-                yield ready
-        for ready in held.items or ():
-            yield ready
-    finally:
-        if (close := getattr(opened, "aclose", None) or getattr(opened, "close", None)) is not None:
-            await close()
-
-
-def watch(
-    request: Request, fitted: Compaction, opened: Any, open_stream: Callable[[list[Any]], Iterator[Any]], kind: Stream
-) -> Iterator[Any]:
-    """`stream` for a response that is open already, to what `fitted` says; it is learned from even if left early."""
-    held = _Held(kind, last=fitted.refused)
-    try:
-        try:
-            yield from _taken(opened, held)
-        except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
-            again = run(_shortened(request, fitted, held, error))
-            if again is None:
-                yield from held.refusal(error)
-                return
-            fitted, held = again, _Held(kind, last=True)
-            yield from _taken(open_stream(fitted.messages), held)
-    finally:
-        request.observe(fitted, held.report)
+async def _open(open_stream: Callable[[list[Any]], Any], messages: list[Any]) -> Any:
+    opened = open_stream(messages)
+    return await opened if inspect.isawaitable(opened) else opened
 
 
 async def awatch(
     request: Request, fitted: Compaction, opened: Any, open_stream: Callable[[list[Any]], Any], kind: Stream
 ) -> AsyncGenerator[Any, None]:
-    """`watch` for an event loop."""
-    held = _Held(kind, last=fitted.refused)
+    """`watch` for an event loop; `opened` may be awaited yet."""
+    held = _Held(kind)
     try:
         try:
             async with aclosing(_ataken(opened, held)) as items:
@@ -164,10 +159,22 @@ async def awatch(
         request.observe(fitted, held.report)
 
 
+async def _ataken(opening: Any, held: _Held) -> AsyncGenerator[Any, None]:
+    opened = await opening if inspect.isawaitable(opening) else opening
+    try:
+        async for item in opened:
+            for ready in held.take(item):
+                yield ready
+        for ready in held.items or ():
+            yield ready
+    finally:
+        if (close := getattr(opened, "aclose", None) or getattr(opened, "close", None)) is not None:
+            with suppress(Exception):
+                await close()
+
+
 def _shortened(request: Request, fitted: Compaction, held: _Held, error: Exception) -> Steps[Compaction | None]:
     """What to send in place of a request that was refused; None where the stream's own refusal is all there is."""
-    if held.last:
-        raise error
     try:
         return (yield from request.shorten(fitted, held.cause(error)))
     except WontFit:

@@ -14,7 +14,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_stream_writer
 
-from unabridged.adapters.kit import Agent, Engine, Request, event_data
+from unabridged.adapters.kit import Agent, Engine, Request, event_data, tell_both
 from unabridged.adapters.langchain.arguments import Chosen
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.archive import codec
@@ -62,7 +62,7 @@ class Compactors(Engine):
     def count_with(self, counter: Callable[..., int] | None) -> None:
         """Count tokens with this function of LangChain's kind from now on; with None, or its default, as we do."""
         with self._lock:
-            self._made = {}
+            self._made.clear()
             own = counter is None or counter is count_tokens_approximately
             self._keywords["counter"] = None if own or counter is None else counter_of(counter)
 
@@ -137,15 +137,11 @@ def counter_of(token_counter: Callable[..., int]) -> Callable[[list[Any], Any], 
 def event_listener(on_event: Callable[[Event], object] | None, *, stream: bool) -> Callable[[Event], None]:
     """What hands each event on. The host's stream gets them only when asked for, and without any message's content."""
 
-    def tell(event: Event) -> None:
-        if on_event is not None:
-            on_event(event)
-        if not stream:
-            return
+    def write(event: Event) -> None:
         data = event_data(event)
         with suppress(RuntimeError):  # outside of a run there is no stream
             get_stream_writer()(data)
         with suppress(RuntimeError):  # and there are no callbacks
             dispatch_custom_event(f"unabridged.{data['event']}", data)
 
-    return tell
+    return tell_both(on_event, write if stream else None)

@@ -8,12 +8,13 @@ the request stays the same to the byte until the next compaction.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+import inspect
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any
 
-from agents import Model, ModelProvider, ModelResponse, ModelSettings, MultiProvider
+from agents import Model, ModelProvider, ModelResponse, MultiProvider
 from agents.models import get_default_model
 
 from unabridged.adapters.kit import Agent, Request, Stream, arun, astream
@@ -22,6 +23,10 @@ from unabridged.adapters.openai_agents.runs import Runs, schemas_of, without_key
 _BEFORE = frozenset({"response.created", "response.queued", "response.in_progress"})
 """Events that come before the model says anything: a refusal may still follow."""
 _ENDS = frozenset({"response.completed", "response.incomplete"})
+_SIGNATURE = inspect.signature(Model.get_response)
+
+
+Sender = Callable[..., Any]
 
 
 class Events(Stream):
@@ -77,27 +82,6 @@ class CompactingProvider(ModelProvider):
         return getattr(self.provider, name)
 
 
-class Given(NamedTuple):
-    """What the runner hands to a model, in its order."""
-
-    system: str | None
-    input: str | list[Any]
-    settings: ModelSettings
-    tools: list[Any]
-    output_schema: Any
-    handoffs: list[Any]
-    tracing: Any
-
-
-class Sending(NamedTuple):
-    """A request under way: what the engine is asked about, and what sends a list of items to the other model."""
-
-    request: Request | None
-    """None where the provider keeps the conversation."""
-    send: Callable[[Any], Any]
-    thread: str | None = None
-
-
 class CompactingModel(Model):
     """A model that is sent what fits, and once more, shorter, when its provider says that it is too long."""
 
@@ -106,63 +90,44 @@ class CompactingModel(Model):
         own = getattr(model, "model", None)
         self.agent = Agent(own if isinstance(own, str) and own else name)
 
-    async def get_response(  # noqa: D102, PLR0917 - the interface's
-        self,
-        system_instructions: str | None,
-        input: Any,  # noqa: A002 - the interface's name
-        model_settings: ModelSettings,
-        tools: list[Any],
-        output_schema: Any,
-        handoffs: list[Any],
-        tracing: Any,
-        **state: Any,
-    ) -> ModelResponse:
-        given = Given(system_instructions, input, model_settings, tools, output_schema, handoffs, tracing)
-        sending = await self._prepare(self.model.get_response, given, state)
-        if sending.request is None:
-            return await sending.send(input)  # type: ignore[no-any-return]
-        response: ModelResponse = (await arun(sending.request.exchange(sending.send))).response
-        self.runs.note_calls(response.output, sending.thread)
+    async def get_response(self, *arguments: Any, **keywords: Any) -> ModelResponse:
+        """The model's response; takes what the interface's method takes."""
+        request, send = await self._prepare(self.model.get_response, _SIGNATURE.bind(self, *arguments, **keywords))
+        if request is None:
+            return await send()  # type: ignore[no-any-return]
+        response: ModelResponse = (await arun(request.exchange(send))).response
+        self.runs.note_calls(response.output, request.thread)
         return response
 
-    async def stream_response(  # noqa: D102, PLR0917 - the interface's
-        self,
-        system_instructions: str | None,
-        input: Any,  # noqa: A002 - the interface's name
-        model_settings: ModelSettings,
-        tools: list[Any],
-        output_schema: Any,
-        handoffs: list[Any],
-        tracing: Any,
-        **state: Any,
-    ) -> AsyncIterator[Any]:
-        given = Given(system_instructions, input, model_settings, tools, output_schema, handoffs, tracing)
-        sending = await self._prepare(self.model.stream_response, given, state)
-        if sending.request is None:
-            async for event in sending.send(input):
+    async def stream_response(self, *arguments: Any, **keywords: Any) -> AsyncIterator[Any]:
+        """The events of the model's response, as they come; takes what the interface's method takes."""
+        request, send = await self._prepare(self.model.stream_response, _SIGNATURE.bind(self, *arguments, **keywords))
+        if request is None:
+            async for event in send():
                 yield event
             return
-        stream = cast("AsyncGenerator[Any, None]", astream(sending.request, sending.send, EVENTS))
-        async with aclosing(stream) as events:
+        async with aclosing(astream(request, send, EVENTS)) as events:
             async for event in events:
-                self.runs.note_calls(_items_in(event), sending.thread)
+                self.runs.note_calls(_items_in(event), request.thread)
                 yield event
 
-    async def _prepare(self, method: Callable[..., Any], given: Given, state: Mapping[str, Any]) -> Sending:
-        """The request as the engine is asked about it, and how it is sent."""
-        own = given if self._takes_key() else given._replace(settings=without_key(given.settings))
-        items = [{"role": "user", "content": given.input}] if isinstance(given.input, str) else given.input
+    async def _prepare(self, method: Sender, given: inspect.BoundArguments) -> tuple[Request | None, Sender]:
+        """The request as the engine is asked about it, and what sends it; None where the provider keeps the history."""
+        system, text, settings, tools, shape, handoffs = given.args[1:7]
+        items = [{"role": "user", "content": text}] if isinstance(text, str) else text
+        if not self._takes_key():
+            given.arguments["model_settings"] = without_key(settings)
 
-        def send(fitted: Any) -> Any:
-            return method(*(own if fitted is items else own._replace(input=fitted)), **state)
+        def send(fitted: Any = items) -> Any:
+            given.arguments["input"] = text if fitted is items else fitted
+            return method(*given.args[1:], **given.kwargs)
 
-        if state.get("previous_response_id") or state.get("conversation_id"):
+        if given.kwargs.get("previous_response_id") or given.kwargs.get("conversation_id"):
             self.runs.say_kept_elsewhere()
-            return Sending(None, send)
-        tools = schemas_of(given.tools, given.handoffs, given.output_schema)
-        thread = self.runs.thread_of(given.settings)
-        ask = partial(self.runs.ask, items, self.agent, thread, given.system, tools)
-        return Sending(ask() if self.runs.ready else await asyncio.to_thread(ask), send, thread)
+            return None, send
+        schemas, thread = schemas_of(tools, handoffs, shape), self.runs.thread_of(settings)
+        ask = partial(self.runs.ask, items, self.agent, thread, system, schemas)
+        return ask() if self.runs.ready else await asyncio.to_thread(ask), send
 
     # -- what the runner asks of a model besides -----------------------------------------------------------------------
 

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from agents import FunctionTool, ModelSettings
 from agents.tracing import custom_span, get_current_trace
 
-from unabridged.adapters.kit import READ, SEARCH, Agent, Engine, Request, current_thread, event_data
+from unabridged.adapters.kit import READ, SEARCH, Agent, Engine, Newest, Request, current_thread, event_data, tell_both
 from unabridged.events import Compacting, Event
 from unabridged.formats import OpenAIResponses
 from unabridged.formats.fields import get
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 log = logging.getLogger("unabridged")
 
 FORMAT = OpenAIResponses()
 
-_MOST = 10_000
-"""Sessions, threads and calls that are remembered, the newest of each."""
 _KEY = "prompt_cache_key"
 _GENERATED = "agents-sdk:"
 """How the keys begin that the runner makes for a provider's cache: of the session's id, the group's, or the run's."""
@@ -43,23 +37,17 @@ class Runs(Engine):
     """The engine, and what is known of the runs that use it."""
 
     def __init__(self, **keywords: Any) -> None:
-        super().__init__(FORMAT, **{**keywords, "on_event": traced(keywords.get("on_event"))})
-        self._sessions: OrderedDict[str, str] = OrderedDict()
-        self._calls: OrderedDict[int, tuple[Any, str]] = OrderedDict()
-        self._asked: OrderedDict[str, Asked] = OrderedDict()
+        super().__init__(FORMAT, **{**keywords, "on_event": tell_both(keywords.get("on_event"), trace)})
+        self._sessions: Newest[str, str] = Newest()
+        self._calls: Newest[int, tuple[Any, str]] = Newest()
+        self._asked: Newest[str, Asked] = Newest()
         self._said = False
-
-    @property
-    def off(self) -> bool:
-        """Whether nothing is to be changed."""
-        settings = self._keywords.get("settings")
-        return settings is not None and settings.off
 
     def ask(self, messages: list[Any], agent: Agent, thread: str | None, system: Any, tools: list[Any]) -> Request:
         """One request to this model, before it is sent."""
         agent = agent._replace(recall=any(get(tool, "name") == READ for tool in tools))
         if thread is not None:
-            _put(self._asked, thread, Asked(agent, system, tools))
+            self._asked[thread] = Asked(agent, system, tools)
         return self.request(messages, agent, thread=thread, system=system, tools=tools)
 
     def asked(self, thread: str) -> Asked:
@@ -68,7 +56,7 @@ class Runs(Engine):
 
     def know(self, session_id: str) -> None:
         """From now on, requests of runs with this session belong to the thread of its name."""
-        _put(self._sessions, _digest(session_id), session_id)
+        self._sessions[_digest(session_id)] = session_id
 
     def thread_of(self, settings: ModelSettings) -> str | None:
         """The conversation that a request belongs to: that of its session, of the context, or of the trace's group."""
@@ -90,7 +78,7 @@ class Runs(Engine):
         """Remember whose these calls of recall tools are."""
         for item in items:
             if thread is not None and get(item, "type") == "function_call" and get(item, "name") in {READ, SEARCH}:
-                _put(self._calls, id(item), (item, thread))
+                self._calls[id(item)] = (item, thread)
 
     def thread_of_call(self, call: Any) -> str | None:
         """The conversation in which the model made this very call."""
@@ -133,27 +121,13 @@ def _schema(tool: Any) -> Any:
     return getattr(tool, "tool_config", None) or {"type": tool.name}  # the provider's own
 
 
-def traced(on_event: Callable[[Event], object] | None) -> Callable[[Event], None]:
-    """What hands each event on, and makes it a custom span of the trace that it happens in; no message is in it."""
-
-    def tell(event: Event) -> None:
-        if on_event is not None:
-            on_event(event)
-        if get_current_trace() is not None and not isinstance(event, Compacting):
-            data = event_data(event)
-            with custom_span(f"unabridged.{data['event']}", data):
-                pass
-
-    return tell
+def trace(event: Event) -> None:
+    """Make the event a custom span of the trace that it happens in, if there is one; no message is in it."""
+    if get_current_trace() is not None and not isinstance(event, Compacting):
+        data = event_data(event)
+        with custom_span(f"unabridged.{data['event']}", data):
+            pass
 
 
 def _digest(session_id: str) -> str:
     return hashlib.sha256(session_id.strip().encode()).hexdigest()[:32]
-
-
-def _put(known: OrderedDict[K, V], key: K, value: V) -> None:
-    """Remember it as the newest; the oldest makes room."""
-    known[key] = value
-    known.move_to_end(key)
-    while len(known) > _MOST:
-        known.popitem(last=False)

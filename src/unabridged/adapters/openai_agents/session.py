@@ -14,7 +14,7 @@ from typing import Any, Final
 from agents import OpenAIConversationsSession, OpenAIResponsesCompactionSession, Session, SessionSettings
 from agents.memory import SessionABC
 
-from unabridged.adapters.kit import Request, as_recorded
+from unabridged.adapters.kit import as_recorded
 from unabridged.adapters.openai_agents.provider import CompactingProvider
 from unabridged.adapters.openai_agents.runs import FORMAT
 from unabridged.archive.protocol import Scope
@@ -25,6 +25,23 @@ EVERY: Final = 2**31 - 1
 """A limit beyond any session: without one, a session's own default would be taken."""
 
 
+_REFUSED: Final[dict[type[Any], str]] = {
+    OpenAIConversationsSession: "keeps its items at OpenAI, which builds the context itself: use a session that stores "
+    "them here, such as SQLiteSession",
+    OpenAIResponsesCompactionSession: "replaces the items that it compacts, so that nothing could bring them back: "
+    "give its underlying_session in its place",
+}
+
+
+def _refuse(session: Any) -> None:
+    """Raise for a session that does not keep its items here, or has such a one inside."""
+    for kind, remedy in _REFUSED.items():
+        if isinstance(session, kind):
+            raise SettingsError(f"{kind.__name__} {remedy}")
+    if inner := getattr(session, "__dict__", {}).get("underlying_session"):
+        _refuse(inner)
+
+
 class CompactingSession(SessionABC):
     """A session whose items are read as the compactions of `provider` left them.
 
@@ -32,19 +49,11 @@ class CompactingSession(SessionABC):
     """
 
     def __init__(self, underlying_session: Session, provider: CompactingProvider) -> None:
-        if isinstance(underlying_session, OpenAIConversationsSession):
-            raise SettingsError(
-                "OpenAIConversationsSession keeps its items at OpenAI, which builds the context itself: "
-                "use a session that stores them here, such as SQLiteSession"
-            )
-        if isinstance(underlying_session, OpenAIResponsesCompactionSession):
-            raise SettingsError(
-                "OpenAIResponsesCompactionSession replaces the items that it compacts, so that nothing could bring "
-                "them back: give its underlying_session in its place"
-            )
+        _refuse(underlying_session)
         self.underlying_session = underlying_session
         self.session_id = underlying_session.session_id
         self._runs = provider.runs
+        self._scope = Scope(self._runs.namespace, self.session_id)
         self._runs.know(self.session_id)
 
     @property
@@ -59,15 +68,18 @@ class CompactingSession(SessionABC):
     # -- as a session -------------------------------------------------------------------------------------------------
 
     async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> list[Any]:
-        """The items as compactions left them; with a limit, the newest of these."""
+        """The items as compactions left them; with a limit, the newest of these.
+
+        Until something was compacted they are the inner session's, which is asked as it would be without this one.
+        """
         self._runs.know(self.session_id)
+        if not await asyncio.to_thread(self._is_compacted):
+            return await self._inner("get_items", limit, wrapper=wrapper)  # type: ignore[no-any-return]
         items = await self._inner("get_items", EVERY, wrapper=wrapper)
-        made: list[Any] = await asyncio.to_thread(self._as_recorded, items)
+        made = await asyncio.to_thread(as_recorded, self._runs.archive, self._scope, items, FORMAT)
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
-        if limit is None or limit < 0:
-            return made
-        return made[-limit:] if limit else []
+        return made if limit is None or limit < 0 else made[max(len(made) - limit, 0) :]
 
     async def add_items(self, items: list[Any], *, wrapper: Any = None) -> None:
         """Add items behind all others."""
@@ -98,28 +110,26 @@ class CompactingSession(SessionABC):
 
     async def compact(self) -> Compaction | None:
         """Compact now, whatever the size; None when nothing is gained."""
-        items = await self.get_items(EVERY)
-        agent, system, tools = self._runs.asked(self.session_id)
-        request: Request = await asyncio.to_thread(
-            lambda: self._runs.request(items, agent, thread=self.session_id, system=system, tools=tools)
-        )
-        return await request.compactor.acompact(items, **request.named)
+        items, compactor = await self._at_hand()
+        _, system, tools = self._runs.asked(self.session_id)
+        return await compactor.acompact(items, thread=self.session_id, system=system, tools=tools)
 
     async def replay(self) -> list[Any]:
         """The original conversation, exactly."""
-        items = await self.get_items(EVERY)
-        compactor = await asyncio.to_thread(self._compactor)
+        items, compactor = await self._at_hand()
         return await compactor.areplay(items, thread=self.session_id)
 
     async def undo(self) -> bool:
         """Take the newest compaction back; whether there was one."""
-        items = await self.get_items(EVERY)
-        compactor = await asyncio.to_thread(self._compactor)
+        items, compactor = await self._at_hand()
         return await compactor.aundo(items, thread=self.session_id) is not items
 
-    def _as_recorded(self, items: list[Any]) -> list[Any]:
-        scope = Scope(self._runs.namespace, self.session_id)
-        return items if self._runs.off else as_recorded(self._runs.archive, scope, items, FORMAT)
+    async def _at_hand(self) -> tuple[list[Any], Compactor]:
+        """All items as compactions left them, and the compactor for whoever was asked last."""
+        return await self.get_items(EVERY), await asyncio.to_thread(self._compactor)
+
+    def _is_compacted(self) -> bool:
+        return not self._runs.off and any(True for _ in self._runs.archive.newest(self._scope))
 
     def _compactor(self) -> Compactor:
         return self._runs.compactor_for(self._runs.asked(self.session_id).agent)

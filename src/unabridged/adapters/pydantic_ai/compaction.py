@@ -42,7 +42,7 @@ from unabridged.adapters.pydantic_ai.state import carry_on, completed, follow, s
 from unabridged.outcome import Compaction as Fitted
 
 _RETRY: type[Exception] | None = getattr(exceptions, "RetryModelRequest", None)
-"""New in 2.66; before, a request that is refused as too long is the caller's."""
+"""New in 2.66; before, the model is asked once more where the refusal is told."""
 
 
 @dataclass(slots=True)
@@ -117,15 +117,19 @@ class Compaction(AbstractCapability[Any]):
         self,
         ctx: RunContext[Any],
         *,
-        request_context: ModelRequestContext,  # noqa: ARG002 - the protocol's
+        request_context: ModelRequestContext,
         error: Exception,
     ) -> ModelResponse:
         """Another attempt, shorter, where the provider said that it is too long; any other error as it is."""
-        if (sent := self._sent) is None or _RETRY is None:
+        if (sent := self._sent) is None:
             raise error
         sent.fitted = await self._told(sent.request.shorten(sent.fitted, error))
         sent.messages = self._follow(ctx, sent.messages, sent.fitted.messages)
-        raise _RETRY from error
+        if _RETRY is not None:
+            raise _RETRY from error
+        shorter = shown_once([*sent.messages, *_behind(sent.shown, request_context.messages)])
+        asked = request_context.model_settings, request_context.model_request_parameters
+        return await request_context.model.request(shorter, *asked)
 
     async def after_model_request(
         self,

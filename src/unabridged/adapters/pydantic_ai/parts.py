@@ -24,6 +24,8 @@ NOTES = frozenset({
     "tool-availability-delta", "capability-load-delta", "model-settings-delta", "instruction-baseline",
 })  # fmt: skip
 """Parts of a request that the framework keeps for itself: no model reads their text."""
+PROMPTS = NOTES | {"system-prompt"}
+"""The same and what the system says: a request of nothing else is nobody's turn."""
 FAILED = frozenset({"failed", "retried", "interrupted"})
 
 _URLS: dict[str, MediaKind] = {

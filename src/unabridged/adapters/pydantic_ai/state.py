@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestParameters
 
 from unabridged.adapters.kit import change_between, follow_change, identity
-from unabridged.adapters.pydantic_ai.parts import NOTES
+from unabridged.adapters.pydantic_ai.parts import PROMPTS
 
 _LOADS: Any = getattr(kinds, "CapabilityLoadDeltaPart", None)
 """New in 2.66: before, only a model's own call loads a capability."""
@@ -26,13 +26,9 @@ _LOADS: Any = getattr(kinds, "CapabilityLoadDeltaPart", None)
 
 def standing_prompts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:
     """The system prompts that stand beside something else, and for the rest of the conversation."""
-    return [
-        part
-        for message in messages
-        if any(part.part_kind not in NOTES | {"system-prompt"} for part in message.parts)
-        for part in message.parts
-        if isinstance(part, SystemPromptPart) and getattr(part, "scope", "conversation") == "conversation"
-    ]
+    found = ((part, message) for message in messages for part in message.parts if isinstance(part, SystemPromptPart))
+    lasting = ((part, message) for part, message in found if getattr(part, "scope", "conversation") == "conversation")
+    return [part for part, message in lasting if any(one.part_kind not in PROMPTS for one in message.parts)]
 
 
 def opening_prompts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:

@@ -10,14 +10,21 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from unabridged.adapters.kit import Agent, Stream, arun, awatch, run, watch
-from unabridged.adapters.sdk.endpoints import Body, Endpoint, has_recall, listed, schema_of
+from unabridged.adapters.kit import Stream, arun, astream, run, stream
+from unabridged.adapters.sdk.endpoints import Body, Endpoint, listed, schema_of
 from unabridged.adapters.sdk.history import History
-from unabridged.adapters.sdk.posting import Call, Function, fit_method, open_call, refusal_in
-from unabridged.errors import WontFit
+from unabridged.adapters.sdk.posting import (
+    Call,
+    Function,
+    fit_method,
+    open_call,
+    with_own_errors,
+    with_own_errors_async,
+)
 from unabridged.formats import FORMATS, GeminiContents
 
 
@@ -48,9 +55,9 @@ def _quiet_copy(client: Any) -> Any:
 def _fitted_models(models: Any, history: History) -> Any:
     fitted = copy.copy(models)
     is_async = inspect.iscoroutinefunction(models.generate_content)
-    stream = _fit_async_stream if is_async else _fit_stream
+    fit_stream = _fit_async_stream if is_async else _fit_stream
     fitted._generate_content = fit_method(models._generate_content, history, CONTENTS, is_async=is_async)
-    fitted._generate_content_stream = stream(models._generate_content_stream, history)
+    fitted._generate_content_stream = fit_stream(models._generate_content_stream, history)
     return fitted
 
 
@@ -60,12 +67,7 @@ def _fit_stream(method: Function, history: History) -> Function:
             yield from method(**arguments)
             return
         call: Call = run(open_call(history, CONTENTS, arguments, lambda shorter: method(**shorter)))
-        sent = run(call.request.fit())
-        history.remember(call.request, sent)
-        try:
-            yield from watch(call.request, sent, call.send(sent.messages), call.send, CONTENTS.kind)
-        except WontFit as wont:
-            raise refusal_in(wont) from None
+        yield from with_own_errors(stream(call.request, call.send, CONTENTS.kind))
 
     return fitted
 
@@ -73,13 +75,10 @@ def _fit_stream(method: Function, history: History) -> Function:
 def _fit_async_stream(method: Function, history: History) -> Function:
     async def items(arguments: Body) -> AsyncIterator[Any]:
         call: Call = await arun(open_call(history, CONTENTS, arguments, lambda shorter: method(**shorter)))
-        sent = await arun(call.request.fit())
-        history.remember(call.request, sent)
-        try:
-            async for item in awatch(call.request, sent, call.send(sent.messages), call.send, CONTENTS.kind):
-                yield item
-        except WontFit as wont:
-            raise refusal_in(wont) from None
+        pieces = astream(call.request, call.send, CONTENTS.kind)
+        async with aclosing(with_own_errors_async(pieces)) as shown:
+            async for piece in shown:
+                yield piece
 
     async def fitted(**arguments: Any) -> Any:
         return await method(**arguments) if history.leaves_alone(CONTENTS, arguments) else items(arguments)
@@ -133,10 +132,6 @@ class Contents(Endpoint):
         shown = [_of_config(body, name) for name in ("response_schema", "response_json_schema")]
         tools = [_shown(tool) for tool in _of_config(body, "tools") or ()]
         return [*tools, *(_shown(schema) for schema in shown if schema)] or None
-
-    def agent(self, body: Body, tools: Any) -> Agent:
-        """The model that the request names, without the path to it."""
-        return Agent(str(body["model"]).rpartition("/")[2], recall=has_recall(tools))
 
     def whole(self, body: Body) -> Body:
         """The request with a list in place of contents that can be read only once."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from unabridged.adapters.kit import Agent, Engine, Request, current_thread
+from unabridged.adapters.kit import Agent, Engine, Newest, Request, current_thread
 from unabridged.adapters.sdk.endpoints import Body, Endpoint
 from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.compactor import Compaction, Compactor
@@ -38,7 +39,7 @@ class History:
         self._lock = threading.RLock()
         self._first = Engine(DEFAULT, **keywords)
         self._engines = {DEFAULT.name: self._first}
-        self._sent: OrderedDict[str | None, tuple[Compactor, Compaction]] = OrderedDict()
+        self._sent: Newest[str | None, tuple[Compactor, Compaction]] = Newest(_REMEMBERED)
         self._told = False
 
     @property
@@ -59,15 +60,16 @@ class History:
         return engine is not None and engine.ready
 
     def request(self, endpoint: Endpoint, body: Body) -> Request:
-        """The request as the engine sees it."""
+        """The request as the engine sees it; what is sent is remembered."""
         tools = endpoint.schemas(body)
-        return self._engine(endpoint.format).request(
+        request = self._engine(endpoint.format).request(
             endpoint.conversation(body),
             endpoint.agent(body, tools),
             thread=self.thread,
             system=endpoint.prompt(body),
             tools=tools,
         )
+        return replace(request, on_fitted=partial(self._remember, request.thread, request.compactor))
 
     def leaves_alone(self, endpoint: Endpoint, body: Any) -> bool:
         """Whether there is nothing to fit: no messages, or a conversation that the provider keeps; said once."""
@@ -79,13 +81,9 @@ class History:
             log.info("requests with %s are sent as they are: the provider keeps that conversation", kept)
         return kept is not None
 
-    def remember(self, request: Request, fitted: Compaction) -> None:
-        """Note what was sent."""
+    def _remember(self, thread: str | None, compactor: Compactor, fitted: Compaction) -> None:
         with self._lock:
-            self._sent[request.thread] = (request.compactor, fitted)
-            self._sent.move_to_end(request.thread)
-            while len(self._sent) > _REMEMBERED:
-                self._sent.popitem(last=False)
+            self._sent[thread] = (compactor, fitted)
 
     def _engine(self, format_: Format) -> Engine:
         with self._lock:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -49,7 +49,7 @@ class Call:
             return _adopt(ours, self.send(messages))
 
         items = watch(self.request, sent.fitted, getattr(stream, ITEMS), open_again, self.endpoint.kind)
-        setattr(stream, ITEMS, items)
+        setattr(stream, ITEMS, with_own_errors(items))
         return stream
 
     def awatch(self, stream: Any, sent: Exchanged[Any]) -> Any:
@@ -60,7 +60,7 @@ class Call:
             return _adopt(ours, await self.send(messages))
 
         items = awatch(self.request, sent.fitted, getattr(stream, ITEMS), open_again, self.endpoint.kind)
-        setattr(stream, ITEMS, items)
+        setattr(stream, ITEMS, with_own_errors_async(items))
         return stream
 
 
@@ -71,6 +71,24 @@ def refusal_in(wont: WontFit) -> Exception:
         return wont
     refusal.add_note(f"unabridged: {wont}")
     return refusal
+
+
+def with_own_errors(items: Iterator[Any]) -> Iterator[Any]:
+    """The items; the provider's own error where no shorter request can be made."""
+    try:
+        yield from items
+    except WontFit as wont:
+        raise refusal_in(wont) from None
+
+
+async def with_own_errors_async(items: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+    """`with_own_errors` for an event loop."""
+    try:
+        async with aclosing(items):
+            async for item in items:
+                yield item
+    except WontFit as wont:
+        raise refusal_in(wont) from None
 
 
 def fit_post(post: Function, history: History, *, is_async: bool) -> Function:
@@ -123,7 +141,6 @@ def _carry_out(
 ) -> Steps[tuple[Call, Exchanged[Any]]]:
     call = yield from open_call(history, endpoint, body, post)
     sent = yield from call.exchange()
-    history.remember(call.request, sent.fitted)
     call.request.observe(sent.fitted, _raw_report(sent.response))
     return call, sent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from strands import Agent
@@ -23,6 +23,7 @@ from unabridged.asking.overflow import is_overflow
 from unabridged.compactor import Compaction
 from unabridged.errors import SettingsError, WontFit
 from unabridged.formats import BedrockConverse
+from unabridged.formats.fields import same_objects
 from unabridged.settings import Settings
 from unabridged.telemetry import otel
 
@@ -41,6 +42,15 @@ class _Sent:
     fitted: Compaction
     settled: bool = False
     """It was made in place of one that was refused, and is sent as it is."""
+    refused: _Refused | None = None
+
+
+class _Refused(NamedTuple):
+    """A refusal of what was sent, and what to send in its place: made before Strands asks for it, which can't wait."""
+
+    error: Exception
+    messages: list[Message]
+    shorter: Compaction | Exception
 
 
 class CompactingConversationManager(ConversationManager):
@@ -108,11 +118,15 @@ class CompactingConversationManager(ConversationManager):
             return
         if isinstance(e.__cause__, WontFit):
             raise e
-        error = e if is_overflow(e) else ContextWindowOverflowException(str(e))
         sent = self._sent.get(agent) or self._measure(agent)
-        refused = replace(sent.fitted, messages=agent.messages)
+        known = sent.refused
         try:
-            again = kit.run(sent.request.shorten(refused, error))
+            if known is None or known.error is not e or not same_objects(known.messages, agent.messages):
+                again = kit.run(self._shorter(agent, sent, e))
+            elif isinstance(known.shorter, Exception):
+                raise known.shorter
+            else:
+                again = known.shorter
         except WontFit as wont:
             raise ContextWindowOverflowException(str(wont)) from wont
         self._put(agent, again.messages)
@@ -188,10 +202,24 @@ class CompactingConversationManager(ConversationManager):
         self._put(agent, fitted.messages)
         self._sent[agent] = _Sent(request, fitted)
 
-    def _after_model_call(self, event: AfterModelCallEvent) -> None:
-        sent, answer = self._sent.get(event.agent), event.stop_response
-        if sent is not None and answer is not None and len(event.agent.messages) == len(sent.fitted.messages):
+    async def _after_model_call(self, event: AfterModelCallEvent) -> None:
+        agent, error, answer = event.agent, event.exception, event.stop_response
+        if (sent := self._sent.get(agent)) is None:
+            return
+        if answer is not None and len(agent.messages) == len(sent.fitted.messages):
             sent.request.observe(sent.fitted, usage_of(answer.message.get("metadata", {}).get("usage")))
+        if isinstance(error, ContextWindowOverflowException) and not isinstance(error.__cause__, WontFit):
+            before = list(agent.messages)
+            try:
+                shorter: Compaction | Exception = await kit.arun(self._shorter(agent, sent, error))
+            except Exception as failed:  # noqa: BLE001 - raised where Strands asks for it
+                shorter = failed
+            sent.refused = _Refused(error, before, shorter)
+
+    def _shorter(self, agent: Agent, sent: _Sent, e: Exception) -> kit.Steps[Compaction]:
+        """What to send in place of what was refused."""
+        error = e if is_overflow(e) else ContextWindowOverflowException(str(e))
+        return (yield from sent.request.shorten(replace(sent.fitted, messages=agent.messages), error))
 
     def _request(self, agent: Agent) -> kit.Request:
         """The agent's next request."""

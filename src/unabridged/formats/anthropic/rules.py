@@ -11,7 +11,15 @@ from typing import Any
 
 from unabridged.formats.base import Finding, Message, Outgoing, Provider, ThinkingRule
 from unabridged.formats.fields import get, plain, same_objects
-from unabridged.formats.rule_blocks import CONTINUE, begin_with_user, first_user, leave_out, refuse_each, says_nothing
+from unabridged.formats.rule_blocks import (
+    CONTINUE,
+    begin_with_user,
+    first_user,
+    leave_out,
+    refuse_each,
+    refuse_trailing_space,
+    says_nothing,
+)
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 _CACHE_MARKS = 4
@@ -231,7 +239,7 @@ class Claude(Provider):
         _refused_blocks,
         refuse_each("blank-text", _is_blank, "has only white space as text: leave the block out"),
         refuse_each("results-first", _has_late_results, "has a tool_result behind other blocks: put results first"),
-        refuse_each("trailing-space", _ends_in_space, "ends in white space: strip it", last=True),
+        refuse_trailing_space(_ends_in_space),
         refuse_each("thinking-last", _ends_in_thinking, "ends in thinking: leave the block out", last=True),
         _late_thinking,
         _cache_marks,
@@ -257,7 +265,8 @@ class Claude(Provider):
         """With a user's turn first and, where the model wants it, last; system messages and cache marks in place."""
         given = begin_with_user(given)
         go_on = given.format.text("user", CONTINUE)
-        given = given.having(_trim_end([message for _, message in given.wire()])) if given.own else given
+        if given.own:
+            given = given.having(_trim_end([message for _, message in given.wire()], more=given.pending))
         if any(prefill(given)):
             silent = says_nothing(given.views[-1])
             given = given.having([*(given.messages or ())[: -1 if silent else None], go_on])
@@ -291,9 +300,12 @@ def _without_empty_texts(block: Any) -> Any:
     return block if len(kept) == len(inner) else {**plain(block), "content": kept}
 
 
-def _trim_end(messages: list[Message]) -> list[Message]:
-    """The list with an end that is taken: no thinking and no white space at the end of the assistant's words."""
-    while messages and (_ends_in_thinking(messages[-1]) or _ends_in_space(messages[-1])):
+def _trim_end(messages: list[Message], *, more: bool) -> list[Message]:
+    """The list with an end that is taken: no thinking there, nor, unless `more` is to come, white space."""
+    while messages and (_ends_in_thinking(messages[-1]) or (_ends_in_space(messages[-1]) and not more)):
+        content = get(messages[-1], "content")
+        if isinstance(content, str):
+            return [*messages[:-1], with_blocks(messages[-1], content.rstrip())]
         *before, last = blocks(messages[-1])
         if get(last, "type") == "text":
             before.append({**plain(last), "text": get(last, "text").rstrip()})

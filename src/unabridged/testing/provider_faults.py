@@ -1,0 +1,75 @@
+"""What may go wrong with one answer of a provider, as values for the queue `ProviderApp.faults`."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """How one request is answered otherwise than it should be; as it stands, not at all otherwise."""
+
+    wait: float = 0
+    """Seconds before anything is said."""
+    status: int = 0
+    """Said in place of the answer, in the provider's own shape."""
+    retry_after: str = ""
+    """With `status`: the header of that name."""
+    drop_after: int | None = None
+    """The connection breaks after so many events; of an answer in one piece, in its middle."""
+    body: bytes | None = None
+    """Said in place of the answer, with status 200."""
+    hold_after: int = 0
+    """So many events are said, and the next when `until` is set."""
+    until: threading.Event | None = None
+
+
+def slow(seconds: float) -> Fault:
+    """Nothing is said for so long."""
+    return Fault(wait=seconds)
+
+
+def drop_midstream(after_events: int = 1) -> Fault:
+    """The connection breaks after so many events."""
+    return Fault(drop_after=after_events)
+
+
+def status(code: int, retry_after: str = "") -> Fault:
+    """The provider's own error, with the header `retry-after` if given."""
+    return Fault(status=code, retry_after=retry_after)
+
+
+def garbage(body: bytes = b"<html>\xff\x00 not what anybody asked for") -> Fault:
+    """Bytes that no SDK can read, with status 200."""
+    return Fault(body=body)
+
+
+def held(until: threading.Event, after_events: int = 1) -> Fault:
+    """So many events, and the rest when `until` is set: for tests of what must arrive before the end."""
+    return Fault(hold_after=after_events, until=until)
+
+
+KINDS = {
+    400: ("invalid_request_error", "INVALID_ARGUMENT"),
+    401: ("authentication_error", "UNAUTHENTICATED"),
+    403: ("permission_error", "PERMISSION_DENIED"),
+    404: ("not_found_error", "NOT_FOUND"),
+    413: ("request_too_large", "INVALID_ARGUMENT"),
+    429: ("rate_limit_error", "RESOURCE_EXHAUSTED"),
+    503: ("overloaded_error", "UNAVAILABLE"),
+    529: ("overloaded_error", "UNAVAILABLE"),
+}
+"""What Anthropic and Google call a status; anything else is their own fault."""
+
+
+def error_of(path: str, code: int, words: str = "") -> dict[str, Any]:
+    """An error of this status, in the shape of the provider whose path it is."""
+    kind, named = KINDS.get(code, ("api_error", "INTERNAL"))
+    words = words or f"The provider says {code}."
+    if "/messages" in path:
+        return {"type": "error", "error": {"type": kind, "message": words}, "request_id": "req_1"}
+    if "/v1beta/" in path or ":" in path:
+        return {"error": {"code": code, "message": words, "status": named}}
+    return {"error": {"message": words, "type": kind, "param": None, "code": None}}

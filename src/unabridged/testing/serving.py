@@ -1,0 +1,44 @@
+"""Any ASGI application behind a real port on loopback, for tests: uvicorn in a thread."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
+"""As ASGI 3 has them."""
+
+
+@contextmanager
+def serving(app: Application, *, graceful: int = 2) -> Iterator[str]:
+    """The URL at which the application answers, until the block ends; what it still does then has `graceful` seconds.
+
+    Raises what says so where the application does not start.
+    """
+    listening = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    config = uvicorn.Config(
+        app, log_config=None, log_level="critical", access_log=False, ws="none", timeout_graceful_shutdown=graceful
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name=f"serving {url}", daemon=True)
+    thread.start()
+    while not server.started:
+        if not thread.is_alive():
+            listening.close()
+            raise RuntimeError("the application did not start: its lifespan failed")
+        time.sleep(0.005)
+    try:
+        yield url
+    finally:
+        server.should_exit = True
+        thread.join()
