@@ -1,7 +1,7 @@
 """`make bench`: every part beside the peers, or the parts that are named; then the page is written.
 
 python -m benchmarks [PART …] [--data FOLDER] [--quick] [--page-only]    # needs, cost, …: see README.md
-python -m benchmarks throughput estimator        # of this project alone; printed, not on the page
+python -m benchmarks throughput estimator gateway    # of this project alone; printed, not on the page
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ from benchmarks.bench import RESULTS, Bench, write
 from benchmarks.figures import table
 from benchmarks.page import PAGE, PARTS, write_page
 
-ALONE = {"throughput": "A whole model-free compaction", "estimator": "Error of the estimator per corpus and family"}
+ALONE = {
+    "throughput": "A whole model-free compaction",
+    "estimator": "Error of the estimator per corpus and family",
+    "gateway": "The gateway beside a bare pass-through with the same libraries",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "parts", nargs="*", metavar="part", help=f"{', '.join([*PARTS, *ALONE])}; all but the last two by default"
+        "parts", nargs="*", metavar="part", help=f"{', '.join([*PARTS, *ALONE])}; all but the last three by default"
     )
     parser.add_argument("--data", default=os.environ.get("BENCH_DATA") or None, help="folder of JSON Lines files")
     parser.add_argument(

@@ -197,7 +197,7 @@ def rows_of(name: str, sizes: Sequence[int] = SIZES) -> list[Row]:
     """The rows of one framework, measured in a process of its own."""
     packages = frameworks()[name]
     python = python_of(re.sub(r"\W+", "_", packages[0]), packages) if packages else sys.executable
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(ROOT), str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONWARNINGS": "ignore", "OTEL_SDK_DISABLED": "true"}
     command = [python, "-m", f"benchmarks.steps.{name}", *map(str, sizes)]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)

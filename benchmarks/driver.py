@@ -58,7 +58,8 @@ class Process:
 
     def __init__(self, peer: Peer, *, patience: float = PATIENCE) -> None:
         self.peer, self.patience = peer, patience
-        quiet = {"PYTHONWARNINGS": "ignore", "PYTHONPATH": str(ROOT), "OTEL_SDK_DISABLED": "true"}
+        paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])  # what is measured is the code beside this file
+        quiet = {"PYTHONWARNINGS": "ignore", "PYTHONPATH": paths, "OTEL_SDK_DISABLED": "true"}
         self._errors = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed below
         self._child = subprocess.Popen(
             [peer.python, "-m", f"benchmarks.peers.{peer.name}"],

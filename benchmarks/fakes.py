@@ -2,7 +2,8 @@
 
 `echo` is a perfect memory of what it was shown, the ceiling: its reply is a mark that the scorer replaces by all of it.
 `extractive` picks lines of the conversation by Luhn's rule (1958) within a token budget, at most ten words of each, so
-that nothing is copied at length. Both write as much. The rest are faults, named as a user would name them.
+that nothing is copied at length. Both write as much, however much is asked for. The rest are faults, named as a user
+would name them.
 """
 
 from __future__ import annotations
@@ -34,8 +35,6 @@ HANG = 2.0
 MARK = re.compile(r"memorymark(\d{4})")
 _TAGS = re.compile(r"^(?:<[^>]*>|(?:Human|AI|Tool|System): )|</[^>]*>$")
 """What peers put around a message on its own first and last line."""
-_LENGTH = re.compile(r"at most ([\d,]+) words")
-"""A length that is asked for is kept to, as models mostly do."""
 _DIGITS = re.compile(r"[\d\W_]+")
 _WORDS = (
     "all",
@@ -122,12 +121,10 @@ class Fake:
         return said
 
     def _reply(self, shown: str) -> Said:
-        asked = [int(number.replace(",", "")) for number in _LENGTH.findall(shown[-4_000:] + shown[:4_000])]
-        size = min([self.budget, *(words * 4 // 3 for words in asked)])
         if self.kind == "extractive":
-            return Said(extract(shown, size, self.heard))
+            return Said(extract(shown, self.budget, self.heard))
         if self.kind == "echo":
-            return Said(f"memorymark{len(self.calls):04} {_filler(4 * size, len(self.calls))}")
+            return Said(f"memorymark{len(self.calls):04} {_filler(4 * self.budget, len(self.calls))}")
         return _fault(self.kind, shown)
 
 

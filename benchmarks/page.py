@@ -40,15 +40,16 @@ def write_page(results: Path = RESULTS, page: Path = PAGE) -> Path:
     }
     plots = page.parent / page.stem
     plots.mkdir(parents=True, exist_ok=True)
-    head, sections = earlier(page)
+    head, stood = earlier(page)
+    sections = dict(stood)
     for name, result in found.items():
         section = section_of(name, found)
         for file, svg in section.plots.items():
             (plots / file).write_text(svg, encoding="utf-8")
         sections[name] = rendered(name, section, result, plots.name)
     missing = [name for name in PARTS if name not in found]
-    if not (head and missing):  # the table at the top is of one run
-        head = opening(found, missing)
+    newer = [name for name in found if sections[name] != stood.get(name)]
+    head = noted(head, newer) if head and missing else opening(found, missing)  # its table is of one run
     shown = [sections[name] for name in PARTS if name in sections]
     page.write_text("\n\n".join([head, *shown]).rstrip() + "\n", encoding="utf-8")
     return page
@@ -63,6 +64,15 @@ def earlier(page: Path) -> tuple[str, dict[str, str]]:
             sections[named[1]] = section.strip()
     first = next(iter(sections.values()), "")
     return (text[: text.index(first)].strip() if first else ""), sections
+
+
+def noted(head: str, newer: list[str]) -> str:
+    """The head of an earlier run, which says which sections are newer than its table."""
+    said = re.search(rf"{_NEWER}([^\n]+)\.\n\n", head)
+    names = {*newer, *(said[1].split(", ") if said else ())}
+    before, table_, rest = (head.replace(said[0], "") if said else head).partition("\n|")
+    listed = ", ".join(name for name in PARTS if name in names)
+    return f"{before}\n{_NEWER}{listed}.\n{table_}{rest}" if names else head
 
 
 def section_of(name: str, found: dict[str, Any]) -> Section:
@@ -286,6 +296,7 @@ def _share(value: float | None) -> str:
     return NONE if value is None else f"{100 * value:.1f} %"
 
 
+_NEWER = "Measured again since the table below, each in its own section: "
 CLOSE = 0.0005
 """Smaller differences are none."""
 _WORDS = {"needs": "needs next", "cost": "cost", "refused": "requests refused"}

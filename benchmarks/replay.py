@@ -33,7 +33,7 @@ def replay(process: Process, given: Recorded, *, gap: float = 0.0, **start: Any)
     given.prepare()
     out: dict[str, Any] = {"name": given.name, "data": given.data, "points": [], "error": None, "ended": False}
     out |= dict.fromkeys(("turns", "refused", "passed", "over", "fine", "extra", "long", "stood", "rewrites"), 0)
-    out |= {"seconds": 0.0, "slowest": 0.0}
+    out |= {"seconds": 0.0, "slowest": 0.0, "tools": any(message.get("tool_calls") for message in given.messages)}
     track = Track(given, start["window"], start.get("seconds", 0.0), out)
     taken, starts = 0, given.starts()
     try:

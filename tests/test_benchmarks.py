@@ -341,6 +341,14 @@ def test_the_page_says_how_long_it_took_only_if_all_of_it_is_new(tmp_path: Path)
     assert "This run took 3 minutes (needs 1.5, cost 1.5)." in page.opening(found, [])
 
 
+def test_a_head_of_an_earlier_run_says_which_sections_are_newer_and_says_it_once() -> None:
+    head = "# Benchmarks\n\nOn these.\n\n| a | b |\n| --- | --- |"
+    once = page.noted(head, ["needs"])
+    assert page.noted(once, ["cost"]).count("each in its own section: needs, cost.\n\n| a |") == 1
+    assert page.noted(once, ["needs"]) == page.noted(once, []) == once
+    assert page.noted(head, []) == head
+
+
 def test_the_page_is_the_same_every_time(tmp_path: Path) -> None:
     results(tmp_path)
     first = page.write_page(tmp_path, tmp_path / "a.md").read_text(encoding="utf-8")

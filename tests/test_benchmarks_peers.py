@@ -25,12 +25,14 @@ def _processes() -> Iterator[None]:
         _RUNNING.popitem()[1].close()
 
 
-def turns(name: str, given: list[dict[str, Any]], window: int, fake: str = "extractive") -> list[dict[str, Any]]:
+def turns(
+    name: str, given: list[dict[str, Any]], window: int, fake: str = "extractive", which: int = 0
+) -> list[dict[str, Any]]:
     """What the peer answers at each model call, in this project's environment."""
     if name not in _RUNNING:
         _RUNNING[name] = Process(Peer(name, ()))
     process = _RUNNING[name]
-    [arm] = process.hello()["arms"]
+    arm = list(process.hello()["arms"])[which]
     process.ask("start", arm=arm, window=window, fake=fake, budget=100)
     stops = [i for i, message in enumerate(given) if message["role"] == "assistant"] + [len(given)]
     answers, taken = list[dict[str, Any]](), 0
@@ -66,6 +68,13 @@ def test_openai_agents_compacts_at_the_end_of_a_run_and_not_before() -> None:
     answers = turns("openai_agents", [user("Read it."), *rounds, assistant("Done."), user("Once more.")], 100_000)
     assert [len(answer["calls"]) for answer in answers] == [0] * (len(answers) - 1) + [1]
     assert answers[-1]["request"] == [0, MADE, 14]
+
+
+def test_openai_agents_with_a_run_a_step_compacts_within_the_window() -> None:
+    answers = turns("openai_agents", survival.conversation(0)[0], 6_000, which=1)
+    assert any(answer["calls"] for answer in answers)
+    assert max(len(answer["request"]) for answer in answers) < 40
+    assert [answer["error"] for answer in answers] == [None] * len(answers)
 
 
 def test_a_summariser_that_fails_ends_the_run_of_a_strands_agent_only_when_a_request_was_refused() -> None:

@@ -88,7 +88,7 @@ def row(side: str, step: float) -> dict[str, Any]:
 
 def test_the_page_has_each_adapter_beside_its_frameworks_own_and_says_who_is_cheaper() -> None:
     half = [0.5, 0.4, 0.6, 2]
-    own = {"needs": half, "fine": half, "survived": half, "cells": {"empty": "ends the run"}}
+    own = {"needs": half, "tools": half, "fine": half, "survived": half, "cells": {"empty": "ends the run"}}
     rows = [{"arm": "ours", **own, "survived": None, "cells": None}, {"arm": "Strands", **own}]
     steps = [row("TheirCompactor", 1.0), row("ours", 2.0), row("bare client", 0.0)]
     text = adapters.section({"steps": steps, "own": rows}).text
@@ -97,5 +97,7 @@ def test_the_page_has_each_adapter_beside_its_frameworks_own_and_says_who_is_che
         in text
     )
     assert "cheaper than ours with TheirCompactor; ours is cheaper than none." in text
-    assert "| any | **ours** | 50.0 % (40.0 to 60.0) | 50.0 % (40.0 to 60.0) | no model |" in text
+    assert (
+        "| any | **ours** | 50.0 % (40.0 to 60.0) | 50.0 % (40.0 to 60.0) | 50.0 % (40.0 to 60.0) | no model |" in text
+    )
     assert "| Strands | ends the run |" in text

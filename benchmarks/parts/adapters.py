@@ -14,6 +14,7 @@ from benchmarks.parts import Section, survival
 OWN = {
     "LangChain": "LangChain",
     "OpenAI Agents": "OpenAI Agents",
+    "OpenAI Agents, a run a step": "OpenAI Agents",
     "Google ADK": "Google ADK",
     "Strands": "Strands",
     "pydantic-ai-harness, summarizing": "Pydantic AI",
@@ -27,10 +28,11 @@ def measure(bench: Bench) -> dict[str, Any]:
     """Milliseconds of the steps of every framework; needs-next and faults of those whose own compaction is an arm."""
     sizes = TINY if bench.quick else SIZES
     steps = [row for name in adapter_steps.frameworks() for row in adapter_steps.rows_of(name, sizes)]
-    arms = [arm for arm in bench.compared if arm in OWN or arm in BESIDE]
+    arms = [arm for arm in bench.arms if arm in OWN or arm in BESIDE]
     jobs = {arm: bench.job(arm) for arm in arms}
     done = bench.replays("frameworks' own", list(jobs.values()))
-    faults = {row["arm"]: row for row in survival.outcomes(bench, [arm for arm in arms if arm in bench.asking])}
+    asking = [arm for arm in arms if bench.arms[arm]["model"]]
+    faults = {row["arm"]: row for row in survival.outcomes(bench, asking)}
     rows = []
     for arm in arms:
         runs = done[jobs[arm]]
@@ -38,6 +40,7 @@ def measure(bench: Bench) -> dict[str, Any]:
             {
                 "arm": arm,
                 "needs": figure(map(needed, runs)),
+                "tools": figure(needed(run) for run in runs if run["tools"]),
                 "fine": figure(run["fine"] / (run["turns"] or 1) for run in runs),
                 "survived": faults.get(arm, {}).get("survived"),
                 "cells": faults.get(arm, {}).get("cells"),
@@ -61,8 +64,11 @@ store and the model are not counted. In brackets, relative to ours. (`python -m 
 {_words(rows, max(sizes))}
 
 What the frameworks' own compaction keeps, in a window of {WINDOW // 1000}k, measured as in the sections above and
-below: *needs next*, the share of *requests* that a provider takes, and the *faults* of a summariser survived. The
-session of OpenAI Agents compacts when a run is over: one that outgrows the window by itself is refused.
+below: *needs next*, the same of the conversations *with tool calls*, the share of *requests* that a provider takes,
+and the *faults* of a summariser survived. The session of OpenAI Agents compacts when a run is over and never within
+it: one that outgrows the window by itself is refused, which is what these recordings are. *A run a step* is what
+its compaction would hold if the caller ended a run after every step, triggered at 85 % of the window. It keeps all
+that stands in user messages, so that conversations whose observations do, as in `coding_text`, never fit.
 
 {_own(result["own"])}
 
@@ -111,12 +117,13 @@ def _words(rows: Sequence[Row], size: int) -> str:
 
 
 def _own(rows: Sequence[Row]) -> str:
-    heads = ["framework", "arm", "needs next", "requests", "faults"]
+    heads = ["framework", "arm", "needs next", "with tool calls", "requests", "faults"]
     cells = (
         [
             OWN.get(row["arm"], "any"),
             f"**{row['arm']}**" if row["arm"] in BESIDE else row["arm"],
             percent(row["needs"]),
+            percent(row["tools"]),
             percent(row["fine"]),
             percent(row["survived"]) if row["survived"] else "no model",
         ]

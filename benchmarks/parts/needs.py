@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from benchmarks.bench import WINDOW, Bench, Job, Row, needed
+from benchmarks.fakes import budget_for
 from benchmarks.figures import NONE, figure, percent, points, table
 from benchmarks.parts import Section
 from benchmarks.plot import bars
@@ -135,8 +136,9 @@ are used (`unabridged.evaluate.score`). A request that the provider would refuse
 holds nothing. *Above a plain tail* compares at equal tokens: what the request holds less what the end of the
 raw conversation with exactly as many o200k tokens would. *People verbatim* is the share of people's messages
 that stand in the request word for word; *evidence* the share of questions about months of chat whose evidence
-does, at its end. The window has {WINDOW:,} tokens and the summariser is the extractive one; settings chosen on
-the even conversations: {chosen}.
+does, at its end. The window has {WINDOW:,} tokens and the summariser is the extractive one, which writes
+{budget_for(WINDOW)} tokens for every arm, however much it is asked for: ours asks for up to 3,500 here, and lists a
+few names beside so short a summary. Settings chosen on the even conversations: {chosen}.
 
 {first}
 
