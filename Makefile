@@ -25,7 +25,7 @@ demo: $(STAMP) ## compact a long coding session into an 8k window, on screen
 	@$(BIN)/unabridged compact examples/coding_session.json --window 8k
 
 test: check ## lint, types, and the whole suite
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest -n auto --dist worksteal
 
 check: $(STAMP) ## lint and types only
 	$(BIN)/ruff check .
@@ -38,9 +38,10 @@ soak: $(STAMP) ## the promises for MINUTES=20 in two processes, as many conversa
 mutants: $(STAMP) ## break the code on purpose, one mutant at a time: the suite must notice each
 	$(BIN)/python scripts/mutants.py
 
-peers: $(STAMP) ## the own tests of LangChain and Strands, run against ours (fetches their source distributions)
-	$(BIN)/python scripts/peers.py
+peers: $(STAMP) ## the own tests of LangChain, Strands and OpenAI Agents against ours, and what needs an environment of its own
 	$(BIN)/python scripts/harness_tiers.py
+	$(BIN)/python scripts/redis_sessions.py
+	$(BIN)/python scripts/peers.py
 
 clients: $(STAMP) ## the real coding agents from npm (into CLIENTS=folder), headless on loopback (WHAT=scenes, CLIENTS_DATA=file)
 	PYTHONPATH=scripts $(BIN)/python -m real_clients $(WHAT) --folder "$(CLIENTS)" $(if $(CLIENTS_DATA),--data "$(CLIENTS_DATA)")

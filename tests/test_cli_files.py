@@ -14,10 +14,11 @@ import pytest
 
 from cli_case import DESK, SESSION, SESSION_FILES, run
 from conversations import anthropic_round, assistant, chat_round, long_chat, user
-from unabridged.cli.options import age, keep_of, number, trigger_of
+from unabridged.cli.options import age
 from unabridged.errors import SettingsError
 from unabridged.measure.models import model_info
 from unabridged.sessions import load
+from unabridged.sizes import keep_of, number, trigger_of
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
 

@@ -18,9 +18,11 @@ THEIR_PLACES = (
     "sessions",
     "clients/hook/transcript.py",
     "adapters/claude_agent_sdk/store.py",
+    "gateway",
     "measure/models.py",
 )
-"""The formats, the clients that ask a provider's model, the files and stores of other programs, the table of models."""
+"""The formats, the clients that ask a provider's model, the files and stores of other programs, what speaks
+the providers' protocols to their clients, the table of models."""
 
 
 def named_in(source: str) -> list[tuple[int, str]]:

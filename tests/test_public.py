@@ -81,7 +81,7 @@ def test_core_modules_import_no_adapter() -> None:
     for file in root.rglob("*.py"):
         if file == root / "__init__.py":
             continue  # its names are loaded when they are used
-        if "adapters" in file.parts or "gateway" in file.parts:
+        if "adapters" in file.parts or "gateway" in file.parts or file == root / "cli" / "gateway.py":
             continue
         assert "unabridged.adapters" not in file.read_text(), file
         assert "unabridged.gateway" not in file.read_text(), file

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from real_clients import gateway_only
 from real_clients.clients import DRIVERS, Driver, Place
 from real_clients.faults import go_wrong
 from real_clients.grown import grow
@@ -18,8 +19,9 @@ from real_clients.report import PAGE, code_digest, keep, page, read_kept, say, s
 from real_clients.resumed import resume
 from real_clients.sdk import conforms
 from real_clients.seeds import Recorded, made_up, read_recorded
+from real_clients.through_gateway import ROUTES, go_through
 
-SCENES = ("grown", "resumed", "faults", "recorded", "sdk", "record")
+SCENES = ("grown", "resumed", "faults", "gateway", "recorded", "sdk", "record")
 TAKEN = SCENES[:-1]
 """What is done unless something is named: all but writing fixtures."""
 
@@ -30,15 +32,21 @@ def main() -> int:
     parser.add_argument("what", nargs="*", choices=[*SCENES, []], help="scenes; all but `record` if none is named")
     parser.add_argument("--folder", type=Path, default=default_folder(), help="where the clients are, or go")
     parser.add_argument("--data", type=Path, help="recorded compactions, one JSON object a line")
-    parser.add_argument("--client", choices=[*DRIVERS], action="append", help="only this one; may be repeated")
+    names = [*DRIVERS, *gateway_only.DRIVERS]
+    parser.add_argument("--client", choices=names, action="append", help="only this one; may be repeated")
     chosen = parser.parse_args()
     scenes = chosen.what or TAKEN
     commands = install(chosen.folder) if {*scenes} - {"sdk"} else {}  # the SDK brings its own
-    drivers = [DRIVERS[name] for name in chosen.client or DRIVERS]
+    named = chosen.client or names
+    drivers, others = ([known[name] for name in named if name in known] for known in (DRIVERS, gateway_only.DRIVERS))
     sessions = list(read_recorded(chosen.data)) if chosen.data else []
     with tempfile.TemporaryDirectory() as homes:
         new_place = _places(Path(homes), chosen.folder, commands)
         wrong = sum(_check(driver, new_place, scenes, sessions) for driver in drivers)
+        if "gateway" in scenes:
+            for driver in others:
+                place = gateway_only.place_for(driver, Path(homes) / driver.name, chosen.folder)
+                wrong += say(f"{driver.name}, through the gateway", go_through(driver, place))
         if "record" in scenes:
             for driver in recordable():
                 record(driver, new_place(driver))
@@ -70,6 +78,10 @@ def _check(
         wrong += say(f"{driver.name}, sessions that we changed", resume(driver, new_place(driver), session))
     if "faults" in scenes:
         wrong += say(f"{driver.name}, faults", go_wrong(driver, lambda: new_place(driver)))
+    if "gateway" in scenes:
+        for client, driven in ROUTES:
+            if client is driver:
+                wrong += say(f"{driven.name}, through the gateway", go_through(driven, new_place(driver)))
     return wrong
 
 

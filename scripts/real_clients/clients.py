@@ -138,9 +138,10 @@ def _ask_codex(place: Place, prompt: str, session: str | None) -> list[str]:
 
 def _prepare_pi(place: Place, upstream: Loopback) -> None:
     place.environment.update(PI_OFFLINE="1", LOOPBACK_KEY="fake")
-    model = {"id": "loopback-model", "name": "loopback", "reasoning": False, "input": ["text"], "maxTokens": 8000}
+    model = {"id": _model(place), "name": "loopback", "reasoning": False, "input": ["text"], "maxTokens": 8000}
     model |= {"contextWindow": LIMIT, "cost": dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)}
-    provider = {"baseUrl": upstream.url, "api": "anthropic-messages", "apiKey": "LOOPBACK_KEY", "models": [model]}
+    api = place.environment.get("LOOPBACK_API", "anthropic-messages")
+    provider = {"baseUrl": upstream.url, "api": api, "apiKey": "LOOPBACK_KEY", "models": [model]}
     path = place.home / ".pi" / "agent" / "models.json"
     others = json.loads(path.read_text(encoding="utf-8"))["providers"] if path.is_file() else {}
     place.write(".pi/agent/models.json", json.dumps({"providers": others | {_provider(place): provider}}))
@@ -151,9 +152,14 @@ def _provider(place: Place) -> str:
     return place.environment.get("LOOPBACK_PROVIDER", "loopback")
 
 
+def _model(place: Place) -> str:
+    """The name of its model, likewise."""
+    return place.environment.get("LOOPBACK_MODEL", "loopback-model")
+
+
 def _ask_pi(place: Place, prompt: str, session: str | None) -> list[str]:
     named = ["--session", session] if session else []
-    return [str(place.command), "--provider", _provider(place), "--model", "loopback-model", *named, "-p", prompt]
+    return [str(place.command), "--provider", _provider(place), "--model", _model(place), *named, "-p", prompt]
 
 
 DRIVERS = {

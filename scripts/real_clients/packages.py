@@ -27,8 +27,7 @@ def install(folder: Path) -> dict[str, Path]:
     """The command of each client; what is missing in the folder is downloaded first."""
     folder.mkdir(parents=True, exist_ok=True)
     for package in (NODE, *(package for _, package in PACKAGES.values())):
-        if not _is_there(folder, package):
-            _download(folder, package)
+        download(folder, package)
     return {client: folder / "node_modules" / ".bin" / command for client, (command, _) in PACKAGES.items()}
 
 
@@ -43,7 +42,10 @@ def _is_there(folder: Path, package: str) -> bool:
     return stamp.is_file() and f'"version": "{version}' in stamp.read_text(encoding="utf-8")
 
 
-def _download(folder: Path, package: str) -> None:
+def download(folder: Path, package: str) -> None:
+    """Have this package in the folder."""
+    if _is_there(folder, package):
+        return
     npm = shutil.which("npm")
     if npm is None:
         raise SystemExit("npm is not on the PATH: install Node, then run this again")

@@ -12,7 +12,20 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from unabridged import __version__
-from unabridged.cli import check, clients, compact, evaluate, hook, measure, records, restore, serve, sessions, watch
+from unabridged.cli import (
+    check,
+    clients,
+    compact,
+    evaluate,
+    gateway,
+    hook,
+    measure,
+    records,
+    restore,
+    serve,
+    sessions,
+    watch,
+)
 from unabridged.cli.screen import fail
 from unabridged.errors import IllegalConversation, UnabridgedError, WontFit
 
@@ -118,7 +131,11 @@ _add(
     (hook.hook, "unabridged hook < event.json"),
     (sessions.sessions, "unabridged sessions claude-code --project ."),
 )
-_add("Serving", (serve.mcp, "unabridged mcp --archive sqlite:///agent.db --thread my-thread"))
+_add(
+    "Serving",
+    (gateway.gateway, "unabridged gateway --upstream https://api.anthropic.com --window 200k"),
+    (serve.mcp, "unabridged mcp --archive sqlite:///agent.db --thread my-thread"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

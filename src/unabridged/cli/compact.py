@@ -25,6 +25,7 @@ from unabridged.sessions import Loaded
 from unabridged.sessions.files import pieces_with
 from unabridged.sessions.loaded import Match, match
 from unabridged.settings import Settings, limits
+from unabridged.sizes import keep_of, number, trigger_of
 
 _MEMORY = "memory:"
 
@@ -101,9 +102,9 @@ def _write(target: Target, loaded: Loaded, done: Compaction, agent: str | None, 
 
 def _settings(trigger: list[str] | None, keep: list[str] | None, window: str | None) -> dict[str, Any]:
     """What a compactor is told of these options; what contradicts itself is said before a large file is read."""
-    given = {"trigger": options.trigger_of(trigger)} if trigger else {}
-    settings = Settings(**given, **({"keep": options.keep_of(keep)} if keep else {}))
-    tokens = options.number(window, "a window") if window else None
+    given = {"trigger": trigger_of(trigger)} if trigger else {}
+    settings = Settings(**given, **({"keep": keep_of(keep)} if keep else {}))
+    tokens = number(window, "a window") if window else None
     if tokens is not None:
         limits(settings, tokens)
     return {"settings": settings, "window": tokens}

@@ -11,10 +11,11 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from unabridged.cli.options import number, writable
+from unabridged.cli.options import writable
 from unabridged.cli.screen import console, number_of, plain, print_json, say, table, tell, track, working
 from unabridged.errors import SettingsError
 from unabridged.sessions import write_whole
+from unabridged.sizes import number
 
 Data = Annotated[
     Path,

@@ -1,4 +1,4 @@
-"""What the commands share: their common options, how sizes, triggers and ages are written, and files."""
+"""What the commands share: their common options, how ages are written, and files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unabridged.cli.screen import number_of, reading, tell
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS
 from unabridged.sessions import KINDS, Loaded, load
-from unabridged.settings import MEASURES
+from unabridged.sizes import number
 
 NAMES = ", ".join((*FORMATS, *KINDS))
 
@@ -88,19 +88,8 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 MAX_SIZE = "1g"
 
-_NUMBER = re.compile(r"([\d_,]{0,40}\.?\d{1,40})\s*([kmg]?)b?", re.IGNORECASE)
-_UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 _AGE = re.compile(r"(\d+)\s*([hdwmy])", re.IGNORECASE)
 _SECONDS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
-
-
-def number(text: str, what: str) -> int:
-    """32768, 32k, 1.5m or 2g as a number; 1k is 1,000."""
-    match = _NUMBER.fullmatch(text.strip())
-    if match is None:
-        raise SettingsError(f"can't read {what} of {text!r}: write 32768, 32k or 1m")
-    digits, unit = match.groups()
-    return int(float(re.sub("[_,]", "", digits)) * _UNITS[unit.lower()])
 
 
 def age(text: str) -> int:
@@ -109,32 +98,6 @@ def age(text: str) -> int:
     if match is None:
         raise SettingsError(f"can't read an age of {text!r}: write 36h, 90d, 12w, 6m or 2y")
     return int(match[1]) * _SECONDS[match[2].lower()]
-
-
-def trigger_of(texts: list[str]) -> Any:
-    """Any of these: `0.85`, `85%`, `170k`, `messages=300`, `tokens=50k+messages=100` (both together), or `never`."""
-    if texts == ["never"]:
-        return None
-    return [dict(condition("trigger", part) for part in text.split("+")) for text in texts]
-
-
-def keep_of(texts: list[str]) -> Any:
-    """The smallest of these: `0.1`, `10%`, `8k`, `messages=20`."""
-    return [condition("keep", text) for text in texts]
-
-
-def condition(option: str, text: str) -> tuple[str, float]:
-    """One measure and its value; a number alone is a share of the window up to 1, tokens above."""
-    measure, _, value = text.strip().rpartition("=")
-    if measure and measure not in MEASURES:
-        raise SettingsError(f"--{option} knows {', '.join(f'{known}=' for known in MEASURES)}; got {text!r}")
-    try:
-        share = float(value[:-1]) / 100 if value.endswith("%") else float(value)
-    except ValueError:
-        share = 0.0
-    if measure == "fraction" or (not measure and 0 < share <= 1):
-        return "fraction", share
-    return measure or "tokens", number(value, f"a {option}")
 
 
 def load_file(file: Path, format_: str | None, which: str | None, max_size: str, *, keep_lines: bool = False) -> Loaded:

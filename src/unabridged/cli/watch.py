@@ -22,6 +22,7 @@ from unabridged.cli.picture import COLORS, Piece, bar
 from unabridged.cli.screen import console, fail, number_of, plain, print_json, say
 from unabridged.measure.models import FALLBACK_WINDOW, model_info
 from unabridged.sessions import Loaded, SessionFileError, load
+from unabridged.sizes import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,8 @@ def watch(
     """
     if options.is_stdin(file):
         fail("watch follows a file as it grows: name one. unabridged measure - reads standard input once", 2)
-    tokens = options.number(window, "a window") if window else None
-    most = options.number(max_size, "a size")
+    tokens = number(window, "a window") if window else None
+    most = number(max_size, "a size")
     read = partial(load, file, format=format_, which=options.index_or_id(which), max_size=most)
     looks = _looks(file, lambda: _look(read(), model, tokens), interval)
     screen = console()

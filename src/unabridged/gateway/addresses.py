@@ -1,0 +1,68 @@
+"""Where the gateway listens and where it passes requests on: only hosts that the configuration names."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from functools import lru_cache
+from urllib.parse import SplitResult, urlsplit
+
+from unabridged.archive.address import without_credentials
+from unabridged.errors import SettingsError
+
+_VERSION = re.compile(r"/v\d\w*$")
+_EXAMPLE = "https://api.openai.com"
+
+
+def base_url(label: str, url: str) -> str:
+    """The upstream's URL, to which a client's path is appended; `label` says in errors where it was given."""
+    shown = without_credentials(re.split(r"[?#]", url)[0])
+    if re.search(r"[\s\x00-\x1f\x7f\\]", url):
+        raise SettingsError(f"{label} has a space, a backslash or a control character in it: {shown!r}")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise SettingsError(f"{label} is not a URL: {shown!r}, {error}. Write one such as {_EXAMPLE}") from None
+    where = f"{parts.hostname or ''}{'' if port is None else f':{port}'}"
+    if parts.scheme.lower() not in {"http", "https"} or not parts.hostname:
+        raise SettingsError(
+            f"{label} must be a URL with http:// or https:// and a host, such as {_EXAMPLE}; got {shown!r}"
+        )
+    _refuse_extras(label, parts, where)
+    path = parts.path.rstrip("/")
+    if found := _VERSION.search(path):
+        raise SettingsError(f"{label} ends in {found[0]}, which clients send themselves: leave it out of {shown}")
+    return f"{parts.scheme.lower()}://{parts.netloc}{path}"
+
+
+def _refuse_extras(label: str, parts: SplitResult, where: str) -> None:
+    """Refuse what a base URL has no place for, without repeating it: it may be a secret."""
+    if "@" in parts.netloc:
+        raise SettingsError(
+            f"{label} has credentials before {where}: leave them out; clients send their own, and they are forwarded"
+        )
+    if parts.query or parts.fragment:
+        raise SettingsError(f"{label} has a query or a fragment behind {where}{parts.path}: leave it out")
+
+
+@lru_cache(256)
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the host: 127.0.0.0/8, ::1 or localhost."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+def reaches_itself(url: str, host: str, port: int) -> bool:
+    """Whether the upstream is the gateway: a request would go in a circle."""
+    parts = urlsplit(url)
+    there = parts.hostname or ""
+    given = parts.port or (443 if parts.scheme == "https" else 80)
+    here = there == host or (is_loopback(there) and (is_loopback(host) or host in {"", "0.0.0.0", "::"}))  # noqa: S104
+    return port != 0 and given == port and here

@@ -1,0 +1,141 @@
+"""The gateway as an ASGI application: what comes for a provider goes there, conversations so that they fit."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from unabridged.gateway import headers
+from unabridged.gateway.bodies import Seen
+from unabridged.gateway.calls import Call, relay
+from unabridged.gateway.config import Config
+from unabridged.gateway.conversation import Conversation, Shared
+from unabridged.gateway.encodings import read_body
+from unabridged.gateway.fitting import Engines
+from unabridged.gateway.operation import Operation
+from unabridged.gateway.protocols import Protocol, error_for, family_of, protocol_of
+from unabridged.gateway.refusals import ClientGone, Refused
+from unabridged.gateway.summariser import ClientsModel
+from unabridged.gateway.tenants import tenant_of
+from unabridged.gateway.upstream import Unreachable, Upstream
+
+log = logging.getLogger("unabridged.gateway")
+
+
+class Gateway:
+    """The ASGI application."""
+
+    def __init__(self, config: Config, operation: Operation | None = None) -> None:
+        self.config = config
+        self.operation = operation or Operation(config)
+        summariser = {"upstream": ClientsModel(config), "none": None}.get(config.summariser, config.summariser)
+        self.engines = Engines(config, summariser, self.operation.on_event)
+        self._seen = Seen()
+        self._upstream: Upstream | None = None
+        self._under_way = 0
+        self.operation.metrics.watch(lambda: self._under_way)
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+        """Serve one connection's request."""
+        if scope["type"] == "http":
+            await self._serve(Call(scope, receive, send))
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: the client falls back
+
+    @property
+    def upstream(self) -> Upstream:
+        """The connections to the providers, in this event loop."""
+        if self._upstream is None:
+            self._upstream = Upstream(self.config)
+        return self._upstream
+
+    async def close(self) -> None:
+        """Close all connections and the archive."""
+        if self._upstream is not None:
+            await self._upstream.close()
+        await asyncio.to_thread(self.engines.close)
+        await asyncio.to_thread(self.operation.close)
+
+    async def _live(self, receive: Any, send: Any) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _serve(self, call: Call) -> None:
+        """Answer the request: our own pages, else what the provider says."""
+        if call.method == "GET" and (page := await self.operation.page(call, self.engines)) is not None:
+            await call.reply(*page)
+            return
+        begun = time.perf_counter()
+        protocol = protocol_of(call.method, call.path)
+        family = protocol.family if protocol else family_of(call.path, call.raw_headers)
+        self._under_way += 1
+        try:
+            await self._admit(call, protocol, family)
+        except ClientGone:
+            call.status = call.status or 499
+        except Refused as refused:
+            await call.reply(refused.status, error_for(family, refused.status, refused.words))
+        except Unreachable as error:
+            await self._say_unreachable(call, family, error)
+        finally:
+            self._under_way -= 1
+            self.operation.ended(call, protocol, time.perf_counter() - begun)
+
+    async def _admit(self, call: Call, protocol: Protocol | None, family: str) -> None:
+        """Serve the request of one who may ask, while there is room."""
+        tenant = call.tenant = tenant_of(self.config, call.raw_headers, call.peer)
+        if self._under_way > self.config.concurrency:
+            raise Refused(503, f"{self.config.concurrency} requests are under way here: try again in a moment")
+        if not self.upstream.serves(family):
+            raise Refused(404, f"this gateway has no upstream for {family}'s protocol: see its configuration")
+        if not call.target.startswith("/"):
+            raise Refused(400, f"{call.method} needs a path here, which begins with /")
+        if (call.header(b"upgrade") or "").lower() == "websocket":
+            words = "this gateway speaks no WebSocket: send the request over HTTP"
+            await call.reply(
+                426, error_for(family, 426, words), [(b"connection", b"close")]
+            )  # clients fall back at once
+        elif protocol is None:
+            await self._pass_through(call, family)
+        else:
+            received = await read_body(call.receive, call.raw_headers, self.config.limits)
+            with call.ended_with_client():
+                shared = Shared(self.engines, self._seen, self.upstream, self.config.tokens)
+                conversation = Conversation(shared, call, protocol, received, tenant)
+                try:
+                    await conversation.serve()
+                finally:
+                    call.told = conversation.told()
+
+    async def _pass_through(self, call: Call, family: str) -> None:
+        """Send the request on as it comes, and the answer back as it comes."""
+        sent = headers.to_upstream(call.raw_headers, self.config.tokens)
+        if length := call.header(b"content-length"):
+            sent.append(("content-length", length))
+        data = call.body() if call.has_body else None
+        answer = await self.upstream.open(family, call.method, call.target, sent, data)
+        try:
+            await relay(call, answer.pieces(), lambda: answer)
+        finally:
+            answer.close()
+
+    async def _say_unreachable(self, call: Call, family: str, error: BaseException) -> None:
+        """Say that the provider can't be reached; an answer that has begun is broken off, so that it is noticed."""
+        log.warning("the upstream for %s failed: %s", family, type(error).__name__)
+        self.operation.metrics.count_failure(error)
+        if call.status:
+            raise ConnectionError("the upstream broke off") from None  # what it says may quote the query, with a key
+        status = 504 if isinstance(error, TimeoutError) else 502
+        words = f"the gateway's upstream did not answer ({type(error).__name__})"
+        await call.reply(status, error_for(family, status, words))

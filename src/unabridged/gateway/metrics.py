@@ -1,0 +1,90 @@
+"""The gateway's numbers for Prometheus. Every value of a label is from a fixed set: no client can make a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from aiohttp import ClientConnectorError
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+
+from unabridged.events import COMPACTIONS, Compacted, Event, Failed
+from unabridged.gateway.told import Told
+
+_STATUSES: Final = frozenset({
+    200, 201, 204, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 499, 500, 502, 503, 504, 529
+})  # fmt: skip
+_STAGES: Final = frozenset({"summary", "archive", "hook", "state"})
+_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+
+
+class Metrics:
+    """The counters of one gateway, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        make = self._counter
+        self._answered = cache(make("requests", "Requests that were answered.", "protocol", "status").labels)
+        self._seconds = cache(
+            Histogram(
+                "unabridged_gateway_request_seconds", "Seconds from a request's head to the end of its answer.",
+                ["protocol"], buckets=_BUCKETS, registry=self.registry,
+            ).labels
+        )  # fmt: skip
+        self._bytes = cache(make("request_bytes", "Bytes of conversations, by how they went on.", "way").labels)
+        self._again = cache(make("overflow_retries", "Requests sent again, refused as too long.", "protocol").labels)
+        self._failures = make("upstream_failures", "Requests that the upstream did not answer to the end.", "reason")
+        self._compactions = make("compactions", "Compactions that were made.", "kind")
+        self._freed = make("tokens_freed", "Tokens that compactions took out of requests.", "kind")
+        self._failed = make("compaction_failures", "Compactions, or steps of one, that failed.", "stage")
+        self._spent = make("summariser_tokens", "Tokens that summaries took.", "direction")
+
+    def watch(self, under_way: Callable[[], int]) -> None:
+        """Ask this for the requests under way, whenever somebody reads."""
+        name = "unabridged_gateway_requests_under_way"
+        Gauge(name, "Requests under way.", registry=self.registry).set_function(under_way)
+
+    def count(self, protocol: str, status: int, seconds: float, told: Told) -> None:
+        """One request was answered."""
+        self._answered(protocol, _named(status)).inc()
+        self._seconds(protocol).observe(seconds)
+        if told.body:
+            self._bytes(told.way).inc(len(told.body))
+        if told.again:
+            self._again(protocol).inc()
+
+    def count_failure(self, error: BaseException) -> None:
+        """The upstream did not answer, or broke off."""
+        kinds = (TimeoutError, "timeout"), (ClientConnectorError, "unreachable")
+        reason = next((name for kind, name in kinds if isinstance(error, kind)), "broken off")
+        self._failures.labels(reason).inc()
+
+    def count_event(self, event: Event) -> None:
+        """A compaction did something."""
+        cost: Any = {}
+        if isinstance(event, Compacted) and (kind := event.receipt.kind) in COMPACTIONS:
+            self._compactions.labels(kind).inc()
+            self._freed.labels(kind).inc(max(0, event.receipt.tokens_before - event.receipt.tokens_after))
+            cost = event.receipt.cost
+        elif isinstance(event, Failed):
+            self._failed.labels(event.stage if event.stage in _STAGES else "other").inc()
+            cost = event.cost
+        for direction in ("input", "output"):
+            if spent := cost.get(direction):
+                self._spent.labels(direction).inc(max(0, spent))
+
+    def page(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        return generate_latest(self.registry)
+
+    def _counter(self, name: str, words: str, *labels: str) -> Counter:
+        return Counter(f"unabridged_gateway_{name}", words, labels, registry=self.registry)
+
+
+def _named(status: int) -> str:
+    """A status as a label: those that are common by themselves, others by their class; 0 came to no answer."""
+    if status in _STATUSES:
+        return str(status)
+    return f"{status // 100}xx" if 100 <= status < 600 else "none"

@@ -1,0 +1,204 @@
+"""The providers' protocols as they stand on the wire: which paths hold a conversation, and what is where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from unabridged.adapters.kit import Agent, Stream
+from unabridged.adapters.sdk.endpoints import CHAT, MESSAGES, RESPONSES, Body, Endpoint, has_recall
+from unabridged.asking.overflow import is_overflow
+from unabridged.formats import FORMATS, GeminiContents
+
+_STARTING = frozenset({"response.created", "response.queued", "response.in_progress"})
+
+
+class ChatEvents(Stream):
+    """Chat Completions."""
+
+    def says(self, item: Any) -> bool:
+        """Whether the chunk holds any of the answer."""
+        return bool(item.get("choices")) or "error" in item
+
+    def usage(self, item: Any) -> Any:
+        """What the last chunk reports."""
+        return item.get("usage")
+
+
+class ResponseEvents(Stream):
+    """Responses: one that was begun may still fail."""
+
+    def says(self, item: Any) -> bool:
+        """Whether the model has begun to answer."""
+        return item.get("type") not in _STARTING
+
+    def usage(self, item: Any) -> Any:
+        """What the response reports when it is complete."""
+        return _inside(item, "response", "usage")
+
+
+class MessageEvents(Stream):
+    """Messages."""
+
+    def says(self, item: Any) -> bool:
+        """Whether the model has begun to answer."""
+        return item.get("type") not in {"message_start", "ping"}
+
+    def usage(self, item: Any) -> Any:
+        """What the first event reports of the request."""
+        return _inside(item, "message", "usage")
+
+
+class ContentEvents(Stream):
+    """Gemini's pieces of an answer."""
+
+    def says(self, item: Any) -> bool:
+        """Whether the piece holds any of the answer."""
+        return bool(item.get("candidates")) or "error" in item
+
+    def usage(self, item: Any) -> Any:
+        """What the newest piece reports."""
+        return item.get("usageMetadata")
+
+
+@dataclass(frozen=True, slots=True)
+class GeminiBody(Endpoint):
+    """`contents`, beside a system instruction, tools and a configuration of the answer."""
+
+    def prompt(self, body: Body) -> Any:
+        """The texts of the system instruction."""
+        given = body.get("systemInstruction") or body.get("system_instruction")
+        parts = given.get("parts") if isinstance(given, Mapping) else None
+        found = parts if isinstance(parts, list) else [parts]
+        texts = [part["text"] for part in found if isinstance(part, Mapping) and isinstance(part.get("text"), str)]
+        return "\n".join(texts) or None
+
+    def agent(self, body: Body, tools: Any) -> Agent:  # noqa: ARG002 - the interface's
+        """Whether the model can follow a reference; its name stands in the path."""
+        return Agent(recall=has_recall(tools))
+
+    def kept_by(self, body: Body) -> str | None:
+        """Cached contents are the provider's."""
+        return next((name for name in ("cachedContent", "cached_content") if body.get(name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One kind of request with a conversation in it."""
+
+    name: str
+    family: str
+    endpoint: Endpoint
+    events: Stream
+    error: Callable[[int, str], dict[str, Any]]
+    """An error of ours in the provider's own shape."""
+    answers: bool = True
+    """Whether a model answers; else its tokens are only counted."""
+
+    def agent(self, path: str, body: Body, tools: Any) -> Agent:
+        """The model that is asked."""
+        known = self.endpoint.agent(body, tools)
+        return known if known.name else known._replace(name=model_in(path))
+
+    def report(self, said: Any) -> Any:
+        """What a plain answer reports of the request's tokens; None for nothing."""
+        last = (
+            said[-1] if isinstance(said, list) and said else said
+        )  # Gemini streams a list where no events are asked for
+        return last if isinstance(last, Mapping) else None
+
+
+def _openai_error(status: int, words: str) -> dict[str, Any]:
+    kind = {401: "authentication_error", 429: "rate_limit_error"}.get(
+        status, "invalid_request_error" if status < 500 else "server_error"
+    )
+    return {"error": {"message": words, "type": kind, "param": None, "code": None}}
+
+
+def _anthropic_error(status: int, words: str) -> dict[str, Any]:
+    kinds = {
+        401: "authentication_error", 403: "permission_error", 404: "not_found_error", 413: "request_too_large",
+        429: "rate_limit_error", 503: "overloaded_error", 504: "timeout_error",
+    }  # fmt: skip
+    kind = kinds.get(status, "invalid_request_error" if status < 500 else "api_error")
+    return {"type": "error", "error": {"type": kind, "message": words}}
+
+
+def _gemini_error(status: int, words: str) -> dict[str, Any]:
+    names = {
+        400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
+        413: "INVALID_ARGUMENT", 415: "INVALID_ARGUMENT", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE",
+        504: "DEADLINE_EXCEEDED",
+    }  # fmt: skip
+    return {"error": {"code": status, "message": words, "status": names.get(status, "INTERNAL")}}
+
+
+_ERRORS = {"openai": _openai_error, "anthropic": _anthropic_error, "gemini": _gemini_error}
+
+MESSAGES_EVENTS = MessageEvents()
+_CONTENTS = GeminiBody(
+    FORMATS[GeminiContents.name], ContentEvents(), messages="contents", read=("tools", "generationConfig")
+)
+
+PROTOCOLS = {
+    "/chat/completions": Protocol("chat", "openai", CHAT, ChatEvents(), _openai_error),
+    "/responses": Protocol("responses", "openai", RESPONSES, ResponseEvents(), _openai_error),
+    "/messages": Protocol("messages", "anthropic", MESSAGES, MESSAGES_EVENTS, _anthropic_error),
+    "/messages/count_tokens": Protocol(
+        "count_tokens", "anthropic", MESSAGES, MESSAGES_EVENTS, _anthropic_error, answers=False
+    ),
+    ":generateContent": Protocol("contents", "gemini", _CONTENTS, ContentEvents(), _gemini_error),
+    ":streamGenerateContent": Protocol("contents", "gemini", _CONTENTS, ContentEvents(), _gemini_error),
+}
+"""By the end of the path, which may begin with whatever a platform puts before it."""
+
+_MODEL = re.compile(r"/models/([^/:]+):")
+
+
+def protocol_of(method: str, path: str) -> Protocol | None:
+    """The protocol of a request with a conversation in it; None for any other request, which is passed through."""
+    if method != "POST":
+        return None
+    return next((protocol for end, protocol in PROTOCOLS.items() if path.endswith(end)), None)
+
+
+def family_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """Whose protocol a request is of that holds no conversation, by its path and its headers."""
+    names = {name for name, _ in headers}
+    if "/v1beta" in path or b"x-goog-api-key" in names:
+        return "gemini"
+    if path.startswith("/v1/messages") or b"anthropic-version" in names:
+        return "anthropic"
+    return "openai"
+
+
+def error_for(family: str, status: int, words: str) -> dict[str, Any]:
+    """An error of ours in the shape that clients of this provider read."""
+    return _ERRORS[family](status, words)
+
+
+def model_in(path: str) -> str | None:
+    """The model that a path names; None where it names none."""
+    found = _MODEL.search(path)
+    return found[1] if found else None
+
+
+def plain_target(target: str) -> str:
+    """Where the same model is asked for a plain answer: the path and query of this request, or those beside it."""
+    path, _, query = target.partition("?")
+    path = path.replace(":streamGenerateContent", ":generateContent").removesuffix("/count_tokens")
+    kept = [part for part in query.split("&") if part and part != "alt=sse"]
+    return path + ("?" + "&".join(kept) if kept else "")
+
+
+def is_too_long(error: Any) -> bool:
+    """Whether the provider says that the request is too long."""
+    return is_overflow(error) is not None
+
+
+def _inside(item: Any, *names: str) -> Any:
+    for name in names:
+        item = item.get(name) if isinstance(item, Mapping) else None
+    return item

@@ -1,0 +1,112 @@
+"""The provider: requests go there, answers come back as they are."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from unabridged.gateway.bodies import UNREADABLE
+from unabridged.gateway.headers import NOT_ADDED
+
+if TYPE_CHECKING:
+    from unabridged.gateway.config import Config
+
+_ERROR = 1 << 20
+"""Bytes of an error that are read to see what it says; one that is longer is passed on unread."""
+
+Headers = list[tuple[str, str]]
+Unreachable = (aiohttp.ClientError, TimeoutError, OSError)
+"""What is raised where the provider can't be reached, or stops in the middle."""
+_CLOSING = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
+"""What is raised where the provider closes a connection that was kept while a request goes out on it. Such a request is
+sent once more."""
+
+
+class Answer:
+    """An answer of the provider's that has begun."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers = list(response.raw_headers)
+        self._read: bytes | None = None
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it comes as events."""
+        return self._response.content_type == "text/event-stream"
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it comes as one JSON value."""
+        return self._response.content_type == "application/json"
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """The bytes of the answer, as they come."""
+        return self._response.content.iter_any() if self._read is None else self._read_pieces(self._read)
+
+    async def _read_pieces(self, first: bytes) -> AsyncIterator[bytes]:
+        yield first
+        async for piece in self._response.content.iter_any():
+            yield piece
+
+    async def error(self) -> Any:
+        """What an error says, as JSON or as a text; None for one too long to be read. It can still be passed on."""
+        read, size = [], 0
+        async for piece in self._response.content.iter_any():
+            read.append(piece)
+            size += len(piece)
+            if size > _ERROR:
+                break
+        self._read = b"".join(read)
+        return parsed(self._read) if size <= _ERROR else None
+
+    def close(self) -> None:
+        """End the exchange: one that is not at its end is broken off."""
+        self._response.close()
+
+
+class Upstream:
+    """The connections to the providers; made in the event loop that uses them."""
+
+    def __init__(self, config: Config) -> None:
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=config.connect_timeout, sock_read=config.timeout)
+        self._bases = {family: base.rstrip("/") for family, base in config.upstreams.items()}
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=timeout,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=NOT_ADDED,
+        )
+
+    def serves(self, family: str) -> bool:
+        """Whether there is a provider of this protocol."""
+        return family in self._bases
+
+    async def open(self, family: str, method: str, target: str, headers: Headers, data: Any) -> Answer:
+        """The answer to this request, as far as its head; `target` is the path and query as the client has them."""
+        url = URL(self._bases[family] + target, encoded=True)
+        try:
+            response = await self._session.request(method, url, headers=headers, data=data, allow_redirects=False)
+        except _CLOSING as error:
+            if isinstance(error, aiohttp.ClientConnectorError) or not isinstance(data, bytes):
+                raise
+            response = await self._session.request(method, url, headers=headers, data=data, allow_redirects=False)
+        return Answer(response)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._session.close()
+
+
+def parsed(data: bytes) -> Any:
+    """What an answer says: its JSON, else its text; None for nothing."""
+    try:
+        return msgspec.json.decode(data) if data else None
+    except UNREADABLE:
+        return data.decode("utf-8", "replace")

@@ -1,0 +1,48 @@
+"""Sizes, triggers and tails as a person writes them, in an option or in a file: 32k, 85%, messages=300."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from unabridged.errors import SettingsError
+from unabridged.settings import MEASURES
+
+_NUMBER = re.compile(r"([\d_,]{0,40}\.?\d{1,40})\s*([kmg]?)b?", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
+
+
+def number(text: str, what: str) -> int:
+    """32768, 32k, 1.5m or 2g as a number; 1k is 1,000."""
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
+        raise SettingsError(f"can't read {what} of {text!r}: write 32768, 32k or 1m")
+    digits, unit = match.groups()
+    return int(float(re.sub("[_,]", "", digits)) * _UNITS[unit.lower()])
+
+
+def trigger_of(texts: Sequence[str]) -> Any:
+    """Any of these: `0.85`, `85%`, `170k`, `messages=300`, `tokens=50k+messages=100` (both together), or `never`."""
+    if list(texts) == ["never"]:
+        return None
+    return [dict(condition("trigger", part) for part in text.split("+")) for text in texts]
+
+
+def keep_of(texts: Sequence[str]) -> Any:
+    """The smallest of these: `0.1`, `10%`, `8k`, `messages=20`."""
+    return [condition("keep", text) for text in texts]
+
+
+def condition(option: str, text: str) -> tuple[str, float]:
+    """One measure and its value; a number alone is a share of the window up to 1, tokens above."""
+    measure, _, value = text.strip().rpartition("=")
+    if measure and measure not in MEASURES:
+        raise SettingsError(f"{option} knows {', '.join(f'{known}=' for known in MEASURES)}; got {text!r}")
+    try:
+        share = float(value[:-1]) / 100 if value.endswith("%") else float(value)
+    except ValueError:
+        share = 0.0
+    if measure == "fraction" or (not measure and 0 < share <= 1):
+        return "fraction", share
+    return measure or "tokens", number(value, f"a {option}")
