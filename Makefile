@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak mutants peers clients bench format clean
+.PHONY: help demo test check soak mutants peers clients bench docs format clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,9 +49,14 @@ clients: $(STAMP) ## the real coding agents from npm (into CLIENTS=folder), head
 bench: $(STAMP) ## measure beside the peers (BENCH_DATA=folder for recorded conversations, QUICK=1) and write docs/benchmarks.md
 	BENCH_DATA="$(BENCH_DATA)" QUICK="$(QUICK)" $(BIN)/python -m benchmarks
 
+docs: $(STAMP) ## the reference and the documentation site, into build/site: open build/site/index.html
+	@$(BIN)/python scripts/generate_cli_docs.py
+	@$(BIN)/python scripts/generate_reference.py
+	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/site
+
 format: $(STAMP) ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .bench .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) .bench .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -128,7 +128,7 @@ environments of the peers exist), or one part alone with the command in its sect
 on the even conversations of each file and reported on the odd ones; intervals are 95 % bootstrap intervals by
 conversation. Seed {about["seed"]}, Python {about["python"]}, {about["machine"]}; {versions}.
 Peers run in environments of their own under `.bench/`; adding one takes a file of under 60 lines: see
-[benchmarks/README.md](../benchmarks/README.md#add-a-peer).
+`benchmarks/README.md`.
 
 {table(["file", "what", "from"], sources, "---")}
 

@@ -21,17 +21,25 @@ class Receipt:
     """The description of one compaction: why, what went, what it cost, where the originals are."""
 
     id: str
+    """The record's id, which also stands in the first line of the summary turn."""
     thread: str
+    """Which conversation."""
     kind: Kind
+    """What was done: a summary, a clearing of old tool results, a shortening of large messages, a repair."""
     reason: str
     """What pulled the trigger, with numbers."""
     created: float
+    """When, as Unix time."""
     turns: tuple[tuple[int, int], ...]
     """Half-open ranges of the original conversation's turns that went; where none did, of those that were edited."""
     messages_before: int
+    """Messages in the list as it came."""
     messages_after: int
+    """Messages in the list as it was sent."""
     tokens_before: int
+    """Tokens of the whole request as it came: messages, system prompt and tools."""
     tokens_after: int
+    """Tokens of the whole request as it was sent."""
     archive: str
     """Where the originals are."""
     summariser: str
@@ -70,8 +78,11 @@ class Compacting(Event):
     """About to compact: the conversation as it is, and why. Nothing has been changed yet."""
 
     reason: str
+    """What pulled the trigger, with numbers."""
     tokens: int
+    """The size of the request now."""
     messages: Sequence[Any] = field(repr=False)
+    """The conversation as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +90,11 @@ class Compacted(Event):
     """Done, archived: the conversation before and after, and the receipt."""
 
     receipt: Receipt
+    """What was done, and what it cost."""
     before: Sequence[Any] = field(repr=False)
+    """The conversation as it was."""
     after: Sequence[Any] = field(repr=False)
+    """The conversation as it is sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +102,9 @@ class Unchanged(Event):
     """The trigger was pulled but nothing changed: no safe cut, or nothing would be gained."""
 
     reason: str
+    """Why nothing changed."""
     tokens: int
+    """The size of the request, which stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +116,9 @@ class Failed(Event):
     """
 
     stage: str
+    """What failed."""
     error: BaseException
+    """The error itself, whole; it may quote what was said, so mind where you log it."""
     cost: Mapping[str, float] = field(default_factory=dict)
     """What the summariser took for nothing: calls that were answered, tokens, dollars."""
 
@@ -110,3 +128,4 @@ class Undone(Event):
     """A compaction was taken back; its record is retired."""
 
     record: str
+    """The id of the compaction that was taken back."""

@@ -69,10 +69,15 @@ class Prices:
     """
 
     read: float = 0.1
+    """A token that the provider reads from its cache."""
     write: float = 1.25
+    """A token that it writes to its cache."""
     fresh: float = 1.0
+    """A token of input that is not cached."""
     output: float = 5.0
+    """A token that the model writes."""
     lifetime: float = 300.0
+    """Seconds for which the cache keeps a prefix that nobody reads."""
 
     def __post_init__(self) -> None:
         _check(self, "Prices.", {"read write fresh output lifetime": (_number, "a finite number of 0 or more")})
@@ -98,6 +103,7 @@ class Clear:
     include: tuple[str, ...] | None = None
     """Only these tools; None for all."""
     exclude: tuple[str, ...] = ()
+    """Tools whose results are never cleared."""
     payback: bool = True
     """Also below the trigger, as soon as it pays for itself; needs an agent whose prices are known."""
     remaining_turns: float | None = None
@@ -139,6 +145,8 @@ class Settings:
     """How a conversation is kept inside the window. Immutable; wrong values are refused at construction."""
 
     trigger: Trigger = ("fraction", 0.85)
+    """When to compact: at this share of the window, at so many tokens or messages; a list for any of several, a
+    mapping for all of its conditions together, None for never."""
     keep: Keep = _KEEP
     """How much recent conversation stays verbatim, at most; never more than half of the room below the trigger."""
     target: Condition | None = None
@@ -181,6 +189,7 @@ class Settings:
     deadline: float = 120.0
     """Seconds a compaction may wait for its summariser."""
     retries: int = 2
+    """How often a summariser is asked again after a rate limit, a server's error or a broken connection."""
     cool_down: float = 60.0
     """Seconds a summariser that failed is left alone."""
 

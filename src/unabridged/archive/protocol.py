@@ -30,7 +30,9 @@ class Part:
     turn: int
     """Its place in the original conversation, counted from 0."""
     role: str
+    """As the format reads it: user, assistant, tool, system."""
     origin: str
+    """Whose words it is: person, model, tool, host, summary."""
     text: str
     """What search sees: everything readable in it."""
 
@@ -91,13 +93,17 @@ class Record:
     id: str
     """Opaque; stands in the marker of the summary turn. Works only inside its scope."""
     scope: Scope
+    """Whose conversation, and which."""
     key: str
     """Over the meaning of the messages it replaces and all before them: equal key, equal prefix."""
     length: int
     """How many messages of the list it was made for, counted from the beginning, the key covers."""
     start: int
+    """Where in the list the change begins."""
     before: tuple[str | int, ...]
+    """What stood there: the hash of a message that went, or the place in `after` of one that stayed."""
     after: tuple[str | None, ...]
+    """What stands there now: the hash of a message that was put in, or None for one that stayed."""
     kind: str
     """`summary`, `clearing`, `shortening` or `repair`."""
     prior: str | None = None
@@ -107,17 +113,24 @@ class Record:
     created: float = 0.0
     """Unix time."""
     data: RecordData = field(default_factory=RecordData)
+    """What the engine needs besides, as below."""
 
 
 class Hit(NamedTuple):
     """One archived message that a search found; `score` is comparable only within one search."""
 
     hash: str
+    """Of the message, `sha256:…`."""
     turn: int
+    """Its place in the original conversation, counted from 0."""
     role: str
+    """As the format read it."""
     origin: str
+    """Whose words it is."""
     text: str
+    """All that search sees of it."""
     score: float
+    """How well it matches."""
     ref: str = ""
     """What `read` takes, on every surface: `12-9f3ac1d2ab`. It works only inside its scope."""
 

@@ -1,0 +1,162 @@
+"""Every block of code in the documentation runs: here, or in the test of the page that has one of its own."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import typer
+
+from cli_case import SESSION, run
+from unabridged.cli import app
+from unabridged.testing.loopback import Loopback, Said
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(p for p in [*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")] if p.name != "summary-turns.md")
+ELSEWHERE = {
+    "README.md": "test_public", "adapters.md": "doors/skeleton", "gateway.md": "test_gateway_examples",
+    "google-adk.md": "test_google_adk_examples", "langchain.md": "test_langchain_examples",
+    "openai-agents.md": "test_openai_agents_examples", "pydantic-ai.md": "test_pydantic_ai_examples",
+    "recall.md": "test_recall", "sdk.md": "test_sdk_examples", "strands.md": "test_strands_examples",
+}  # fmt: skip
+"""The pages whose Python another test runs, with what stands around it there."""
+WORDS = {"text", "", "{toctree}", "{include}"}
+"""Blocks that are no code: drawings, what a program prints, and how the site is put together."""
+COMMANDS: Any = typer.main.get_command(app)
+NOT_RUN = {"gateway", "mcp", "watch", "install", "uninstall", "hook", "eval"}
+"""Commands that serve, change a client's configuration, or ask a model: of those, the options must be there."""
+TARGETS = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+
+
+class Block(NamedTuple):
+    """A fenced block: its language and its lines."""
+
+    language: str
+    code: str
+
+
+def blocks(page: Path) -> list[Block]:
+    found = re.findall(r"^(`{3,})(\S*)[^\n]*\n(.*?)^\1\s*$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return [Block(language, code) for _, language, code in found]
+
+
+CODED = [page for page in PAGES if {block.language for block in blocks(page)} - WORDS]
+
+
+@pytest.mark.parametrize("page", CODED, ids=lambda page: page.stem)
+def test_the_code_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "xdg"))
+    shutil.copy(SESSION, tmp_path / "session.json")
+    (tmp_path / "session.jsonl").write_text("\n".join(map(json.dumps, json.loads(SESSION.read_text())["messages"])))
+    elsewhere = ELSEWHERE.get(page.name)
+    if elsewhere:
+        assert f'"{page.name}"' in (ROOT / "tests" / f"{elsewhere}.py").read_text(), f"{elsewhere} runs {page.name}"
+    known: dict[str, Any] = {"__name__": page.stem}
+    with Loopback(reading(), window=8_000) as provider:
+        for name in ("OPENAI", "ANTHROPIC", "GEMINI"):
+            monkeypatch.setenv(f"{name}_API_KEY", "none")
+        monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", provider.url)
+        for number, (language, code) in enumerate(blocks(page)):
+            if language == "python" and not elsewhere:
+                run_python(code, f"{page.name}: block {number}", known, tmp_path)
+            elif language == "sh":
+                run_shell(code)
+            elif language == "json":
+                json.loads(code)
+            elif language == "toml":
+                tomllib.loads(code)
+            else:
+                assert language in WORDS | {"python"}, f"{page.name}: nobody runs a block of {language!r}"
+        close(known)
+    assert provider.refused == []
+
+
+def reading() -> Any:
+    """A model that reads two logs before each answer, where it has a tool."""
+    numbers = itertools.count(1)
+
+    def answer(messages: Any) -> Said:
+        del messages
+        number = next(numbers)
+        return Said("It is log 7.") if number % 8 == 0 else Said("", [("read_log", {"number": number})])
+
+    return answer
+
+
+def run_python(code: str, name: str, known: dict[str, Any], folder: Path) -> None:
+    """A block in what the blocks before it left; one that begins with the name of a file is that file."""
+    file = re.match(r"# (\w+\.py)\n", code)
+    if file is None:
+        exec(compile(code, name, "exec"), known)  # noqa: S102 - running the page is the test
+        return
+    (folder / file[1]).write_text(code, encoding="utf-8")
+    if file[1].startswith("test_"):
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file[1]]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+        assert re.search(r"\d\d passed", done.stdout), done.stdout
+
+
+def run_shell(code: str) -> None:
+    """Each command as it stands; `pip` and `make` by what they name."""
+    for line in code.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
+            words = words[1:]
+        if not words or words[0] in {"curl", "claude"}:
+            continue
+        if words[0] == "pip":
+            assert words[1] == "install"
+            named = [extra for word in words for extra in re.findall(r"\[(.*?)\]", word)]
+            assert {extra for names in named for extra in names.split(",")} <= set(EXTRAS), line
+        elif words[0] == "make":
+            assert words[1] in TARGETS, line
+        else:
+            run_command(words)
+
+
+def run_command(words: list[str]) -> None:
+    assert words[0] == "unabridged", words
+    if words[1] in NOT_RUN:
+        options = {option for parameter in COMMANDS.commands[words[1]].params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options, words
+        return
+    done = run(*words[1:])
+    assert done.code == 0, (words, done.err)
+
+
+def close(known: dict[str, Any]) -> None:
+    """Let go of every client and compactor that the page left open."""
+    for value in list(known.values()):
+        if hasattr(value, "close") and not isinstance(value, type):
+            value.close()
+
+
+def test_no_page_has_a_test_of_its_own_for_nothing() -> None:
+    names = [page.name for page in CODED]
+    assert [name for name in ELSEWHERE if name not in names] == []
+
+
+def commands() -> Iterator[str]:
+    """Every command that a page names in its text."""
+    for page in PAGES:
+        yield from re.findall(r"`unabridged ([a-z]+)", page.read_text(encoding="utf-8"))
+
+
+def test_every_command_that_a_page_names_is_there() -> None:
+    assert set(commands()) <= set(COMMANDS.commands)

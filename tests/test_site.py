@@ -1,0 +1,143 @@
+"""The documentation site: built without a warning, no dead link, no request to another host, every page in reach."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree as ET
+
+import generate_reference
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CHROMIUM = Path("/usr/bin/chromium")
+MADE_BY_SPHINX = {"genindex.html", "search.html"}
+LOADS = {("img", "src"), ("script", "src"), ("link", "href"), ("iframe", "src"), ("source", "src"), ("form", "action")}
+"""Where a page names what a browser fetches by itself, or sends something to."""
+
+
+class Page(HTMLParser):
+    """What a page names: ids, links, and what is loaded with it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.sidebar: list[str] = []
+        self._in_sidebar = 0
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.ids |= {given[name] for name in ("id", "name") if name in given}
+        self.loads += [given[name] for of, name in LOADS if of == tag and name in given]
+        if "sidebar-tree" in given.get("class", ""):
+            self._in_sidebar = 1
+        elif tag == "div" and self._in_sidebar:
+            self._in_sidebar += 1
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+            if self._in_sidebar:
+                self.sidebar.append(given["href"])
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "div" and self._in_sidebar:
+            self._in_sidebar -= 1
+
+
+def test_the_site_is_built_without_a_warning_and_every_link_of_it_leads_somewhere(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    sphinx = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q"]
+    command = [*sphinx, "-d", str(tmp_path / "trees"), "docs", str(site)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+    pages = {path.relative_to(site).as_posix(): Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    assert len(pages) > 30
+    dead = [
+        f"{name}: {link}" for name, page in pages.items() for link in page.links if is_dead(site, pages, name, link)
+    ]
+    assert dead == []
+    written = set(pages) - MADE_BY_SPHINX
+    reached = {urlsplit(link).path for link in pages["index.html"].sidebar}
+    assert reached | {"index.html"} == written
+
+    abroad = [f"{name}: {link}" for name, page in pages.items() for link in page.loads if urlsplit(link).netloc]
+    for path in [*site.rglob("*.css"), *site.rglob("*.svg")]:
+        text = path.read_text(encoding="utf-8")
+        named = re.findall(r"(?:url\(|@import|href=)\s*[\"']?(https?:[^\"')]+)", text)
+        abroad += [f"{path.name}: {link}" for link in named]
+    assert abroad == []
+    if CHROMIUM.exists():
+        assert look_at(site, ["index.html", "concepts.html", "reference/settings.html"]) == []
+
+
+def is_dead(site: Path, pages: dict[str, Page], name: str, link: str) -> bool:
+    """Whether the link leads to no file of the site, or to no place in its page; what is on other hosts is theirs."""
+    parts = urlsplit(link)
+    if parts.scheme or parts.netloc:
+        return parts.scheme not in {"http", "https"}
+    target = (site / name).parent / unquote(parts.path) if parts.path else site / name
+    if not target.resolve().is_relative_to(site.resolve()) or not target.exists():
+        return True
+    page = pages.get(target.resolve().relative_to(site.resolve()).as_posix())
+    return bool(parts.fragment) and page is not None and unquote(parts.fragment) not in page.ids
+
+
+def look_at(site: Path, names: list[str]) -> list[str]:
+    """What a real browser asks other hosts for, and complains of, while it opens these pages and searches."""
+    from playwright.sync_api import sync_playwright
+
+    seen: list[str] = []
+    with serving(site) as home, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.on(
+            "request", lambda request: None if request.url.startswith((home, "data:")) else seen.append(request.url)
+        )
+        page.on("pageerror", lambda error: seen.append(f"error: {error}"))
+        for name in names:
+            page.goto(f"{home}/{name}")
+        page.goto(f"{home}/search.html?q=namespace")
+        page.wait_for_selector("#search-results li")
+        browser.close()
+    return seen
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """The folder behind a port of this machine."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("name", generate_reference.pages())
+def test_the_reference_is_what_the_code_says(name: str) -> None:
+    made = generate_reference.pages()[name]
+    assert (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8") == made, "run make docs"
+
+
+def test_every_picture_is_drawn_without_another_host() -> None:
+    drawn = sorted((ROOT / "docs").rglob("*.svg"))
+    assert {"before-after", "fill", "call", "summary-turn", "carry-resend", "demo"} <= {path.stem for path in drawn}
+    for path in drawn:
+        text = path.read_text(encoding="utf-8")
+        ET.fromstring(text)  # noqa: S314 - our own file
+        assert set(re.findall(r"https?://[^\"'\s<)]+", text)) <= {"http://www.w3.org/2000/svg"}, path.name
