@@ -72,7 +72,7 @@ def test_the_file_says_everything_and_flags_beat_it(tmp_path: Path) -> None:
     assert config.settings() == Settings(
         trigger=[{"fraction": 0.85}, {"messages": 300}], keep=[("tokens", 8_000), ("messages", 20)], background=0.7
     )
-    assert config.limits == (32_000_000, 64_000_000, 30.0)
+    assert (config.limits, config.timeout) == ((32_000_000, 64_000_000), 30.0)
     assert dict(config.tokens) == {TOKEN: "alice"}
     assert load_config(path, upstream=UPSTREAM).upstreams["openai"] == UPSTREAM
 

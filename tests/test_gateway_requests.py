@@ -16,13 +16,15 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unabridged.gateway.calls import Call
 from unabridged.gateway.config import Config
 from unabridged.gateway.encodings import Body, Limits, read_body
 from unabridged.gateway.headers import shown, to_client, to_upstream
+from unabridged.gateway.patience import Patience
 from unabridged.gateway.refusals import BadBody, ClientGone, Refused
 from unabridged.gateway.tenants import tenant_of
 
-LIMITS = Limits(sent=100_000, plain=1_000_000, seconds=5)
+LIMITS = Limits(sent=100_000, plain=1_000_000)
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -111,7 +113,7 @@ def test_a_body_that_was_cut_off_is_never_taken_for_a_whole_one(name: str, plain
 def test_a_bomb_is_refused_before_it_takes_memory(name: str) -> None:
     bomb = ENCODERS[name](bytes(80_000_000))
     twice = ENCODERS[name](bomb)
-    limits = Limits(sent=1_000_000, plain=1_000_000, seconds=5)
+    limits = Limits(sent=1_000_000, plain=1_000_000)
     tracemalloc.start()
     try:
         assert refused(bomb, encoding=name, limits=limits)[0] == 413
@@ -170,12 +172,30 @@ def test_a_client_that_leaves_or_stops_sending_is_not_waited_for() -> None:
     with pytest.raises(ClientGone):
         asyncio.run(read_body(client(b"half", leaves=True), [], LIMITS))
 
-    async def silent() -> Mapping[str, Any]:
+    async def silent() -> dict[str, Any]:
         await asyncio.sleep(60)
         return {}
 
-    with pytest.raises(BadBody, match="408: the body was not sent within"):
-        asyncio.run(read_body(silent, [], LIMITS._replace(seconds=0.01)))
+    async def leaving() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def serve(receive: Any, *, is_read: bool, waits: bool = True) -> None:
+        call = Call({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard)
+        with Patience(0.12).with_(call):
+            call.is_read = is_read
+            call.waiting_since = call.waiting_since if waits else None
+            await asyncio.sleep(0.5)
+
+    async def unheard(message: Any) -> None:
+        pass
+
+    with pytest.raises(BadBody, match=r"408: the body was not sent within 0\.12 seconds"):
+        asyncio.run(serve(silent, is_read=False))
+    with pytest.raises(TimeoutError, match=r"nothing came for 0\.12 seconds"):
+        asyncio.run(serve(silent, is_read=True))
+    with pytest.raises(ClientGone):
+        asyncio.run(serve(leaving, is_read=True))
+    asyncio.run(serve(silent, is_read=True, waits=False))  # while a summary is made, it is nobody's turn
 
 
 def test_an_empty_body_has_no_encoding() -> None:

@@ -16,6 +16,7 @@ from unabridged.gateway.conversation import Conversation, Shared
 from unabridged.gateway.encodings import read_body
 from unabridged.gateway.fitting import Engines
 from unabridged.gateway.operation import Operation
+from unabridged.gateway.patience import Patience
 from unabridged.gateway.protocols import Protocol, error_for, family_of, protocol_of
 from unabridged.gateway.refusals import ClientGone, Refused
 from unabridged.gateway.summariser import ClientsModel
@@ -33,6 +34,7 @@ class Gateway:
         self.operation = operation or Operation(config)
         summariser = {"upstream": ClientsModel(config), "none": None}.get(config.summariser, config.summariser)
         self.engines = Engines(config, summariser, self.operation.on_event)
+        self._limits, self._patience = config.limits, Patience(config.timeout)
         self._seen = Seen()
         self._upstream: Upstream | None = None
         self._under_way = 0
@@ -109,8 +111,9 @@ class Gateway:
         elif protocol is None:
             await self._pass_through(call, family)
         else:
-            received = await read_body(call.receive, call.raw_headers, self.config.limits)
-            with call.ended_with_client():
+            with self._patience.with_(call):
+                received = await read_body(call.receive, call.raw_headers, self._limits)
+                call.is_read, call.waiting_since = True, None
                 shared = Shared(self.engines, self._seen, self.upstream, self.config.tokens)
                 conversation = Conversation(shared, call, protocol, received, tenant)
                 try:

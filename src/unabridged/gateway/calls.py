@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import cached_property
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -19,9 +17,6 @@ RawHeaders = list[tuple[bytes, bytes]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-_SOON = 0.05
-"""Seconds in which an answer needs nobody to look whether the client is still there."""
-
 
 class Call:
     """One request, and what is sent back."""
@@ -29,13 +24,19 @@ class Call:
     def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
-        self.raw_headers: RawHeaders = list(scope["headers"])
+        self.raw_headers: RawHeaders = scope["headers"]
         self.peer: str | None = (scope.get("client") or (None,))[0]
         self.receive, self._send = receive, send
-        self._scope = scope
+        raw: bytes = scope.get("raw_path") or self.path.encode()
+        query: bytes = scope["query_string"]
+        self.target = (raw.partition(b"?")[0] + (b"?" + query if query else b"")).decode("latin-1")
+        """The path and the query, as the client wrote them."""
         self.status = 0
         """Of the answer, as soon as it has begun."""
-        self.is_over = False
+        self.is_read, self.is_over = False, False
+        """Whether the whole body was received; whether the whole answer was sent."""
+        self.waiting_since: float | None = None
+        """When the last byte came, by the monotonic clock, while it is the client's or the provider's turn."""
         self.tenant = ""
         self.told = NOTHING
         """Of its conversation, when it is over."""
@@ -48,13 +49,6 @@ class Call:
     def has_body(self) -> bool:
         """Whether anything follows the head of the request."""
         return any(name in {b"content-length", b"transfer-encoding"} for name, _ in self.raw_headers)
-
-    @cached_property
-    def target(self) -> str:
-        """The path and the query, as the client wrote them."""
-        raw: bytes = self._scope.get("raw_path") or self.path.encode()
-        query: bytes = self._scope["query_string"]
-        return (raw.partition(b"?")[0] + (b"?" + query if query else b"")).decode("latin-1")
 
     async def body(self) -> AsyncIterator[bytes]:
         """The bytes of the request's body, as they come."""
@@ -89,34 +83,6 @@ class Call:
         await self.begin(status, about + (headers or []))
         await self.end(data)
 
-    @contextmanager
-    def ended_with_client(self) -> Iterator[None]:
-        """Within, the work is broken off with `ClientGone` as soon as the client goes. The body must have been read."""
-        task = asyncio.current_task()
-        gone = False
-
-        async def watch() -> None:
-            nonlocal gone
-            while (await self.receive())["type"] != "http.disconnect":
-                pass
-            if not self.is_over and task is not None:
-                gone = True
-                task.cancel()
-
-        watching: list[asyncio.Task[None]] = []
-        later = asyncio.get_running_loop().call_later(_SOON, lambda: watching.append(asyncio.create_task(watch())))
-        try:
-            yield
-        except asyncio.CancelledError:
-            if gone and task is not None:
-                task.uncancel()
-                raise ClientGone from None
-            raise
-        finally:
-            later.cancel()
-            for task_of_ours in watching:
-                task_of_ours.cancel()
-
 
 async def relay(
     call: Call, pieces: AsyncIterator[bytes], answer: Callable[[], Answer], about: Callable[[], RawHeaders] = list
@@ -124,8 +90,17 @@ async def relay(
     """Hand an answer on: its head with the first piece, which may come from a second answer, each piece as it comes."""
     async for piece in pieces:
         if not call.status:
-            await call.begin(answer().status, headers.to_client(answer().headers) + about())
-        await call.write(piece)
+            await _begin(call, answer(), about)
+        if answer().is_complete:
+            await call.end(piece)
+        else:
+            await call.write(piece)
+            call.waiting_since = time.monotonic()
     if not call.status:
-        await call.begin(answer().status, headers.to_client(answer().headers) + about())
-    await call.end()
+        await _begin(call, answer(), about)
+    if not call.is_over:
+        await call.end()
+
+
+async def _begin(call: Call, answer: Answer, about: Callable[[], RawHeaders]) -> None:
+    await call.begin(answer.status, headers.to_client(answer.headers) + about())

@@ -91,7 +91,7 @@ class Config:
     @property
     def limits(self) -> Limits:
         """What the body of a request may take."""
-        return Limits(self.max_body, self.max_decoded, self.timeout)
+        return Limits(self.max_body, self.max_decoded)
 
 
 def load_config(path: Path | None = None, **flags: Any) -> Config:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -111,9 +112,11 @@ class Conversation:
         self._rewritten = not same
         if self._answer is not None:
             self._answer.close()
+        self._call.waiting_since = time.monotonic()
         self._answer = await self._upstream.open(
-            self._protocol.family, "POST", self._call.target, self._headers(decoded=not same), data
+            self._protocol.family, "POST", self._call.target, self._headers(decoded=not same), data, watched=True
         )
+        self._call.waiting_since = time.monotonic()
         return self._answer
 
     async def _answer_with_compaction(self) -> bool:
@@ -143,6 +146,7 @@ class Conversation:
         error = await answer.error()
         if not is_too_long(error):
             return None
+        self._call.waiting_since = None
         if self._request is None:
             await self._fit()
         if self._request is None or self._fitted is None:
@@ -177,7 +181,9 @@ class Conversation:
 
         async def read(opened: Answer) -> AsyncIterator[Piece]:
             async for piece in opened.pieces():
+                self._call.waiting_since = None  # what a refusal leads to takes its time
                 yield reader.read(piece)
+                self._call.waiting_since = time.monotonic()
 
         async def open_again(messages: list[Any]) -> AsyncIterator[Piece]:
             self._note, self._again = "refused as too long once", True
@@ -195,6 +201,8 @@ class Conversation:
 
     def _about(self) -> RawHeaders:
         """What the client is told of its conversation."""
+        if not self._note and self._fitted is None:
+            return []
         told = {b"x-unabridged-note": " ".join(self._note.split())[:500]}
         if self._fitted is not None:
             told |= {

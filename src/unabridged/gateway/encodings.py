@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -12,7 +12,7 @@ import zstandard
 
 from unabridged.gateway.refusals import BadBody, ClientGone
 
-RawHeaders = Iterable[tuple[bytes, bytes]]
+RawHeaders = Sequence[tuple[bytes, bytes]]
 """Headers as ASGI has them: names in lower case."""
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
@@ -28,11 +28,10 @@ _WINDOW: Final = 8 * 1_024 * 1_024
 
 
 class Limits(NamedTuple):
-    """What a body may take: bytes as sent, bytes once decoded, seconds until it is there."""
+    """What a body may take: bytes as sent, bytes once decoded."""
 
     sent: int
     plain: int
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +46,16 @@ class Body:
 
 async def read_body(receive: Receive, headers: RawHeaders, limits: Limits) -> Body:
     """The body of an ASGI request; `BadBody` says why there is none, `ClientGone` that nobody waits any more."""
-    headers = list(headers)
     encodings = encodings_of(headers)
-    sent = await read_sent(receive, headers, limits)
+    for name, value in headers:
+        if name == b"content-length" and value.isdigit() and (len(value) > 18 or int(value) > limits.sent):
+            raise _too_large(limits.sent, "bytes")  # unread
+    sent = await _read_all(receive, limits.sent)
     if not encodings or not sent:
         return Body(sent, sent)
     if len(sent) > _LARGE:
         return Body(sent, await asyncio.to_thread(decode, sent, encodings, limits.plain))
     return Body(sent, decode(sent, encodings, limits.plain))
-
-
-async def read_sent(receive: Receive, headers: RawHeaders, limits: Limits) -> bytes:
-    """The bytes as they came; what is announced as too large is refused unread."""
-    for name, value in headers:
-        if name == b"content-length" and value.isdigit() and (len(value) > 18 or int(value) > limits.sent):
-            raise _too_large(limits.sent, "bytes")
-    try:
-        async with asyncio.timeout(limits.seconds):
-            return await _read_all(receive, limits.sent)
-    except TimeoutError:
-        raise BadBody(408, f"the body was not sent within {limits.seconds:g} seconds") from None
 
 
 def encodings_of(headers: RawHeaders) -> tuple[str, ...]:

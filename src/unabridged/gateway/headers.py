@@ -4,8 +4,8 @@ What concerns one connection only is dropped on both sides. While nothing in a b
 so its `content-encoding` does too. An answer is passed on as it comes, with its own; where the gateway reads along, for
 usage, it asks for an answer that is not encoded, and elsewhere for what the client asked.
 
-The HTTP client must add nothing of its own: give it `NOT_ADDED`, no jar for cookies (one tenant's would be sent with
-another's request), no redirects and no decoding.
+The HTTP client must add nothing of its own: it is told what of `NOT_ADDED` is missing, and has no jar for cookies (one
+tenant's would be sent with another's request), no redirects and no decoding.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from unabridged.gateway.encodings import RawHeaders
 from unabridged.gateway.refusals import Refused
 from unabridged.gateway.tenants import CREDENTIALS, TOKEN_HEADER, split_token
 
-NOT_ADDED: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+NOT_ADDED: Final = frozenset({"accept", "accept-encoding", "content-type", "user-agent"})
 """Headers that aiohttp sets where a request has none."""
 NEVER_LOGGED: Final = frozenset({*CREDENTIALS, TOKEN_HEADER, b"proxy-authorization", b"cookie", b"set-cookie"})
 """Headers whose values are secrets; `shown` also takes others for one, by their names."""
@@ -33,6 +33,7 @@ _ROUTE: Final = frozenset({b"forwarded", b"via", b"x-real-ip"})
 _REPLACED: Final = frozenset({b"host", b"content-length", b"expect"})
 _OURS: Final = b"x-unabridged-"
 _NOT_SENT: Final = _HOP | _ROUTE | _REPLACED
+_NOT_PASSED: Final = _HOP | {b"alt-svc"}
 
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
@@ -46,7 +47,6 @@ def to_upstream(
 
     `encoded` says that the body goes on as it came; `watched`, that the gateway has to read the answer.
     """
-    headers = list(headers)
     dropped = _named_by_connection(headers)
     if not encoded:
         dropped.add(b"content-encoding")
@@ -69,14 +69,17 @@ def to_upstream(
 
 def to_client(headers: RawHeaders) -> list[tuple[bytes, bytes]]:
     """An answer's headers as the client gets them; what could break them into two is left out."""
-    headers = list(headers)
-    named = [(_passed_as(name), value) for name, value in headers]
-    clean = _CONTROL.search(b"".join([value for _, value in headers])) is None
-    passed = [(name, value) for name, value in named if name is not None and (clean or not _CONTROL.search(value))]
-    dropped = _named_by_connection(passed)
-    if any(name == b"transfer-encoding" for name, _ in passed):
-        dropped.add(b"content-length")  # which says nothing where both are there
-    return [pair for pair in passed if pair[0] not in _HOP and pair[0] not in dropped]
+    passed: list[tuple[bytes, bytes]] = []
+    dropped: set[bytes] = set()
+    for name, value in headers:
+        sent_as = _passed_as(name)
+        if sent_as == b"connection":
+            dropped.update(_tokens_of(value))
+        elif sent_as == b"transfer-encoding":
+            dropped.add(b"content-length")  # which says nothing where both are there
+        elif sent_as is not None and not _CONTROL.search(value):
+            passed.append((sent_as, value))
+    return [pair for pair in passed if pair[0] not in dropped] if dropped else passed
 
 
 def shown(headers: RawHeaders) -> dict[str, str]:
@@ -89,10 +92,13 @@ def shown(headers: RawHeaders) -> dict[str, str]:
     }
 
 
-def _named_by_connection(headers: list[tuple[bytes, bytes]]) -> set[bytes]:
+def _named_by_connection(headers: RawHeaders) -> set[bytes]:
     """The headers that `connection` says are of this connection only."""
-    values = [value for name, value in headers if name == b"connection"]
-    return {token.strip().lower() for value in values for token in value.split(b",")}
+    return {token for name, value in headers if name == b"connection" for token in _tokens_of(value)}
+
+
+def _tokens_of(value: bytes) -> set[bytes]:
+    return {token.strip().lower() for token in value.split(b",")}
 
 
 @lru_cache(1_024)  # the same few names come with every request
@@ -107,9 +113,14 @@ def _sent_as(name: bytes) -> str | None:
 
 @lru_cache(1_024)
 def _passed_as(name: bytes) -> bytes | None:
-    """The header's name as the client gets it; None for one that is ours to say, or leads around the gateway."""
+    """The header's name as the client gets it; None for one that is ours to say, or leads around the gateway.
+
+    The two that say how the message is framed, and so what else is dropped, have their names too.
+    """
     lower = name.lower()
-    return None if lower == b"alt-svc" or lower.startswith(_OURS) or not _NAME.fullmatch(lower) else lower
+    if lower in {b"connection", b"transfer-encoding"}:
+        return lower
+    return None if lower in _NOT_PASSED or lower.startswith(_OURS) or not _NAME.fullmatch(lower) else lower
 
 
 def _text(name: str, value: bytes) -> str:

@@ -32,7 +32,7 @@ class Answer:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
         self.status = response.status
-        self.headers = list(response.raw_headers)
+        self.headers = response.raw_headers
         self._read: bytes | None = None
 
     @property
@@ -44,6 +44,11 @@ class Answer:
     def is_json(self) -> bool:
         """Whether it comes as one JSON value."""
         return self._response.content_type == "application/json"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the piece that was read last is the last one; never said of events, which are held back at times."""
+        return self._response.content.at_eof() and not self.is_stream
 
     def pieces(self) -> AsyncIterator[bytes]:
         """The bytes of the answer, as they come."""
@@ -74,30 +79,41 @@ class Upstream:
     """The connections to the providers; made in the event loop that uses them."""
 
     def __init__(self, config: Config) -> None:
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=config.connect_timeout, sock_read=config.timeout)
+        self._watched = aiohttp.ClientTimeout(total=None, sock_connect=config.connect_timeout)
+        self._timed = aiohttp.ClientTimeout(total=None, sock_connect=config.connect_timeout, sock_read=config.timeout)
         self._bases = {family: base.rstrip("/") for family, base in config.upstreams.items()}
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
-            timeout=timeout,
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=NOT_ADDED,
         )
 
     def serves(self, family: str) -> bool:
         """Whether there is a provider of this protocol."""
         return family in self._bases
 
-    async def open(self, family: str, method: str, target: str, headers: Headers, data: Any) -> Answer:
-        """The answer to this request, as far as its head; `target` is the path and query as the client has them."""
+    async def open(
+        self, family: str, method: str, target: str, headers: Headers, data: Any, *, watched: bool = False
+    ) -> Answer:
+        """The answer to this request, as far as its head; `target` is the path and query as the client has them.
+
+        `watched` says that somebody breaks it off where nothing comes: a timer for every piece costs more.
+        """
+        asked = {
+            "headers": headers,
+            "data": data,
+            "allow_redirects": False,
+            "timeout": self._watched if watched else self._timed,
+        }
+        if missing := NOT_ADDED.difference([name for name, _ in headers]):
+            asked["skip_auto_headers"] = missing  # costs, and most clients send them all
         url = URL(self._bases[family] + target, encoded=True)
         try:
-            response = await self._session.request(method, url, headers=headers, data=data, allow_redirects=False)
+            return Answer(await self._session.request(method, url, **asked))
         except _CLOSING as error:
             if isinstance(error, aiohttp.ClientConnectorError) or not isinstance(data, bytes):
                 raise
-            response = await self._session.request(method, url, headers=headers, data=data, allow_redirects=False)
-        return Answer(response)
+            return Answer(await self._session.request(method, url, **asked))
 
     async def close(self) -> None:
         """Close the connections."""
