@@ -343,5 +343,5 @@ def test_no_value_that_may_be_a_secret_is_shown() -> None:
         b"authorization", b"X-Api-Key", b"x-goog-api-key", b"api-key", b"cookie", b"set-cookie", b"x-unabridged-token",
         b"proxy-authorization", b"x-amz-security-token", b"x-my-secret",
     ]  # fmt: skip
-    assert set(shown((name, b"Qx7") for name in names).values()) == {"…"}
+    assert set(shown([(name, b"Qx7") for name in names]).values()) == {"…"}
     assert shown([(b"content-type", b"application/json")]) == {"content-type": "application/json"}
