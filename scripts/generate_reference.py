@@ -163,8 +163,11 @@ def _settings() -> Iterator[str]:
     yield from _table("you write / it means", ((_code(left), right) for left, right in rows))
     yield "A fraction is of the window. `1k` on the command line is 1,000 tokens.\n"
     yield "## Every field\n"
-    for field in fields_of(settings, "Settings"):
+    found = fields_of(settings, "Settings")
+    advice = texts("settings", (field.name for field in found))
+    for field in found:
         yield f"### {field.name}\n\n{field.meaning}\n".replace("\\|", "|")
+        yield f"{advice[field.name]}\n"
         yield f"Type `{field.kind}`, default `{_default(field.default)}`.\n"
     for name, what in (("Clear", "Settings(clear=Clear(…))"), ("Prices", "Clear(prices=Prices(…))")):
         yield f"## {what}\n"

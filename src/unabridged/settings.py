@@ -164,7 +164,7 @@ class Settings:
     pins: tuple[str, ...] = ()
     """Texts that stand in every summary turn, byte for byte."""
     off: bool = False
-    """Zero changes on every path; an overflow is the caller's."""
+    """Nothing is ever changed, on any path; what is too long is left to the provider to refuse."""
     clear: Clear | None = field(default_factory=Clear)
     """Clearing of old tool results, before anything is summarised; None turns it off."""
     preserve: int | None = None
