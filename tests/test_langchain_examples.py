@@ -98,7 +98,8 @@ def blocks() -> list[str]:
 
 
 @pytest.mark.parametrize("index", range(len(blocks())))
-def test_the_code_on_the_docs_page_runs(index: int) -> None:
+def test_the_code_on_the_docs_page_runs(index: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     chatting = ScriptedChat(script=lambda i, _: f"Answer {i}.", profile={"max_input_tokens": 20_000})
     known: dict[str, Any] = {"model": chatting, "cheaper": chatting, "tools": [work], "my_logger": lambda _: None}
     exec(compile(blocks()[index], f"block {index}", "exec"), known)  # noqa: S102 - running the page is the test
