@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak mutants peers clients bench docs format clean
+.PHONY: help demo test check soak mutants peers clients bench docs dist format clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,9 @@ docs: $(STAMP) ## the reference and the documentation site, into build/site: ope
 	@$(BIN)/python scripts/generate_cli_docs.py
 	@$(BIN)/python scripts/generate_reference.py
 	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/site
+
+dist: ## build wheel and sdist into dist/, check them, install and use them without extras and with each (WHAT=extras)
+	$(PYTHON) scripts/dist.py $(WHAT)
 
 format: $(STAMP) ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix .

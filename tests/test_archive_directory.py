@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import stat
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.directory import TRANSCRIPT, DirectoryArchive
 from unabridged.archive.stores.files import TEMPORARY, to_folder
-from unabridged.testing.archive_contract.values import HERE, make_part, make_record, make_summary, store_parts
+from unabridged.testing.archive_contract.values import HERE, make_part, make_record, make_summary, raises, store_parts
 
 NAMES = st.text(st.characters(), max_size=120) | st.sampled_from(
     ["con", "NUL", "com1", "..", ".", "", "-rf", "_41", "A"]
@@ -39,6 +40,15 @@ def test_each_file_is_json_lines_that_any_tool_reads(tmp_path: Path) -> None:
         (0, {"role": "user", "content": "what is it?"}),
         (1, {"role": "assistant", "content": "a pipe"}),
     ]
+
+
+def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    with closing(DirectoryArchive(tmp_path)) as archive:
+        store_parts(archive, make_part("what is it?", 0))
+    (file,) = (tmp_path / "here" / "thread_201").glob("*.jsonl")
+    file.write_text(file.read_text("utf-8").replace('"version":1', '"version":99', 1), "utf-8")
+    with closing(DirectoryArchive(tmp_path)) as archive:
+        assert "is of version 99, this program knows 1. Update unabridged" in raises(lambda: archive.records(HERE))
 
 
 def test_a_message_is_written_once_in_a_thread_however_often_it_occurs(tmp_path: Path) -> None:

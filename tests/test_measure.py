@@ -205,7 +205,7 @@ def test_exact_without_its_extra_names_the_extra() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip().isdigit()
-    assert "SettingsError" in done.stderr
+    assert "NotInstalled" in done.stderr
     assert "unabridged[exact]" in done.stderr
 
 

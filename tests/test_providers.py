@@ -313,8 +313,8 @@ def test_without_the_extra_the_error_names_what_to_install() -> None:
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "SettingsError" in found.stdout
-    assert 'pip install "unabridged[models]"' in found.stdout
+    assert "NotInstalled" in found.stdout
+    assert "pip install 'unabridged[models]'" in found.stdout
 
 
 def test_no_sdk_is_imported_before_a_string_is_used() -> None:

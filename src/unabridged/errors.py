@@ -2,7 +2,8 @@
 
     UnabridgedError
     ├── SettingsError          a setting that could fail later, refused at construction
-    │   └── FunctionFailed     a function of the host's raised, or returned what it may not
+    │   ├── FunctionFailed     a function of the host's raised, or returned what it may not
+    │   └── NotInstalled       a library that a part needs is missing or too old; an `ImportError` too
     ├── IllegalConversation    a provider would refuse it and it can't be mended, or a message can't be read at all
     ├── WontFit                the fixed overhead alone is over the budget
     ├── SummaryFailed          a summary was asked for and none was good enough
@@ -31,6 +32,16 @@ class FunctionFailed(SettingsError):  # noqa: N818 - reads as what it is, like t
     def __init__(self, function: str, what: str) -> None:
         self.function = function
         super().__init__(f"{function} {what}. Nothing was changed; mend {function}, or leave it out")
+
+
+class NotInstalled(SettingsError, ImportError):  # noqa: N818 - likewise
+    """A part of this package needs a library that is not there, or a newer one; the message says how to install it.
+
+    An `ImportError` too, so that a program that does without the part can go on as it does for any other package.
+    """
+
+    def __init__(self, part: str, packages: str, error: object) -> None:
+        super().__init__(f"{part} can't be used ({error}): pip install '{packages}'")
 
 
 class IllegalConversation(UnabridgedError, ValueError):  # noqa: N818 - public name, reads as what it is

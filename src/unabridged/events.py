@@ -6,7 +6,7 @@ They are emitted where they happen: in `compaction/` (`pipeline`, `store`, `writ
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 Kind = Literal["summary", "clearing", "shortening", "repair", "copy", "reminder", "claims"]
@@ -57,9 +57,12 @@ class Receipt:
     """Whose conversation it is: with the archive and the thread, where the originals are."""
 
 
+_FIELDS = frozenset(known.name for known in fields(Receipt))
+
+
 def receipt_from(stored: Mapping[str, Any]) -> Receipt:
-    """The receipt as a record holds it; those of earlier versions lack some of it."""
-    data = dict(stored)
+    """The receipt as a record holds it; those of earlier versions lack some of it, those of later ones have more."""
+    data = {name: value for name, value in stored.items() if name in _FIELDS}
     for name in ("turns", "edited"):
         data[name] = tuple((first, stop) for first, stop in data.get(name, ()))
     return Receipt(**{**data, "notes": tuple(data["notes"]), "mended": tuple(data.get("mended", ()))})

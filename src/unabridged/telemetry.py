@@ -16,7 +16,7 @@ from dataclasses import fields
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from unabridged.errors import SettingsError
+from unabridged.errors import NotInstalled
 from unabridged.events import Compacted, Compacting, Event, Failed, Receipt, Unchanged
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def otel(
     try:
         from opentelemetry import metrics, trace  # noqa: PLC0415 - the extra brings it
     except ImportError as error:
-        raise SettingsError("telemetry needs OpenTelemetry's API: pip install 'unabridged[otel]'.") from error
+        raise NotInstalled("telemetry", "unabridged[otel]", error) from error
     tracer = trace.get_tracer(NAME, tracer_provider=tracer_provider)
     telling = _Telling(tracer, metrics.get_meter(NAME, meter_provider=meter_provider))
 

@@ -21,13 +21,13 @@ from unabridged.archive import codec, store_rules
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
 from unabridged.archive.stores.base_log import ThreadLog
-from unabridged.errors import ArchiveError, SettingsError
+from unabridged.errors import ArchiveError, NotInstalled, SettingsError
 
 try:
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 except ImportError as error:
-    raise SettingsError("encryption needs cryptography: pip install 'unabridged[encryption]'.") from error
+    raise NotInstalled("encryption", "unabridged[encryption]", error) from error
 
 KEY_BYTES: Final = 32
 

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, cast
 from unabridged.archive.address import without_credentials
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.replies import reply_of, stop_of
-from unabridged.errors import SettingsError
+from unabridged.errors import NotInstalled, SettingsError
 from unabridged.measure.calibrate import usage_of
 
 if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
 
-INSTALL = 'pip install "unabridged[models]"'
+EXTRA = "unabridged[models]"
 LOCAL = {
     "ollama": "http://127.0.0.1:11434/v1",
     "vllm": "http://127.0.0.1:8000/v1",
@@ -86,11 +86,11 @@ def open_model(
     try:
         from pydantic_ai.exceptions import UserError  # noqa: PLC0415 - heavy, and an extra
     except ImportError as error:
-        raise SettingsError(f"{shown!r} needs the models extra: {INSTALL}") from error
+        raise NotInstalled(repr(shown), EXTRA, error) from error
     try:
         opened = _opened(provider, bare, base_url or LOCAL.get(provider), api_key)
     except ImportError as error:
-        raise SettingsError(f"{provider!r} needs a package that is not installed: {error}; or {INSTALL}") from error
+        raise NotInstalled(f"the provider {provider!r}", EXTRA, error) from error
     except (UserError, ValueError, TypeError) as error:
         raise SettingsError(f"{shown!r} can't be used: {error}") from error
     return Provided(name, opened, dict(options or {}))

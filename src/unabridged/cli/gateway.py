@@ -9,7 +9,6 @@ import typer
 
 from unabridged.cli import options
 from unabridged.cli.screen import tell
-from unabridged.errors import SettingsError
 
 
 def gateway(
@@ -52,12 +51,10 @@ def gateway(
     Point the client's base URL at it: ANTHROPIC_BASE_URL=http://127.0.0.1:8484, or OPENAI_BASE_URL with /v1 at its
     end. Below the trigger every request goes on byte for byte. The client's key is forwarded, never stored or logged.
     """
-    try:
-        from unabridged.gateway.config import load_config  # noqa: PLC0415 - the extra brings what it needs
-        from unabridged.gateway.logs import begin_log  # noqa: PLC0415 - likewise
-        from unabridged.gateway.server import serve  # noqa: PLC0415 - likewise
-    except ImportError as error:
-        raise SettingsError(f"the gateway needs {error.name}: pip install 'unabridged[gateway]'") from error
+    from unabridged.gateway.config import load_config  # noqa: PLC0415 - the extra brings what it needs
+    from unabridged.gateway.logs import begin_log  # noqa: PLC0415 - likewise
+    from unabridged.gateway.server import serve  # noqa: PLC0415 - likewise
+
     settled = load_config(
         config, upstream=upstream, host=host, port=port, window=window, trigger=trigger or None, keep=keep or None,
         archive=archive, token=token or None, summariser=summariser, log=log,

@@ -4,3 +4,12 @@
 `headers.py` (what is passed on). `app.py` has the way of a request, `conversation.py` that of one with a conversation;
 what is told of them goes through `operation.py`. docs/gateway.md is for those who run it.
 """
+
+from importlib.util import find_spec
+
+from unabridged.errors import NotInstalled
+
+_NEEDED = ("aiohttp", "httptools", "msgspec", "prometheus_client", "uvicorn", "zstandard")
+
+if missing := [name for name in _NEEDED if find_spec(name) is None]:
+    raise NotInstalled("the gateway", "unabridged[gateway]", f"not installed: {', '.join(missing)}")

@@ -8,7 +8,7 @@ from inspect import iscoroutine
 from operator import index
 from typing import Any
 
-from unabridged.errors import FunctionFailed, SettingsError
+from unabridged.errors import FunctionFailed, NotInstalled, SettingsError
 from unabridged.formats.base import Family, Message, Texts
 from unabridged.formats.fields import as_json, get, plain
 from unabridged.measure.estimate import BOUND, VERSION, estimate
@@ -134,10 +134,8 @@ def _exact_tokenizer(model: str | None, family: Family) -> Callable[[str], int]:
         )
     try:
         batch_count = import_module("toktok").batch_count
-    except ImportError:
-        raise SettingsError(
-            "exact=True needs a tokenizer that is not installed: pip install 'unabridged[exact]', or leave it out"
-        ) from None
+    except ImportError as error:
+        raise NotInstalled("exact=True", "unabridged[exact]", error) from error
 
     def count(text: str) -> int:
         try:

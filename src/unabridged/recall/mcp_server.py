@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
-from unabridged.errors import SettingsError
+from unabridged.errors import NotInstalled, SettingsError
 from unabridged.recall.tools import ToolAnswer, tools
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def server(recall: Answering) -> Server[Any]:
         import mcp_types as types  # noqa: PLC0415 - likewise
         from mcp.server.lowlevel import Server  # noqa: PLC0415 - likewise
     except ImportError as error:
-        raise SettingsError("the MCP server needs the official SDK: pip install 'unabridged[mcp]'.") from error
+        raise NotInstalled("the MCP server", "unabridged[mcp]", error) from error
     harmless = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
     listed = [
         types.Tool(

@@ -9,7 +9,12 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
-import uvicorn
+from unabridged.errors import NotInstalled
+
+try:
+    import uvicorn
+except ImportError as error:
+    raise NotInstalled(__name__, "unabridged[gateway]", error) from error
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

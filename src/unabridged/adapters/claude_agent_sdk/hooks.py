@@ -17,6 +17,7 @@ from unabridged.archive.protocol import Archive
 from unabridged.clients.hook import LONGEST, around, rest
 from unabridged.clients.hook.events import as_context, find_source, reason_of
 from unabridged.clients.hook.transcript import Source
+from unabridged.errors import NotInstalled
 from unabridged.history.namespace import DEFAULT
 
 Event = Mapping[str, Any]
@@ -35,7 +36,10 @@ def compaction_hooks(archive: str | Archive | None = None, *, namespace: str = D
 
     The archive is the user's own; or the one that a URL names; or one that you opened, and close.
     """
-    from claude_agent_sdk import HookMatcher  # noqa: PLC0415 - who calls this has it
+    try:
+        from claude_agent_sdk import HookMatcher  # noqa: PLC0415 - only this needs it
+    except ImportError as error:
+        raise NotInstalled("compaction_hooks", "unabridged[claude-agent-sdk]", error) from error
 
     # The callback answers before the client would give it up.
     matcher = HookMatcher(hooks=[compaction_callback(archive, namespace=namespace)], timeout=LONGEST + 15)

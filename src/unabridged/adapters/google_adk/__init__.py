@@ -7,7 +7,12 @@
 What a model is sent is compacted; the session keeps every event.
 """
 
-from unabridged.adapters.google_adk.plugin import AdkContents, CompactionPlugin
-from unabridged.adapters.google_adk.tools import RecallTool
+from unabridged.errors import NotInstalled
+
+try:
+    from unabridged.adapters.google_adk.plugin import AdkContents, CompactionPlugin
+    from unabridged.adapters.google_adk.tools import RecallTool
+except ImportError as error:
+    raise NotInstalled(__name__, "unabridged[google-adk]", error) from error
 
 __all__ = ["AdkContents", "CompactionPlugin", "RecallTool"]

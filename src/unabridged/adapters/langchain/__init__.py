@@ -10,21 +10,26 @@ stands in `adapters.kit`.
 
 from __future__ import annotations
 
-from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT, ContextSize, TriggerClause
+from unabridged.errors import NotInstalled
 
-from unabridged.adapters.langchain.arguments import SummarizationDefaults, compute_summarization_defaults
-from unabridged.adapters.langchain.factories import (
-    create_agent,
-    create_deep_agent,
-    create_summarization_middleware,
-    create_summarization_tool_middleware,
-)
-from unabridged.adapters.langchain.format import LangChain
-from unabridged.adapters.langchain.manual import acompact, areplay, aundo, compact, replay, undo
-from unabridged.adapters.langchain.middleware import SummarizationMiddleware
-from unabridged.adapters.langchain.model import summariser_of
-from unabridged.adapters.langchain.state import SummarizationState, todos
-from unabridged.adapters.langchain.tools import SummarizationToolMiddleware, compaction_tool, history_tools
+try:
+    from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT, ContextSize, TriggerClause
+
+    from unabridged.adapters.langchain.arguments import SummarizationDefaults, compute_summarization_defaults
+    from unabridged.adapters.langchain.factories import (
+        create_agent,
+        create_deep_agent,
+        create_summarization_middleware,
+        create_summarization_tool_middleware,
+    )
+    from unabridged.adapters.langchain.format import LangChain
+    from unabridged.adapters.langchain.manual import acompact, areplay, aundo, compact, replay, undo
+    from unabridged.adapters.langchain.middleware import SummarizationMiddleware
+    from unabridged.adapters.langchain.model import summariser_of
+    from unabridged.adapters.langchain.state import SummarizationState, todos
+    from unabridged.adapters.langchain.tools import SummarizationToolMiddleware, compaction_tool, history_tools
+except ImportError as error:
+    raise NotInstalled(__name__, "unabridged[langchain]", error) from error
 
 __all__ = [
     "DEFAULT_SUMMARY_PROMPT",

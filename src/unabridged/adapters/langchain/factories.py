@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from unabridged.adapters.langchain.arguments import compute_summarization_defaults
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.adapters.langchain.tools import SummarizationToolMiddleware
-from unabridged.errors import SettingsError
+from unabridged.errors import NotInstalled, SettingsError
 from unabridged.settings import Settings
 
 OURS = "SummarizationMiddleware"
@@ -50,8 +50,11 @@ def create_deep_agent(
     `read_history` too. `summarization=None` turns it off, Deep Agents' own included; settings tune it. With
     `Settings()` as they are, the defaults adapt to the model.
     """
-    from deepagents import create_deep_agent as deep  # noqa: PLC0415 - users of LangChain alone don't have it
-    from deepagents.backends import StateBackend  # noqa: PLC0415 - likewise
+    try:
+        from deepagents import create_deep_agent as deep  # noqa: PLC0415 - users of LangChain alone don't have it
+        from deepagents.backends import StateBackend  # noqa: PLC0415 - likewise
+    except ImportError as error:
+        raise NotInstalled("create_deep_agent", "deepagents", error) from error
 
     backend = backend if backend is not None else StateBackend()
     own = _middleware(model, summarization, backend=backend) or NoSummarization()

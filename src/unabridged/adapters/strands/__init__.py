@@ -10,6 +10,11 @@ Strands' write the summaries. The messages are Bedrock's Converse, whatever mode
 
 from __future__ import annotations
 
-from unabridged.adapters.strands.manager import CompactingConversationManager
+from unabridged.errors import NotInstalled
+
+try:
+    from unabridged.adapters.strands.manager import CompactingConversationManager
+except ImportError as error:
+    raise NotInstalled(__name__, "unabridged[strands]", error) from error
 
 __all__ = ["CompactingConversationManager"]

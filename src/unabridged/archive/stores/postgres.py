@@ -16,7 +16,7 @@ from unabridged.archive.address import scrub_error, without_credentials
 from unabridged.archive.stores import forks, sql_tables
 from unabridged.archive.stores.base_sql import SqlArchive
 from unabridged.archive.stores.sql_tables import Transaction, to_bytes
-from unabridged.errors import ArchiveError, SettingsError
+from unabridged.errors import ArchiveError, NotInstalled, SettingsError
 
 try:
     import psycopg
@@ -24,7 +24,7 @@ try:
     from psycopg.conninfo import conninfo_to_dict
     from psycopg_pool import ConnectionPool
 except ImportError as error:
-    raise SettingsError("a postgresql:// archive needs psycopg: pip install 'unabridged[postgres]'.") from error
+    raise NotInstalled("a postgresql:// archive", "unabridged[postgres]", error) from error
 
 SCHEMA: Final = "unabridged"
 CONNECTING: Final = 10

@@ -20,10 +20,9 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.compactor import Compaction, Compactor
+from unabridged.errors import NotInstalled
 from unabridged.formats import Format, Slot, detect
 from unabridged.marks import is_ours
 from unabridged.settings import Settings
@@ -31,6 +30,11 @@ from unabridged.testing.adapter_contract import SCENARIOS
 from unabridged.testing.adapter_contract.case import THREAD, error_of
 from unabridged.testing.adapter_contract.interface import Door
 from unabridged.testing.adapter_contract.talks import RULES
+
+try:
+    import pytest
+except ImportError as error:
+    raise NotInstalled(__name__, "pytest", error) from error
 
 Patches = Mapping[str, Any]
 """Attributes of `Compactor`, and what stands in their place."""

@@ -16,9 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import pytest
-
 from unabridged.archive.protocol import Archive
+from unabridged.errors import NotInstalled
+
+try:
+    import pytest
+except ImportError as error:
+    raise NotInstalled(__name__, "pytest", error) from error
+
 from unabridged.testing.archive_contract.records import RecordContract
 from unabridged.testing.archive_contract.search import SearchContract
 from unabridged.testing.archive_contract.threads import ThreadContract

@@ -1,0 +1,124 @@
+"""What is published, as far as it can be told without building it; `make dist` does the rest."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import dist
+import pytest
+import smoke
+
+import unabridged
+from unabridged.archive import search
+from unabridged.archive.stores import sql_tables, thread_files
+from unabridged.events import Receipt, receipt_from
+
+ROOT = Path(__file__).parent.parent
+PROJECT = dist.settings()
+EXTRAS = PROJECT["optional-dependencies"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.*"))]
+OUTSIDE = (
+    "aiohttp", "agents", "anthropic", "claude_agent_sdk", "cryptography", "deepagents", "google", "httptools",
+    "hypothesis", "langchain", "langchain_core", "langgraph", "mcp", "mcp_types", "msgspec", "openai", "opentelemetry",
+    "prometheus_client", "psycopg", "psycopg_pool", "pydantic", "pydantic_ai", "pytest", "strands", "toktok", "uvicorn",
+    "uvloop", "zstandard",
+)  # fmt: skip
+yaml: Any = pytest.importorskip("yaml")
+
+
+def test_metadata_docs_and_code_agree() -> None:
+    told = {line.rpartition(" :: ")[2] for line in PROJECT["classifiers"] if "Python :: 3." in line}
+    assert PROJECT["version"] == unabridged.__version__
+    assert PROJECT["requires-python"] == f">={min(told, key=lambda version: int(version[2:]))}"
+    assert (ROOT / PROJECT["readme"]).is_file()
+    assert all((ROOT / name).is_file() for name in PROJECT["license-files"])
+    assert not [line for line in PROJECT["classifiers"] if line.startswith("License ::")], "the SPDX name says it"
+    dependencies = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    assert [extra for extra in dist.extras() if f"extra `{extra}`" not in dependencies] == []
+    texts = [path.read_text(encoding="utf-8") for path in (*PAGES, *(ROOT / "src").rglob("*.py")) if path.is_file()]
+    named = {
+        extra for text in texts for names in re.findall(r"unabridged\[([\w,-]+)\]", text) for extra in names.split(",")
+    }
+    assert named - EXTRAS.keys() == set(), "named somewhere, and there is no such extra"
+    assert EXTRAS.keys() - named == set(), "no page and no error says how to install it"
+
+
+def test_every_extra_has_a_smoke_test_and_nothing_else_has() -> None:
+    assert set(smoke.SMOKE) == {"", *dist.extras()}
+    assert dist.ALSO.keys() <= set(dist.extras())
+    assert all(dist.requirements(names) for names in dist.ALSO.values())
+    assert set(dist.SHIPPED) >= {path.strip("/") for path in sdist_paths()}
+
+
+def sdist_paths() -> list[str]:
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    paths: list[str] = whole["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert all(path.startswith("/") for path in paths), "a name without a slash is found in every folder"
+    return paths
+
+
+def test_what_needs_a_library_that_is_missing_says_how_to_install_it() -> None:
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({OUTSIDE!r}))\n"
+        "sys.path.insert(0, 'scripts')\n"
+        "import smoke; print(smoke.import_everything('none'))\n"
+        "try:\n    import unabridged.adapters.strands\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr[-2_000:]
+    counted, said = ran.stdout.splitlines()
+    assert int(re.findall(r"\d+", counted)[1]) >= 10, counted
+    assert said.startswith("unabridged.adapters.strands can't be used (")
+    assert said.endswith("): pip install 'unabridged[strands]'")
+
+
+def test_the_workflow_runs_what_there_is_on_every_python_that_is_promised() -> None:
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    flow = yaml.safe_load(text)
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    promised = [line.rpartition(" :: ")[2] for line in PROJECT["classifiers"] if "Python :: 3." in line]
+    commands = set()
+    for job in flow["jobs"].values():
+        assert job["strategy"]["matrix"]["python"] == promised
+        assert job["timeout-minutes"] <= 60
+        assert "permissions" not in job
+        for step in job["steps"]:
+            assert "run" in step or re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]), step
+            commands |= {step["run"]} if "run" in step else set()
+    assert commands == {".ci/run", "make dist"}
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+    assert {"dist", *re.findall(r"^make (\w+)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)} <= set(targets)
+    assert flow["permissions"] == {"contents": "read"}
+    assert flow[True].keys() == {"push", "pull_request"}, "YAML reads `on` as true"
+    assert not re.search(r"https?://|index|secrets\.", text)
+
+
+def test_the_page_on_versions_tells_those_of_the_stores() -> None:
+    page = (ROOT / "docs" / "versioning.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| ([^|]+) \| (\d+) \|", page, re.MULTILINE))
+    tables = str(len(sql_tables.MIGRATIONS))
+    assert rows == {
+        "tables in SQLite": tables,
+        "tables in Postgres": tables,
+        "files of a directory": str(thread_files.VERSION),
+        "the search index": str(search.VERSION),
+    }
+
+
+def test_a_receipt_of_a_later_version_is_read_without_what_this_one_does_not_know() -> None:
+    receipt = Receipt("r", "t", "summary", "why", 1.0, ((0, 4),), 9, 5, 900, 300, "memory:", "model-free")
+    assert receipt_from({**asdict(receipt), "of_a_later_version": 1}) == receipt
+
+
+def test_the_older_place_of_a_name_works_and_warns() -> None:
+    code = "import warnings; warnings.simplefilter('error'); from unabridged.clear import Prices"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "DeprecationWarning: unabridged.clear is deprecated: Prices is in unabridged.settings" in ran.stderr
