@@ -16,5 +16,5 @@ html_show_sphinx = False
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
 myst_heading_anchors = 3
-myst_enable_extensions = ["attrs_block"]
+myst_enable_extensions = ["tasklist"]
 nitpicky = True

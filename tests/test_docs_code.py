@@ -147,6 +147,13 @@ def close(known: dict[str, Any]) -> None:
             value.close()
 
 
+def test_a_language_on_the_page_has_only_entries_that_there_are() -> None:
+    (shown,) = [json.loads(block.code) for block in blocks(ROOT / "docs" / "extending.md") if block.language == "json"]
+    english = json.loads((ROOT / "src" / "unabridged" / "languages" / "en.json").read_text(encoding="utf-8"))
+    assert set(shown) <= set(english)
+    assert set(shown["words"]) <= set(english["words"])
+
+
 def test_no_page_has_a_test_of_its_own_for_nothing() -> None:
     names = [page.name for page in CODED]
     assert [name for name in ELSEWHERE if name not in names] == []
