@@ -1,20 +1,24 @@
-"""Load on the gateway beside a bare pass-through with the same libraries: CPU a request, p50 and p99, memory."""
+"""Load on the gateway beside a bare pass-through with the same libraries, and LiteLLM: CPU, p50, p99, memory."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiohttp
 import psutil
+
+from benchmarks.environments import python_of
 
 ROUNDS = 3
 """Of which the best counts: whatever else the machine does only adds."""
@@ -33,26 +37,33 @@ class Case(NamedTuple):
     """How many histories of the conversation are sent in turn, each longer than the one before."""
 
 
-CASES = (
+PLAIN = (
     Case("20 kB, unparsed", 20_000, "200k", "bare", 2_000),
-    Case("20 kB, unparsed, streamed", 20_000, "200k", "bare", 1_000, streamed=True),
     Case("400 kB, parsed, below the trigger", 400_000, "1m", "bare-parsed", 300),
     Case("800 kB, with a recorded prefix", 800_000, "100k", "bare-parsed", 200, grows=12),
 )
+CASES = [each for case in PLAIN for each in (case, case._replace(name=f"{case.name}, streamed", streamed=True))]
 CLIENTS = (1, 16, 64)
+KEY = "sk-of-this-benchmark"
+LITELLM = "litellm[proxy]"
+FEWER = 20
+"""LiteLLM is asked so many times less often: its requests take as much longer."""
 
 
 class Server:
     """A process that serves, and what it has used."""
 
-    def __init__(self, *arguments: str) -> None:
-        self.port = _free_port()
-        role, *rest = arguments
-        command = [sys.executable, "-m", "benchmarks.gateway_servers", role, str(self.port), *rest]
-        self._child = subprocess.Popen(command, cwd=Path(__file__).parents[1])
+    def __init__(self, command: Sequence[str], port: int, **variables: str) -> None:
+        self._child = subprocess.Popen(
+            command, cwd=Path(__file__).parents[1], env=os.environ | variables, stdout=subprocess.DEVNULL
+        )
         self._process = psutil.Process(self._child.pid)
-        self.url = f"http://127.0.0.1:{self.port}"
-        _wait_for(self.port)
+        self.url = f"http://127.0.0.1:{port}"
+        try:
+            _wait_for(port)
+        except RuntimeError:
+            self.close()
+            raise
 
     @property
     def cpu(self) -> float:
@@ -72,71 +83,78 @@ class Server:
 
 
 def run(*, quick: bool = False) -> list[dict[str, Any]]:
-    """A row for each kind of request and number of clients."""
+    """A row for each kind of request and number of clients; LiteLLM is left out of a quick run."""
     rows = []
     with serving("upstream") as upstream:
         for case in CASES:
-            requests = case.requests // (20 if quick else 1)
-            with serving(case.beside, upstream.url) as bare, serving("gateway", upstream.url, case.window) as gateway:
+            with ExitStack() as stack:
+                servers = {
+                    "bare": stack.enter_context(serving(case.beside, upstream.url)),
+                    "gateway": stack.enter_context(serving("gateway", upstream.url, case.window)),
+                }
+                if not quick:
+                    servers["litellm"] = stack.enter_context(_litellm(upstream.url))
                 bodies = bodies_of(case)
-                for server in (bare, gateway):
-                    _load(server, case, bodies, 4, 2 * len(bodies))  # whatever the first ones cost
-                rows += [_row(case, bodies, clients, requests, (bare, gateway)) for clients in CLIENTS]
+                for server in servers.values():
+                    _load(server, bodies, 4, 2 * len(bodies))  # whatever the first ones cost
+                rows += [_row(case, bodies, clients, servers, 20 if quick else 1) for clients in CLIENTS]
+                print(json.dumps(rows[-len(CLIENTS) :]), file=sys.stderr)
         if not quick:
             rows.append(_memory(upstream))
     return rows
 
 
 def _row(
-    case: Case, bodies: Sequence[bytes], clients: int, requests: int, servers: tuple[Server, Server]
+    case: Case, bodies: Sequence[bytes], clients: int, servers: Mapping[str, Server], fewer: int
 ) -> dict[str, Any]:
-    bare, gateway = servers
-    best: dict[Server, tuple[float, float, float]] = {}
+    best: dict[str, Took] = {}
     for _ in range(ROUNDS):
-        for server in (bare, gateway):
-            found = _load(server, case, bodies, clients, requests)
-            best[server] = min(found, best.get(server, found))
-    mine, theirs = best[gateway], best[bare]
-    return {
-        "request": case.name,
-        "clients": clients,
-        "CPU ms": round(mine[0], 3),
-        "bare": round(theirs[0], 3),
-        "ratio": round(mine[0] / theirs[0], 2),
-        "p50 ms": round(mine[1], 1),
-        "bare p50": round(theirs[1], 1),
-        "p99 ms": round(mine[2], 1),
-        "bare p99": round(theirs[2], 1),
+        for name, server in servers.items():
+            requests = case.requests // (fewer * FEWER if name == "litellm" else fewer)
+            found = _load(server, bodies, clients, max(clients, requests))
+            best[name] = min(found, best.get(name, found))
+    ours, bare = best["gateway"], best["bare"]
+    columns = ("", "gateway"), ("bare ", "bare"), ("LiteLLM ", "litellm")
+    shown = {
+        f"{label}{what}": round(getattr(best[name], field), digits)
+        for what, field, digits in (("CPU ms", "cpu", 3), ("p50 ms", "median", 1), ("p99 ms", "slow", 1))
+        for label, name in columns
+        if name in best
     }
+    return {"request": case.name, "clients": clients, "ratio": round(ours.cpu / bare.cpu, 2), **shown}
 
 
 def _memory(upstream: Server) -> dict[str, Any]:
-    """Memory after 2,000 requests and after 20,000, of ten conversations that go on."""
-    case = CASES[0]
+    """Memory over 20,000 requests, of ten conversations that go on."""
+    case = PLAIN[0]
     with serving("gateway", upstream.url, "8k") as gateway:
         bodies = [body for number in range(10) for body in bodies_of(case._replace(grows=20), str(number))]
-        _load(gateway, case, bodies, 16, 2_000)
-        before = gateway.megabytes
-        _load(gateway, case, bodies, 16, 18_000)
-        return {"request": "memory after 2,000 and 20,000", "CPU ms": round(before, 1), "bare": gateway.megabytes}
+        found = []
+        for requests in (2_000, 4_000, 4_000, 5_000, 5_000):
+            _load(gateway, bodies, 16, requests)
+            found.append(round(gateway.megabytes))
+        return {"request": "MB after 2,000, 6,000, 10,000, 15,000 and 20,000 requests", "MB": found}
 
 
-def _load(
-    server: Server, case: Case, bodies: Sequence[bytes], clients: int, requests: int
-) -> tuple[float, float, float]:
-    """CPU a request, and the median and the 99th of how long they took, in ms."""
+class Took(NamedTuple):
+    """What requests took: CPU of the server for one, and the median and the 99th of how long they lasted, in ms."""
+
+    cpu: float
+    median: float
+    slow: float
+
+
+def _load(server: Server, bodies: Sequence[bytes], clients: int, requests: int) -> Took:
     before = server.cpu
-    took = sorted(asyncio.run(_ask(server.url, bodies, clients, requests, streamed=case.streamed)))
+    took = sorted(asyncio.run(_ask(server.url, bodies, clients, requests)))
     cpu = (server.cpu - before) / requests
-    return cpu * 1e3, took[len(took) // 2] * 1e3, took[int(len(took) * 0.99)] * 1e3
+    return Took(cpu * 1e3, took[len(took) // 2] * 1e3, took[int(len(took) * 0.99)] * 1e3)
 
 
-async def _ask(url: str, bodies: Sequence[bytes], clients: int, requests: int, *, streamed: bool) -> list[float]:
+async def _ask(url: str, bodies: Sequence[bytes], clients: int, requests: int) -> list[float]:
     took: list[float] = []
     left = iter(range(requests))
-    headers = {"content-type": "application/json", "authorization": "Bearer none"}
-    if streamed:
-        headers["x-stream"] = "1"
+    headers = {"content-type": "application/json", "authorization": f"Bearer {KEY}"}
 
     async def ask(client: aiohttp.ClientSession) -> None:
         for number in left:
@@ -166,18 +184,43 @@ def bodies_of(case: Case, name: str = "") -> list[bytes]:
     for number in range(case.grows):
         if number:
             messages += [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": f"Go on, {number}."}]
-        bodies.append(json.dumps({"model": "gpt-5", "messages": messages}).encode())
+        more = {"stream": True} if case.streamed else {}
+        bodies.append(json.dumps({"model": "gpt-5", "messages": messages, **more}).encode())
     return bodies
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[Server]:
-    """A server of this kind, until the block ends."""
-    server = Server(*arguments)
+def serving(role: str, *arguments: str) -> Iterator[Server]:
+    """A server of `gateway_servers`, until the block ends."""
+    port = _free_port()
+    server = Server([sys.executable, "-m", "benchmarks.gateway_servers", role, str(port), *arguments], port)
     try:
         yield server
     finally:
         server.close()
+
+
+@contextmanager
+def _litellm(upstream: str) -> Iterator[Server]:
+    """LiteLLM's proxy with this upstream, as its documentation has it, in an environment of its own."""
+    python, port = python_of("litellm", [LITELLM]), _free_port()
+    model = {"model": "openai/gpt-5", "api_base": f"{upstream}/v1", "api_key": "none"}
+    told = {
+        "model_list": [{"model_name": "gpt-5", "litellm_params": model}],
+        "general_settings": {"master_key": KEY},
+        "litellm_settings": {"telemetry": False},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "config.yaml"  # JSON is YAML
+        config.write_text(json.dumps(told))
+        command = [str(Path(python).with_name("litellm")), "--config", str(config), "--port", str(port)]
+        server = Server(
+            [*command, "--host", "127.0.0.1"], port, LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR"
+        )
+        try:
+            yield server
+        finally:
+            server.close()
 
 
 def _free_port() -> int:
@@ -188,7 +231,7 @@ def _free_port() -> int:
 
 
 def _wait_for(port: int) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while time.monotonic() < until:
         try:
             socket.create_connection(("127.0.0.1", port), 0.2).close()
@@ -196,4 +239,4 @@ def _wait_for(port: int) -> None:
             time.sleep(0.05)
         else:
             return
-    raise RuntimeError("a server did not start within 30 s")
+    raise RuntimeError("a server did not start within 120 s")

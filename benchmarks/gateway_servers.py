@@ -7,6 +7,7 @@ else, with the libraries that the gateway uses; `bare-parsed` parses each body a
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -16,10 +17,13 @@ import msgspec
 import uvicorn
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 2}
-ANSWER = json.dumps({"choices": [{"message": {"role": "assistant", "content": "Yes."}}], "usage": USAGE}).encode()
-EVENT = b'data: {"choices":[{"delta":{"content":"a few words"}}]}\n\n'
+_SAID = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Yes."}}
+_ABOUT = {"id": "chatcmpl-1", "created": 1_700_000_000, "model": "gpt-5"}
+ANSWER = json.dumps({**_ABOUT, "object": "chat.completion", "choices": [_SAID], "usage": USAGE}).encode()
+_PIECE = {"index": 0, "delta": {"content": "a few words"}}
+EVENT = f"data: {json.dumps({**_ABOUT, 'object': 'chat.completion.chunk', 'choices': [_PIECE]})}\n\n".encode()
 EVENTS = 50
-STREAM = b"x-stream"
+STREAM = re.compile(rb'"stream": ?true')
 
 
 class App:
@@ -53,7 +57,7 @@ class Upstream(App):
 
     async def serve(self, scope: Any, body: bytes, send: Any) -> None:  # noqa: ARG002 - whatever is asked
         """Say the same every time."""
-        streamed = any(name == STREAM for name, _ in scope["headers"])
+        streamed = STREAM.search(body) is not None
         kind = b"text/event-stream" if streamed else b"application/json"
         length = [] if streamed else [(b"content-length", str(len(ANSWER)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind), *length]})

@@ -47,21 +47,23 @@ def to_upstream(
 
     `encoded` says that the body goes on as it came; `watched`, that the gateway has to read the answer.
     """
-    dropped = _named_by_connection(headers)
-    if not encoded:
-        dropped.add(b"content-encoding")
+    passed: list[tuple[str, str]] = []
+    dropped = {"content-encoding"} if not encoded else set()
     if watched:
-        dropped.add(b"accept-encoding")
-    passed = []
+        dropped.add("accept-encoding")
     for name, value in headers:
-        sent_as = None if name in dropped else _sent_as(name)
+        sent_as = _sent_as(name)
         if sent_as is None:
+            if name == b"connection":
+                dropped.update(token.decode("latin-1") for token in _tokens_of(value))
             continue
         if tokens and name in CREDENTIALS:
             tenant, value = split_token(tokens, value)  # noqa: PLW2901 - the rest of it is what goes on
             if tenant is not None and not value:
                 continue
         passed.append((sent_as, _text(sent_as, value)))
+    if dropped:
+        passed = [pair for pair in passed if pair[0] not in dropped]
     if watched:
         passed.append(("accept-encoding", "identity"))
     return passed
@@ -92,12 +94,8 @@ def shown(headers: RawHeaders) -> dict[str, str]:
     }
 
 
-def _named_by_connection(headers: RawHeaders) -> set[bytes]:
-    """The headers that `connection` says are of this connection only."""
-    return {token for name, value in headers if name == b"connection" for token in _tokens_of(value)}
-
-
 def _tokens_of(value: bytes) -> set[bytes]:
+    """The headers that `connection` says are of this connection only."""
     return {token.strip().lower() for token in value.split(b",")}
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from bisect import bisect_left
+from collections import Counter as Count
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 from aiohttp import ClientConnectorError
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Metric, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
 
 from unabridged.events import COMPACTIONS, Compacted, Event, Failed
 from unabridged.gateway.told import Told
@@ -15,8 +20,54 @@ from unabridged.gateway.told import Told
 _STATUSES: Final = frozenset({
     200, 201, 204, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 499, 500, 502, 503, 504, 529
 })  # fmt: skip
+_PREFIX: Final = "unabridged_gateway_"
 _STAGES: Final = frozenset({"summary", "archive", "hook", "state"})
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+
+
+class Answered(Collector):
+    """Requests that were answered. It is counted in plain numbers, in one thread: every request pays for it."""
+
+    def __init__(self) -> None:
+        self._requests: Count[tuple[str, int]] = Count()
+        self._bytes: Count[str] = Count()
+        self._again: Count[str] = Count()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._buckets: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(_BUCKETS) + 1))
+
+    def count(self, protocol: str, status: int, seconds: float, told: Told) -> None:
+        """One more."""
+        self._requests[protocol, status] += 1
+        self._buckets[protocol][bisect_left(_BUCKETS, seconds)] += 1
+        self._seconds[protocol] += seconds
+        if told.body:
+            self._bytes[told.way] += len(told.body)
+        if told.again:
+            self._again[protocol] += 1
+
+    def collect(self) -> Iterator[Metric]:
+        """What Prometheus is told."""
+        requests: Count[tuple[str, str]] = Count()
+        for (protocol, status), number in self._requests.items():
+            requests[protocol, _named(status)] += number
+        yield _family("requests", "Requests that were answered.", ("protocol", "status"), requests)
+        sizes = {(way,): size for way, size in self._bytes.items()}
+        yield _family("request_bytes", "Bytes of conversations, by how they went on.", ("way",), sizes)
+        again = {(protocol,): number for protocol, number in self._again.items()}
+        yield _family("overflow_retries", "Requests sent again, refused as too long.", ("protocol",), again)
+        words = "Seconds from a request's head to the end of its answer."
+        seconds = HistogramMetricFamily(f"{_PREFIX}request_seconds", words, labels=["protocol"])
+        for protocol, counts in self._buckets.items():
+            bounds = [*(str(float(bound)) for bound in _BUCKETS), "+Inf"]
+            seconds.add_metric([protocol], list(zip(bounds, accumulate(counts), strict=True)), self._seconds[protocol])
+        yield seconds
+
+
+def _family(name: str, words: str, labels: Sequence[str], counts: Mapping[Any, int]) -> Metric:
+    family = CounterMetricFamily(_PREFIX + name, words, labels=labels)
+    for values, number in counts.items():
+        family.add_metric(values, number)
+    return family
 
 
 class Metrics:
@@ -25,16 +76,10 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
+        self._answered = Answered()
+        self.registry.register(self._answered)
+        self.count = self._answered.count
         make = self._counter
-        self._answered = cache(make("requests", "Requests that were answered.", "protocol", "status").labels)
-        self._seconds = cache(
-            Histogram(
-                "unabridged_gateway_request_seconds", "Seconds from a request's head to the end of its answer.",
-                ["protocol"], buckets=_BUCKETS, registry=self.registry,
-            ).labels
-        )  # fmt: skip
-        self._bytes = cache(make("request_bytes", "Bytes of conversations, by how they went on.", "way").labels)
-        self._again = cache(make("overflow_retries", "Requests sent again, refused as too long.", "protocol").labels)
         self._failures = make("upstream_failures", "Requests that the upstream did not answer to the end.", "reason")
         self._compactions = make("compactions", "Compactions that were made.", "kind")
         self._freed = make("tokens_freed", "Tokens that compactions took out of requests.", "kind")
@@ -43,17 +88,8 @@ class Metrics:
 
     def watch(self, under_way: Callable[[], int]) -> None:
         """Ask this for the requests under way, whenever somebody reads."""
-        name = "unabridged_gateway_requests_under_way"
+        name = f"{_PREFIX}requests_under_way"
         Gauge(name, "Requests under way.", registry=self.registry).set_function(under_way)
-
-    def count(self, protocol: str, status: int, seconds: float, told: Told) -> None:
-        """One request was answered."""
-        self._answered(protocol, _named(status)).inc()
-        self._seconds(protocol).observe(seconds)
-        if told.body:
-            self._bytes(told.way).inc(len(told.body))
-        if told.again:
-            self._again(protocol).inc()
 
     def count_failure(self, error: BaseException) -> None:
         """The upstream did not answer, or broke off."""
@@ -80,7 +116,7 @@ class Metrics:
         return generate_latest(self.registry)
 
     def _counter(self, name: str, words: str, *labels: str) -> Counter:
-        return Counter(f"unabridged_gateway_{name}", words, labels, registry=self.registry)
+        return Counter(_PREFIX + name, words, labels, registry=self.registry)
 
 
 def _named(status: int) -> str:

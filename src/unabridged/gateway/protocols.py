@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from unabridged.adapters.kit import Agent, Stream
@@ -157,6 +158,7 @@ PROTOCOLS = {
 _MODEL = re.compile(r"/models/([^/:]+):")
 
 
+@lru_cache(1_024)
 def protocol_of(method: str, path: str) -> Protocol | None:
     """The protocol of a request with a conversation in it; None for any other request, which is passed through."""
     if method != "POST":
