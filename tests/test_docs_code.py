@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import shlex
 import shutil
@@ -107,7 +108,8 @@ def run_python(code: str, name: str, known: dict[str, Any], folder: Path) -> Non
     (folder / file[1]).write_text(code, encoding="utf-8")
     if file[1].startswith("test_"):
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file[1]]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        done = subprocess.run(command, cwd=folder, env=alone, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
         assert re.search(r"\d\d passed", done.stdout), done.stdout
 

@@ -134,6 +134,16 @@ def test_the_reference_is_what_the_code_says(name: str) -> None:
     assert (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8") == made, "run make docs"
 
 
+def test_every_link_of_the_pages_outside_the_site_leads_to_a_file() -> None:
+    outside = [*ROOT.glob("*.md"), ROOT / "examples" / "README.md", ROOT / "benchmarks" / "README.md"]
+    links = [
+        (page, link) for page in outside for link in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+    ]
+    assert len(links) > 30
+    dead = [f"{page.name}: {link}" for page, link in links if "://" not in link and not (page.parent / link).exists()]
+    assert dead == []
+
+
 def test_every_picture_is_drawn_without_another_host() -> None:
     drawn = sorted((ROOT / "docs").rglob("*.svg"))
     assert {"before-after", "fill", "call", "summary-turn", "carry-resend", "demo"} <= {path.stem for path in drawn}
