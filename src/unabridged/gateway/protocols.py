@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from unabridged.adapters.kit import Agent, Stream
-from unabridged.adapters.sdk.endpoints import CHAT, MESSAGES, RESPONSES, Body, Endpoint, has_recall
+from unabridged.adapters.kit import CHAT, MESSAGES, RESPONSES, Agent, Body, Endpoint, Stream, has_recall
 from unabridged.asking.overflow import is_overflow
 from unabridged.formats import FORMATS, GeminiContents
 
@@ -139,9 +138,7 @@ def _gemini_error(status: int, words: str) -> dict[str, Any]:
 _ERRORS = {"openai": _openai_error, "anthropic": _anthropic_error, "gemini": _gemini_error}
 
 MESSAGES_EVENTS = MessageEvents()
-_CONTENTS = GeminiBody(
-    FORMATS[GeminiContents.name], ContentEvents(), messages="contents", read=("tools", "generationConfig")
-)
+_CONTENTS = GeminiBody(FORMATS[GeminiContents.name], messages="contents", read=("tools", "generationConfig"))
 
 PROTOCOLS = {
     "/chat/completions": Protocol("chat", "openai", CHAT, ChatEvents(), _openai_error),

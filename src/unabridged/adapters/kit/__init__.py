@@ -11,12 +11,15 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | the conversation's name | `thread`, `current_thread`, `sub_thread` |
 | the host's own state in a summary turn | `Request.values`, `current_values` |
 | recall tools | `SEARCH`, `READ`, `DESCRIPTIONS`, `PARAMETERS`, `look_up` |
+| where in a request to a provider what stands | `Endpoint`, `CHAT`, `RESPONSES`, `MESSAGES`, `Body` |
+| what stands there, as a model is shown it | `listed`, `schema_of`, `has_recall` |
 | events as data, for the framework's own tracing | `event_data`, `tell_both`, `collected_events`, `why_not` |
 | a list of the host's that follows a compaction | `change_between`, `follow_change`, `identity` |
 | originals that the host keeps, as compactions left them | `as_recorded` |
 | what is known of conversations, the newest of them | `Newest` |
 """
 
+from unabridged.adapters.kit.endpoints import CHAT, MESSAGES, RESPONSES, Body, Endpoint, has_recall, listed, schema_of
 from unabridged.adapters.kit.engine import Agent, Engine, Exchanged, Request, about, current_values
 from unabridged.adapters.kit.events import collect_event, collected_events, event_data, tell_both, why_not
 from unabridged.adapters.kit.following import PendingChange, change_between, follow_change, identity
@@ -38,11 +41,16 @@ from unabridged.adapters.kit.streams import Stream, astream, awatch, stream, wat
 from unabridged.adapters.kit.threads import current_thread, sub_thread, thread
 
 __all__ = [
+    "CHAT",
     "DESCRIPTIONS",
+    "MESSAGES",
     "PARAMETERS",
     "READ",
+    "RESPONSES",
     "SEARCH",
     "Agent",
+    "Body",
+    "Endpoint",
     "Engine",
     "Exchanged",
     "Newest",
@@ -64,13 +72,16 @@ __all__ = [
     "current_values",
     "event_data",
     "follow_change",
+    "has_recall",
     "hosts",
     "identity",
     "in_both_forms",
     "in_event_loop",
+    "listed",
     "look_up",
     "method",
     "run",
+    "schema_of",
     "stream",
     "sub_thread",
     "tell_both",

@@ -14,8 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from unabridged.adapters.kit import Stream, arun, astream, run, stream
-from unabridged.adapters.sdk.endpoints import Body, Endpoint, listed, schema_of
+from unabridged.adapters.kit import Body, Endpoint, Stream, arun, astream, listed, run, schema_of, stream
 from unabridged.adapters.sdk.history import History
 from unabridged.adapters.sdk.posting import (
     Call,
@@ -67,7 +66,7 @@ def _fit_stream(method: Function, history: History) -> Function:
             yield from method(**arguments)
             return
         call: Call = run(open_call(history, CONTENTS, arguments, lambda shorter: method(**shorter)))
-        yield from with_own_errors(stream(call.request, call.send, CONTENTS.kind))
+        yield from with_own_errors(stream(call.request, call.send, _PIECES))
 
     return fitted
 
@@ -75,7 +74,7 @@ def _fit_stream(method: Function, history: History) -> Function:
 def _fit_async_stream(method: Function, history: History) -> Function:
     async def items(arguments: Body) -> AsyncIterator[Any]:
         call: Call = await arun(open_call(history, CONTENTS, arguments, lambda shorter: method(**shorter)))
-        pieces = astream(call.request, call.send, CONTENTS.kind)
+        pieces = astream(call.request, call.send, _PIECES)
         async with aclosing(with_own_errors_async(pieces)) as shown:
             async for piece in shown:
                 yield piece
@@ -175,4 +174,5 @@ def _shown(tool: Any) -> Any:
     return tool
 
 
-CONTENTS = Contents(FORMATS[GeminiContents.name], Pieces(), messages="contents")
+CONTENTS = Contents(FORMATS[GeminiContents.name], messages="contents")
+_PIECES = Pieces()

@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from unabridged.adapters.kit import Agent, Engine, Newest, Request, current_thread
-from unabridged.adapters.sdk.endpoints import Body, Endpoint
+from unabridged.adapters.kit import Agent, Body, Endpoint, Engine, Newest, Request, current_thread
 from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError

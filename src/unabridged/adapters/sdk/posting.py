@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from unabridged.adapters.kit import Exchanged, Request, Steps, arun, awatch, blocking, run, watch
-from unabridged.adapters.sdk.endpoints import Body, Endpoint, endpoint_of
+from unabridged.adapters.kit import Body, Endpoint, Exchanged, Request, Steps, arun, awatch, blocking, run, watch
+from unabridged.adapters.sdk.endpoints import STREAMS, endpoint_of
 from unabridged.adapters.sdk.history import History
 from unabridged.errors import WontFit
 
@@ -48,7 +48,7 @@ class Call:
         def open_again(messages: list[Any]) -> Any:
             return _adopt(ours, self.send(messages))
 
-        items = watch(self.request, sent.fitted, getattr(stream, ITEMS), open_again, self.endpoint.kind)
+        items = watch(self.request, sent.fitted, getattr(stream, ITEMS), open_again, STREAMS[self.endpoint.format.name])
         setattr(stream, ITEMS, with_own_errors(items))
         return stream
 
@@ -59,7 +59,9 @@ class Call:
         async def open_again(messages: list[Any]) -> Any:
             return _adopt(ours, await self.send(messages))
 
-        items = awatch(self.request, sent.fitted, getattr(stream, ITEMS), open_again, self.endpoint.kind)
+        items = awatch(
+            self.request, sent.fitted, getattr(stream, ITEMS), open_again, STREAMS[self.endpoint.format.name]
+        )
         setattr(stream, ITEMS, with_own_errors_async(items))
         return stream
 
