@@ -64,7 +64,7 @@ def _commands() -> Iterator[str]:
         needed = [p for p in command.params if p.param_type_name == "option" and p.required]
         usage = " ".join(_name(p) if p.required else f"[{_name(p)}]" for p in arguments)
         usage += "".join(f" {p.opts[0]} {p.name.rstrip('_').upper()}" for p in needed)
-        yield f"## {name}\n\n```\nunabridged {name} {usage}".rstrip() + " [OPTIONS]\n```\n"
+        yield f"## {name}\n\n```text\nunabridged {name} {usage}".rstrip() + " [OPTIONS]\n```\n"
         yield from (f"{fill(text, 120, break_on_hyphens=False)}\n" for text in command.help.split("\n\n"))
         yield f"`{command.epilog.removeprefix('Example: ')}`\n"
         yield "| option | meaning |\n| --- | --- |"

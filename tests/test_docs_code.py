@@ -31,11 +31,12 @@ ELSEWHERE = {
     "recall.md": "test_recall", "sdk.md": "test_sdk_examples", "strands.md": "test_strands_examples",
 }  # fmt: skip
 """The pages whose Python another test runs, with what stands around it there."""
-WORDS = {"text", "", "{toctree}", "{include}"}
+WORDS = {"text", "{toctree}", "{include}"}
 """Blocks that are no code: drawings, what a program prints, and how the site is put together."""
 COMMANDS: Any = typer.main.get_command(app)
 NOT_RUN = {"gateway", "mcp", "watch", "install", "uninstall", "hook", "eval"}
-"""Commands that serve, change a client's configuration, or ask a model: of those, the options must be there."""
+"""Commands that serve, change a client's configuration, or ask a model: of those, and those about a session,
+the options must be there."""
 TARGETS = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 
@@ -56,7 +57,9 @@ CODED = [page for page in PAGES if {block.language for block in blocks(page)} - 
 
 
 @pytest.mark.parametrize("page", CODED, ids=lambda page: page.stem)
-def test_the_code_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_of_the_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
@@ -75,6 +78,9 @@ def test_the_code_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pyte
         for number, (language, code) in enumerate(blocks(page)):
             if language == "python" and not elsewhere:
                 run_python(code, f"{page.name}: block {number}", known, tmp_path)
+            elif language == "text" and page.name == "start.md":
+                printed = re.sub(r"[\d,]+", "N", capsys.readouterr().out)
+                assert [line for line in re.sub(r"[\d,]+", "N", code).splitlines() if line not in f"{printed}…"] == []
             elif language == "sh":
                 run_shell(code)
             elif language == "json":
@@ -134,7 +140,7 @@ def run_shell(code: str) -> None:
 
 def run_command(words: list[str]) -> None:
     assert words[0] == "unabridged", words
-    if words[1] in NOT_RUN:
+    if words[1] in NOT_RUN or any(re.fullmatch(r"[a-z-]+:[0-9a-f]+", word) for word in words):
         options = {option for parameter in COMMANDS.commands[words[1]].params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, words
         return
