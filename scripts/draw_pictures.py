@@ -129,7 +129,7 @@ def _before_after() -> str:
     session = _session()
     messages, meter = session["messages"], Meter()
     with Compactor(window=8_000, archive="memory:") as compactor:
-        done = compactor.fit(messages, thread="t", tools=session.get("tools"))
+        done = compactor.fit(messages, thread="t", system=session.get("system"), tools=session.get("tools"))
     kept = {id(message) for message in done.messages}
 
     def size(message: Any) -> int:
