@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -41,6 +44,19 @@ def test_the_code_on_the_page_runs(index: int, monkeypatch: pytest.MonkeyPatch) 
         known["client"].close()
     assert len(provider.raw) == 1
     assert not provider.refused + provider.too_long
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_request_on_the_page_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    (command,) = [block for block in blocks("sh") if block.startswith("curl")]
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    provider = ProviderApp(say, window=8_000)
+    with gateway_before(provider) as client:
+        line = command.replace("http://127.0.0.1:8484", str(client.base_url).rstrip("/"))
+        line = line.replace("curl", "curl --silent", 1)
+        done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["role"] == "assistant"
+    assert len(provider.raw) == 1
 
 
 def test_its_configurations_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
