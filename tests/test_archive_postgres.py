@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+
 import psycopg
 import pytest
 
@@ -67,3 +70,48 @@ def test_a_password_is_never_shown() -> None:
     assert without_credentials("postgresql://a:b@h/d?password=c&x=1") == "postgresql://a@h/d?password=…&x=1"
     assert without_credentials("postgresql://h/d") == "postgresql://h/d"
     assert without_credentials("postgresql://a:p@ss@h/d") == "postgresql://a@h/d"
+
+
+def test_a_server_that_ended_every_connection_is_connected_to_again() -> None:
+    archive = open_postgres(postgres_url(), schema=new_schema())
+    store_parts(archive, make_part("one", 0))
+    with psycopg.connect(postgres_url(), autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+    assert len(archive.parts(HERE)) == 1
+    archive.close()
+
+
+def test_a_server_that_is_not_there_is_left_alone_for_a_moment() -> None:
+    asked = 0
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        archive = open_postgres(f"postgresql://nobody@127.0.0.1:{server.getsockname()[1]}/none?sslmode=disable")
+
+        def refuse() -> None:
+            nonlocal asked
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                asked += 1
+                connection.close()
+
+        refusing = threading.Thread(target=refuse, daemon=True)
+        refusing.start()
+        errors = {raises(lambda: archive.threads("n")) for _ in range(20)}
+        assert asked < 20
+        assert len(errors) == 1, "and says the same"
+        archive.close()
+        server.shutdown(socket.SHUT_RDWR)
+    refusing.join(10)
+
+
+def test_tables_that_are_gone_are_made_again() -> None:
+    schema = new_schema()
+    archive = open_postgres(postgres_url(), schema=schema)
+    store_parts(archive, make_part("one", 0))
+    with psycopg.connect(postgres_url()) as connection:
+        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+    raises(lambda: archive.parts(HERE))
+    assert not archive.parts(HERE)
+    archive.close()

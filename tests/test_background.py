@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
+from unabridged.testing.upstreams import SigningUpstream
 
 PROSE = "They went through many questions about details, one after another, and settled each of them."
 
@@ -220,3 +223,63 @@ def test_thinking_said_between_the_making_and_the_swap_is_dropped_once_where_it_
 def test_a_share_outside_0_and_1_is_refused(wrong: float) -> None:
     with pytest.raises(SettingsError, match="background"):
         Settings(background=wrong)
+
+
+def test_a_conversation_that_nobody_named_is_summarised_by_one_of_two_processes() -> None:
+    archive, one, other = MemoryArchive(), Gate(), Gate()
+    settings = Settings(background=0.7, deadline=30)
+    with (
+        Compactor(one, window=4_000, archive=archive, settings=settings) as here,
+        Compactor(other, window=4_000, archive=archive, settings=settings) as there,
+    ):
+        near = grow(here, int(0.8 * here.limits.target))
+        here.fit(near)
+        assert one.asked.wait(20)
+        there.fit([user("Something else.")])
+        there.fit([*near, assistant("Yes."), user("And then?")])
+        one.open.set()
+        other.open.set()
+        for engine in (here, there):
+            engine._calls.background.wait_for_all(20)  # noqa: SLF001 - waits for the background work itself
+        assert not other.asks
+        assert len(archive.threads("default")) == 1
+
+
+def test_of_two_processes_that_compact_the_same_the_first_decides_what_both_send() -> None:
+    archive, both = MemoryArchive(), threading.Barrier(2)
+
+    def write(name: str, _: Ask) -> Reply:
+        both.wait(20)
+        return Reply(f"{PROSE} That is what {name} wrote.", "end", model=name)
+
+    def compact(name: str) -> list[Any]:
+        with Compactor(partial(write, name), window=4_000, archive=archive) as engine:
+            done = engine.fit(long_chat(60, words=40), thread="t")
+            assert engine.replay(done.messages, thread="t") == long_chat(60, words=40)
+            return done.messages
+
+    with ThreadPoolExecutor(2) as beside:
+        one, other = beside.map(compact, ("Anna", "Bert"))
+    assert one == other
+    assert "wrote" in str(one)
+
+
+def test_what_another_process_cleared_below_the_trigger_is_sent_from_here_too() -> None:
+    archive = MemoryArchive()
+    provider = SigningUpstream()
+    messages: list[Any] = [user("the task")]
+    gate, settings = Gate(), Settings(background=0.4, deadline=30)  # so near the trigger, nothing is cleared
+    with (
+        Compactor(agent="claude-opus-5-5", window=60_000, archive=archive) as here,
+        Compactor(gate, agent="claude-opus-5-5", window=60_000, archive=archive, settings=settings) as there,
+    ):
+        cleared = 0
+        for i in range(24):
+            engine = here if i % 5 else there
+            sent = engine.fit([*messages])
+            cleared += sent.receipt is not None and sent.tokens_before < engine.limits.target
+            provider.take(sent.messages)
+            new = anthropic_round(f"step{i}", f"{i} result " * 900, thinking=f"thought {i}")
+            messages += provider.sign(new, after=sent.messages)
+        gate.open.set()
+    assert cleared, "below the trigger"

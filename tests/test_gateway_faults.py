@@ -20,6 +20,7 @@ from google.genai import errors
 
 from gateway_case import FAMILIES, WINDOW, Case, gateway, worker
 from sdk_loops import TASK, Chat, Contents, Messages, Responses, client_of, work
+from unabridged import Compactor
 from unabridged.testing.loopback_wires import Served
 from unabridged.testing.provider_app import ProviderApp, Request
 from unabridged.testing.provider_faults import drop_midstream, error_of, garbage, held, slow, status
@@ -204,10 +205,12 @@ def test_with_the_archive_gone_every_request_is_still_answered(harm: Callable[[P
         harm(case.archive)
         for name, path in PATHS.items():
             for rounds in (1, 8, 31):
-                refused = len(provider.too_long)
                 answer = client.post(path, json=body(name, rounds))
-                assert answer.status_code == (400 if len(provider.too_long) > refused else 200), answer.text
+                assert answer.status_code == 200, answer.text
                 assert str(folder) not in str(answer.headers), "where the archive is is nobody's business"
+                unrecorded = "without a record" in answer.headers.get("x-unabridged-note", "")
+                assert not (unrecorded and "x-unabridged-record" in answer.headers)
+        assert (provider.refused, provider.too_long) == ([], [])
         for rounds in (1, 8):
             assert "[DONE]" in client.post(PATHS["chat"], json=body("chat", rounds, stream=True)).text
 
@@ -226,3 +229,18 @@ def test_a_client_that_goes_away_ends_the_call_upstream(length: str, streaming: 
         wait_for(lambda: provider.abandoned)
         assert client.post(PATHS["chat"], content=asked).status_code == 200
     assert provider.abandoned == [PATHS["chat"]]
+
+
+def test_an_archive_that_was_removed_gets_all_of_a_conversation_again(tmp_path: Path) -> None:
+    provider = ProviderApp(worker(0), window=WINDOW)
+    with asking(provider, tmp_path, summariser="none") as (client, case):
+        for rounds in (30, 31, 60):
+            if rounds == 60:
+                for path in tmp_path.glob("archive.db*"):
+                    path.unlink()
+            answer = client.post(PATHS["chat"], json=body("chat", rounds))
+            assert answer.status_code == 200
+        sent = json.loads(provider.raw[-1].body)["messages"]
+        with Compactor(window=WINDOW, archive=f"sqlite:///{case.archive}", format="openai-chat") as compactor:
+            whole = compactor.replay(sent, thread=answer.headers["x-unabridged-thread"])
+    assert whole == body("chat", 60)["messages"], "the client sent it, so it is recorded from its beginning"

@@ -152,7 +152,7 @@ def test_an_archive_that_is_gone_is_not_ready_and_where_it_was_is_told_to_nobody
         one.gateway.engines.archive.close()
         answer = one.client.get("/readyz")
     assert (answer.status_code, answer.text) == (503, "not ready: the archive does not answer\n")
-    assert "not ready" in one.texts.getvalue()
+    assert "the archive fails" in one.texts.getvalue()
 
 
 @pytest.mark.parametrize("kind", PATHS)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -110,7 +112,14 @@ def test_a_signal_ends_it_within_ten_seconds_and_no_record_is_lost(tmp_path: Pat
         with closing(open_archive(archive)) as store:
             assert not list(store.verify())
             kept = [one.id for one in store.records(Scope("default", first.headers["x-unabridged-thread"]))]
+            early = [thread for thread in store.threads("default") if thread != first.headers["x-unabridged-thread"]]
         assert record in kept
+        assert len(early) <= answers, "a summary that nobody wrote is not recorded"
+        ours = [line for line in lines if line["logger"].startswith("unabridged") and "status" not in line]
+        assert ours == [], "what is dropped is no failure"
+        with closing(sqlite3.connect(tmp_path / "gateway.db")) as database:
+            left = database.execute("SELECT count(*) FROM leases").fetchone()
+        assert left == (0,), "so that another replica can begin with it at once"
         if not answers:
             return
         with gateway(upstream, archive) as (process, client):
@@ -118,3 +127,41 @@ def test_a_signal_ends_it_within_ten_seconds_and_no_record_is_lost(tmp_path: Pat
             assert again.headers["x-unabridged-record"] == record
             assert provider.raw[-1].body == provider.raw[before - 1].body, "the same prefix goes on being sent"
             ended(process)
+
+
+def test_a_full_disk_costs_no_request_is_told_once_and_heals(tmp_path: Path) -> None:
+    provider = Holding()
+    archive = f"sqlite:///{tmp_path / 'gateway.db'}"
+    with serving(provider) as upstream, gateway(upstream, archive) as (process, client):
+
+        def ask(task: str) -> httpx.Response:
+            asked = body_of("chat", 100)
+            asked["messages"][0]["content"] = task
+            answer = client.post(PATHS["chat"], json=asked)
+            assert answer.status_code == 200, answer.text
+            return answer
+
+        def ready(status: int) -> bool:
+            until = time.monotonic() + 20
+            while (found := client.get("/readyz").status_code) != status and time.monotonic() < until:
+                time.sleep(0.1)
+            return found == status
+
+        assert ask("One task.").headers["x-unabridged-record"]
+        unlimited = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, unlimited[1]))
+        for task in ("Another task.", "A third task.", "Another task."):
+            answer = ask(task)
+            assert "without a record" in answer.headers["x-unabridged-note"]
+            assert "x-unabridged-record" not in answer.headers
+        assert ready(503)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, unlimited)
+        assert ready(200)
+        healed = ask("Another task.")
+        assert "x-unabridged-note" not in healed.headers
+        said = [line["message"] for line in ended(process) if "message" in line]
+        assert [line.partition(":")[0] for line in said] == ["the archive fails", "the archive is well again"]
+        assert "nothing was written" in said[0], "with the remedy"
+        with closing(open_archive(archive)) as store:
+            assert store.locate("default", healed.headers["x-unabridged-record"])
+    assert provider.too_long == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import anthropic
@@ -12,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations import anthropic_round, assistant, chat_round, user
-from unabridged import Compactor, Settings, WontFit, check
+from conversations import anthropic_round, assistant, chat_round, long_chat, user
+from unabridged import Compaction, Compactor, Settings, WontFit, check
 from unabridged.asking.overflow import Overflow
 from unabridged.asking.refused import Refusals, lower_limits
 from unabridged.events import Compacted, Event
@@ -389,3 +390,17 @@ def _usage(compactor: Compactor, messages: list[Any], ratio: float) -> dict[str,
 
 def _chat_error(limit: int, counted: int) -> RuntimeError:
     return RuntimeError(chat_refusal(limit, counted)[1]["error"]["message"])
+
+
+def test_a_request_that_nobody_counted_is_counted_when_it_is_refused() -> None:
+    # what a gateway sends as it came, since it could not be fitted
+    uncounted = Compaction(long_chat(40, words=40), changed=False, tokens_before=0, tokens_after=0, thread="t")
+    with Compactor(window=8_000, archive="memory:") as engine:
+        shorter = engine.overflowed(uncounted, {"error": {"message": "prompt is too long: 9000 tokens > 8000 maximum"}})
+        assert shorter.changed
+        with pytest.raises(WontFit) as refused:
+            engine.overflowed(shorter, {"error": {"message": "prompt is too long"}})
+        assert refused.value.floor > 0
+        impossible = replace(uncounted, refused=True)
+        with pytest.raises(WontFit, match=r"smaller than [1-9][\d,]* tokens"):
+            engine.overflowed(impossible, {"error": {"message": "prompt is too long"}})

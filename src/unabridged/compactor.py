@@ -38,6 +38,8 @@ log = logging.getLogger("unabridged")
 Unknown = Literal["raise", "keep"]
 """What `replay` and `undo` do about a summary turn that the archive does not know."""
 ASKED = "asked for"
+CLOSING = 2.0
+"""Seconds that work in the background has to come to an end when nobody waits for its summary any more."""
 
 
 class Options(TypedDict, total=False):
@@ -234,10 +236,14 @@ class Compactor(Access):
     areplay, aundo = unblocked(replay), unblocked(undo)
 
     def close(self) -> None:
-        """Let go of the summariser, and of the archive if this compactor opened it; what was learned is kept."""
+        """Let go of the summariser, and of the archive if this compactor opened it; what was learned is kept.
+
+        A summary that is being made in the background is dropped, and made again when it is needed.
+        """
         self._learned.keep()
         if self._asker is not None:
             self._asker.close()
+            self._calls.background.wait_for_all(CLOSING)
         if self._owned:
             self._archive.close()
 

@@ -136,6 +136,16 @@ def clear_below_trigger(setup: Setup, state: State, reason: str) -> None:
         restart(setup, state)
 
 
+def restore_sent(setup: Setup, state: State) -> bool:
+    """Apply what was recorded of the list and is in use already; whether that is anything. Nothing is recorded."""
+    try:
+        restore(setup, state, early=False)
+    except ArchiveError:
+        restart(setup, state)  # it is told of where something is done about it
+        return False
+    return state.messages != state.begun
+
+
 # -- a look below the trigger -----------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unabridged.archive.protocol import Record, Scope
 from unabridged.compaction.cut import counted
 from unabridged.compaction.rewrite import Rewrite
@@ -15,18 +17,20 @@ from unabridged.history.replay import UNNAMED, Records, Standing, find_standing,
 from unabridged.intent import NOTHING, facts_in
 from unabridged.legal.reasoning import strip_from
 from unabridged.marks import is_ours
+from unabridged.messages import View
 
 
-def restore(setup: Setup, state: State, *, settles: bool = True) -> None:
+def restore(setup: Setup, state: State, *, settles: bool = True, early: bool = True) -> None:
     """Apply every recorded compaction of the list's beginning; whose words each turn is, is found out anew.
 
     `settles` is for a list that will be sent: only then is it known what was said before a record made early was used.
+    Without `early`, such a record is applied only where it is known to have been used.
     """
     applied: set[str] = set()
     state.scope = find_scope(setup.archive, state.scope)
     places = _places(setup, state)
     while (record := lookup.find_longest_record(setup.archive, places, state.views)) is not None:
-        if record.id in applied:
+        if record.id in applied or not (early or _is_used(setup, state, record)):
             break
         applied.add(record.id)
         if state.named or record.scope.thread in {place.scope.thread for place in places[1:]}:
@@ -100,7 +104,7 @@ def _settle(setup: Setup, state: State, record: Record) -> None:
     settled = lookup.find_longest_record(setup.archive, [Place(state.lookup_scope, seed)], state.views)
     if settled is not None and settled.data.get("settles") == record.id:
         return
-    if (settled := _settled_before(setup, state, record, seed)) is not None:  # a longer record goes on from it
+    if (settled := _settled_before(setup, state.views, record, seed)) is not None:  # a longer record goes on from it
         _splice(setup, state, settled, lookup.apply(setup.archive, settled, state.messages, state.format))
         return
     state.standing = Standing(record, record.start)
@@ -124,8 +128,17 @@ def _settle(setup: Setup, state: State, record: Record) -> None:
     store(setup, state, made, "thinking that the early summary left unbound")
 
 
-def _settled_before(setup: Setup, state: State, record: Record, seed: str) -> Record | None:
+def _is_used(setup: Setup, state: State, record: Record) -> bool:
+    """Whether the record is known to have been sent: one made early is, where another settles its swap."""
+    if not record.data.get("early"):
+        return True
+    done = lookup.apply(setup.archive, record, state.messages, state.format)
+    seed = setup.seed(state.lookup_scope, state.format)
+    return _settled_before(setup, [state.format.read(message) for message in done], record, seed) is not None
+
+
+def _settled_before(setup: Setup, views: Sequence[View], record: Record, seed: str) -> Record | None:
     """The record that settled this one, where it stands in the list; None without one."""
-    known = setup.archive.keyed(record.scope, lookup.keys_of(state.views, seed))
-    fits = (one for one in known if one.start + len(one.before) <= len(state.views))
+    known = setup.archive.keyed(record.scope, lookup.keys_of(views, seed))
+    fits = (one for one in known if one.start + len(one.before) <= len(views))
     return next((one for one in fits if one.data.get("settles") == record.id), None)

@@ -38,7 +38,7 @@ def store(setup: Setup, state: State, made: Rewrite, reason: str, *, early: bool
     stored = setup.archive.store(record, [*_common(setup, made.scope, prior), *parts])
     state.messages, state.views, state.sizes, state.learned = made.messages, made.views, made.sizes, made.learned
     state.scope, state.record = made.scope, stored
-    if stored.id != made.record_id:  # another replica was first: its bytes are everybody's
+    if (stored.id, stored.after) != (record.id, record.after):  # another was first: its bytes are everybody's
         put_list(setup, state, apply(setup.archive, stored, state.base, state.format))
     state.receipt = receipt_from(stored.data["receipt"])
     setup.emit(

@@ -75,13 +75,13 @@ class Conversation:
         """Read the request and have it fitted, if there is a conversation in it that could be."""
         try:
             self._body = JsonBody(self._received.plain, self._protocol.endpoint.messages, self._seen)
-            self._request = self._read(self._body)
+            self._request = await self._read(self._body)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the provider says so
             self._note = f"not read: {type(error).__name__}"
         if self._request is not None:
-            self._fitted, self._note = await self._engines.fit(self._request)
+            self._request, self._fitted, self._note = await self._engines.fit(self._request)
 
-    def _read(self, body: JsonBody) -> Request | None:
+    async def _read(self, body: JsonBody) -> Request | None:
         endpoint, call = self._protocol.endpoint, self._call
         if kept := endpoint.kept_by(body):
             self._note = f"the provider keeps this conversation: {kept}"
@@ -96,7 +96,7 @@ class Conversation:
         self._model = self._protocol.agent(call.path, body, None).name or ""
         client = Client(self._protocol, plain_target(call.target), self._model, self._headers(decoded=True))
         thread = call.header(THREAD)
-        request = self._engines.request(
+        request = await self._engines.request(
             self._protocol, call.path, body, messages, thread, namespace=self._tenant, values=client
         )
         return replace(request, on_fitted=self._note_fitted)
@@ -151,9 +151,12 @@ class Conversation:
             await self._fit()
         if self._request is None or self._fitted is None:
             return None
-        shorter = await self._engines.shorten(self._request, self._fitted, error)
-        self._fitted = shorter or self._fitted
-        return shorter
+        done = await self._engines.shorten(self._request, self._fitted, error)
+        if done is None:
+            return None
+        self._request, self._fitted, note = done
+        self._note = note or self._note
+        return self._fitted
 
     def _pieces(self, answer: Answer) -> AsyncIterator[bytes]:
         """The bytes of the answer as they come, with an eye on what they report."""

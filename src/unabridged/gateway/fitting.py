@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unabridged.adapters.kit import Engine, Request, arun
-from unabridged.archive import open_archive
-from unabridged.compactor import Compaction
+from unabridged.adapters.kit import Engine, Request, Steps, arun, tell_both
+from unabridged.archive import Archive, open_archive
+from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import ArchiveError, UnabridgedError, WontFit
+from unabridged.events import Compacted, Event, Failed
 from unabridged.formats import Format
 from unabridged.gateway.protocols import Protocol
 from unabridged.settings import limits
@@ -29,14 +31,28 @@ _BY_REFERENCE = re.compile(
 """Names in a body beside which something may stand whose tokens its length does not tell. Within a text a quotation
 mark is escaped, so that no text has them."""
 
+_UNRECORDED = "the archive fails: compacted without a record"
+
+
+class Fitted(NamedTuple):
+    """What is sent."""
+
+    request: Request
+    """Whom to tell what came of it."""
+    compaction: Compaction
+    note: str = ""
+    """Why it is not what it should be."""
+
 
 class Engines:
     """An engine for each wire format, on one archive."""
 
     def __init__(self, config: Config, summariser: Any = None, on_event: Any = None) -> None:
         self._settings, self._upstreams = config.settings(), config.upstreams
-        self._window, self._model, self._on_event = config.window, summariser, on_event
-        self.archive = open_archive(config.archive)
+        self._window, self._model = config.window, summariser
+        self.health = Health()
+        self._on_event = tell_both(self.health.on_event, on_event)
+        self.archive = self._open(config.archive)
         self._engines: dict[str, Engine] = {}
         self._lock = threading.Lock()
         self._surely = self._length_that_fits()
@@ -45,7 +61,7 @@ class Engines:
         """Whether the body can't be above the trigger, whatever it says: no text has more tokens than bytes."""
         return len(data) <= self._surely and _BY_REFERENCE.search(data) is None
 
-    def request(
+    async def request(
         self, protocol: Protocol, path: str, body: JsonBody, messages: list[Any], thread: str | None, **more: Any
     ) -> Request:
         """The request as the engine sees it; `more`: whose it is, and whom to ask for a summary."""
@@ -53,31 +69,41 @@ class Engines:
         tools = endpoint.schemas(body)
         engine = self._engine(endpoint.format, protocol.family)
         agent = protocol.agent(path, body, tools)
+        if not engine.is_ready_for(agent):
+            await asyncio.to_thread(engine.compactor_for, agent)
         return engine.request(messages, agent, thread=thread, system=endpoint.prompt(body), tools=tools, **more)
 
-    async def fit(self, request: Request) -> tuple[Compaction, str]:
-        """What should be sent, and a note: as it came where it can't be fitted: the provider may take it."""
+    async def fit(self, request: Request) -> Fitted:
+        """What should be sent: as it came where it can't be fitted, since the provider may take it."""
         try:
-            return await arun(request.fit()), ""
+            return Fitted(request, await arun(request.fit()))
+        except ArchiveError as error:
+            self.health.tell(str(error))
+            spare = self._without_archive(request)
+            return await self._try(spare, spare.fit(), _UNRECORDED) or _as_it_came(request, _UNRECORDED)
         except UnabridgedError as error:
             log.warning("a request goes on as it came: %s", _loggable(error))
-            told = "the gateway's log says how" if isinstance(error, ArchiveError) else str(error)
-            return _as_it_came(request), f"{type(error).__name__}: {told}"
+            return _as_it_came(request, f"{type(error).__name__}: {error}")
         except Exception as error:
             log.exception("a request goes on as it came")
-            return _as_it_came(request), f"{type(error).__name__} while it was fitted"
+            return _as_it_came(request, f"{type(error).__name__} while it was fitted")
 
     async def compact(self, request: Request) -> Compaction | None:
         """The conversation, compacted now, whatever its size; None where that can't be done."""
-        fitted, note = await self.fit(replace(request, force=True))
-        return None if note else fitted
+        done = await self.fit(replace(request, force=True))
+        return None if done.note else done.compaction
 
-    async def shorten(self, request: Request, fitted: Compaction, error: Any) -> Compaction | None:
+    async def shorten(self, request: Request, fitted: Compaction, error: Any) -> Fitted | None:
         """What to send in place of a request that was refused as too long; None where nothing shorter can be made."""
+        refusal = Refusal(error)
         try:
-            return await arun(request.shorten(fitted, Refusal(error)))
+            return Fitted(request, await arun(request.shorten(fitted, refusal)))
         except Refusal:
             return None
+        except ArchiveError as failed:
+            self.health.tell(str(failed))
+            spare = self._without_archive(request)
+            return await self._try(spare, spare.shorten(fitted, refusal), _UNRECORDED)
         except UnabridgedError as wont:
             log.warning("a refused request can't be made shorter: %s", _loggable(wont))
             return None
@@ -85,12 +111,40 @@ class Engines:
             log.exception("a refused request can't be made shorter")
             return None
 
-    def what_is_missing(self) -> str:
-        """What keeps requests from being fitted, in words; "" for nothing."""
+    async def _try(self, request: Request, steps: Steps[Compaction], note: str) -> Fitted | None:
+        """What comes of these steps without the archive; None where nothing does."""
         try:
-            self.archive.remembered("upstream", "ready")
+            made = await arun(steps)
+        except Refusal:
+            return None
         except UnabridgedError as error:
+            log.warning("a request goes on as it came: %s", _loggable(error))
+            return None
+        except Exception:
+            log.exception("a request goes on as it came")
+            return None
+        # There is no such record, and no thread that a record named.
+        return Fitted(request, replace(made, receipt=None, thread=request.thread or ""), note)
+
+    def _without_archive(self, request: Request) -> Request:
+        """The request, to be compacted by rule and recorded nowhere: its client has all of it, and sends it again.
+
+        Each is compacted from the beginning. When the archive is back, what goes is recorded as ever.
+        """
+        compactor = Compactor(
+            archive="memory:", agent=request.values.model or None, window=self._window,
+            format=request.values.protocol.endpoint.format, settings=replace(self._settings, background=None),
+        )  # fmt: skip
+        return replace(request, compactor=compactor)
+
+    def what_is_missing(self) -> str:
+        """What keeps compactions from being recorded, in words; "" for nothing."""
+        try:
+            self.archive.remember("upstream", "ready", {})
+        except UnabridgedError as error:
+            self.health.tell(str(error))
             return str(error)
+        self.health.tell("")
         return ""
 
     def close(self) -> None:
@@ -98,6 +152,16 @@ class Engines:
         for engine in self._engines.values():
             engine.close()
         self.archive.close()
+
+    def _open(self, url: str | None) -> Archive:
+        """The archive. A file that can't be used is an `ArchiveError` now; a server may come up later."""
+        try:
+            return open_archive(url)
+        except ArchiveError as error:
+            if url is None or not url.startswith("postgres"):
+                raise
+            self.health.tell(str(error))
+            return open_archive(url, probe=False)
 
     def _engine(self, format_: Format, family: str) -> Engine:
         """The engine for a format; what usage teaches is kept under the upstream's name, conversations under whose."""
@@ -118,6 +182,30 @@ class Engines:
         return min([known.budget, *bounds])
 
 
+class Health:
+    """Whether the archive answers, as the log tells it: what is wrong once, and that it is over."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def tell(self, wrong: str) -> None:
+        """Say what is wrong with the archive, unless that was the last that was said; "" for nothing."""
+        before, self._said = self._said, wrong
+        if wrong and not before:
+            log.warning(
+                "the archive fails: %s Requests go on, and nothing is recorded; said once until it is well", wrong
+            )
+        elif before and not wrong:
+            log.warning("the archive is well again")
+
+    def on_event(self, event: Event) -> None:
+        """A compaction that was recorded, or could not be, tells how the archive is."""
+        if isinstance(event, Compacted):
+            self.tell("")
+        elif isinstance(event, Failed) and event.stage == "archive":
+            self.tell(str(event.error))
+
+
 class Refusal(Exception):  # noqa: N818 - what a provider says, not an error of ours
     """A provider's error as it stands in its answer."""
 
@@ -132,5 +220,9 @@ def _loggable(error: UnabridgedError) -> str:
     return f"{type(error).__name__}: {error}" if said else type(error).__name__
 
 
-def _as_it_came(request: Request) -> Compaction:
-    return Compaction(request.messages, changed=False, tokens_before=0, tokens_after=0, thread=request.thread or "")
+def _as_it_came(request: Request, note: str) -> Fitted:
+    same = Compaction(
+        request.messages, changed=False, tokens_before=0, tokens_after=0, thread=request.thread or "",
+        fixed=(request.system, request.tools), namespace=request.namespace,
+    )  # fmt: skip
+    return Fitted(request, same, note)

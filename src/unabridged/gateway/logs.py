@@ -22,8 +22,11 @@ FACTS: Final = "unabridged_facts"
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _OURS: Final = ("unabridged", "uvicorn")
 _FRAMES: Final = 8
-_NEEDLESS: Final = ("Unsupported upgrade request", "No supported WebSocket library")
-"""How uvicorn begins to complain of a WebSocket, which is refused here on purpose."""
+_NEEDLESS: Final = (
+    "Unsupported upgrade request", "No supported WebSocket library", "a compaction was given up, the archive"
+)  # fmt: skip
+"""How uvicorn begins to complain of a WebSocket, which is refused here on purpose; and what each compaction has to say
+of an archive that fails, which is said once for all of them."""
 
 
 class Facts(dict[str, Any]):
@@ -39,11 +42,12 @@ def begin_log(kind: Kind) -> None:
     handler.setFormatter(JsonLines() if kind == "json" else TextLines())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("uvicorn.error").addFilter(_is_worth_saying)
+    logging.getLogger("unabridged").addFilter(_is_worth_saying)
     logging.getLogger("unabridged.gateway").setLevel(logging.WARNING if kind == "quiet" else logging.INFO)
 
 
 def _is_worth_saying(record: logging.LogRecord) -> bool:
-    return not str(record.msg).startswith(_NEEDLESS)
+    return not record.getMessage().startswith(_NEEDLESS)
 
 
 class TextLines(logging.Formatter):

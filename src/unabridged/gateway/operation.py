@@ -103,10 +103,8 @@ class Operation:
             missing = await asyncio.wait_for(asyncio.shield(self._probe[1]), _PATIENCE)
         except TimeoutError:
             missing = f"no answer within {_PATIENCE:g} seconds"
-        if not missing:
-            return ""
-        log.warning("not ready: %s", missing)
-        return "the archive does not answer"  # where it is, and as whom, is not for everybody
+            engines.health.tell(missing)
+        return "the archive does not answer" if missing else ""  # where it is, and as whom, is not for everybody
 
 
 def _model_of(call: Call) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from contextvars import copy_context
 
@@ -68,6 +69,12 @@ class Background:
         worker = self._work.get(scope)
         if worker is not None:
             worker.join(seconds)
+
+    def wait_for_all(self, seconds: float) -> None:
+        """Wait for the work of every thread, at most so long altogether."""
+        until = time.monotonic() + seconds
+        for worker in list(self._work.values()):
+            worker.join(max(0.0, until - time.monotonic()))
 
 
 def _quietly(work: Callable[[], object]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,9 +17,11 @@ from unabridged.compaction import pipeline
 from unabridged.compaction.plan import make_plan
 from unabridged.compaction.state import Setup, State
 from unabridged.compaction.trigger import Load, Now, decide, starts_in_background, worth_a_look
-from unabridged.errors import FunctionFailed, SummaryFailed, WontFit
+from unabridged.errors import ArchiveError, FunctionFailed, SummaryFailed, WontFit
 from unabridged.events import Failed, Unchanged
 from unabridged.formats import Format, Message, detect
+from unabridged.history.difference import chain
+from unabridged.history.replay import UNNAMED
 from unabridged.measure.calibrate import usage_of
 from unabridged.measure.meter import Meter
 from unabridged.measure.models import family_of
@@ -35,6 +38,8 @@ log = logging.getLogger("unabridged")
 
 T = TypeVar("T")
 LEASE = "a summary made early"
+_BEGINNING = 4
+"""Messages by which a conversation without a name is told from others, where that only saves work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,14 @@ class Call:
     def place(self) -> Scope:
         """What work for the conversation goes by."""
         return self.thread.place or self.scope
+
+    @property
+    def shared_place(self) -> Scope:
+        """The same in every process: a conversation without a name goes by how it begins."""
+        if self.scope.thread:
+            return self.scope
+        begins = chain((self.format.read(message).meaning for message in self.given[:_BEGINNING]), "")[-1]
+        return self.scope._replace(thread=f"{UNNAMED}{begins[:16]}")
 
     @property
     def load(self) -> Load:
@@ -171,6 +184,9 @@ class Calls:
         call: Call | None = None
         try:
             call = self._begin(thread, scope, messages, fixed, within, anew=not (why or self.limits.trigger))
+            if not why and self.limits.trigger:
+                call = self._catch_up(call, within)
+            thread.taken = len(messages)
             return (yield from self._carry_out(call, why, force=force))
         except FunctionFailed as error:  # while it fits, the run goes on without a compaction
             place = thread.place or scope
@@ -202,6 +218,36 @@ class Calls:
         before = setup.tokens(estimate if begun is messages else overhead + thread.given_tokens())
         idle, thread.called = self.clock() - thread.called, self.clock()
         return Call(setup, thread, scope, format_, messages, begun, *fixed, overhead, estimate, before, idle)
+
+    def _catch_up(self, call: Call, within: Limits | None) -> Call:
+        """The call, with what became of the conversation in the archive since the last one here.
+
+        Other processes may have compacted it. The same conversation must become the same bytes wherever it is sent
+        from, below the trigger too: a provider may refuse what its model thought where it stands behind others. And
+        the archive may have lost what was recorded: then the next compaction begins with all that was given.
+        """
+        setup, thread = call.setup, call.thread
+        if self._is_forgotten(call):
+            thread.sent = None
+            call = self._begin(thread, call.scope, call.given, (call.system, call.tools), within, anew=True)
+        bound = setup.thinking(call.format) == "bound"
+        if not thread.went_on_elsewhere(call.given, call.format, bound=bound):
+            return call
+        state = call.state()
+        if not pipeline.restore_sent(setup, state):
+            return call
+        thread.finish(state, "")
+        return self._begin(thread, call.scope, call.given, (call.system, call.tools), within)
+
+    def _is_forgotten(self, call: Call) -> bool:
+        """Whether it is to be compacted, and the archive no longer has what the list to go on from was made by."""
+        known = call.unchanged().receipt
+        if known is None or call.setup.trigger_reason(call.load) is None:
+            return False
+        try:
+            return call.setup.archive.record(Scope(known.namespace, known.thread), known.id) is None
+        except ArchiveError:
+            return False  # it is told of where something is done about it
 
     def _carry_out(self, call: Call, why: str, *, force: bool) -> Generator[Any, Any, Compaction]:
         """Decide, and do it."""
@@ -261,18 +307,24 @@ class Calls:
         near = starts_in_background(self.limits, call.setup.tokens(call.estimate), self.settings.background)
         if self.asker is None or not self.limits.trigger or not near or self.asker.rest_left:
             return False
-        messages, archive, place = list(call.begun), self._setup.archive, call.place
+        messages, archive, place = list(call.begun), self._setup.archive, call.shared_place
 
         def work() -> str:
-            if not archive.lease(place, LEASE, self.settings.deadline):
-                return "made elsewhere"
+            granted = False
             try:
+                granted = archive.lease(place, LEASE, self.settings.deadline)
+                if not granted:
+                    return "made elsewhere"
                 own = self._begin(Thread(), call.scope, messages, (call.system, call.tools))
                 return self.drive(pipeline.compact_early(own.setup, own.state()))
+            except ArchiveError as error:  # it is told of where a request needs it
+                return str(error)
             finally:
-                archive.release(place, LEASE)
+                if granted:
+                    with suppress(ArchiveError):  # it runs out by itself
+                        archive.release(place, LEASE)
 
-        return self.background.begin(place, call.thread, call.estimate, work)
+        return self.background.begin(call.place, call.thread, call.estimate, work)
 
     # -- what would be done -------------------------------------------------------------------------------------------
 
@@ -304,6 +356,8 @@ class Calls:
         """Lower the limits to what the provider takes, and compact for them."""
         overflow, calibration = overflow_in(error), self.learned.calibration
         setup = self.setup_for(self.format or detect(fitted.messages))
+        if not fitted.estimate:  # it was sent as it came, and nobody counted it
+            fitted = replace(fitted, estimate=self._begin(Thread(), scope, fitted.messages, fitted.fixed).estimate)
         calibration.refused(fitted.estimate, overflow.requested or 0)
         sent, cause = setup.tokens(fitted.estimate), error if isinstance(error, BaseException) else None
         if self.settings.off and cause is not None:

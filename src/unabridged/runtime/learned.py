@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable
 
@@ -44,7 +46,16 @@ class Learned:
         self._reports += 1
         first = self._kept_at is None and self._reports >= SETTLED
         if first or (self._kept_at is not None and self._clock() - self._kept_at >= PAUSE):
+            self._keep_soon()
+
+    def _keep_soon(self) -> None:
+        """Write it down; an event loop does not wait for that."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
             self.keep()
+        else:
+            threading.Thread(target=self.keep, name="unabridged-learned", daemon=True).start()
 
     def keep(self) -> None:
         """Write it down, if anything was learned since the last time."""

@@ -75,6 +75,8 @@ class Thread:
     """What the caller gave when it was last compacted, and what became of it."""
     called: float = float("-inf")
     """When the last call was, by the engine's clock."""
+    taken: int = 0
+    """How many messages were given with the last call."""
     failed_why: str = ""
     """Why nothing was changed the last time: said once, not at every call."""
 
@@ -93,6 +95,21 @@ class Thread:
         if found is None:
             self.sent = None
         return messages if found is None else found
+
+    def went_on_elsewhere(self, messages: Sequence[Message], format_: Format, *, bound: bool) -> bool:
+        """Whether another process may have sent this conversation since the last call here, and recorded something.
+
+        So it is where the model answered more often than it was asked from here. A request may also have been sent
+        again by way of another: that only costs a cache, unless what the model thought is `bound` to what it was sent.
+        """
+        views = (read_at(i, message, format_) for i, message in enumerate(messages[self.taken :], self.taken))
+        answers, last = 0, ""
+        for view in views:
+            answers += view.role == "assistant" != last
+            last = view.role
+            if answers > (self.taken > 0) or (bound and view.reasoning):
+                return True
+        return False
 
     def overhead(self, meter: Meter, system: Any, tools: Any) -> int:
         """What system prompt and tools take; they are counted when they change."""

@@ -111,13 +111,19 @@ class Engine:
         """Whether the next question needs no file to be opened."""
         return bool(self._made)
 
+    def is_ready_for(self, agent: Agent) -> bool:
+        """Whether a request to this model can be made without asking the archive."""
+        return agent in self._made
+
     def compactor_for(self, agent: Agent) -> Compactor:
         """The compactor for this model."""
         with self._lock:
-            if agent not in self._made:
-                self._made[agent] = self.make(agent)
-            self._made.move_to_end(agent)
-            return self._made[agent]
+            found = self._made.get(agent)
+        if found is None:  # without the lock: what is learned of a model is read from the archive
+            found = self.make(agent)
+        with self._lock:
+            self._made[agent] = found = self._made.get(agent) or found
+            return found
 
     def request(
         self,

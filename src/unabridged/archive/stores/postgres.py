@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 from urllib.parse import quote, unquote
 
 from unabridged.archive.address import scrub_error, without_credentials
@@ -22,13 +23,21 @@ try:
     import psycopg
     from psycopg import sql
     from psycopg.conninfo import conninfo_to_dict
-    from psycopg_pool import ConnectionPool
 except ImportError as error:
     raise NotInstalled("a postgresql:// archive", "unabridged[postgres]", error) from error
 
 SCHEMA: Final = "unabridged"
 CONNECTING: Final = 10
-"""Seconds that a first connection may take: it is made while the program starts, maybe inside an event loop."""
+"""Seconds that a connection may take: the first is made while the program starts, maybe inside an event loop."""
+MOST: Final = 8
+"""Connections of one process at once; who wants more waits."""
+_IDLE: Final = 60.0
+"""Seconds after which a connection that nobody used is closed."""
+_REST: Final = 1.0
+"""Seconds for which a server that did not answer is left alone: meanwhile every use fails at once, in the same words.
+After that one use tries again, and the others go on failing until it has come to an end."""
+_LOST: Final = 15_000
+"""Milliseconds after which a connection is given up whose other end does not even acknowledge what it is sent."""
 _WORDS: Final = {"id": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "bytes": "BYTEA", "compact": ""}
 _MIGRATING: Final = 0x756E6162  # the advisory lock under which versions change: `unab`
 
@@ -36,19 +45,23 @@ _MIGRATING: Final = 0x756E6162  # the advisory lock under which versions change:
 def open_postgres(
     url: str, *, schema: str = SCHEMA, wait: float = 60.0, step: Callable[[str], None] | None = None
 ) -> SqlArchive:
-    """The archive in this database, its tables made at first use, or by `probe`. `wait` seconds for pool and locks."""
+    """The archive in this database, its tables made at first use, or by `probe`. `wait` seconds for others."""
     return SqlArchive(PostgresDatabase(url, schema, wait), step)
 
 
 class PostgresDatabase(forks.Forkable):
-    """A pool of connections, of this process alone: a forked child opens its own."""
+    """Connections to one server, of this process alone: a few idle ones, one for each transaction under way.
+
+    A server that was gone and is back needs no help: what is left of the old connections is replaced.
+    """
 
     now = "EXTRACT(EPOCH FROM clock_timestamp())::double precision"
 
     def __init__(self, url: str, schema: str, wait: float) -> None:
         self._url = url
         self.url = without_credentials(url)
-        self._secrets = _secrets_of(url)
+        self._secrets, self._options = _read_url(url)
+        self._options.setdefault("connect_timeout", max(2, min(CONNECTING, int(wait))))
         self._schema = schema
         self._wait = wait
         self._lock_timeout = f"SET LOCAL lock_timeout TO {int(wait * 1000)}"
@@ -57,12 +70,15 @@ class PostgresDatabase(forks.Forkable):
         forks.watch(self)
 
     def start_over(self) -> None:
-        """A lock that nobody holds, and no pool: at the beginning, and in a forked child.
+        """A lock that nobody holds, and no connections: at the beginning, and in a forked child.
 
         The child's copies of the parent's connections are left alone: psycopg closes only what its own process opened.
         """
         self.lock = threading.Lock()
-        self._pool: ConnectionPool | None = None
+        self._slots = threading.Semaphore(MOST)
+        self._idle: list[tuple[float, psycopg.Connection]] = []
+        self._failed: tuple[float, str] | None = None
+        self._trying = False
 
     def read(self) -> AbstractContextManager[Transaction]:
         """A transaction that sees one state."""
@@ -80,9 +96,102 @@ class PostgresDatabase(forks.Forkable):
     def _transaction(self, setting_up: str) -> Iterator[Transaction]:
         """A transaction set up in one round trip, and for itself alone: poolers share sessions."""
         path = sql.SQL("SET LOCAL search_path TO {};").format(sql.Identifier(self._schema))
-        with self._explain_errors(), self._open_pool().connection(self._wait) as connection:
-            connection.execute(sql.SQL(_own(f"{setting_up};")) + path)
+        with self._explain_errors(), self._connection(sql.SQL(_own(f"{setting_up};")) + path) as connection:
             yield _transaction(connection)
+
+    @contextmanager
+    def _connection(self, begin: sql.Composed) -> Iterator[psycopg.Connection]:
+        """A connection for one transaction, begun. One that was not whole is closed, and with it goes what it did."""
+        slots = self._slots
+        if not slots.acquire(timeout=self._wait):
+            raise ArchiveError(f"{self.url}: all {MOST} connections have been busy for {self._wait:.0f} s. Try again.")
+        connection: psycopg.Connection | None = None
+        try:
+            connection = self._begin(begin)
+            yield connection
+            connection.commit()
+        except BaseException:
+            if connection is not None:
+                connection.close()
+            raise
+        finally:
+            self._give_back(connection)
+            slots.release()
+
+    def _begin(self, begin: sql.Composed) -> psycopg.Connection:
+        """A connection on which this was executed: an idle one that the server still knows, else a new one."""
+        while (connection := self._take()) is not None:
+            try:
+                connection.execute(begin)
+            except psycopg.OperationalError:
+                connection.close()
+                if not connection.broken:  # it is the statement that failed
+                    raise
+            else:
+                return connection
+        connection = self._connect()
+        try:
+            connection.execute(begin)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _take(self) -> psycopg.Connection | None:
+        """An idle connection, the newest; None when a new one is to be made."""
+        with self.lock:
+            if self._closed:
+                raise ArchiveError("this archive is closed. Open it again.")
+            usable = self._migrated and self._idle
+            return self._idle.pop()[1] if usable else None
+
+    def _give_back(self, connection: psycopg.Connection | None) -> None:
+        now = time.monotonic()
+        with self.lock:
+            if connection is not None and not connection.closed:
+                self._idle.append((now, connection))
+            kept = [one for one in self._idle if not self._closed and now - one[0] < _IDLE]
+            old = [one for one in self._idle if one not in kept]
+            self._idle = kept
+        for _, unused in old:
+            unused.close()
+
+    def _connect(self) -> psycopg.Connection:
+        """A new connection to tables that are up to date; a server that is not there is not asked at every turn."""
+        with self.lock:
+            if self._failed is not None and (self._trying or time.monotonic() - self._failed[0] < _REST):
+                raise psycopg.OperationalError(self._failed[1])
+            self._trying = True
+        failed: str | None = "the attempt before did not come to an end"
+        try:
+            connection = psycopg.connect(self._url, prepare_threshold=None, **self._options)  # poolers share sessions
+            failed = None
+        except psycopg.OperationalError as error:
+            failed = str(error)
+            raise
+        finally:
+            with self.lock:
+                self._failed = None if failed is None else (time.monotonic(), failed)
+                self._trying = False
+        try:
+            self._migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _migrate(self, connection: psycopg.Connection) -> None:
+        """Bring the tables up to date, once."""
+        if not self._migrated:
+            connection.execute(_own(self._lock_timeout))
+            migrate(connection, self._schema)
+            self._migrated = True
+
+    def probe(self) -> None:
+        """Connect, and make the tables: what is wrong with URL, server or role is found now."""
+        with self._explain_errors():
+            connection = self._connect()
+        self._give_back(connection)
 
     def purge(self) -> None:
         """Nothing: what was deleted goes when the server vacuums, which is the server's own business."""
@@ -92,12 +201,14 @@ class PostgresDatabase(forks.Forkable):
         return []
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Let go of every connection; one that is in use closes when it is done."""
         with self.lock:
             self._closed = True
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
+        self._give_back(None)
+
+    def __del__(self) -> None:
+        for _, connection in self.__dict__.get("_idle", ()):
+            connection.close()  # nobody did, and psycopg would complain
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
@@ -105,37 +216,12 @@ class PostgresDatabase(forks.Forkable):
             yield
         except psycopg.Error as error:
             scrub_error(error, self._secrets)
+            if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
+                self._migrated = False  # another database stands there now: the next use makes them again
             raise ArchiveError(
                 f"{self.url}: {str(error).strip()}. Check the URL (user, password, host, database), that the server "
                 f"runs, and that its role may create schema {self._schema}."
             ) from error
-
-    def _open_pool(self) -> ConnectionPool:
-        with self.lock:
-            if self._closed:
-                raise ArchiveError("this archive is closed. Open it again.")
-            if self._pool is None:
-                self._migrate()
-                options = {"prepare_threshold": None}  # poolers share sessions
-                self._pool = ConnectionPool(
-                    self._url, min_size=0, max_size=8, timeout=self._wait, max_idle=60.0, open=True, kwargs=options
-                )
-            return self._pool
-
-    def probe(self) -> None:
-        """Connect, and make the tables: what is wrong with URL, server or role is found now."""
-        with self.lock:
-            self._migrate()
-
-    def _migrate(self) -> None:
-        """Bring the tables up to date, once. psycopg waits `connect_timeout` for each address that a host has."""
-        if self._migrated:
-            return
-        patience = max(2, min(CONNECTING, int(self._wait)))
-        with self._explain_errors(), psycopg.connect(self._url, connect_timeout=patience) as connection:
-            connection.execute(_own(self._lock_timeout))
-            migrate(connection, self._schema)
-        self._migrated = True
 
 
 def migrate(connection: psycopg.Connection, archive: str, target: int | None = None) -> None:
@@ -155,8 +241,11 @@ def migrate(connection: psycopg.Connection, archive: str, target: int | None = N
     connection.commit()
 
 
-def _secrets_of(url: str) -> set[str]:
-    """Everything in the URL that no error may say; one that can't be read is refused without a word of it."""
+def _read_url(url: str) -> tuple[set[str], dict[str, Any]]:
+    """Everything in the URL that no error may say, and what it says, or leaves to us to say, of patience.
+
+    One that can't be read is refused without a word of it.
+    """
     try:
         parsed = conninfo_to_dict(url)
     except psycopg.Error:
@@ -169,7 +258,8 @@ def _secrets_of(url: str) -> set[str]:
         )
     shown = without_credentials(url)
     found = {str(value) for value in parsed.values() if value and str(value) not in unquote(shown)}
-    return found | {quote(value, safe="") for value in found}
+    options = {name: value for name, value in parsed.items() if name in {"connect_timeout", "tcp_user_timeout"}}
+    return found | {quote(value, safe="") for value in found}, {"tcp_user_timeout": _LOST, **options}
 
 
 def _transaction(connection: psycopg.Connection) -> Transaction:
