@@ -18,6 +18,11 @@ _SECRET: Final = re.compile(r"(?i)pass|pwd|secret|token|key|credential|auth|sig"
 _SETTING: Final = re.compile(r"""([\w%.-]{1,60})(\s{0,3}=\s{0,3})('(?:[^'\\]|\\.)*'?|[^\s&;]*)""")
 
 
+def is_on_server(url: str) -> bool:
+    """Whether the archive is a server's, so that processes on other machines may write to it too."""
+    return url.startswith(("postgres:", "postgresql:"))
+
+
 def without_credentials(address: str) -> str:
     """The URL, or libpq's `host=… password=…`, without passwords, tokens and keys; what has none is as it was."""
     scheme, found, rest = address.partition("://")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from unabridged.archive.address import is_on_server
 from unabridged.archive.protocol import Scope
 from unabridged.asking.drivers import adrive, drive, in_thread, take_lock
 from unabridged.asking.refused import Refusals, in_words, limits_to_try, overflow_in
@@ -230,7 +231,8 @@ class Calls:
         if self._is_forgotten(call):
             thread.sent = None
             call = self._begin(thread, call.scope, call.given, (call.system, call.tools), within, anew=True)
-        bound = setup.thinking(call.format) == "bound"
+        # A look-up hashes the whole list, so it is not made with every answer where only this machine has the archive.
+        bound = setup.thinking(call.format) == "bound" and is_on_server(setup.archive.url)
         if not thread.went_on_elsewhere(call.given, call.format, bound=bound):
             return call
         state = call.state()
