@@ -8,10 +8,11 @@ from typing import NamedTuple
 import pytest
 
 from conversations import assistant, user
-from ledger_case import ROUNDS, Message, Round, Run, run, section, summary_in
+from ledger_case import ROUNDS, Message, Round, Run, person, run, says, section, summary_in
 from unabridged import Compactor, Settings
 from unabridged.formats import detect
 from unabridged.intent import with_origins
+from unabridged.ledger.gather import gather
 
 X = "Rename the green button to “Send”."
 Y = "Port the parser to Rust.\n\nKeep the error messages as they are."
@@ -146,3 +147,11 @@ def test_what_was_finished_is_listed_as_finished_with_what_became_of_it(protocol
 def test_an_observation_in_user_role_is_never_a_request(protocol: str) -> None:
     made, _ = compacted(protocol, 4_000)
     assert {request.text for ledger in made.ledgers for request in ledger.requests} <= set(ALL)
+
+
+def test_words_to_go_on_that_are_said_again_and_again_are_open_once() -> None:
+    views = [person("Fix the failing test.")]
+    for step in range(12):
+        views += [says(f"Step {step}: I looked at the next file."), person("Go on.")]
+    ledger = gather(views, answered=False)
+    assert [request.text for request in ledger.open] == ["Fix the failing test.", "Go on."]

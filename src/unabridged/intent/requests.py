@@ -124,7 +124,8 @@ class _Talk:
         if says.kind_of(request.text) == "withdraw":
             return self._chain_after_withdrawal(newest)
         if self._state not in GOING:
-            return [*self._earlier_part(newest), newest]
+            self.chain = self._earlier_part(newest)
+            return [*self._without_replaced(request), newest]
         state, stopped, steers = self._state, self._state == "interrupted", request.kind == "steer"
         gone = self._dropped(request, self.chain, stopped=stopped and not steers)  # a steer is about the refused call
         self.chain = self._set(gone, "left" if stopped or steers else "withdrawn")
@@ -134,8 +135,16 @@ class _Talk:
             again = [j for j in self.chain if meant.says_again(request.text, self.requests[j].text)]
             self.parked, self.chain = [*self.parked, *self._set(again, "withdrawn")], []
         elif request.kind in {"resume", "more"}:
-            self.chain = self._set([j for j in self.chain if self.requests[j].kind == "hold"], "finished")
+            self.chain = self._without_replaced(request)
         return [*self.chain, newest]
+
+    def _without_replaced(self, request: Request) -> list[int]:
+        """The chain without what words to go on take the place of: "wait", and the same words before."""
+        if request.kind not in {"resume", "more"}:
+            return self.chain
+        before = [(j, self.requests[j]) for j in self.chain]
+        replaced = [j for j, r in before if r.kind == "hold" or (r.kind, r.text) == (request.kind, request.text)]
+        return self._set(replaced, "finished")
 
     def _chain_after_withdrawal(self, newest: int) -> list[int]:
         """The chain after words that withdraw something: what they name, else what was said last, or all of it.
