@@ -31,7 +31,9 @@ For a person with a session file that is too long, or broken, and for a look int
 - A conversation's thread is found by the compactions that stand in it; a new one is named after its file and folder.
 - `unabridged --install-completion` sets up the shell's completion.
 
-![The page that `show --html` writes](images/show-html.png)
+`inspect` shows the record in a browser, `show --html` one thread of it in one file: [how to look](inspect.md).
+
+![A thread in the inspector](images/inspect-thread.png)
 """
 
 

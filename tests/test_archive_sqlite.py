@@ -65,6 +65,8 @@ def test_a_database_of_version_1_is_brought_up_to_date_with_everything_in_it(tmp
     assert [part.text for part in archive.parts(HERE)] == texts
     assert [part.origin for part in archive.parts(HERE)] == ["person", "model", "person", "tool", "person"]
     assert [hit.turn for hit in archive.search(HERE, "getUserName")] == [0]
+    assert archive.last_used(HERE.namespace)[HERE.thread] == retired.created, "it was stored last"
+    assert [dict(held.kinds) for held in archive.holdings(HERE.namespace, [HERE.thread])] == [{record.kind: 1}]
     assert archive.lease(HERE, "k", 1)
     store_parts(archive, make_part("new", 5), key="k3")
     archive.close()

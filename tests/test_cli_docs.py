@@ -40,7 +40,12 @@ def test_every_command_has_an_example_and_json(name: str) -> None:
     assert done.code == 0
     assert f"unabridged {name}" in done.out
     options = [option for parameter in GROUP.commands[name].params for option in parameter.opts]
-    assert "--json" in options or name in {"hook", "mcp", "gateway"}  # whose standard output is the protocol's
+    assert "--json" in options or name in {
+        "hook",
+        "mcp",
+        "gateway",
+        "inspect",
+    }  # whose output is for a program, or a browser
 
 
 def test_the_version_and_the_exit_codes_are_told() -> None:

@@ -34,7 +34,7 @@ ELSEWHERE = {
 WORDS = {"text", "{toctree}", "{include}"}
 """Blocks that are no code: drawings, what a program prints, and how the site is put together."""
 COMMANDS: Any = typer.main.get_command(app)
-NOT_RUN = {"gateway", "mcp", "watch", "install", "uninstall", "hook", "eval"}
+NOT_RUN = {"gateway", "inspect", "mcp", "watch", "install", "uninstall", "hook", "eval"}
 """Commands that serve, change a client's configuration, or ask a model: of those, and those about a session,
 the options must be there."""
 TARGETS = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)

@@ -58,7 +58,7 @@ def printed(url: str, engine: Compactor, tmp_path_factory: pytest.TempPathFactor
         hits = run("search", word, "--thread", "t", *command, "--json").json["results"]
         found["command line"] |= {hit["ref"] for hit in hits}
     assert run("show", "t", *command, "--html", page).code == 0
-    found["page"] = set(re.findall(r"ref (\d+-\w+)", page.read_text()))
+    found["page"] = set(re.findall(r'"ref":"(\d+-\w+)"', page.read_text()))
     found["summary"] = set(re.findall(r"(\[\d+\])", texts(fitted.messages)))
     found["stored"] = {digest for record in archive.records(SCOPE) for digest in record.after if digest is not None}
     archive.close()

@@ -75,6 +75,8 @@ class RecordData(TypedDict, total=False):
     """Whether a message that was put in names the record."""
     format: str
     """The name of the format that the messages were read with."""
+    limits: dict[str, int]
+    """Window, budget and, where it is one of tokens alone, trigger of the request that it was made for."""
     place: dict[str, Any]
     """How far into a client's session file the record reaches, where it was made from one."""
     sealed: str
@@ -133,6 +135,20 @@ class Hit(NamedTuple):
     """How well it matches."""
     ref: str = ""
     """What `read` takes, on every surface: `12-9f3ac1d2ab`. It works only inside its scope."""
+
+
+class Holding(NamedTuple):
+    """What one thread holds, counted."""
+
+    thread: str
+    kinds: Mapping[str, int]
+    """Its live records, by their kind."""
+    messages: int
+    """Messages that left its context."""
+    turns: int
+    """One more than the last of their turns: how long the conversation is, as far as it left."""
+    size: int
+    """Bytes that those messages take as they are stored, also those that other threads share."""
 
 
 class Archive(Protocol):
@@ -197,6 +213,13 @@ class Archive(Protocol):
 
     def newest_time(self, scope: Scope) -> float | None:
         """When the record that was stored last was made (Unix time), retired or not; None when the thread has none."""
+
+    def last_used(self, namespace: str) -> Mapping[str, float | None]:
+        """The `newest_time` of every thread, by its name, in no order."""
+        return {name: self.newest_time(Scope(namespace, name)) for name in self.threads(namespace)}
+
+    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[Holding]:
+        """What each of these threads holds, in this order; those that are not there are left out."""
 
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""

@@ -2,7 +2,7 @@
 
 Reading order: `options` (what the commands share), `archives` (the record they work on), `screen` (terminal, pipes,
 tables, JSON, progress), then a file for each group of commands: `compact`, `measure`, `check`, `watch`, `evaluate`,
-`records`, `restore`, `clients`, `serve`. `picture` draws bars, `page` makes the HTML page.
+`records`, `restore`, `clients`, `serve`, `inspector`. `picture` draws bars.
 """
 
 from unabridged.cli.app import app, main

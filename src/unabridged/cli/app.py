@@ -19,6 +19,7 @@ from unabridged.cli import (
     evaluate,
     gateway,
     hook,
+    inspector,
     measure,
     records,
     restore,
@@ -112,6 +113,7 @@ _add(
 )
 _add(
     "The record",
+    (inspector.inspect, "unabridged inspect --open"),
     (records.threads, "unabridged threads --archive sqlite:///agent.db"),
     (records.show, "unabridged show my-thread --html my-thread.html"),
     (records.search, "unabridged search 'invoice 4711' --thread my-thread"),

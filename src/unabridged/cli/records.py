@@ -13,10 +13,11 @@ from rich.text import Text
 
 from unabridged.archive.protocol import Record
 from unabridged.archive.references import FORMS
-from unabridged.cli import options, page
+from unabridged.cli import options
 from unabridged.cli.archives import open_store, require_thread, require_threads, scopes
 from unabridged.cli.screen import console, number_of, one_line, plain, print_json, say, spans, table, working
 from unabridged.events import COMPACTIONS, receipt_from
+from unabridged.inspector import pages
 from unabridged.recall import lookup
 from unabridged.sessions import write_whole
 
@@ -74,7 +75,11 @@ def show(
     *,
     html: Annotated[
         Path | None,
-        typer.Option("--html", help="Write one self-contained page: chart, before and after, search.", readable=False),
+        typer.Option(
+            "--html",
+            help="Write the page of `inspect` for this thread as one file that needs nothing else.",
+            readable=False,
+        ),
     ] = None,
     archive: options.ArchiveUrl = None,
     namespace: options.Namespace = None,
@@ -86,7 +91,7 @@ def show(
         records = store.records(scope)
         if html is not None:
             with working("making the page"):
-                write_whole(html, [page.render(store, scope, records).encode("utf-8", "replace")])
+                write_whole(html, [pages.freeze(store, scope).encode()])
         records = [*records, *(record for other in others for record in store.records(other))]
     if as_json:
         receipts = [{**asdict(receipt_from(record.data["receipt"])), "prior": record.prior} for record in records]

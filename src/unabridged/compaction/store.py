@@ -33,6 +33,7 @@ def store(setup: Setup, state: State, made: Rewrite, reason: str, *, early: bool
         for note in _unclear(state, made):
             log.warning("thread %r: %s", state.scope.thread, note)
     data = _data(made, _receipt(setup, state, made, reason), prior, early=early)
+    data["limits"] = _limits(setup)
     record, parts = _record(setup, state, made, data)
     setup.hooks.show(state.given, made.messages)
     stored = setup.archive.store(record, [*_common(setup, made.scope, prior), *parts])
@@ -120,6 +121,16 @@ def _data(made: Rewrite, receipt: Receipt, prior: Record | None, *, early: bool)
     if (written := made.written) is not None:
         data |= {"ledger": to_json(written.ledger), "prose": written.prose, "rounds": written.rounds}
     return data
+
+
+def _limits(setup: Setup) -> dict[str, int]:
+    """What the request was held against, in tokens: for people who look at the record later."""
+    bounds = [condition["tokens"] for condition in setup.limits.trigger if set(condition) == {"tokens"}]
+    return {
+        "window": setup.limits.window,
+        "budget": setup.limits.budget,
+        **({"trigger": min(bounds)} if bounds else {}),
+    }
 
 
 def _as_json(value: Any) -> Any:

@@ -10,13 +10,14 @@ import json
 import time
 import uuid
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from unabridged.archive import codec, search, store_rules
-from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
+from unabridged.archive.protocol import Archive, Hit, Holding, Part, Record, Scope
 from unabridged.errors import ArchiveError
 
 Place = tuple[str, ...]
@@ -86,6 +87,13 @@ class ThreadLog:
             self._indexed += len(new)
         found = search.search(query, limit, self._segments, lambda numbers: {n: self.searched[n] for n in numbers})
         return [store_rules.make_hit(scope, part, score) for part, score in found]
+
+    def holding(self, name: str) -> Holding:
+        """What it holds, counted."""
+        kinds = Counter(record.kind for record in self.live_records())
+        last = max((part.turn for part in self.searched), default=-1)
+        size = sum(len(part.body) for part in self.searched)
+        return Holding(name, kinds, len(self.searched), last + 1, size)
 
     def problems(self, scope: Scope) -> Iterator[str]:
         """A sentence for every body that is not what its hash says, and every reference to nothing."""
@@ -220,6 +228,14 @@ class LogArchive(Archive, ABC):
         """When the record that was stored last was made, retired or not; None when the thread has none."""
         with self.reading(scope) as thread:
             return next((record.created for record in reversed(thread.records.values())), None)
+
+    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[Holding]:
+        """What each of these threads holds, in this order; those that are not there are left out."""
+        found: list[Holding] = []
+        for name in dict.fromkeys(threads):
+            with self.reading(Scope(namespace, name)) as thread:
+                found += [thread.holding(name)] if thread.records else []
+        return found
 
     def forget(self, scope: Scope) -> None:
         """Remove the thread, with everything in it."""

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from unabridged.archive import codec, search, store_rules
 from unabridged.archive.address import scrub_data
 from unabridged.archive.codec import pack
-from unabridged.archive.protocol import Part, Record, Scope
+from unabridged.archive.protocol import Holding, Part, Record, Scope
 from unabridged.errors import ArchiveError
 
 _ARCHIVE: Final = """
@@ -90,9 +90,18 @@ CREATE TABLE notes (
 # Receipts of earlier versions have the archive's URL as it was given, password and all: `_scrub_records`.
 _SCRUBBED: Final = ""
 
-MIGRATIONS: Final = (_ARCHIVE, _LEASES, _NOTES, _SCRUBBED)
+# What a list of threads tells, without reading their records: `_count_records` fills it in.
+_COUNTED: Final = """
+ALTER TABLE threads ADD COLUMN used DOUBLE PRECISION;
+ALTER TABLE records ADD COLUMN kind {bytes};
+CREATE INDEX records_by_kind ON records (thread, live, kind);
+CREATE INDEX threads_by_use ON threads (namespace, used, name);
+"""
+
+MIGRATIONS: Final = (_ARCHIVE, _LEASES, _NOTES, _SCRUBBED, _COUNTED)
 """In order: the position of each is the version it brings."""
 SCRUBS: Final = MIGRATIONS.index(_SCRUBBED)
+COUNTS: Final = MIGRATIONS.index(_COUNTED)
 TABLES: Final = ("namespaces", "threads", "bodies", "parts", "records", "segments", "leases", "notes")
 
 Row = tuple[Any, ...]
@@ -155,6 +164,8 @@ def migrate(tx: Transaction, place: str, version: int, words: Mapping[str, str],
                 tx.execute(statement)
         if number == SCRUBS:
             _scrub_records(tx)
+        if number == COUNTS:
+            _count_records(tx)
         version = number + 1
     return version
 
@@ -171,6 +182,21 @@ def _scrub_records(tx: Transaction) -> None:
             if clean != fields:
                 data = pack.pack(codec.encode(clean))
                 tx.execute("UPDATE records SET data = ? WHERE thread = ? AND number = ?", [data, thread, number])
+
+
+def _count_records(tx: Transaction) -> None:
+    """Write each record's kind and each thread's last use where they can be counted. What can't be read has none."""
+    for (thread,) in tx.execute("SELECT id FROM threads"):
+        used = None
+        rows = tx.execute("SELECT number, data FROM records WHERE thread = ? ORDER BY number", [thread])
+        for number, packed in rows:
+            try:
+                fields = codec.decode(pack.unpack(packed))
+                kind, used = str(fields["kind"]), float(fields["created"])
+            except (ArchiveError, LookupError, TypeError, ValueError):
+                continue  # `verify` tells of it
+            tx.execute("UPDATE records SET kind = ? WHERE thread = ? AND number = ?", [kind, thread, number])
+        tx.execute("UPDATE threads SET used = ? WHERE id = ?", [used, thread])
 
 
 class Prepared(NamedTuple):
@@ -237,6 +263,27 @@ def newest_time(tx: Transaction, scope: Scope) -> float | None:
     """When the record that was stored last was made, retired or not; None when the thread has none."""
     record = find_record(tx, scope, "ORDER BY number DESC")
     return None if record is None else record.created
+
+
+def holdings(tx: Transaction, namespace: str, threads: Sequence[str]) -> list[Holding]:
+    """What each of these threads holds, counted in indexes: no record and no message is read."""
+    named = tx.execute_in(f"SELECT t.name, t.id FROM {NAMED} WHERE n.name = ? AND t.name IN (…)", [namespace], threads)
+    ids = {to_text(name): thread for name, thread in named}
+    live = "SELECT thread, kind, COUNT(*) FROM records WHERE live = 1 AND thread IN (…) GROUP BY thread, kind"
+    kinds: dict[int, dict[str, int]] = {thread: {} for thread in ids.values()}
+    for thread, kind, count in tx.execute_in(live, [], ids.values()):
+        kinds[thread][to_text(kind or b"")] = count
+    held = (
+        "SELECT p.thread, COUNT(*), MAX(p.turn), SUM(LENGTH(b.body)) FROM parts p JOIN bodies b ON b.id = p.body "
+        "WHERE p.turn >= 0 AND p.thread IN (…) GROUP BY p.thread"
+    )
+    parts = {thread: rest for thread, *rest in tx.execute_in(held, [], ids.values())}
+    found: list[Holding] = []
+    for name in dict.fromkeys(threads):
+        if (at := ids.get(name)) is not None:
+            messages, last, size = parts.get(at, (0, -1, 0))
+            found.append(Holding(name, kinds[at], messages, last + 1, int(size)))
+    return found
 
 
 def to_part(row: Row) -> Part:

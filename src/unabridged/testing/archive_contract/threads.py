@@ -176,6 +176,27 @@ class ThreadContract:
         assert len(archive.parts(THERE)) == 1
         assert not archive.verify()
 
+    def test_what_threads_hold_is_counted_and_when_they_were_used_last_is_told(self, archive: Archive) -> None:
+        odd = Scope(HERE.namespace, "É\0/..\ud800")
+        shared, own = make_part("we both said this", 3), make_part("only here, and longer", 11)
+        for scope, kind, moment in ((HERE, "summary", 5.0), (odd, "copy", 7.0)):
+            store_parts(archive, shared, scope=scope, kind=kind, created=moment)
+        undone = store_parts(archive, own, key="k2", kind="clearing", created=4.0, after=make_part("put in", -1))
+        store_parts(archive, make_part("later", 4), key="k3", kind="clearing", created=3.0)
+        archive.retire(HERE, undone.id)
+        store_parts(archive, shared, scope=THERE, kind="summary", created=9.0)
+        assert archive.last_used(HERE.namespace) == {HERE.thread: 3.0, odd.thread: 7.0}
+        assert archive.last_used("never there") == {}
+        first, second = archive.holdings(HERE.namespace, [odd.thread, "never there", HERE.thread])
+        assert (first.thread, dict(first.kinds), first.messages, first.turns) == (odd.thread, {"copy": 1}, 1, 4)
+        kinds = {"summary": 1, "clearing": 1}
+        assert (second.thread, dict(second.kinds), second.messages, second.turns) == (HERE.thread, kinds, 3, 12)
+        assert 0 < first.size < second.size
+        assert list(archive.holdings(HERE.namespace, [])) == []
+        archive.forget(HERE)
+        assert archive.last_used(HERE.namespace) == {odd.thread: 7.0}
+        assert list(archive.holdings(HERE.namespace, [HERE.thread])) == []
+
     def test_what_is_stored_while_a_namespace_goes_is_there_whole_or_not_at_all(self, archive: Archive) -> None:
         def work(worker: int) -> None:
             for at in range(6):

@@ -33,6 +33,7 @@ def make_record(
     *,
     scope: Scope = HERE,
     key: str = "k",
+    kind: str = "summary",
     model: str | None = None,
     created: float = 1_700_000_000.5,
     record_id: str = "",
@@ -43,7 +44,7 @@ def make_record(
     put_in = () if after is None else (after.hash,)
     stored = cast("RecordData", data or {})  # stores keep any JSON
     record_id = record_id or f"record{next(_numbers)}"
-    return Record(record_id, scope, key, len(parts), 0, before, put_in, "summary", None, model, created, stored)
+    return Record(record_id, scope, key, len(parts), 0, before, put_in, kind, None, model, created, stored)
 
 
 def store_parts(archive: Archive, *parts: Part, after: Part | None = None, **fields: Any) -> Record:

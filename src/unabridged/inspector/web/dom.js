@@ -1,0 +1,94 @@
+// Elements, and the only way to make them: text is text, whatever it says.
+
+// What can't be seen, or turns text around: shown by its number, so that nothing hides.
+const UNSEEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}\p{Cs}]/gu;
+
+export function visible(text) {
+  return String(text)
+    .replaceAll("\r\n", "\n")
+    .replace(UNSEEN, (sign) => "\\u" + sign.codePointAt(0).toString(16).padStart(4, "0"));
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : visible(value));
+  }
+  for (const child of children.flat()) {
+    if (child === null || child === undefined || child === false) continue;
+    node.append(child instanceof Node ? child : visible(child));
+  }
+  return node;
+}
+
+export function el(tag, attributes, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+export function svg(tag, attributes, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+export function byId(id) {
+  return document.getElementById(id);
+}
+
+// Said to who listens instead of looking.
+export function announce(text) {
+  byId("said").textContent = visible(text);
+}
+
+// A text as a part of an address.
+export function encoded(text) {
+  return encodeURIComponent(text.toWellFormed?.() ?? text);
+}
+
+const NUMBERS = new Intl.NumberFormat("en-US");
+
+export function number(value) {
+  return value === null || value === undefined ? "–" : NUMBERS.format(value);
+}
+
+export function short(value) {
+  if (Math.abs(value) < 10_000) return number(value);
+  const [divisor, unit] = Math.abs(value) < 1_000_000 ? [1_000, "k"] : [1_000_000, "M"];
+  const scaled = value / divisor;
+  return `${scaled < 100 ? scaled.toFixed(1).replace(/\.0$/, "") : Math.round(scaled)}${unit}`;
+}
+
+export function bytes(value) {
+  for (const unit of ["B", "kB", "MB"]) {
+    if (value < 1_000) return `${value < 10 && unit !== "B" ? value.toFixed(1) : Math.round(value)} ${unit}`;
+    value /= 1_000;
+  }
+  return `${value.toFixed(1)} GB`;
+}
+
+export function count(value, word) {
+  return `${number(value)} ${word}${value === 1 ? "" : "s"}`;
+}
+
+const pad = (value) => String(value).padStart(2, "0");
+
+export function moment(seconds) {
+  if (!seconds) return "–";
+  const at = new Date(seconds * 1_000);
+  return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())} ${pad(at.getHours())}:${pad(at.getMinutes())}`;
+}
+
+export function ago(seconds) {
+  if (!seconds) return "–";
+  const passed = Date.now() / 1_000 - seconds;
+  for (const [size, word] of [[86_400 * 365, "year"], [86_400 * 30, "month"], [86_400, "day"], [3_600, "hour"], [60, "minute"]]) {
+    if (passed >= size) return `${count(Math.floor(passed / size), word)} ago`;
+  }
+  return "just now";
+}
+
+export function spans(ranges) {
+  return ranges.map(([first, stop]) => (stop - first === 1 ? `${first}` : `${first}–${stop - 1}`)).join(", ") || "none";
+}
