@@ -57,3 +57,8 @@ class TestEncryptedWithAPlaintextIndex(ArchiveContract):
     @pytest.fixture
     def opened(self) -> Callable[[], Archive]:
         return lambda: EncryptedArchive(MemoryArchive(), new_key(), plaintext_index=True)
+
+
+def test_a_store_that_keeps_nothing_is_skipped_aloud() -> None:
+    with pytest.raises(pytest.skip.Exception, match="nothing tests that what was stored"):
+        TestMemory().test_what_was_stored_is_there_when_opened_again(MemoryArchive)

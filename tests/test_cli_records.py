@@ -8,6 +8,7 @@ import os
 import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,6 +88,28 @@ def test_export_writes_what_left_the_context(tmp_path: Path, layout: str) -> Non
     else:
         assert text.startswith("[0] person (user)\nKiosk 7")
     assert out.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.usefixtures("short")
+def test_export_says_which_turns_had_not_left_the_context(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    listed = run("export", "ferry", "--as", "all", "-o", out, "--json").json["stayed"]
+    archived = {message["turn"] for message in json.loads(out.read_text())["messages"]}
+    stayed = [turn for first, last in listed for turn in range(first, last)]
+    assert stayed == sorted(set(range(max(archived))) - archived)
+    assert f"all after turn {max(archived)}." in run("export", "ferry", "-o", out).line
+
+    system, task = {"role": "system", "content": "You read logs."}, {"role": "user", "content": "Read all logs."}
+    work: list[Any] = [system, task]
+    for number in range(200):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "read", "arguments": f'{{"n": {number}}}'}}
+        work.append({"role": "assistant", "tool_calls": [call]})
+        work.append({"role": "tool", "tool_call_id": f"c{number}", "content": f"Log {number}: " + "nothing. " * 50})
+    with Compactor(window=8_000, archive=os.environ["UNABRIDGED_ARCHIVE"]) as compactor:
+        compactor.fit(work, thread="work")
+    done = run("export", "work", "-o", out)
+    count = len(out.read_text().splitlines())
+    assert done.line.endswith(f"had not left the context: turns 0-1, and all after turn {count + 1}.")
 
 
 @pytest.mark.usefixtures("short")

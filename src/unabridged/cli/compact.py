@@ -36,7 +36,7 @@ def compact(
     window: options.Window = None,
     model: options.ModelName = None,
     summariser: Annotated[
-        str | None, typer.Option(help="The model that writes the summary, provider:name. Default: none, by rule.")
+        str | None, typer.Option(help="The model that writes the summary, provider:name. Default: no model.")
     ] = None,
     trigger: Annotated[
         list[str] | None,

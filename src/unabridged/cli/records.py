@@ -28,7 +28,11 @@ def threads(
     namespace: options.Namespace = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """The conversations that have something in the archive: of all namespaces, or of the one that is named."""
+    """The conversations that have something in the archive: of all namespaces, or of the one that is named.
+
+    A message counts once among the distinct ones, however often it was said. What compactions had put in, a summary or
+    a stub, counts too once it was compacted in turn.
+    """
     with open_store(archive) as store:
         found = [(scope, store.records(scope)) for scope in scopes(store, namespace)]
         where = store.url
@@ -39,7 +43,7 @@ def threads(
         which = f" of namespace {namespace}" if namespace is not None else ""
         say(f"{where} holds no threads{which}.")
     else:
-        columns = ("namespace", "thread", "compactions", "messages kept", "newest", "tokens then")
+        columns = ("namespace", "thread", "compactions", "distinct messages", "newest", "tokens then")
         rows = [(scope.namespace, *_thread_row(_thread(scope.thread, records))) for scope, records in found]
         console().print(table(where, columns, rows))
 

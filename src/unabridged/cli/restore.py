@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,7 +17,7 @@ from unabridged.archive import codec, store_rules
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.cli import options
 from unabridged.cli.archives import open_compactor, open_store, require_thread, require_threads, scope_of, scopes
-from unabridged.cli.screen import ask, fail, number_of, plain, print_json, say, working
+from unabridged.cli.screen import ask, fail, number_of, plain, print_json, say, spans, tell, working
 from unabridged.cli.targets import Target, target_of
 from unabridged.clients.taken_back import TakenBack, take_back
 from unabridged.clients.threads import session_of
@@ -139,16 +140,25 @@ def export(
     namespace: options.Namespace = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """What a thread has in the archive, as a file: what left its context, in order."""
+    """What a thread has in the archive, as a file: what left its context, in order.
+
+    Not in the archive is what stayed in the context: system message, pinned messages, open request, the newest part.
+    """
     with open_store(archive) as store:
         scope = require_thread(store, namespace, thread)
         records = store.records(scope)
         parts = store.parts(scope)
         write_whole(out, (text.encode("utf-8", "replace") for text in _layout(layout, parts, records)))
+    known = [-1, *sorted({part.turn for part in parts})]
+    stayed = [(before + 1, turn) for before, turn in pairwise(known) if turn - before > 1]  # half-open ranges
     if as_json:
-        print_json({"thread": thread, "messages": len(parts), "compactions": len(records), "out": str(out)})
+        counts = {"messages": len(parts), "compactions": len(records)}
+        print_json({"thread": thread, **counts, "stayed": stayed, "out": str(out)})
     else:
         say(f"{number_of(len(parts), 'message')} written to {out}.")
+        if parts:
+            turns = f"turns {spans(stayed)}, and " if stayed else ""
+            tell(f"not in the archive, because it had not left the context: {turns}all after turn {parts[-1].turn}.")
 
 
 def forget(
