@@ -113,7 +113,7 @@ def main(role: str, port: str, upstream: str = "", window: str = "") -> None:
     }
     uvicorn.run(
         made[role](), host="127.0.0.1", port=int(port), log_config=None, access_log=False, ws="none",
-        server_header=False, date_header=False, proxy_headers=False,
+        server_header=False, date_header=False, proxy_headers=False, timeout_keep_alive=600,
     )  # fmt: skip
 
 

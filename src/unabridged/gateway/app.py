@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from unabridged.gateway import headers
@@ -56,6 +57,10 @@ class Gateway:
             self._upstream = Upstream(self.config)
         return self._upstream
 
+    @cached_property
+    def _shared(self) -> Shared:
+        return Shared(self.engines, self._seen, self.upstream, self.config.tokens)
+
     async def close(self) -> None:
         """Close all connections and the archive."""
         if self._upstream is not None:
@@ -103,7 +108,7 @@ class Gateway:
             raise Refused(404, f"this gateway has no upstream for {family}'s protocol: see its configuration")
         if not call.target.startswith("/"):
             raise Refused(400, f"{call.method} needs a path here, which begins with /")
-        if (call.header(b"upgrade") or "").lower() == "websocket":
+        if call.method == "GET" and (call.header(b"upgrade") or "").lower() == "websocket":
             words = "this gateway speaks no WebSocket: send the request over HTTP"
             await call.reply(
                 426, error_for(family, 426, words), [(b"connection", b"close")]
@@ -114,8 +119,7 @@ class Gateway:
             with self._patience.with_(call):
                 received = await read_body(call.receive, call.raw_headers, self._limits)
                 call.is_read, call.waiting_since = True, None
-                shared = Shared(self.engines, self._seen, self.upstream, self.config.tokens)
-                conversation = Conversation(shared, call, protocol, received, tenant)
+                conversation = Conversation(self._shared, call, protocol, received, tenant)
                 try:
                     await conversation.serve()
                 finally:

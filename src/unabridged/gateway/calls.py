@@ -89,9 +89,10 @@ async def relay(
 ) -> None:
     """Hand an answer on: its head with the first piece, which may come from a second answer, each piece as it comes."""
     async for piece in pieces:
+        newest = answer()
         if not call.status:
-            await _begin(call, answer(), about)
-        if answer().is_complete:
+            await _begin(call, newest, about)
+        if newest.is_complete:
             await call.end(piece)
         else:
             await call.write(piece)
