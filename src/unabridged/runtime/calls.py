@@ -364,7 +364,7 @@ class Calls:
         sent, cause = setup.tokens(fitted.estimate), error if isinstance(error, BaseException) else None
         if self.settings.off and cause is not None:
             raise cause
-        limits = self._refusals.add(overflow, fitted.estimate, calibration.factor)
+        limits = None if self.settings.off else self._refusals.add(overflow, fitted.estimate, calibration.factor)
         self._adopt(limits)
         if limits is None or fitted.refused:
             overhead, now = setup.tokens(setup.meter.overhead(*fitted.fixed)), self.limits
