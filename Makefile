@@ -1,6 +1,7 @@
 # Every target makes .venv itself, with uv when it is there, else with venv and pip.
 PYTHON ?= python3
 MINUTES ?= 20
+KILLS ?= 24
 WHAT ?=
 CLIENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/unabridged/clients
 VENV := .venv
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak mutants peers clients bench docs dist format clean
+.PHONY: help demo test check soak replicas mutants peers clients bench docs dist format clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,7 +26,7 @@ demo: $(STAMP) ## compact a long coding session into an 8k window, on screen
 	@$(BIN)/unabridged compact examples/coding_session.json --window 8k
 
 test: check ## lint, types, and the whole suite
-	PYTHONHASHSEED=0 $(BIN)/python -m pytest -n auto --dist worksteal
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest -n 3 --dist worksteal
 
 check: $(STAMP) ## lint and types only
 	$(BIN)/ruff check .
@@ -34,6 +35,9 @@ check: $(STAMP) ## lint and types only
 
 soak: $(STAMP) ## the promises for MINUTES=20 in two processes, as many conversations as fit
 	$(BIN)/python scripts/soak.py --minutes $(MINUTES) --processes 2
+
+replicas: $(STAMP) ## two gateways on one Postgres, killed KILLS=24 times under load: minutes, and both cores
+	UNABRIDGED_KILLS=$(KILLS) $(BIN)/python -m pytest -n 0 -s tests/test_gateway_replicas.py
 
 mutants: $(STAMP) ## break the code on purpose, one mutant at a time: the suite must notice each
 	$(BIN)/python scripts/mutants.py
