@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from typing import Any
 
 import pytest
 
+from archive_support import new_schema, postgres_url
 from conversations import anthropic_round, assistant, chat_round, long_chat, user
 from unabridged import Compactor, Settings
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.archive.stores.postgres import open_postgres
 from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
 from unabridged.testing.upstreams import SigningUpstream
@@ -265,11 +268,11 @@ def test_of_two_processes_that_compact_the_same_the_first_decides_what_both_send
 
 
 def test_what_another_process_cleared_below_the_trigger_is_sent_from_here_too() -> None:
-    archive = MemoryArchive()
     provider = SigningUpstream()
     messages: list[Any] = [user("the task")]
     gate, settings = Gate(), Settings(background=0.4, deadline=30)  # so near the trigger, nothing is cleared
     with (
+        closing(open_postgres(postgres_url(), schema=new_schema())) as archive,
         Compactor(agent="claude-opus-5-5", window=60_000, archive=archive) as here,
         Compactor(gate, agent="claude-opus-5-5", window=60_000, archive=archive, settings=settings) as there,
     ):

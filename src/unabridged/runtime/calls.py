@@ -231,8 +231,9 @@ class Calls:
         if self._is_forgotten(call):
             thread.sent = None
             call = self._begin(thread, call.scope, call.given, (call.system, call.tools), within, anew=True)
-        # A look-up hashes the whole list, so it is not made with every answer where only this machine has the archive.
-        bound = setup.thinking(call.format) == "bound" and is_on_server(setup.archive.url)
+        if not is_on_server(setup.archive.url):  # who has it alone need not read the list, and hash all of it
+            return call
+        bound = setup.thinking(call.format) == "bound"
         if not thread.went_on_elsewhere(call.given, call.format, bound=bound):
             return call
         state = call.state()
