@@ -267,6 +267,25 @@ def test_of_two_processes_that_compact_the_same_the_first_decides_what_both_send
     assert "wrote" in str(one)
 
 
+@pytest.mark.parametrize("thread", ["t", None])
+def test_what_was_sent_without_a_model_replays_when_a_models_summary_takes_its_place(thread: str | None) -> None:
+    archive, given, meanwhile = MemoryArchive(), long_chat(60, words=40), list[Any]()
+
+    def write(_: Ask) -> Reply:  # another process has no model, and can't wait
+        if not meanwhile:
+            with Compactor(window=4_000, archive=archive) as other:
+                meanwhile.extend(other.fit(given, thread=thread).messages)
+        return Reply(PROSE, "end", model="slow")
+
+    with Compactor(write, window=4_000, archive=archive) as engine:
+        sent = engine.fit(given, thread=thread).messages
+        assert (PROSE in str(meanwhile), PROSE in str(sent)) == (False, True)
+        assert engine.replay(meanwhile, thread=thread) == engine.replay(sent, thread=thread) == given
+    assert not archive.verify()
+    with Compactor(window=4_000, archive=archive) as engine:
+        assert engine.fit(given, thread=thread).messages == sent, "from now on, the model's"
+
+
 def test_what_another_process_cleared_below_the_trigger_is_sent_from_here_too() -> None:
     provider = SigningUpstream()
     messages: list[Any] = [user("the task")]

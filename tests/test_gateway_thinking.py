@@ -57,6 +57,28 @@ def test_thinking_said_before_an_early_summary_is_used_never_goes_with_it() -> N
     assert sum(float(line.split()[-1]) for line in repairs) <= reader.summaries, "nor mended anew"
 
 
+def test_a_model_whose_name_does_not_tell_that_it_binds_its_thinking_is_answered_all_the_same() -> None:
+    reader = Reader()
+    provider = ProviderApp(reader, window=60_000)
+    said: list[Any] = [{"role": "user", "content": [ASKED]}]
+    notes: list[str] = []
+    with serving(provider) as upstream:
+        gateway = Gateway(load_config(None, upstream=upstream, window="60k", archive="memory:", port=0))
+        with serving(gateway) as url, httpx.Client(base_url=url, timeout=60) as client:
+            for step in range(STEPS):
+                body = {**request_with(said), "model": "our-best", "stream": False}
+                answer = client.post("/v1/messages", json=body, headers={"anthropic-version": "1"})
+                assert answer.status_code == 200, answer.text
+                notes.append(answer.headers.get("x-unabridged-note", ""))
+                said += [{"role": "assistant", "content": answer.json()["content"]}, result_of(answer.json(), step)]
+                finish_background()
+            said[1]["content"][0]["thinking"] = "something else"  # a client's own mistake is the provider's to tell
+            body = {**request_with(said[:2]), "model": "our-best"}
+            answer = client.post("/v1/messages", json=body, headers={"anthropic-version": "1"})
+    assert any("thinking refused once" in note for note in notes)
+    assert answer.status_code == 400
+
+
 def request_with(said: list[Any]) -> dict[str, Any]:
     """The whole history, with a cache mark that moves on with it."""
     newest = [{**block, "cache_control": {"type": "ephemeral"}} for block in said[-1]["content"]]

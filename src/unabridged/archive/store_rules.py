@@ -77,14 +77,20 @@ def check_references(record: Record, parts: Sequence[Part], held: Collection[str
 def keeper(record: Record, namesake: Record | None, holder: Record | None) -> Record | None:
     """The record that keeps its key against this one, if any: only a model's may take it, from a model-free one.
 
-    An id that already stands for another compaction of the thread is refused.
+    An id that stands for another compaction of the thread is refused: lists that carry what that one made refer to it.
     """
-    if namesake is not None and namesake.key != record.key:
+    takes_it = holder is None or (holder.model is None and record.model is not None)
+    is_other = namesake is not None and (namesake.key != record.key or (takes_it and not _is_same(namesake, record)))
+    if is_other:
         raise ArchiveError(
             f"record id {record.id!r} is already taken in this thread. Give each record an id of its own."
         )
-    takes_it = holder is None or (holder.model is None and record.model is not None)
     return None if takes_it else holder
+
+
+def _is_same(one: Record, other: Record) -> bool:
+    """Whether two records replace the same messages by the same."""
+    return (one.start, one.before, one.after) == (other.start, other.before, other.after)
 
 
 def new_parts(parts: Sequence[Part], known: Collection[tuple[int, str]]) -> list[Part]:

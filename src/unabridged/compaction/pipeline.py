@@ -246,14 +246,14 @@ def situation(setup: Setup, state: State, slack: int = 0) -> Situation:
 def write_list(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Rewrite]:
     """The new list with its summary turn, proved to be legal; whether it fits and is smaller is checked after."""
     kind = "summary" if plan.gone else "shortening" if plan.caps else "repair"
-    draft = Rewrite(kind, plan.gone, plan.place, edited=dict.fromkeys(plan.caps))  # type: ignore[arg-type]
+    written = (yield from write(setup, state, plan)) if plan.gone else None
+    draft = Rewrite(kind, plan.gone, plan.place, edited=dict.fromkeys(plan.caps), written=written)  # type: ignore[arg-type]
     draft = identify(setup, state, draft)
     edited = {
         i: _shortener(setup, state, i, draft.record_id).shorten(state.messages[i], state.views[i], state.sizes[i], cap)
         for i, cap in plan.caps.items()
     }
-    written = (yield from write(setup, state, plan)) if plan.gone else None
-    return build(setup, state, replace(draft, edited=edited, written=written))
+    return build(setup, state, replace(draft, edited=edited))
 
 
 def _shortener(setup: Setup, state: State, index: int, record_id: str = "0" * 12) -> Shortener:

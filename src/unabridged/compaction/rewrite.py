@@ -70,7 +70,9 @@ def identify(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
         reach = len(state.base)
     key = _key(setup, state, reach)
     scope = state.scope if state.named else thread_for(setup.archive, state.scope, state.standing, key)
-    return replace(draft, scope=scope, key=key, record_id=free_id(setup.archive, scope, key), reach=reach)
+    by_model = draft.written is not None and draft.written.summariser != "model-free"
+    name = free_id(setup.archive, scope, key, by_model=by_model)
+    return replace(draft, scope=scope, key=key, record_id=name, reach=reach)
 
 
 def build(setup: Setup, state: State, draft: Rewrite) -> Rewrite:

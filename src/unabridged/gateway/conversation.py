@@ -14,11 +14,12 @@ from unabridged.gateway.bodies import JsonBody, Seen
 from unabridged.gateway.calls import Call, RawHeaders, relay
 from unabridged.gateway.encodings import Body
 from unabridged.gateway.fitting import Engines
-from unabridged.gateway.protocols import Protocol, is_too_long, plain_target
+from unabridged.gateway.protocols import Protocol, is_about_thinking, is_too_long, plain_target
 from unabridged.gateway.sse import Piece, Pieces, Reader
 from unabridged.gateway.summariser import Client
 from unabridged.gateway.told import Told, Way
 from unabridged.gateway.upstream import Answer, Headers, Upstream, parsed
+from unabridged.legal.reasoning import without_thinking
 from unabridged.measure.calibrate import Usage, usage_of
 
 _ANSWER = 16 << 20
@@ -63,9 +64,9 @@ class Conversation:
             return
         try:
             answer = await self._post(self._fitted.messages if self._fitted else None)
-            if answer.status >= 400 and (shorter := await self._shortened(answer)) is not None:
+            if answer.status >= 400 and (other := await self._in_its_place(answer)) is not None:
                 self._again = True
-                answer = await self._post(shorter.messages)
+                answer = await self._post(other)
             await relay(self._call, self._pieces(answer), lambda: self._answer or answer, self._about)
         finally:
             if self._answer is not None:
@@ -141,11 +142,20 @@ class Conversation:
         watched = self._body is not None
         return headers.to_upstream(self._call.raw_headers, self._tokens, encoded=not decoded, watched=watched)
 
-    async def _shortened(self, answer: Answer) -> Compaction | None:
-        """What to send in place of a request that this answer calls too long; None where the answer stands."""
+    async def _in_its_place(self, answer: Answer) -> list[Any] | None:
+        """What to send in place of a request that this answer refuses; None where the answer stands."""
         error = await answer.error()
-        if not is_too_long(error):
+        if is_too_long(error):
+            shorter = await self._shortened(error)
+            return None if shorter is None else shorter.messages
+        if self._fitted is None or not (self._rewritten and is_about_thinking(error)):
             return None
+        format_ = self._protocol.endpoint.format
+        self._note, self._request = "thinking refused once, and left out", None  # what it takes now teaches nothing
+        return without_thinking(self._fitted.messages, format_)
+
+    async def _shortened(self, error: Any) -> Compaction | None:
+        """What to send in place of a request that was called too long; None where nothing shorter can be made."""
         self._call.waiting_since = None
         if self._request is None:
             await self._fit()

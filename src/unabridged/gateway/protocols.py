@@ -197,6 +197,12 @@ def is_too_long(error: Any) -> bool:
     return is_overflow(error) is not None
 
 
+def is_about_thinking(error: Any) -> bool:
+    """Whether the provider says that what its model thought is not as it was, or stands behind something else."""
+    said = str(_inside(error, "error", "message") or "").lower()
+    return "thinking" in said and ("signature" in said or "modified" in said)
+
+
 def _inside(item: Any, *names: str) -> Any:
     for name in names:
         item = item.get(name) if isinstance(item, Mapping) else None

@@ -43,15 +43,18 @@ def keys_of(views: Sequence[View], seed: str, *, first: bool = False) -> list[st
     ]
 
 
-def record_id(key: str, generation: int = 0) -> str:
-    """The id of a record with this key: the same on every machine, another one after each undo."""
-    return hashlib.sha256(f"{key}#{generation}".encode()).hexdigest()[:12]
+def record_id(key: str, generation: int = 0, *, by_model: bool = False) -> str:
+    """The id of a record with this key: the same on every machine, another one after each undo.
+
+    A model's summary takes the key over from what was made without one, maybe by another process, and stands beside it.
+    """
+    return hashlib.sha256(f"{key}#{'model ' if by_model else ''}{generation}".encode()).hexdigest()[:12]
 
 
-def free_id(archive: Archive, scope: Scope, key: str) -> str:
+def free_id(archive: Archive, scope: Scope, key: str, *, by_model: bool = False) -> str:
     """The first id for this key that the thread has not given away."""
     for generation in range(1_000):
-        free = record_id(key, generation)
+        free = record_id(key, generation, by_model=by_model)
         if archive.record(scope, free) is None:
             return free
     raise ArchiveError("1,000 compactions of the same messages were undone: change the settings or start a new thread")
@@ -98,7 +101,8 @@ def _find_by_keys(archive: Archive, scope: Scope, keys: Sequence[str]) -> Sequen
     """The live records with these keys: of the thread, or of any that nobody named."""
     if scope.thread:
         return archive.keyed(scope, keys)
-    threads = archive.locate_each(scope.namespace, [record_id(key) for key in keys])
+    ids = [record_id(key, by_model=by_model) for key in keys for by_model in (False, True)]
+    threads = archive.locate_each(scope.namespace, ids)
     return [record for found in dict.fromkeys(threads.values()) for record in archive.keyed(found, keys)]
 
 

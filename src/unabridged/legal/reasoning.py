@@ -40,9 +40,13 @@ def strip_from(
     """
     if rule != "bound":
         return list(messages)
-    kept: list[Message] = list(messages[:start])
-    for message, view in zip(messages[start:], views[start:], strict=True):
-        rest = fmt.without_reasoning(message) if view.reasoning else message
-        if rest is not None:
-            kept.append(rest)
-    return kept
+    rest = (
+        fmt.without_reasoning(message) if view.reasoning else message
+        for message, view in zip(messages[start:], views[start:], strict=True)
+    )
+    return [*messages[:start], *(message for message in rest if message is not None)]
+
+
+def without_thinking(messages: Sequence[Message], fmt: Format) -> list[Message]:
+    """The messages without any thinking: what is left to send where a provider refuses what stands in them."""
+    return strip_from(messages, [fmt.read(message) for message in messages], fmt, 0, "bound")

@@ -136,6 +136,9 @@ class RecordContract:
         assert not archive.threads(HERE.namespace)
         first = store_parts(archive, _ONE)
         assert "already taken" in raises(lambda: store_parts(archive, _TWO, key="other", record_id=first.id))
+        other = make_record([_TWO], record_id=first.id, model="m")  # whoever carries what the first made refers to it
+        assert "already taken" in raises(lambda: archive.store(other, [_TWO]))
+        assert archive.record(HERE, first.id) == first
         assert _texts(archive) == ["one"]
 
     def test_a_record_may_refer_to_what_the_thread_already_holds(self, archive: Archive) -> None:
