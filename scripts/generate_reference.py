@@ -227,7 +227,7 @@ def _errors() -> Iterator[str]:
 def _schema() -> Iterator[str]:
     yield head("schema", version=len(sql_tables.MIGRATIONS))
     connection = sqlite3.connect(":memory:")
-    sql_tables.migrate(sql_tables.Transaction(connection.cursor()), "", 0, sqlite._WORDS)  # noqa: SLF001 - its own words
+    sqlite.migrate(connection, Path("an archive"))
     told = texts("schema", sql_tables.TABLES)
     yield "## Tables\n"
     for table in sql_tables.TABLES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import closing
 
 import psycopg
 import pytest
@@ -11,9 +12,10 @@ import pytest
 from archive_support import new_schema, postgres_url
 from unabridged.archive import open_archive
 from unabridged.archive.address import without_credentials
+from unabridged.archive.protocol import Record
 from unabridged.archive.stores.postgres import SCHEMA, migrate, open_postgres
 from unabridged.archive.stores.sql_tables import MIGRATIONS
-from unabridged.testing.archive_contract.values import HERE, make_part, raises, store_parts
+from unabridged.testing.archive_contract.values import HERE, make_part, make_record, raises, store_parts
 
 
 @pytest.mark.parametrize("version", range(len(MIGRATIONS) + 1))
@@ -115,3 +117,24 @@ def test_tables_that_are_gone_are_made_again() -> None:
     raises(lambda: archive.parts(HERE))
     assert not archive.parts(HERE)
     archive.close()
+
+
+def test_of_two_that_store_the_same_the_later_sees_the_first_whatever_isolation_the_role_has() -> None:
+    schema, url = new_schema(), f"{postgres_url()}&options=-c%20default_transaction_isolation%3Dserializable"
+    answers: list[Record] = []
+    part = make_part("one", 0)
+    other = open_postgres(url, schema=schema)
+    later = threading.Thread(target=lambda: answers.append(other.store(make_record([part], record_id="later"), [part])))
+
+    def wait_for_it(step: str) -> None:
+        if step == "record":  # all is written, and nothing is committed
+            later.start()
+            with psycopg.connect(postgres_url(), autocommit=True) as connection:
+                while not connection.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():
+                    pass
+
+    with closing(open_postgres(url, schema=schema, step=wait_for_it)) as first:
+        assert first.store(make_record([part], record_id="first"), [part]).id == "first"
+        later.join()
+    assert [record.id for record in answers] == ["first"]
+    other.close()

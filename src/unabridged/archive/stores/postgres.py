@@ -6,9 +6,10 @@ The tables stand in a schema of their own. Writers of one thread take turns; wri
 from __future__ import annotations
 
 import hashlib
+import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, LiteralString
 from urllib.parse import quote, unquote
@@ -38,7 +39,14 @@ _REST: Final = 1.0
 After that one use tries again, and the others go on failing until it has come to an end."""
 _LOST: Final = 15_000
 """Milliseconds after which a connection is given up whose other end does not even acknowledge what it is sent."""
-_WORDS: Final = {"id": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "bytes": "BYTEA", "compact": ""}
+_WORDS: Final = {
+    "id": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    "bytes": "BYTEA",
+    "compact": "",
+    "beside": "yes",
+}
+_PATIENCE: Final = 1_000
+"""Milliseconds that a piece of a migration waits for a table that others use, before it tries again."""
 _MIGRATING: Final = 0x756E6162  # the advisory lock under which versions change: `unab`
 
 
@@ -90,7 +98,8 @@ class PostgresDatabase(forks.Forkable):
         if thread is not None:
             shared = f"SELECT pg_advisory_xact_lock_shared({_lock_number(namespace)})"
             locks = f"{shared}; SELECT pg_advisory_xact_lock({_lock_number(namespace, thread)})"
-        return self._transaction(f"{self._lock_timeout}; {locks}")
+        # Whatever the role's default is: what is read under the lock must be what the one before has written.
+        return self._transaction(f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {self._lock_timeout}; {locks}")
 
     @contextmanager
     def _transaction(self, setting_up: str) -> Iterator[Transaction]:
@@ -183,8 +192,7 @@ class PostgresDatabase(forks.Forkable):
     def _migrate(self, connection: psycopg.Connection) -> None:
         """Bring the tables up to date, once."""
         if not self._migrated:
-            connection.execute(_own(self._lock_timeout))
-            migrate(connection, self._schema)
+            migrate(connection, self._schema, wait=self._wait)
             self._migrated = True
 
     def probe(self) -> None:
@@ -224,21 +232,121 @@ class PostgresDatabase(forks.Forkable):
             ) from error
 
 
-def migrate(connection: psycopg.Connection, archive: str, target: int | None = None) -> None:
-    """Bring the schema to the newest version (or `target`), all in one transaction, one process at a time."""
-    connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MIGRATING])
-    name = sql.Identifier(archive)
-    exists = connection.execute("SELECT to_regclass(%s)", [f"{name.as_string()}.version"]).fetchone() != (None,)
-    if not exists:
-        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name))
-    connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(name))
-    if not exists:
-        connection.execute("CREATE TABLE version (version INTEGER NOT NULL)")
-        connection.execute("INSERT INTO version VALUES (0)")
-    row = connection.execute("SELECT version FROM version").fetchone()
-    version = sql_tables.migrate(_transaction(connection), f"schema {archive}", row[0] if row else 0, _WORDS, target)
-    connection.execute("UPDATE version SET version = %s", [version])
+def migrate(connection: psycopg.Connection, schema: str, target: int | None = None, wait: float = 60.0) -> None:
+    """Bring the schema to the newest version (or `target`), piece by piece: others read and write meanwhile.
+
+    One process at a time does a piece; those that wait poll, since a build of an index waits for whoever holds still.
+    `wait` seconds may pass without any piece being done.
+    """
+    until = time.monotonic() + wait
+    while not _is_current(connection, schema, target):
+        try:
+            indexes = _migrate_some(connection, schema, target)
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            connection.rollback()
+            if time.monotonic() > until:
+                raise
+        else:
+            connection.commit()
+            until = time.monotonic() + wait
+            if indexes:
+                _build_indexes(connection, schema, indexes)
+        time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - spreads the waiting processes, no secret
+
+
+def _is_current(connection: psycopg.Connection, schema: str, target: int | None) -> bool:
+    """Whether there is nothing to do, found without a lock."""
+    tx = _begin_piece(connection, schema)
+    version = _version(tx)
+    current = version is not None and sql_tables.is_current(tx, version, migrating=_is_migrating(tx), target=target)
     connection.commit()
+    return current
+
+
+def _migrate_some(connection: psycopg.Connection, schema: str, target: int | None) -> Mapping[str, str]:
+    """Do the next piece; the indexes that are to be built now."""
+    tx = _begin_piece(connection, schema)
+    if not _has_lock(tx):
+        raise psycopg.errors.LockNotAvailable(f"another process is bringing schema {schema} to its next version")
+    version = _version(tx)
+    if version is None:
+        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+        tx.execute("CREATE TABLE version (version INTEGER NOT NULL)")
+        tx.execute("INSERT INTO version VALUES (0)")
+    version, indexes = sql_tables.migrate_some(
+        tx, f"schema {schema}", version or 0, _WORDS, migrating=_is_migrating(tx), target=target
+    )
+    tx.execute("UPDATE version SET version = ?", [version])
+    return indexes
+
+
+def _begin_piece(connection: psycopg.Connection, schema: str) -> Transaction:
+    """A transaction that waits but a moment for a table: whoever comes later would wait behind it."""
+    begin = f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout TO {_PATIENCE}; "
+    path = sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(schema))
+    connection.execute(sql.SQL(_own(begin)) + path)
+    return _transaction(connection)
+
+
+def _has_lock(tx: Transaction) -> bool:
+    """Whether nobody else is at a piece: nobody will be until the transaction ends."""
+    return tx.execute("SELECT pg_try_advisory_xact_lock(?)", [_MIGRATING]) == [(True,)]
+
+
+def _version(tx: Transaction) -> int | None:
+    """The version of the tables; None when there are none."""
+    if tx.execute("SELECT to_regclass('version')") == [(None,)]:
+        return None
+    return next((int(version) for (version,) in tx.execute("SELECT version FROM version")), 0)
+
+
+def _is_migrating(tx: Transaction) -> bool:
+    return tx.execute("SELECT to_regclass('migrating')") != [(None,)]
+
+
+def _build_indexes(connection: psycopg.Connection, schema: str, indexes: Mapping[str, str]) -> None:
+    """Have every index, and the step is done. They are built outside of a transaction, while others write.
+
+    The lock is that of a transaction beside it, which is idle: a build waits for every other that has a snapshot.
+    """
+    tx = _begin_piece(connection, schema)
+    if not _has_lock(tx) or not _is_migrating(tx):
+        connection.rollback()
+        return
+    connection.execute("SELECT 1")  # by the simple protocol: it closes the portal before, and with it its snapshot
+    name = sql.Identifier(schema)
+    secret: dict[str, Any] = {"password": connection.info.password} if connection.info.password else {}
+    with psycopg.connect(connection.info.dsn, **secret, autocommit=True, prepare_threshold=None) as beside:
+        for index, columns in indexes.items():
+            named = sql.SQL("{}.{}").format(name, sql.Identifier(index))
+            create = sql.SQL("CREATE INDEX CONCURRENTLY {} ON {}.{}").format(
+                sql.Identifier(index), name, sql.SQL(_own(columns))
+            )
+            while (state := _index_state(beside, named)) != "there":
+                if state == "being built":  # for who was killed: the server has not noticed
+                    time.sleep(0.1)
+                    continue
+                if state == "broken":
+                    beside.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(named))
+                beside.execute(create)
+    sql_tables.finish(tx, indexes)
+    connection.commit()
+
+
+def _index_state(connection: psycopg.Connection, index: sql.Composed) -> str:
+    """Whether the index is `there`, `being built`, `broken` (its builder is gone), or `missing`."""
+    look = (
+        "SELECT i.indisvalid, EXISTS (SELECT 1 FROM pg_stat_progress_create_index b WHERE b.index_relid = i.indexrelid)"
+        " FROM pg_index i WHERE i.indexrelid = to_regclass(%s)"
+    )
+    for _ in range(2):  # it may have been finished between the two parts of the first answer
+        row = connection.execute(look, [index.as_string()]).fetchone()
+        if row is None:
+            return "missing"
+        if row[0] or row[1]:
+            return "there" if row[0] else "being built"
+        time.sleep(0.1)
+    return "broken"
 
 
 def _read_url(url: str) -> tuple[set[str], dict[str, Any]]:

@@ -9,7 +9,7 @@ namespace and is stored once in it; nothing but its own namespace ever refers to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from unabridged.archive import codec, search, store_rules
@@ -87,21 +87,16 @@ CREATE TABLE notes (
 ){compact};
 """
 
-# Receipts of earlier versions have the archive's URL as it was given, password and all: `_scrub_records`.
-_SCRUBBED: Final = ""
-
 # What a list of threads tells, without reading their records: `_count_records` fills it in.
 _COUNTED: Final = """
 ALTER TABLE threads ADD COLUMN used DOUBLE PRECISION;
 ALTER TABLE records ADD COLUMN kind {bytes};
-CREATE INDEX records_by_kind ON records (thread, live, kind);
-CREATE INDEX threads_by_use ON threads (namespace, used, name);
 """
+_COUNTED_BY: Final = {
+    "records_by_kind": "records (thread, live, kind)",
+    "threads_by_use": "threads (namespace, used, name)",
+}
 
-MIGRATIONS: Final = (_ARCHIVE, _LEASES, _NOTES, _SCRUBBED, _COUNTED)
-"""In order: the position of each is the version it brings."""
-SCRUBS: Final = MIGRATIONS.index(_SCRUBBED)
-COUNTS: Final = MIGRATIONS.index(_COUNTED)
 TABLES: Final = ("namespaces", "threads", "bodies", "parts", "records", "segments", "leases", "notes")
 
 Row = tuple[Any, ...]
@@ -154,25 +149,100 @@ class Transaction:
         self._cursor.executemany(statement.replace("?", self._mark), rows)
 
 
-def migrate(tx: Transaction, place: str, version: int, words: Mapping[str, str], target: int | None = None) -> int:
-    """Bring tables of this version to the newest (or `target`), in the words of the database; the version they have."""
+class Step(NamedTuple):
+    """How tables of one version become those of the next while programs of both go on using them.
+
+    So a step takes nothing away that the version before uses, and adds columns only where that names its columns.
+    """
+
+    tables: str = ""
+    """Statements that take a moment however much is stored: one transaction."""
+    fill: Callable[[Transaction, int], int | None] | None = None
+    """Does some of the work behind a place, 0 at first, and returns how far it came; None when nothing is left. Called
+    again and again, each time in a transaction of its own: a kill costs what one call did, and it goes on there."""
+    indexes: Mapping[str, str] = {}
+    """By name, what an index is on: `table (columns)`. Made at last; Postgres makes them beside its writers."""
+    left: str = ""
+    """A cheap query that gives a row if a program of the version before wrote since: then `fill` starts again."""
+
+
+def is_current(tx: Transaction, version: int, *, migrating: bool, target: int | None = None) -> bool:
+    """Whether tables of this version have nothing left to do; `migrating` is whether there is a table of that name."""
+    steps = MIGRATIONS[:target]
+    return version == len(steps) and not migrating and not any(step.left and tx.execute(step.left) for step in steps)
+
+
+def migrate_some(
+    tx: Transaction, place: str, version: int, words: Mapping[str, str], *, migrating: bool, target: int | None = None
+) -> tuple[int, Mapping[str, str]]:
+    """Do the next piece of the way to the newest version (or `target`); the version now, and indexes to be made.
+
+    Where the words are those of a database that makes indexes beside its writers (`beside`), the caller makes these
+    and calls `finish`. The table `migrating` is there from a step's statements until it is done, and says how far.
+    """
     if version > len(MIGRATIONS):
         raise ArchiveError(f"{place} is of version {version}, this program knows {len(MIGRATIONS)}. Update unabridged.")
-    for number, script in list(enumerate(MIGRATIONS[:target]))[version:]:
-        for statement in script.format_map(words).split(";"):
-            if statement.strip():
-                tx.execute(statement)
-        if number == SCRUBS:
-            _scrub_records(tx)
-        if number == COUNTS:
-            _count_records(tx)
-        version = number + 1
-    return version
+    steps = MIGRATIONS[:target]
+    if migrating:
+        return version, _go_on(tx, words)
+    if version < len(steps):
+        for step in steps if version == 0 else steps[version : version + 1]:
+            _execute_all(tx, step.tables.format_map(words))
+            if version == 0:  # nothing is stored yet
+                _make_indexes(tx, step.indexes)
+        if version == 0:
+            return len(steps), {}
+        version += 1
+        if step.fill is not None or step.indexes:
+            _begin(tx, version)
+        return version, {}
+    again = next((at for at, step in enumerate(steps, 1) if step.left and tx.execute(step.left)), None)
+    if again is not None:
+        _begin(tx, again)
+    return version, {}
 
 
-def _scrub_records(tx: Transaction) -> None:
+def finish(tx: Transaction, indexes: Mapping[str, str]) -> None:
+    """Have the step done that makes these indexes, if it is still the one under way."""
+    if MIGRATIONS[tx.execute("SELECT version FROM migrating")[0][0] - 1].indexes is indexes:
+        tx.execute("DROP TABLE migrating")
+
+
+def _begin(tx: Transaction, version: int) -> None:
+    tx.execute("CREATE TABLE migrating (version BIGINT NOT NULL, place BIGINT NOT NULL)")
+    tx.execute("INSERT INTO migrating VALUES (?, 0)", [version])
+
+
+def _go_on(tx: Transaction, words: Mapping[str, str]) -> Mapping[str, str]:
+    """Fill in some more; the indexes to be made when that is through."""
+    ((version, place),) = tx.execute("SELECT version, place FROM migrating")
+    step = MIGRATIONS[version - 1]
+    came = step.fill(tx, place) if step.fill is not None else None
+    if came is not None:
+        tx.execute("UPDATE migrating SET place = ?", [came])
+        return {}
+    if step.indexes and words["beside"]:
+        return step.indexes
+    _make_indexes(tx, step.indexes)
+    finish(tx, step.indexes)
+    return {}
+
+
+def _make_indexes(tx: Transaction, indexes: Mapping[str, str]) -> None:
+    for name, columns in indexes.items():
+        tx.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {columns}")
+
+
+def _execute_all(tx: Transaction, script: str) -> None:
+    for statement in script.split(";"):
+        if statement.strip():
+            tx.execute(statement)
+
+
+def _scrub_records(tx: Transaction, after: int) -> int | None:
     """Rewrite the records whose receipt has credentials in the archive's address. What can't be read is left alone."""
-    for (thread,) in tx.execute("SELECT id FROM threads"):
+    threads = _threads_behind(tx, after)
+    for thread in threads:
         for number, packed in tx.execute("SELECT number, data FROM records WHERE thread = ?", [thread]):
             try:
                 fields = codec.decode(pack.unpack(packed))
@@ -182,11 +252,13 @@ def _scrub_records(tx: Transaction) -> None:
             if clean != fields:
                 data = pack.pack(codec.encode(clean))
                 tx.execute("UPDATE records SET data = ? WHERE thread = ? AND number = ?", [data, thread, number])
+    return threads[-1] if threads else None
 
 
-def _count_records(tx: Transaction) -> None:
+def _count_records(tx: Transaction, after: int) -> int | None:
     """Write each record's kind and each thread's last use where they can be counted. What can't be read has none."""
-    for (thread,) in tx.execute("SELECT id FROM threads"):
+    threads = _threads_behind(tx, after)
+    for thread in threads:
         used = None
         rows = tx.execute("SELECT number, data FROM records WHERE thread = ? ORDER BY number", [thread])
         for number, packed in rows:
@@ -196,7 +268,20 @@ def _count_records(tx: Transaction) -> None:
             except (ArchiveError, LookupError, TypeError, ValueError):
                 continue  # `verify` tells of it
             tx.execute("UPDATE records SET kind = ? WHERE thread = ? AND number = ?", [kind, thread, number])
-        tx.execute("UPDATE threads SET used = ? WHERE id = ?", [used, thread])
+        tx.execute("UPDATE threads SET used = ? WHERE id = ? AND used IS NULL", [used, thread])
+    return threads[-1] if threads else None
+
+
+def _threads_behind(tx: Transaction, after: int) -> list[int]:
+    """The ids of the next threads, as many as are filled in at once."""
+    return [thread for (thread,) in tx.execute("SELECT id FROM threads WHERE id > ? ORDER BY id LIMIT 50", [after])]
+
+
+_SCRUBBING: Final = Step(fill=_scrub_records)  # earlier receipts have the archive's URL as given, password and all
+_COUNTING: Final = Step(_COUNTED, _count_records, _COUNTED_BY)
+MIGRATIONS: Final = (Step(_ARCHIVE), Step(_LEASES), Step(_NOTES), _SCRUBBING, _COUNTING)
+"""In order: the position of each is the version it brings."""
+SCRUBS: Final = MIGRATIONS.index(_SCRUBBING)
 
 
 class Prepared(NamedTuple):

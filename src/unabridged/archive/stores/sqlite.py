@@ -24,9 +24,11 @@ from unabridged.errors import ArchiveError
 APPLICATION: Final = 0x756E6162
 """`unab`, in the file's header: so that another program's database is never taken for an archive."""
 
-_WORDS: Final = {"id": "INTEGER PRIMARY KEY", "bytes": "BLOB", "compact": " WITHOUT ROWID"}
+_WORDS: Final = {"id": "INTEGER PRIMARY KEY", "bytes": "BLOB", "compact": " WITHOUT ROWID", "beside": ""}
 _OLDEST: Final = (3, 35, 0)  # RETURNING
 _MOST_IDLE: Final = 8
+_PAUSE: Final = 0.005
+"""Seconds between two pieces of a migration: who waits for the file polls it, and must find it free now and then."""
 _PRAGMAS: Final = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA secure_delete = ON",
@@ -250,20 +252,27 @@ def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
 
 
 def migrate(connection: sqlite3.Connection, path: Path, target: int | None = None) -> None:
-    """Bring the file to the newest version (or `target`), whole or not at all."""
-    if _version(connection) == len(sql_tables.MIGRATIONS[:target]):
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        version = sql_tables.migrate(Transaction(connection.cursor()), str(path), _version(connection), _WORDS, target)
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {version}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+    """Bring the file to the newest version (or `target`), piece by piece: others write in between."""
+    tx = Transaction(connection.cursor())
+    while not sql_tables.is_current(tx, _version(connection), migrating=_is_migrating(connection), target=target):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            version, _ = sql_tables.migrate_some(
+                tx, str(path), _version(connection), _WORDS, migrating=_is_migrating(connection), target=target
+            )
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {version}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        time.sleep(_PAUSE)
 
 
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _is_migrating(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'migrating'").fetchone() is not None
