@@ -57,7 +57,11 @@ def _environment() -> Iterator[str]:
 
 def _tree() -> dict[str, Any]:
     group: Any = typer.main.get_command(app)
-    return dict(group.commands)
+    found: dict[str, Any] = {}
+    for name, command in group.commands.items():
+        inside = getattr(command, "commands", None)
+        found |= {name: command} if inside is None else {f"{name} {one}": inside[one] for one in inside}
+    return found
 
 
 def _commands() -> Iterator[str]:

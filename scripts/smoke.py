@@ -244,6 +244,32 @@ def claude_agent_sdk(_: Path) -> str:
     return f"the SDK's conformance suite passes; hooks for {', '.join(hooks)}"
 
 
+def corpus(folder: Path) -> str:
+    """Sessions in Parquet, compacted in two processes by the program."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.Table.from_pylist([{"id": str(i), "messages": talk()} for i in range(6)])
+    parquet.write_table(table, folder / "sessions.parquet", row_group_size=2)
+    return corpus_of(folder, "-j", "2")
+
+
+def on_ray(folder: Path) -> str:
+    """A Ray of its own for the run, on this machine."""
+    lines = (json.dumps({"id": str(i), "messages": talk()}) for i in range(6))
+    (folder / "sessions.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return corpus_of(folder, "--ray", "local")
+
+
+def corpus_of(folder: Path, *how: str) -> str:
+    """What the program makes of the sessions in the folder."""
+    command = [PROGRAM, "corpus", "compact", str(folder), str(folder / "out"), "--window", "4k", "--json", *how]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    report = json.loads(ran.stdout)
+    assert report["counts"]["changed"] == 6, report
+    return f"{report['sessions']} sessions in {report['parts']} parts"
+
+
 def adapter(name: str) -> Callable[[Path], str]:
     """Scenarios of the adapter contract, with the framework's real runner."""
 
@@ -276,6 +302,8 @@ SMOKE: dict[str, Callable[[Path], str]] = {
     "openai-agents": adapter("openai_agents"),
     "otel": otel,
     "gateway": gateway,
+    "corpus": corpus,
+    "ray": on_ray,
 }
 """By extra; the empty name is the wheel alone. `tests/test_dist.py` holds that every extra is here."""
 

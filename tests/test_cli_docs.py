@@ -18,7 +18,10 @@ from unabridged.ledger.summary_turn import OPTIONAL
 
 ROOT = Path(__file__).parent.parent
 GROUP: Any = typer.main.get_command(app)
-COMMANDS = list(GROUP.commands)
+GROUPS = {name: command.commands for name, command in GROUP.commands.items() if hasattr(command, "commands")}
+COMMANDS = {name: command for name, command in GROUP.commands.items() if name not in GROUPS} | {
+    f"{group} {name}": command for group, commands in GROUPS.items() for name, command in commands.items()
+}
 
 
 def test_the_reference_is_up_to_date() -> None:
@@ -36,10 +39,10 @@ def test_the_page_on_summaries_names_every_section_that_can_be_left_out() -> Non
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_an_example_and_json(name: str) -> None:
-    done = run(name, "--help")
+    done = run(*name.split(), "--help")
     assert done.code == 0
     assert f"unabridged {name}" in done.out
-    options = [option for parameter in GROUP.commands[name].params for option in parameter.opts]
+    options = [option for parameter in COMMANDS[name].params for option in parameter.opts]
     assert "--json" in options or name in {
         "hook",
         "mcp",

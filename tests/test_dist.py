@@ -27,8 +27,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROO
 OUTSIDE = (
     "aiohttp", "agents", "anthropic", "claude_agent_sdk", "cryptography", "deepagents", "google", "httptools",
     "hypothesis", "langchain", "langchain_core", "langgraph", "mcp", "mcp_types", "msgspec", "openai", "opentelemetry",
-    "prometheus_client", "psycopg", "pydantic", "pydantic_ai", "pytest", "strands", "toktok", "uvicorn",
-    "uvloop", "zstandard",
+    "prometheus_client", "psycopg", "pyarrow", "pydantic", "pydantic_ai", "pytest", "ray", "strands", "toktok",
+    "uvicorn", "uvloop", "zstandard",
 )  # fmt: skip
 yaml: Any = pytest.importorskip("yaml")
 

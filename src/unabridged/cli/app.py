@@ -16,6 +16,7 @@ from unabridged.cli import (
     check,
     clients,
     compact,
+    corpus,
     evaluate,
     gateway,
     hook,
@@ -62,7 +63,7 @@ class _Group(_Flags, TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is called."""
-        if args and args[0] in _MEANT:
+        if args and args[0] in _MEANT and args[0] not in self.commands:
             fail(f"there is no command {args[0]!r}: say {_MEANT[args[0]]}", 2)
         return super().resolve_command(ctx, args)
 
@@ -94,13 +95,20 @@ def _root(
     """Keep an agent's conversation inside its model's window, and lose nothing on the way."""
 
 
-def _add(panel: str, *commands: tuple[Callable[..., None], str]) -> None:
-    """Add commands, each with an example that begins with its name."""
+def _add(panel: str, *commands: tuple[Callable[..., None], str], group: typer.Typer | None = None) -> None:
+    """Add commands, each with an example that begins with its name; those of a group, with the group's before it."""
     for command, example in commands:
-        name, text = example.split()[1], getdoc(command) or ""
+        name, text = example.split()[1 if group is None else 2], getdoc(command) or ""
         paragraphs = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
-        added = app.command(name, cls=_Command, help=paragraphs, rich_help_panel=panel, epilog=f"Example: {example}")
-        added(command)
+        how: dict[str, Any] = {"cls": _Command, "help": paragraphs, "epilog": f"Example: {example}"}
+        (app if group is None else group).command(name, rich_help_panel=panel, **how)(command)
+
+
+def _group(name: str, panel: str, promise: str) -> typer.Typer:
+    """A command that has commands of its own."""
+    made = typer.Typer(cls=_Group, no_args_is_help=True, rich_markup_mode="rich", help=promise)
+    app.add_typer(made, name=name, rich_help_panel=panel)
+    return made
 
 
 _add(
@@ -110,6 +118,15 @@ _add(
     (check.check, "unabridged check session.jsonl --repair -o mended.jsonl"),
     (watch.watch, "unabridged watch ~/.claude/projects/my-project/session.jsonl"),
     (evaluate.evaluate, "unabridged eval sessions/ --budget 1k,3k --plot recall.svg"),
+)
+_add(
+    "Over a whole corpus",
+    (corpus.compact, "unabridged corpus compact sessions/ shorter/ --window 32k --jobs 8"),
+    (corpus.check, "unabridged corpus check 'sessions/**/*.jsonl' checked/"),
+    (corpus.repair, "unabridged corpus repair sessions/ mended/"),
+    (corpus.measure, "unabridged corpus measure sessions.parquet measured/"),
+    (corpus.evaluate, "unabridged corpus eval sessions/ scores/ --budget 1k --arm unabridged"),
+    group=_group("corpus", "Session files", "Many sessions at once, on this machine or on a Ray cluster."),
 )
 _add(
     "The record",

@@ -28,9 +28,7 @@ def check(
     mend: Annotated[bool, typer.Option("--repair", help="Write a mended copy to -o; nothing else changes.")] = False,
     out: options.Out = None,
     model: options.ModelName = None,
-    pending: Annotated[
-        bool, typer.Option("--pending", help="The last round is still running: its missing results are no fault.")
-    ] = False,
+    pending: options.Pending = False,
     format_: options.FormatName = None,
     which: options.Which = None,
     as_json: options.AsJson = False,

@@ -13,11 +13,11 @@ from rich.text import Text
 from unabridged.cli import options
 from unabridged.cli.archives import open_compactor
 from unabridged.cli.picture import Fate, Piece, before_and_after
-from unabridged.cli.screen import console, facts, fail, plain, print_json, receipt_rows, say, tell, track, working
+from unabridged.cli.screen import console, facts, plain, print_json, receipt_rows, say, tell, track, working
 from unabridged.cli.targets import Target, target_of
-from unabridged.compactor import Compaction, Compactor
+from unabridged.compactor import Compaction
+from unabridged.corpus.works import fit_loaded, require_legal
 from unabridged.formats import Message, format_named
-from unabridged.legal import check
 from unabridged.marks import is_ours
 from unabridged.measure.meter import Meter
 from unabridged.measure.models import family_of
@@ -29,23 +29,28 @@ from unabridged.sizes import keep_of, number, trigger_of
 
 _MEMORY = "memory:"
 
+Summariser = Annotated[
+    str | None, typer.Option(help="The model that writes the summary, provider:name. Default: no model.")
+]
+Trigger = Annotated[
+    list[str] | None,
+    typer.Option(help="When: 85%, 170k, messages=300, tokens=50k+messages=100, never. Repeated: any."),
+]
+Keep = Annotated[
+    list[str] | None, typer.Option(help="How much of the end stays: 10%, 8k, messages=20. Repeated: the smallest.")
+]
+Now = Annotated[bool, typer.Option("--now", help="Compact whatever the size, if anything is gained.")]
+
 
 def compact(
     file: options.FileOrSession,
     *,
     window: options.Window = None,
     model: options.ModelName = None,
-    summariser: Annotated[
-        str | None, typer.Option(help="The model that writes the summary, provider:name. Default: no model.")
-    ] = None,
-    trigger: Annotated[
-        list[str] | None,
-        typer.Option(help="When: 85%, 170k, messages=300, tokens=50k+messages=100, never. Repeated: any."),
-    ] = None,
-    keep: Annotated[
-        list[str] | None, typer.Option(help="How much of the end stays: 10%, 8k, messages=20. Repeated: the smallest.")
-    ] = None,
-    now: Annotated[bool, typer.Option("--now", help="Compact whatever the size, if anything is gained.")] = False,
+    summariser: Summariser = None,
+    trigger: Trigger = None,
+    keep: Keep = None,
+    now: Now = False,
     format_: options.FormatName = None,
     which: options.Which = None,
     out: options.Out = None,
@@ -67,7 +72,7 @@ def compact(
     """
     target = target_of(file, out, write=write)
     target.check_place()
-    wanted = _settings(trigger, keep, window)
+    wanted = settings_of(trigger, keep, window)
     loaded = options.load_file(target.file, format_, which, max_size)
     target.check_layout(loaded)
     agent = model or loaded.model
@@ -75,7 +80,7 @@ def compact(
     look = dry_run or (target.out is None and archive is None)
     place = (_MEMORY if look else archive, namespace, thread or target.thread)
     with open_compactor(loaded, target.file, *place, new=True, **wanted) as (compactor, name), working("compacting"):
-        done = _fit(compactor, loaded, name, now=now)
+        done = fit_loaded(compactor, loaded, name, now=now)
         budget = compactor.limits.budget
     written = _write(target, loaded, done, agent, dry_run=dry_run)
     if as_json:
@@ -93,14 +98,14 @@ def _write(target: Target, loaded: Loaded, done: Compaction, agent: str | None, 
     """Write the result where it goes, if it goes anywhere; whether it was written."""
     if target.in_place and not done.changed:
         return False  # a session that stays as it is, is its client's to mend
-    _require_legal(loaded, done, agent, target.file)
+    require_legal(loaded, done, agent, f"unabridged check {target.file} --repair -o OUT")
     if target.out is None or dry_run:
         return False
     target.write(loaded, pieces_with(loaded, done.messages, tokens_before=done.tokens_before), backup=False)
     return True
 
 
-def _settings(trigger: list[str] | None, keep: list[str] | None, window: str | None) -> dict[str, Any]:
+def settings_of(trigger: list[str] | None, keep: list[str] | None, window: str | None) -> dict[str, Any]:
     """What a compactor is told of these options; what contradicts itself is said before a large file is read."""
     given = {"trigger": trigger_of(trigger)} if trigger else {}
     settings = Settings(**given, **({"keep": keep_of(keep)} if keep else {}))
@@ -108,21 +113,6 @@ def _settings(trigger: list[str] | None, keep: list[str] | None, window: str | N
     if tokens is not None:
         limits(settings, tokens)
     return {"settings": settings, "window": tokens}
-
-
-def _fit(compactor: Compactor, loaded: Loaded, thread: str, *, now: bool) -> Compaction:
-    """Compacted at once where that was asked for and gains something, else only where it does not fit."""
-    asked: dict[str, Any] = {"thread": thread, "system": loaded.system, "tools": loaded.tools}
-    at_once = compactor.compact(loaded.messages, **asked) if now else None
-    return at_once if at_once is not None else compactor.fit(loaded.messages, **asked)
-
-
-def _require_legal(loaded: Loaded, done: Compaction, agent: str | None, file: Path) -> None:
-    """End here if the provider would refuse the result: what can't be sent is not worth writing."""
-    findings = check(done.messages, format=loaded.format, model=agent, pending=True)
-    if findings:
-        more = f" and {len(findings) - 1:,} more" if len(findings) > 1 else ""
-        fail(f"{findings[0].message}{more}. Mend it first: unabridged check {file} --repair -o OUT", 1)
 
 
 def _outcome(loaded: Loaded, done: Compaction, out: Path | None) -> dict[str, Any]:

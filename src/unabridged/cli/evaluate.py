@@ -25,22 +25,24 @@ Data = Annotated[
         readable=False,
     ),
 ]
+CutWindow = Annotated[str, typer.Option("--window", help="Cut where a window of this size is full: 24k.")]
+Budget = Annotated[str, typer.Option("--budget", help="Tokens for what stands in for the past; several with commas.")]
+EvaluatedModel = Annotated[
+    str | None, typer.Option("--model", help="Measure a model's summaries too: provider:name. Costs its calls.")
+]
+Arm = Annotated[
+    list[str] | None,
+    typer.Option("--arm", help="Only this way of shortening; may be repeated. Default: all that can run here."),
+]
 
 
 def evaluate(
     data: Data,
     *,
-    window: Annotated[str, typer.Option("--window", help="Cut where a window of this size is full: 24k.")] = "24k",
-    budget: Annotated[
-        str, typer.Option("--budget", help="Tokens for what stands in for the past; several with commas.")
-    ] = "1k,3k",
-    model: Annotated[
-        str | None, typer.Option("--model", help="Measure a model's summaries too: provider:name. Costs its calls.")
-    ] = None,
-    arm: Annotated[
-        list[str] | None,
-        typer.Option("--arm", help="Only this way of shortening; may be repeated. Default: all that can run here."),
-    ] = None,
+    window: CutWindow = "24k",
+    budget: Budget = "1k,3k",
+    model: EvaluatedModel = None,
+    arm: Arm = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write the numbers here as JSON; - for standard output.")
     ] = None,
@@ -85,12 +87,7 @@ def evaluate(
     from unabridged.evaluate.plot import plot  # noqa: PLC0415 - likewise
     from unabridged.evaluate.report import evaluate as measure  # noqa: PLC0415 - likewise
 
-    budgets = [number(part, "a budget") for part in budget.split(",") if part.strip()]
-    size = number(window, "a window")
-    if not budgets or min(budgets) < 50:
-        raise SettingsError(f"--budget {budget}: name at least 50 tokens, such as 1k or 1k,3k")
-    if size < 1_000:
-        raise SettingsError(f"--window {window}: a window has 1,000 tokens or more")
+    size, budgets = budgets_of(window, budget)
     if reader is None and (text or keep):
         raise SettingsError("--text and --keep are for readings: name a model that reads, --reader provider:name")
     if reader is not None and (arm or plot_file):
@@ -111,6 +108,17 @@ def evaluate(
     if plot_file is not None:
         write_whole(plot_file, [plot(report.needs, f"needed next and still there, {data.name}").encode()], mode=0o644)
     _give(report, json_file, _show)
+
+
+def budgets_of(window: str, budget: str) -> tuple[int, list[int]]:
+    """The window and the budgets that these options name."""
+    budgets = [number(part, "a budget") for part in budget.split(",") if part.strip()]
+    size = number(window, "a window")
+    if not budgets or min(budgets) < 50:
+        raise SettingsError(f"--budget {budget}: name at least 50 tokens, such as 1k or 1k,3k")
+    if size < 1_000:
+        raise SettingsError(f"--window {window}: a window has 1,000 tokens or more")
+    return size, budgets
 
 
 def _give(report: Any, json_file: Path | None, show: Callable[[Any], None]) -> None:

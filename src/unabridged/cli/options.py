@@ -59,6 +59,9 @@ ModelName = Annotated[
     str | None,
     typer.Option("--model", help="The model that reads the conversation: window, tokens, prices. Default: the file's."),
 ]
+Pending = Annotated[
+    bool, typer.Option("--pending", help="The last round is still running: its missing results are no fault.")
+]
 ArchiveUrl = Annotated[
     str | None,
     typer.Option(

@@ -17,9 +17,9 @@ from rich.live import Live
 from rich.text import Text
 
 from unabridged.cli import options
-from unabridged.cli.measure import weigh
 from unabridged.cli.picture import COLORS, Piece, bar
 from unabridged.cli.screen import console, fail, number_of, plain, print_json, say
+from unabridged.corpus.weigh import weigh
 from unabridged.measure.models import FALLBACK_WINDOW, model_info
 from unabridged.sessions import Loaded, SessionFileError, load
 from unabridged.sizes import number

@@ -21,7 +21,7 @@ from unabridged.errors import SettingsError
 from unabridged.formats import format_named
 from unabridged.intent import with_origins
 from unabridged.messages import View
-from unabridged.sessions import MAX_SIZE, SessionFileError, load
+from unabridged.sessions import MAX_SIZE, Loaded, SessionFileError, load
 from unabridged.sessions.document import conversation as messages_in
 from unabridged.sessions.document import wire_format
 from unabridged.sessions.files import kind_of_file
@@ -103,13 +103,24 @@ def _conversation(path: Path, number: int, value: Any, where: str) -> Conversati
     if found is None:
         raise SessionFileError(f"{where} is not a conversation: expected an object with a list of `messages`")
     holder: Mapping[str, Any] = value if isinstance(value, dict) else {}
-    messages = found[1]
+    name = f"{path.stem}:{holder.get('id', number)}"
+    return _with_questions(name, wire_format(found[1], None, holder), found[1], holder, where)
+
+
+def conversation_of(name: str, loaded: Loaded, value: Any) -> Conversation:
+    """A conversation that was loaded, with the questions in the object that it was read from."""
+    holder: Mapping[str, Any] = value if isinstance(value, dict) else {}
+    return _with_questions(name, loaded.format, loaded.messages, holder, name)
+
+
+def _with_questions(
+    name: str, format_: str, messages: Sequence[Any], holder: Mapping[str, Any], where: str
+) -> Conversation:
     questions = _questions(holder.get("questions"), messages, where)
     cut = holder.get("cut")
     if cut is not None and (type(cut) is not int or not 0 < cut < len(messages)):
         raise SessionFileError(f"the cut of {where} is no number of messages between 1 and {len(messages) - 1}")
-    name = f"{path.stem}:{holder.get('id', number)}"
-    return replace(made(name, wire_format(messages, None, holder), messages, questions), cut=cut)
+    return replace(made(name, format_, messages, questions), cut=cut)
 
 
 def made(name: str, format_: str, messages: Sequence[Any], questions: Sequence[Question] = ()) -> Conversation:

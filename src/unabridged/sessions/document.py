@@ -63,7 +63,7 @@ def conversation(value: Any) -> tuple[str | None, list[Message]] | None:
 
 def load_document(path: Path, stamp: Stamp, value: Any, format_name: str | None) -> Loaded:
     """A file that is one JSON text as a whole."""
-    return _loaded(path, "json", value, Document(stamp, 0, stamp.size, None), format_name)
+    return load_value(path, "json", value, Document(stamp, 0, stamp.size, None), format_name)
 
 
 def load_conversation_line(
@@ -85,12 +85,13 @@ def load_conversation_line(
     if found is None:
         raise SessionFileError(f"{path} has no conversation {which!r}: it holds {count}, counted from 0")
     document = Document(stamp, found.start, found.start + len(found.raw), None)
-    return _loaded(path, "jsonl-conversations", found.value, document, format_name, line=found.number + 1)
+    return load_value(path, "jsonl-conversations", found.value, document, format_name, line=found.number + 1)
 
 
-def _loaded(
+def load_value(
     path: Path, kind: Kind, value: Any, document: Document, format_name: str | None, *, line: int = 0
 ) -> Loaded:
+    """The conversation that a JSON value is: of a whole file, or of a line of it, counted from 1."""
     found = conversation(value)
     if found is None:
         where = f"line {line} of {path}" if line else f"{path}"

@@ -71,12 +71,18 @@ def parse(path: Path, raw: bytes) -> Any:
         ) from error
 
 
-def read_lines(path: Path, stamp: Stamp, progress: Progress | None = None) -> Iterator[Line]:
-    """Every line of the file, one at a time; a line that is not JSON comes with its problem."""
-    start, reported = 0, 0
+def read_lines(
+    path: Path, stamp: Stamp, progress: Progress | None = None, *, start: int = 0, number: int = 0
+) -> Iterator[Line]:
+    """Every line of the file, one at a time; a line that is not JSON comes with its problem.
+
+    From the line on that has this number and starts at this byte.
+    """
+    reported = start
     with path.open("rb") as stream:
-        for number, raw in enumerate(stream):
-            yield _line(number, start, raw)
+        stream.seek(start)
+        for place, raw in enumerate(stream, number):
+            yield _line(place, start, raw)
             start += len(raw)
             if progress and start - reported >= _STEP:
                 progress(reported := start, stamp.size)

@@ -1,0 +1,76 @@
+"""Shards done on a Ray cluster, through Ray Data: streamed, with its back-pressure. The extra `ray`.
+
+A node does what a process here does, with the same function. When a node goes away, Ray gives its shards to others;
+one that was done already is only looked at.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from unabridged.corpus.inputs import Shard, load_shard
+from unabridged.corpus.manifest import Job, Record, load_record
+from unabridged.corpus.shards import do_shard
+from unabridged.corpus.spending import Limit, Purse
+from unabridged.errors import NotInstalled, SettingsError
+
+_BLOCKS = 2_000
+"""The most tasks that a corpus is made into; of more shards, a task does several."""
+
+
+class _Remote:
+    """A purse on another node."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    def take(self, tokens: int, dollars: float) -> float:
+        """Seconds to wait before the call; below 0 where there is no money for it."""
+        return float(_ray().get(self._actor.take.remote(tokens, dollars)))
+
+    def settle(self, tokens: int, dollars: float) -> None:
+        """What a call took beyond what was held back for it."""
+        _ray().get(self._actor.settle.remote(tokens, dollars))
+
+
+def on_ray(job: Job, shards: Iterable[Shard], address: str, limit: Limit) -> Iterator[Record]:
+    """The record of every shard, as each is done."""
+    ray = _ray()
+    if not ray.is_initialized():
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise SettingsError(
+                f"there is no Ray cluster at {address}: {' '.join(str(error).split())[:300]}"
+            ) from error
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    purse: Any = None
+    if limit != Limit():
+        purse = _Remote(ray.remote(Purse).options(num_cpus=0, max_restarts=0).remote(limit))
+    items = [{"shard": shard.dump()} for shard in shards]
+    if not items:
+        return
+    rows = ray.data.from_items(items, override_num_blocks=min(len(items), _BLOCKS))
+    done = rows.map(partial(_do, job, purse), num_cpus=1)
+    for row in done.iter_rows():
+        yield load_record(row["record"])
+
+
+def _do(job: Job, purse: Any, row: dict[str, str]) -> dict[str, str]:
+    """On a node: one shard, there and back as a text."""
+    logging.getLogger("unabridged").setLevel(logging.ERROR)  # what a model failed at is in the receipts, and counted
+    return {"record": do_shard(job, load_shard(row["shard"]), purse).dump()}
+
+
+def _ray() -> Any:
+    try:
+        import ray  # noqa: PLC0415 - large, and an extra
+        import ray.data  # noqa: PLC0415 - likewise
+    except ImportError as error:
+        raise NotInstalled("--ray", "unabridged[ray]", error) from error
+    return ray

@@ -1,0 +1,60 @@
+"""Sessions in Parquet: a row each. The extra `corpus`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from unabridged.errors import NotInstalled
+from unabridged.sessions import SessionFileError
+
+PARQUET = ".parquet"
+_ROWS = 16
+"""Rows that are in memory at a time."""
+_JSON = ("messages", "input", "contents", "tools", "questions")
+"""Columns that may hold JSON as a text."""
+
+
+def groups_in(path: Path) -> list[tuple[int, int]]:
+    """Of each group of rows in the file: the number of its first row, and its bytes when read."""
+    metadata = _open(path).metadata
+    sizes = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    firsts = [sum(one.num_rows for one in sizes[:group]) for group in range(len(sizes))]
+    return [(first, one.total_byte_size) for first, one in zip(firsts, sizes, strict=True)]
+
+
+def rows_in(path: Path, group: int) -> Iterator[dict[str, Any]]:
+    """Every row of a group, as a line of JSON would say it: what is null in a column is not there."""
+    for batch in _open(path).iter_batches(batch_size=_ROWS, row_groups=[group]):
+        for row in batch.to_pylist():
+            yield {name: _value(name, value) for name, value in row.items() if value is not None}
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in _JSON and isinstance(value, str):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value  # who looks for messages says that there are none
+    return _without_nulls(value)
+
+
+def _without_nulls(value: Any) -> Any:
+    """A column of structs has every field in every row."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(one) for name, one in value.items() if one is not None}
+    return [_without_nulls(one) for one in value] if isinstance(value, list) else value
+
+
+def _open(path: Path) -> Any:
+    try:
+        from pyarrow import ArrowException  # noqa: PLC0415 - large, and an extra
+        from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - likewise
+    except ImportError as error:
+        raise NotInstalled("Parquet", "unabridged[corpus]", error) from error
+    try:
+        return ParquetFile(path)
+    except (ArrowException, OSError) as error:
+        raise SessionFileError(f"can't read {path} as Parquet: {' '.join(str(error).split())}") from error

@@ -1,0 +1,197 @@
+"""A session in numbers: what fills its window, what it has cost, and what the next request would.
+
+Nothing of a message is kept but its numbers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from heapq import nlargest
+from itertools import pairwise
+from typing import Any
+
+from unabridged.formats import Message, format_named
+from unabridged.measure.calibrate import usage_of
+from unabridged.measure.meter import Meter
+from unabridged.measure.models import ModelInfo, family_of, model_info
+from unabridged.messages import View
+from unabridged.sessions import Loaded
+
+WINDOWS = (32_000, 128_000, 200_000, 1_000_000)
+LARGEST = 10
+_UNKNOWN = "an unknown tool"
+
+
+@dataclass(slots=True)
+class Share:
+    """How much of the window something takes, and how often it stands there."""
+
+    count: int = 0
+    tokens: int = 0
+
+
+@dataclass(slots=True)
+class Weight:
+    """A conversation in numbers; all in tokens."""
+
+    shares: dict[str, Share] = field(default_factory=dict)
+    """By whose they are: system, tools, user, assistant, thinking, `results of NAME`, images and files."""
+    total: int = 0
+    totals: list[int] = field(default_factory=list)
+    """Before the first message, and after each."""
+    whose: list[str] = field(default_factory=list)
+    """Whose words each message is."""
+    requests: list[tuple[int, int]] = field(default_factory=list)
+    """Tokens in and out of each request that the model has answered."""
+
+    def add(self, name: str, tokens: int, count: int = 1) -> None:
+        """More of something."""
+        if tokens:
+            share = self.shares.setdefault(name, Share())
+            share.count += count
+            share.tokens += tokens
+            self.total += tokens
+
+    def crossed(self, window: int) -> int | None:
+        """The index of the message that was too much for this window; None where all fits."""
+        return max(0, bisect_right(self.totals, window) - 1) if self.total > window else None
+
+
+def weigh(loaded: Loaded, model: str | None, messages: Iterable[Message]) -> Weight:
+    """Weigh every one of the conversation's messages once."""
+    reader = format_named(loaded.format)
+    meter = Meter(model=model, family=family_of(model, reader.family))
+    weight, names = Weight(), dict[str, str]()
+    weight.add("system", meter.overhead(loaded.system, None))
+    weight.add("tools", meter.overhead(None, loaded.tools))
+    weight.totals.append(weight.total)
+    answering = False
+    for index, message in enumerate(messages):
+        view = reader.read(message)
+        if index in loaded.origins:
+            view = view.said_by(loaded.origins[index])
+        names.update((id_, call.name) for call in view.calls for id_ in call.ids)
+        weight.whose.append(_whose(view, names))
+        _weigh_message(weight, view, message, meter, names)
+        if view.role == "assistant":
+            sent, _ = weight.requests.pop() if answering else (weight.totals[-1], 0)
+            weight.requests.append((sent, weight.total - sent))
+        answering = view.role == "assistant"
+        weight.totals.append(weight.total)
+    return weight
+
+
+def _whose(view: View, names: dict[str, str]) -> str:
+    """Whose words a message is, whatever its role: of a tool's, which tool's."""
+    if view.answers and not view.text:
+        return f"results of {names.get(view.answers[0].call_id, _UNKNOWN)}"
+    if view.role in {"system", "assistant"}:
+        return view.role
+    return {"person": "user", "tool": f"results of {_UNKNOWN}"}.get(view.origin, view.origin)
+
+
+def _weigh_message(weight: Weight, view: View, message: Message, meter: Meter, names: dict[str, str]) -> None:
+    """Each piece of the message to its own share; what stands around the message counts with its text."""
+    bare = View(view.role, view.origin)
+    empty = meter.message(bare)
+    for name, piece in _pieces(view, bare, names):
+        weight.add(name, meter.message(piece) - empty)
+    rest = meter.message(replace(view, answers=(), media=(), reasoning=(), attached=()), message)
+    only_results = view.answers and not view.text and not view.opaque
+    weight.add(weight.whose[-1], rest, count=0 if only_results else 1)
+
+
+def _pieces(view: View, bare: View, names: dict[str, str]) -> Iterator[tuple[str, View]]:
+    """Everything in a message that is not its text, each alone, with the name of its share."""
+    for answer in view.answers:
+        yield f"results of {names.get(answer.call_id, _UNKNOWN)}", replace(bare, answers=(answer,))
+    for media in view.media:
+        yield "images and files", replace(bare, media=(media,))
+    for text in view.attached:
+        name = "results of the provider's own tools" if view.role == "assistant" else "attached texts"
+        yield name, replace(bare, attached=(text,))
+    for reasoning in view.reasoning:
+        yield "thinking", replace(bare, reasoning=(reasoning,))
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Dollars at the model's prices."""
+
+    model: str
+    uncached: float
+    """All requests so far, as estimated, had nothing been cached."""
+    cached: float
+    """The same, had every prefix been found in the cache."""
+    reported: float | None
+    """All requests whose usage the file reports; None when it reports none."""
+    reports: int
+    next_cold: float
+    """What only the input of the next request costs, nothing of it cached."""
+    next_warm: float
+    """The same, all but the newest messages cached."""
+
+
+def cost(loaded: Loaded, weight: Weight, model: str | None) -> Cost | None:
+    """What the conversation has cost and would cost; None when the prices are not known."""
+    info = model_info(model)
+    if info is None or not info.input:
+        return None
+    sent = [0, *(tokens for tokens, _ in weight.requests)]
+    answered = sum(tokens for _, tokens in weight.requests)
+    reports = [usage for report in loaded.usage if (usage := usage_of(report.usage)) is not None]
+    reported = sum(
+        _dollars(info, one.input - one.cache_read - one.cache_write, one.cache_read, one.cache_write, one.output)
+        for one in reports
+    )
+    return Cost(
+        model=info.name,
+        uncached=_dollars(info, sum(sent), output=answered),
+        cached=_dollars(info, read=sum(sent[:-1]), written=sent[-1], output=answered),
+        reported=reported if reports else None,
+        reports=len(reports),
+        next_cold=_dollars(info, weight.total),
+        next_warm=_dollars(info, read=sent[-1], written=weight.total - sent[-1]),
+    )
+
+
+def _dollars(info: ModelInfo, fresh: int = 0, read: int = 0, written: int = 0, output: int = 0) -> float:
+    """What so many tokens cost: input that is new, read from the cache or written to it, and output."""
+    cached = read * info.read_share + written * info.write_share
+    return ((max(0, fresh) + cached) * info.input + output * info.output) / 1e6
+
+
+def report_of(loaded: Loaded, weight: Weight, price: Cost | None, agent: str | None) -> dict[str, Any]:
+    """Everything that is known, as it is written down."""
+    info = model_info(agent)
+    return {
+        "file": str(loaded.path),
+        "kind": loaded.kind,
+        "format": loaded.format,
+        "model": agent,
+        "window": info.window if info else None,
+        "messages": len(loaded.messages),
+        "requests": len(weight.requests),
+        "tokens": weight.total,
+        "shares": {name: asdict(share) for name, share in ordered(weight)},
+        "largest": list(largest(loaded, weight)),
+        "crossed": {str(window): weight.crossed(window) for window in WINDOWS},
+        "cost": asdict(price) if price else None,
+        "warnings": list(loaded.warnings),
+    }
+
+
+def ordered(weight: Weight) -> list[tuple[str, Share]]:
+    """The shares, the largest first."""
+    return sorted(weight.shares.items(), key=lambda item: -item[1].tokens)
+
+
+def largest(loaded: Loaded, weight: Weight) -> Iterator[dict[str, Any]]:
+    """The largest messages, the largest first."""
+    read = format_named(loaded.format).read
+    sizes = [after - before for before, after in pairwise(weight.totals)]
+    for index in nlargest(LARGEST, range(len(sizes)), key=lambda index: (sizes[index], -index)):
+        text = read(loaded.messages[index]).whole_text()
+        yield {"index": index, "whose": weight.whose[index], "tokens": sizes[index], "begins": text[:400]}
