@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak replicas mutants peers clients bench docs dist format clean
+.PHONY: help demo test check soak replicas fleet mutants peers clients bench docs dist format clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,6 +38,9 @@ soak: $(STAMP) ## the promises for MINUTES=20 in two processes, as many conversa
 
 replicas: $(STAMP) ## two gateways on one Postgres, killed KILLS=24 times under load: minutes, and both cores
 	UNABRIDGED_KILLS=$(KILLS) $(BIN)/python -m pytest -n 0 -s tests/test_gateway_replicas.py
+
+fleet: $(STAMP) ## archives copied between every pair of stores, each copy killed KILLS=24 times: half an hour, and both cores
+	UNABRIDGED_COPY_KILLS=$(KILLS) $(BIN)/python -m pytest -n 0 -s tests/test_archive_copy.py
 
 mutants: $(STAMP) ## break the code on purpose, one mutant at a time: the suite must notice each
 	$(BIN)/python scripts/mutants.py

@@ -18,8 +18,8 @@ LAYERS = (
     {"archive"}, {"intent"}, {"ledger"}, {"settings", "events"}, {"asking"}, {"history"}, {"summarise"},
     {"compaction"}, {"arguments", "outcome", "sizes"}, {"runtime"}, {"archive_access"}, {"compactor"},
     {"clear", "recall", "sessions", "telemetry"},
-    {"clients", "evaluate", "testing"}, {"adapters"}, {"corpus", "gateway", "inspector"}, {"unabridged"}, {"cli"},
-    {"__main__"},
+    {"clients", "copying", "evaluate", "testing"}, {"adapters"}, {"corpus", "gateway", "inspector"}, {"unabridged"},
+    {"cli"}, {"__main__"},
 )  # fmt: skip
 """From the bottom to the top: each imports only what stands below it, and its own. `unabridged` is the list of public
 names, each loaded when it is used."""

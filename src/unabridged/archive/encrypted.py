@@ -13,13 +13,13 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from unabridged.archive import codec, store_rules
 from unabridged.archive.codec import pack
-from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
+from unabridged.archive.protocol import Archive, Hit, Note, Part, Record, Scope, Stored
 from unabridged.archive.stores.base_log import ThreadLog
 from unabridged.errors import ArchiveError, NotInstalled, SettingsError
 
@@ -102,17 +102,34 @@ class EncryptedArchive:
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON under this key, sealed, in the place of what was there."""
         name = self._name(Scope(namespace, ""), key)
-        sealed = self._seal(codec.encode(dict(data)), "note", namespace, name)
+        sealed = self._seal(store_rules.write_note(namespace, key, data), "note", namespace, name)
         self._archive.remember(namespace, name, {"sealed": base64.b64encode(sealed).decode("ascii")})
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """What was kept under this key last; None when nothing was."""
         name = self._name(Scope(namespace, ""), key)
         found = self._archive.remembered(namespace, name)
-        if found is None:
-            return None
-        sealed = base64.b64decode(str(found.get("sealed", "")))
-        return store_rules.read_note(self._unseal(sealed, "note", namespace, name))
+        return None if found is None else store_rules.read_note(self._open_note(namespace, name, found))
+
+    def notes(self, namespace: str | None = None) -> Sequence[Note]:
+        """Everything that is remembered; what an earlier version sealed does not say under which key."""
+        found: list[Note] = []
+        for space, name, data in self._archive.notes(namespace):
+            if space is not None and name is not None:
+                note = store_rules.name_note(self._open_note(space, name, data))
+                found += [] if note is None else [note._replace(namespace=space)]
+            else:
+                found.append(Note(space, None, {}))
+        return found
+
+    def everything(self, scope: Scope) -> Iterator[Stored]:
+        """All that the thread holds, in the order it was stored, opened as it is asked for."""
+        for record, live, parts in self._archive.everything(scope):
+            yield Stored(self._open_record(record), live, [self._open_part(scope, part) for part in parts])
+
+    def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
+        """Put what `everything` gave behind what the thread holds, sealed; False when that is not `held` records."""
+        return self._archive.take(scope, held, (self._seal_stored(scope, one) for one in stored))
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
@@ -135,6 +152,17 @@ class EncryptedArchive:
             except ArchiveError as error:
                 found.append(f"{store_rules.describe(scope)}: {error}")
         return found
+
+    def _seal_stored(self, scope: Scope, stored: Stored) -> Stored:
+        store_rules.check_parts(stored.parts)
+        if "sealed" in stored.record.data:
+            raise ArchiveError(f"{store_rules.describe(scope)} is sealed already. Open it with the key it has.")
+        return Stored(
+            self._seal_record(stored.record), stored.live, [self._seal_part(scope, part) for part in stored.parts]
+        )
+
+    def _open_note(self, namespace: str, name: str, data: Mapping[str, object]) -> bytes:
+        return self._unseal(base64.b64decode(str(data.get("sealed", ""))), "note", namespace, name)
 
     def _name(self, scope: Scope, digest: str) -> str:
         return (

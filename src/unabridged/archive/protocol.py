@@ -7,9 +7,11 @@ transaction: after it, and only after it, does the caller see the shorter list.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypedDict
+
+from unabridged.errors import ArchiveError
 
 
 class Scope(NamedTuple):
@@ -151,6 +153,24 @@ class Holding(NamedTuple):
     """Bytes that those messages take as they are stored, also those that other threads share."""
 
 
+class Stored(NamedTuple):
+    """One record of a thread, retired or not, with the parts that came with it."""
+
+    record: Record
+    live: bool
+    """Whether it holds its key; a retired one does not."""
+    parts: Sequence[Part]
+    """Those that the thread did not hold before, put-in ones (turn -1) too."""
+
+
+class Note(NamedTuple):
+    """What `remember` kept, and for whom; None where what an earlier version kept does not say so."""
+
+    namespace: str | None
+    key: str | None
+    data: Mapping[str, object]
+
+
 class Archive(Protocol):
     """The contract; `unabridged.testing.ArchiveContract` is the suite every store runs whole."""
 
@@ -236,6 +256,26 @@ class Archive(Protocol):
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """What was kept under this key last; None when nothing was."""
+
+    def notes(self, namespace: str | None = None) -> Sequence[Note]:
+        """Everything that is remembered, for one namespace or for all, in no order."""
+        del namespace
+        raise ArchiveError(f"{type(self).__name__} can't list what it remembers: give it a method `notes`.")
+
+    def everything(self, scope: Scope) -> Iterator[Stored]:
+        """All that the thread holds, in the order it was stored: of one moment, and read as it is asked for."""
+        del scope
+        raise ArchiveError(f"{type(self).__name__} can't be copied from: give it a method `everything`.")
+
+    def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
+        """Put what `everything` gave behind what the thread holds, as it was, retired records as retired ones.
+
+        False, and nothing is done, when the thread does not hold just `held` records, live and retired. A thread that
+        was not there is then there whole, or not at all; one that was may, in a store without transactions, have
+        taken the first few. A record whose id the thread has goes to the end, in the place of the one before.
+        """
+        del scope, held, stored
+        raise ArchiveError(f"{type(self).__name__} can't be copied to: give it a method `take`.")
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone; nobody else may until `release` or `seconds` pass.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from unabridged.archive.address import scrub_data
-from unabridged.archive.codec import decode, digest
-from unabridged.archive.protocol import Hit, Part, Record, Scope
+from unabridged.archive.codec import decode, digest, encode
+from unabridged.archive.protocol import Hit, Note, Part, Record, Scope, Stored
 from unabridged.archive.references import reference
 from unabridged.errors import ArchiveError
 
@@ -105,6 +105,23 @@ def new_parts(parts: Sequence[Part], known: Collection[tuple[int, str]]) -> list
     return sorted(fresh.values(), key=lambda part: part.turn >= 0)
 
 
+def in_order(records: Iterable[tuple[Record, bool]], parts: Iterable[Part]) -> Iterator[Stored]:
+    """Each record, and whether it is live, with the parts up to the last that it tells about; the last has the rest."""
+    waiting, held = iter(parts), set[str]()
+    before: tuple[Record, bool] | None = None
+    came: list[Part] = []
+    for record, live in records:
+        if before is not None:
+            yield Stored(*before, came)
+        before, came, missing = (record, live), [], hashes_in(record) - held
+        while missing and (part := next(waiting, None)) is not None:
+            came.append(part)
+            held.add(part.hash)
+            missing.discard(part.hash)
+    if before is not None:
+        yield Stored(*before, [*came, *waiting])
+
+
 def find_dangling(scope: Scope, records: Iterable[Record], held: Collection[str]) -> Iterator[str]:
     """A sentence for every record that refers to a message the thread does not hold."""
     for record in records:
@@ -159,13 +176,29 @@ def is_older(newest: float | None, before: float | None) -> bool:
     return before is None or (newest is not None and newest < before)
 
 
+def write_note(namespace: str, key: str, data: Mapping[str, object]) -> bytes:
+    """What `remember` keeps where the place of a note does not tell whose it is."""
+    return encode([namespace, key, dict(data)])
+
+
 def read_note(data: bytes | None) -> dict[str, Any] | None:
     """What `remember` kept, from its bytes; None where there is nothing, or nothing that can be read."""
+    note = None if data is None else name_note(data)
+    return None if note is None else dict(note.data)
+
+
+def name_note(data: bytes) -> Note | None:
+    """What `remember` kept, with its names where it says them; None for what can't be read."""
     try:
-        found = None if data is None else decode(data)
+        found = decode(data)
     except ArchiveError:
         return None  # it is only of use, never needed
-    return found if isinstance(found, dict) else None
+    match found:
+        case [str(namespace), str(key), dict(kept)]:
+            return Note(namespace, key, kept)
+        case dict(kept):  # as earlier versions wrote it
+            return Note(None, None, kept)
+    return None
 
 
 def check_lease(seconds: float) -> None:

@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from unabridged import __version__
 from unabridged.cli import (
+    archive_copy,
     check,
     clients,
     compact,
@@ -33,7 +34,8 @@ from unabridged.errors import IllegalConversation, UnabridgedError, WontFit
 
 EXIT_CODES = {
     0: "done",
-    1: "the conversation can't be made to fit or be mended, a provider would refuse it, or the archive is damaged",
+    1: "the conversation can't be made to fit or be mended, a provider would refuse it, the archive is damaged, "
+    "or its copy differs",
     2: "wrong input: the message says what to do",
     130: "interrupted; there is no half-written file",
 }
@@ -141,6 +143,11 @@ _add(
     (restore.export, "unabridged export my-thread --as text -o my-thread.txt"),
     (restore.forget, "unabridged forget --namespace tenant-7 --older-than 30d"),
     (restore.prune, "unabridged prune --older-than 90d"),
+)
+_add(
+    "Whole archives",
+    (archive_copy.copy, "unabridged archive copy sqlite:///agent.db postgresql://user@host/database"),
+    group=_group("archive", "The record", "Whole archives: one copied into another."),
 )
 _add(
     "Coding agents",

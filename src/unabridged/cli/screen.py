@@ -153,6 +153,16 @@ def reading(file: Path) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, size: bar.update(task, completed=done, total=size)
 
 
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar for work that says itself how much of it is done, and how much there is."""
+    err = Console(stderr=True)
+    columns = (*progress.Progress.get_default_columns(), progress.MofNCompleteColumn())
+    with progress.Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, whole: bar.update(task, completed=done, total=whole)
+
+
 def working(what: str) -> Status:
     """A spinner while something takes its time."""
     return Console(stderr=True).status(what)

@@ -16,8 +16,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from unabridged.archive import codec, search, store_rules
-from unabridged.archive.protocol import Archive, Hit, Holding, Part, Record, Scope
+from unabridged.archive import search, store_rules
+from unabridged.archive.protocol import Archive, Hit, Holding, Note, Part, Record, Scope, Stored
 from unabridged.errors import ArchiveError
 
 Place = tuple[str, ...]
@@ -44,6 +44,8 @@ class ThreadLog:
     """From hash to body."""
     searched: list[Part] = field(default_factory=list)
     """The parts that search sees: all but those that were put in."""
+    parts: list[Part] = field(default_factory=list)
+    """All of them, in the order they were stored."""
     _known: set[tuple[int, str]] = field(default_factory=set)
     _segments: list[tuple[int, bytes]] = field(default_factory=list)
     _indexed: int = 0
@@ -54,6 +56,7 @@ class ThreadLog:
             for part in store_rules.new_parts(entry.parts, self._known):
                 self._known.add((part.turn, part.hash))
                 self.held.setdefault(part.hash, part.body)
+                self.parts.append(part)
                 if part.turn >= 0:
                     self.searched.append(part)
             self.records.pop(record.id, None)
@@ -149,6 +152,16 @@ class LogArchive(Archive, ABC):
     @abstractmethod
     def put(self, place: Place, key: str, value: bytes | None) -> None:
         """Keep a small value in the place of what was there; None removes it."""
+
+    def extend(self, scope: Scope, entries: Sequence[Entry]) -> None:
+        """Put the entries behind the thread's log: to one that was not there all of them or none, where that can be."""
+        for entry in entries:
+            with self.reading(scope) as thread:
+                self.append(scope, entry, thread)
+
+    def values(self, kind: str) -> Iterable[bytes]:
+        """Every small value that is kept under a place that begins so, in no order."""
+        raise ArchiveError(f"{type(self).__name__} can't list its {kind}: give it a method `values`.")
 
     def record_ids(self, scope: Scope) -> Iterable[str]:
         """The ids of the thread's records, retired or not."""
@@ -256,11 +269,41 @@ class LogArchive(Archive, ABC):
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON under this key, in the place of what was there."""
         with self.locked(Scope(namespace, "")):
-            self.put(("notes", namespace), key, codec.encode(dict(data)))
+            self.put(("notes", namespace), key, store_rules.write_note(namespace, key, data))
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """What was kept under this key last; None when nothing was."""
         return store_rules.read_note(self.get(("notes", namespace), key))
+
+    def notes(self, namespace: str | None = None) -> Sequence[Note]:
+        """Everything that is remembered, for one namespace or for all, in no order."""
+        found = filter(None, map(store_rules.name_note, self.values("notes")))
+        return [note for note in found if namespace is None or note.namespace in {None, namespace}]
+
+    def everything(self, scope: Scope) -> Iterator[Stored]:
+        """All that the thread holds, in the order it was stored."""
+        with self.reading(scope) as thread:
+            records = [(record, thread.is_live(record.id)) for record in thread.records.values()]
+            parts = list(thread.parts)
+        for stored in store_rules.in_order(records, parts):
+            for part in stored.parts:
+                store_rules.check_body(part.body, part.hash)
+            yield stored
+
+    def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
+        """Put what `everything` gave behind what the thread holds; False when that is not `held` records."""
+        with self.locked(scope), self.reading(scope) as thread:
+            if len(thread.records) != held:
+                return False
+            hashes, entries = set(thread.held), list[Entry]()
+            for record, live, parts in stored:  # all of it is seen to be right before any of it is written
+                store_rules.check_parts(parts)
+                store_rules.check_references(record, parts, hashes)
+                hashes.update(part.hash for part in parts)
+                retired = [] if live else [Entry(None, retired=record.id)]
+                entries += [Entry(record, store_rules.new_parts(parts, ())), *retired]
+            self.extend(scope, entries)
+        return True
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""

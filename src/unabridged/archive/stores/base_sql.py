@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
 from unabridged.archive import codec, search, store_rules
-from unabridged.archive.protocol import Archive, Hit, Holding, Part, Record, Scope
+from unabridged.archive.protocol import Archive, Hit, Holding, Note, Part, Record, Scope, Stored
 from unabridged.archive.stores import sql_tables
 from unabridged.archive.stores.sql_tables import NAMED, THREAD, Transaction, to_text
 from unabridged.archive.stores.sql_verify import problems
@@ -251,6 +251,35 @@ class SqlArchive(Archive):
         statement = "SELECT data FROM notes WHERE namespace = ? AND key = ?"
         rows = self._select(statement, namespace, key)
         return store_rules.read_note(rows[0][0]) if rows else None
+
+    def notes(self, namespace: str | None = None) -> Sequence[Note]:
+        """Everything that is remembered, for one namespace or for all, in no order."""
+        which, values = ("", []) if namespace is None else ("WHERE namespace = ?", [namespace])
+        rows = self._select(f"SELECT namespace, key, data FROM notes {which}", *values)
+        read = ((to_text(space), to_text(key), store_rules.read_note(data)) for space, key, data in rows)
+        return [Note(space, key, data) for space, key, data in read if data is not None]
+
+    def everything(self, scope: Scope) -> Iterator[Stored]:
+        """All that the thread holds, in the order it was stored, a page at a time in one transaction."""
+        with self._database.read() as read:
+            yield from store_rules.in_order(sql_tables.every_record(read, scope), sql_tables.every_part(read, scope))
+
+    def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
+        """Put what `everything` gave behind what the thread holds, in one transaction; False if that is not `held`."""
+        with self._database.write(*scope) as write:
+            ((count,),) = write.execute(f"SELECT COUNT(*) FROM records WHERE thread = {THREAD}", scope)
+            if count != held:
+                return False
+            for record, live, parts in stored:
+                store_rules.check_parts(parts)
+                hashes = store_rules.hashes_in(record).union(part.hash for part in parts)
+                known = sql_tables.known_parts(write, scope, hashes)
+                store_rules.check_references(record, parts, {digest for _, digest in known})
+                self._write(write, record, sql_tables.prepare(store_rules.new_parts(parts, known)))
+                if not live:
+                    statement = f"UPDATE records SET live = 0 WHERE thread = {THREAD} AND id = ?"
+                    write.execute(statement, [*scope, record.id])
+        return True
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""

@@ -122,6 +122,24 @@ class DirectoryArchive(LogArchive, forks.Forkable):
             self._transcribe(scope)
         self._step("transcribed")
 
+    def extend(self, scope: Scope, entries: Sequence[Entry]) -> None:
+        """Put the next files there; those of a thread that was not there appear at one stroke, with their folder."""
+        folder, coming = self._folder(scope), self._coming(scope)
+        if _names(folder):
+            super().extend(scope, entries)
+        elif entries:
+            shutil.rmtree(coming, ignore_errors=True)
+            files.make_folder(coming, self._root)
+            held: set[str] = set()
+            for number, entry in enumerate(entries, 1):
+                files.write_whole(coming / _NAME.format(number), thread_files.write_entry(scope, entry, held))
+                held.update(part.hash for part in entry.parts)
+            shutil.rmtree(folder, ignore_errors=True)  # what a crash left there is nothing whole
+            coming.rename(folder)
+            files.sync_folder(folder.parent)
+            with suppress(OSError):
+                self._transcribe(scope)
+
     def transcript(self, scope: Scope) -> Path | None:
         """The readable file with everything archived of the thread, up to date; None when there is nothing."""
         with self.locked(scope):
@@ -149,7 +167,8 @@ class DirectoryArchive(LogArchive, forks.Forkable):
 
     def remove(self, scope: Scope) -> None:
         """Remove the thread's folder, and its leases."""
-        shutil.rmtree(self._values(("leases", *scope)), ignore_errors=True)
+        for left in (self._values(("leases", *scope)), self._coming(scope)):
+            shutil.rmtree(left, ignore_errors=True)
         self._take_away(folder := self._folder(scope))
         with suppress(OSError):
             folder.parent.rmdir()
@@ -186,6 +205,12 @@ class DirectoryArchive(LogArchive, forks.Forkable):
         files.make_folder(path.parent, self._root)
         files.write_whole(path, value)
 
+    def values(self, kind: str) -> Iterable[bytes]:
+        """Every small value that is kept under a place that begins so."""
+        with self._explain_errors():
+            found = sorted((self._root / f".{kind}").glob("*/[!.]*"))
+            return [path.read_bytes() for path in found]
+
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
         """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
         with self._explain_errors():
@@ -200,6 +225,10 @@ class DirectoryArchive(LogArchive, forks.Forkable):
 
     def _folder(self, scope: Scope) -> Path:
         return self._root / to_folder(scope.namespace) / to_folder(scope.thread)
+
+    def _coming(self, scope: Scope) -> Path:
+        """Where the files of a thread are until all are there; after a crash it means nothing."""
+        return self._root / to_folder(scope.namespace) / f"{files.TEMPORARY}{_digest(*scope)}"
 
     def _values(self, place: Place) -> Path:
         return self._root / f".{place[0]}" / _digest(*place[1:])

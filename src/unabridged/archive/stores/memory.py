@@ -79,6 +79,11 @@ class MemoryArchive(LogArchive, forks.Forkable):
         if value is not None:
             values[key] = value
 
+    def values(self, kind: str) -> Iterable[bytes]:
+        """Every small value that is kept under a place that begins so."""
+        with self.locked():
+            return [value for place, values in self._values.items() if place[0] == kind for value in values.values()]
+
     def close(self) -> None:
         """Let everything go. Closing twice is harmless; any other use afterwards is an `ArchiveError`."""
         with self.lock:

@@ -9,7 +9,7 @@ namespace and is stored once in it; nothing but its own namespace ever refers to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from unabridged.archive import codec, search, store_rules
@@ -342,6 +342,26 @@ def find_record(tx: Transaction, scope: Scope, condition: str, *values: Any) -> 
     """The thread's first record that meets the condition; None when none does."""
     statement = f"SELECT data FROM records WHERE thread = {THREAD} {condition} LIMIT 1"
     return next((unpack_record(scope, data) for (data,) in tx.execute(statement, [*scope, *values])), None)
+
+
+def every_record(tx: Transaction, scope: Scope) -> Iterator[tuple[Record, bool]]:
+    """The thread's records, and whether each is live, in the order they were stored."""
+    for _, data, live in _pages(tx, f"SELECT number, data, live FROM records WHERE thread = {THREAD}", "number", scope):
+        yield unpack_record(scope, data), bool(live)
+
+
+def every_part(tx: Transaction, scope: Scope) -> Iterator[Part]:
+    """The thread's parts, put-in ones too, in the order they were stored."""
+    return map(to_part, _pages(tx, PARTS, "p.number", scope))
+
+
+def _pages(tx: Transaction, statement: str, number: str, scope: Scope) -> Iterator[Row]:
+    """The rows of the statement, whose first column is this number, in its order and not all at once."""
+    after = -1
+    page = f"{statement} AND {number} > ? ORDER BY {number} LIMIT {_AT_ONCE}"
+    while rows := tx.execute(page, [*scope, after]):
+        after = rows[-1][0]
+        yield from rows
 
 
 def newest_time(tx: Transaction, scope: Scope) -> float | None:

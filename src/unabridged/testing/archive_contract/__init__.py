@@ -58,6 +58,9 @@ class ArchiveContract(RecordContract, ThreadContract, SearchContract):
             lambda: archive.remember("n", "k", {}),
             lambda: archive.remembered("n", "k"),
             lambda: archive.lease(HERE, "k", 1),
+            lambda: next(archive.everything(HERE), None),
+            lambda: archive.take(HERE, 1, []),
+            archive.notes,
             archive.namespaces,
             archive.verify,
         )

@@ -8,9 +8,18 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
-from unabridged.archive.protocol import Archive, Part, Scope
-from unabridged.testing.archive_contract.values import HERE, THERE, make_part, make_record, raises, store_parts
+from unabridged.archive.protocol import Archive, Note, Part, Scope
+from unabridged.testing.archive_contract.values import (
+    HERE,
+    THERE,
+    make_part,
+    make_record,
+    make_summary,
+    raises,
+    store_parts,
+)
 
 _ODD_NAMES = (
     "", " ", ".", "..", "../../x", "/etc/passwd", "C:\\x", "a/b", "a\0b", "A", "a", "É", "E\u0301", "é", "con", "NUL",
@@ -233,6 +242,53 @@ class ThreadContract:
         archive.forget_namespace("n")
         assert archive.remembered("n", "k") is None
         assert archive.remembered("n1", "k") == {"elsewhere": 1}
+        odd = "É\0/..\ud800"
+        archive.remember(odd, odd, value)
+        assert list(archive.notes(odd)) == [Note(odd, odd, value)]
+        assert list(archive.notes("never there")) == []
+        elsewhere = [Note(f"n{number}", "k", {"elsewhere": number}) for number in range(3)]
+        assert sorted(archive.notes(), key=lambda note: str(note.namespace)) == [*elsewhere, Note(odd, odd, value)]
+
+    def test_everything_of_a_thread_is_given_in_order_and_taken_as_it_was(self, archive: Archive) -> None:
+        first, second = make_part("the first", 0), make_part("the second, said twice", 1)
+        again, edited = make_part("the second, said twice", 4), make_part("the first, edited", 0)
+        store_parts(archive, first, second, after=make_summary("by rule"))
+        by_model = store_parts(archive, first, second, after=make_summary("by a model"), model="m", data={"depth": 2})
+        undone = store_parts(archive, again, make_part("and more", 5), key="k2", after=make_summary("undone"))
+        archive.retire(HERE, undone.id)
+        last = store_parts(archive, edited, key="k3", created=3.5)
+        stored = list(archive.everything(HERE))
+        assert [one.record.model for one in stored] == [None, "m", None, None]
+        assert [one.live for one in stored] == [False, True, False, True]
+        assert [one.record for one in stored[1:]] == [by_model, undone, last]
+        parts = [part for one in stored for part in one.parts]
+        assert [part.text for part in parts if part.turn < 0] == ["by rule", "by a model", "undone"]
+        assert [(part.turn, part.origin) for part in parts if part.turn >= 0] == [
+            (n, "person") for n in (0, 1, 4, 5, 0)
+        ]
+        there = [one._replace(record=replace(one.record, scope=THERE)) for one in stored]
+        assert not archive.take(THERE, 1, there)
+        assert not archive.threads(THERE.namespace)
+        missing = [there[0]._replace(parts=there[0].parts[:1])]
+        assert "refers to" in raises(lambda: archive.take(THERE, 0, missing))
+        assert not archive.threads(THERE.namespace)
+        assert archive.take(THERE, 0, iter(there[:3]))
+        assert not archive.take(THERE, 0, there)
+        assert archive.take(THERE, 3, there[3:])
+        assert list(archive.everything(THERE)) == there
+        assert [record.id for record in archive.records(THERE)] == [by_model.id, last.id]
+        assert archive.parts(THERE) == archive.parts(HERE)
+        assert archive.newest_time(THERE) == archive.newest_time(HERE)
+        hits = [[hit.turn for hit in archive.search(scope, "first second")] for scope in (HERE, THERE)]
+        assert hits[0] == hits[1]
+        assert len(hits[0]) == 4
+        assert archive.take(THERE, 4, [there[2]._replace(live=True, parts=[])])
+        assert [(one.record.id, one.live) for one in archive.everything(THERE)][2:] == [
+            (last.id, True),
+            (undone.id, True),
+        ]
+        assert not archive.verify()
+        assert not list(archive.everything(Scope("never", "there")))
 
 
 def _check_empty(archive: Archive, scope: Scope, part: Part, query: str) -> None:
