@@ -78,5 +78,26 @@ def test_a_plain_fact_is_no_rule(text: str) -> None:
 def test_a_short_rule_stands_with_what_it_replies_to() -> None:
     offer = "Shall I set `gc.auto 0` for the repository?"
     talk = [person("Why is it slow?"), *round_of("bash", "ok", command="git gc"), says(f"The packs were old. {offer}")]
-    made = compacted([[*talk, person("no don't set it, let's see if it keeps happening"), says("Fine, I leave it.")]])
+    made = compacted(
+        [[*talk, person("no I don't want it set, let's see if it keeps happening"), says("Fine, I leave it.")]]
+    )
     assert f"it keeps happening (in reply to the assistant's “The packs were old. {offer}”)" in made.text
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "rules"),
+    [
+        ("A restart comes first. Restart now?", "no not now im in a meeting", 0),
+        ("Twelve are of 2022, the rest of 2023. Shall I move them to the bin?", "yes, but only those of 2023", 0),
+        ("¿Las muevo a la papelera?", "sí, pero solo las de 2023", 0),
+        ("Would you like travel insurance?", "No, I do not want travel insurance.", 1),
+        ("Which flight shall I book?", "None of these. I don't want to fly before 11 AM.", 1),
+        ("Shall I push it?", "Yes. From now on never push without asking.", 1),
+    ],
+)
+def test_an_answer_is_a_rule_only_where_it_says_what_its_person_wants_or_that_it_holds(
+    asked: str, answer: str, rules: int
+) -> None:
+    talk = [person("Take care of it, please."), *round_of("bash", "ok", command="ls"), says(asked), person(answer)]
+    found = compacted([[*talk, *round_of("bash", "ok", command="ls")]], answered=False).ledger.rules
+    assert len(found) == rules

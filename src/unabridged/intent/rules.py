@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from unabridged.intent.entries import Lift, Request, Rule
 from unabridged.intent.host_words import blank_foreign
@@ -49,8 +50,11 @@ def merge_rules(
     """Each rule once, marked where a later sentence lifts it; and those sentences, marked where they did.
 
     Without what was part of a wish that the person withdrew: "Use Postgres" goes with "scratch that"; what forbids
-    something stays, for "never touch the CI", said beside a task, outlives the task.
+    something stays, for "never touch the CI", said beside a task, outlives the task. Where the assistant had asked, the
+    answer ("1, but only Tokyo") is a rule only where it says what its person wants, or that it holds for good.
     """
+    replies = {request.turn for before, request in pairwise(requests) if before.asks in {"question", "proposal"}}
+    rules = [r for r in rules if r.strength > 2 or r.turn not in replies or phrases("own").inside(folded(r.text))]
     lifted, marked = lift(_unite(rules), taken_back)
     gone = {request.turn for request in requests if request.state == "withdrawn"}
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from unabridged.intent import GOING, Lead, find_requests, find_rules, join_requests, merge_rules, own_words
+from unabridged.intent import (
+    GOING,
+    Lead,
+    find_requests,
+    find_rules,
+    join_requests,
+    merge_rules,
+    own_words,
+    rejection_in,
+)
 from unabridged.languages import detect
 from unabridged.ledger.actions import Step, effort, efforts, find_todo, keeps_todo, steps, written_action
 from unabridged.ledger.bounds import within_bounds
@@ -85,8 +94,9 @@ def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -
         for step in here:
             yield Piece(turns[i], "call", step.wrote)
             if step.action.failed:
-                yield Piece(turns[i], "fault", step.action.outcome)
-        texts = (*view.inserted, *view.attached, *(answer.text for answer in view.answers))
+                yield Piece(turns[i], "fault", rejection_in(step.action.outcome, "")[1] or step.action.outcome)
+        told = (rejection_in(answer.text, "")[1] or answer.text for answer in view.answers)  # the frame names nothing
+        texts = (*view.inserted, *view.attached, *told)
         yield from (Piece(turns[i], "tool", text) for text in texts)
 
 
