@@ -2,6 +2,7 @@
 PYTHON ?= python3
 MINUTES ?= 20
 KILLS ?= 24
+SESSIONS ?= 10000
 WHAT ?=
 CLIENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/unabridged/clients
 VENV := .venv
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak replicas fleet mutants peers clients bench docs dist format clean
+.PHONY: help demo test check soak replicas fleet ray mutants peers clients bench docs dist format clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,6 +42,11 @@ replicas: $(STAMP) ## two gateways on one Postgres, killed KILLS=24 times under 
 
 fleet: $(STAMP) ## archives copied between every pair of stores, each copy killed KILLS=24 times: half an hour, and both cores
 	UNABRIDGED_COPY_KILLS=$(KILLS) $(BIN)/python -m pytest -n 0 -s tests/test_archive_copy.py
+
+ray: ## a corpus of SESSIONS=10000 on a Ray cluster of two nodes here, killed and resumed, and measured: half an hour, and both cores
+	test -x build/ray/bin/python || $(PYTHON) -m venv build/ray
+	build/ray/bin/python -m pip install -q --disable-pip-version-check -e '.[exact,langchain,ray]'
+	build/ray/bin/python scripts/corpus_cluster.py --sessions $(SESSIONS)
 
 mutants: $(STAMP) ## break the code on purpose, one mutant at a time: the suite must notice each
 	$(BIN)/python scripts/mutants.py

@@ -52,8 +52,9 @@ def results(out: Path) -> dict[str, bytes]:
 
 
 def rows(out: Path) -> Iterator[dict[str, Any]]:
-    for part in sorted(out.glob("part-*.jsonl")):
-        yield from map(json.loads, part.read_text(encoding="utf-8").splitlines())
+    """Every row, in the order of the input."""
+    found = [json.loads(line) for part in out.glob("part-*.jsonl") for line in part.read_bytes().splitlines()]
+    yield from sorted(found, key=lambda row: (row["file"], row["line"]))
 
 
 def summarise(prompt: str) -> str:
@@ -77,3 +78,21 @@ def end_the_driver(prompt: str) -> str:
         (out.parent / "killed").touch()
         os.kill(parent.pid, signal.SIGKILL)
     return SUMMARY if prompt else ""
+
+
+def write_once(prompt: str) -> str:
+    """A model while which somebody writes to the session that it reads about, once."""
+    return _write(prompt, once=True)
+
+
+def write_always(prompt: str) -> str:
+    """A model while which somebody writes to the session that it reads about, each time."""
+    return _write(prompt, once=False)
+
+
+def _write(prompt: str, *, once: bool) -> str:
+    file = Path(os.environ["CORPUS_FILE"])
+    if DEADLY in prompt and not (once and file.read_text().endswith("\n")):
+        with file.open("a") as stream:
+            stream.write("\n")
+    return SUMMARY

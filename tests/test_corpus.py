@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
 import json
 import os
@@ -17,7 +18,19 @@ import pytest
 
 from cli_case import SESSION
 from cli_case import run as command
-from corpus_case import DEADLY, FORMATS, corpus, end_the_driver, end_the_worker, results, rows, session, summarise
+from corpus_case import (
+    DEADLY,
+    FORMATS,
+    corpus,
+    end_the_driver,
+    end_the_worker,
+    results,
+    rows,
+    session,
+    summarise,
+    write_always,
+    write_once,
+)
 from unabridged import Compactor
 from unabridged.corpus import Check, Compact, Evaluate, Failure, Measure, Repair, run
 from unabridged.corpus.spending import Limit, Purse
@@ -97,16 +110,36 @@ def _workers(out: Path) -> list[int]:
     return found
 
 
-def test_a_session_that_ends_its_process_is_left_out_and_the_rest_is_done(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
+def eight(folder: Path) -> Path:
+    """Eight sessions in files of their own; in the fourth stands what the models of these tests look for."""
+    folder.mkdir()
     for number in range(8):
         one = session(4 * number + 1)
         if number == 3:
             one["messages"][0]["content"] = f"Beware of {DEADLY}. " * 3
-        (tmp_path / "in" / f"{number}.json").write_text(json.dumps(one))
-    done = run(
-        Compact(window=3_000, now=True, model=end_the_worker), tmp_path / "in", tmp_path / "out", jobs=2, shard=SMALL
-    )
+        (folder / f"{number}.json").write_text(json.dumps(one))
+    return folder
+
+
+def test_input_that_changes_while_it_is_read_is_read_again_and_never_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = eight(tmp_path / "in")
+    monkeypatch.setenv("CORPUS_FILE", str(folder / "3.json"))
+    how: dict[str, Any] = {"window": 3_000, "now": True}
+    once = run(Compact(model=write_once, **how), folder, tmp_path / "once")
+    assert once.failures == ()
+    (digest,) = [row["digest"] for row in rows(tmp_path / "once") if row["file"] == "3.json"]
+    assert digest == f"sha256:{hashlib.sha256((folder / '3.json').read_bytes()).hexdigest()}"
+    always = run(Compact(model=write_always, **how), folder, tmp_path / "always")
+    assert places(always.failures) == [("3.json", 0)]
+    assert "changes all the time" in always.failures[0].reason
+    assert always.sessions == 7
+
+
+def test_a_session_that_ends_its_process_is_left_out_and_the_rest_is_done(tmp_path: Path) -> None:
+    folder = eight(tmp_path / "in")
+    done = run(Compact(window=3_000, now=True, model=end_the_worker), folder, tmp_path / "out", jobs=2, shard=SMALL)
     assert places(done.failures) == [("3.json", 0)]
     assert "ended 3 times" in done.failures[0].reason
     assert done.sessions == 7
@@ -126,6 +159,30 @@ def test_summaries_take_no_more_than_all_workers_may_and_go_on_with_a_larger_bud
     assert places(second.failures) == [place for place in places(first.failures) if place not in places(tuple(spent))]
     run(Compact(window=4_000, model=summarise), folder, tmp_path / "without", shard=SMALL)
     assert results(tmp_path / "out") == results(tmp_path / "without")
+
+
+@pytest.mark.filterwarnings("default")  # Ray's own
+def test_a_cluster_writes_the_same_bytes_and_has_one_purse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("Ray is an extra: pip install 'unabridged[ray]'; make ray shows a cluster that is killed")
+    import ray
+
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # else it leaves a token in the home folder
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    folder = corpus(tmp_path / "in")
+    run(Repair(), folder, tmp_path / "here", shard=SMALL)
+    with pytest.raises(SettingsError, match="no Ray cluster at 127"):
+        run(Repair(), folder, tmp_path / "nowhere", ray="127.0.0.1:1")
+    ray.init(address="local", num_cpus=2, log_to_driver=False, include_dashboard=False)
+    try:
+        run(Repair(), folder, tmp_path / "there", shard=SMALL, ray="auto")
+        limited = Compact(window=4_000, model=summarise, limit=Limit(tokens=60_000, rate=1e9))
+        told = run(limited, folder, tmp_path / "told", shard=SMALL, ray="auto")
+    finally:
+        ray.shutdown()
+    assert results(tmp_path / "here") == results(tmp_path / "there")
+    assert told.counts["by summarise"] >= 1
+    assert any("budget" in failure.reason for failure in told.failures)
 
 
 def test_a_purse_gives_turns_and_holds_back_what_a_call_may_take() -> None:
@@ -178,13 +235,14 @@ def test_a_parquet_row_is_a_session(tmp_path: Path) -> None:
     parquet.write_table(pa.Table.from_pylist(texts), folder / "texts.parquet")
     (folder / "lines.jsonl").write_text("\n".join(map(json.dumps, (*chats, session(1)))))
     (folder / "broken.parquet").write_bytes(b"PAR1 no")
-    report = run(Compact(window=4_000), folder, tmp_path / "out", jobs=2)
+    report = run(Repair(), folder, tmp_path / "out", jobs=2)
     assert places(report.failures) == [("broken.parquet", 0)]
     by_file: dict[str, list[Any]] = {}
     for row in rows(tmp_path / "out"):
-        by_file.setdefault(row["file"], []).append((row["id"], row["line"], row["tokens_after"], row["messages"]))
+        by_file.setdefault(row["file"], []).append((row["id"], row["line"], row["format"], row["messages"]))
     assert by_file["texts.parquet"] == by_file["lines.jsonl"]
     assert [row[:3] for row in by_file["structs.parquet"]] == [row[:3] for row in by_file["lines.jsonl"][:4]]
+    assert all(len(row[3]) == len(session(4 * i)["messages"]) for i, row in enumerate(by_file["structs.parquet"]))
 
 
 def test_every_work_does_what_its_command_does_with_one_session(tmp_path: Path) -> None:

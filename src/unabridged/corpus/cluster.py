@@ -7,6 +7,7 @@ one that was done already is only looked at.
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -40,6 +41,7 @@ def on_ray(job: Job, shards: Iterable[Shard], address: str, limit: Limit) -> Ite
     """The record of every shard, as each is done."""
     ray = _ray()
     if not ray.is_initialized():
+        _require_somebody(address)
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError) as error:
@@ -59,6 +61,18 @@ def on_ray(job: Job, shards: Iterable[Shard], address: str, limit: Limit) -> Ite
     done = rows.map(partial(_do, job, purse), num_cpus=1)
     for row in done.iter_rows():
         yield load_record(row["record"])
+
+
+def _require_somebody(address: str) -> None:
+    """Refuse an address where nobody listens: Ray itself would look for minutes."""
+    host, colon, port = address.rpartition(":")
+    if not colon or "/" in host or not port.isdecimal():
+        return
+    try:
+        with socket.create_connection((host, int(port)), timeout=5):
+            return
+    except OSError as error:
+        raise SettingsError(f"there is no Ray cluster at {address}: {error.strerror or error}") from error
 
 
 def _do(job: Job, purse: Any, row: dict[str, str]) -> dict[str, str]:

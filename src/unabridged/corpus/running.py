@@ -59,7 +59,7 @@ def run(
         with locked(place / RECORDS / "lock", 0):
             return _run(job, str(source), names, progress, lambda shards: _records(job, shards, jobs, ray))
     except ArchiveError as error:
-        if "lock" not in str(error):
+        if str(place / RECORDS / "lock") not in str(error):
             raise
         raise SettingsError(f"another run is writing to {out}: wait for it to end") from error
 

@@ -185,7 +185,7 @@ class Check:
 
     def count(self, row: Row) -> Counts:
         """Sessions and findings for each provider."""
-        refused = {f"refused by {name}": 1.0 for name, findings in row["findings"].items() if findings}
+        refused = {f"refused by {name}": 1 for name, findings in row["findings"].items() if findings}
         return {"messages": row["messages"], "refused": int(bool(refused)), **refused}
 
 
@@ -246,7 +246,9 @@ class Measure:
     def count(self, row: Row) -> Counts:
         """Messages, requests and tokens, by whom; dollars, where they are known."""
         counts: Counts = {name: row[name] for name in ("messages", "requests", "tokens")}
-        counts |= {f"tokens of {name}": share["tokens"] for name, share in row["shares"].items()}
+        for name, share in row["shares"].items():  # any session can name any tool: they are one here
+            whose = "tokens of tool results" if name.startswith("results of ") else f"tokens of {name}"
+            counts[whose] = counts.get(whose, 0) + share["tokens"]
         if row["cost"]:
             counts |= {f"dollars {name}": row["cost"][name] or 0 for name in ("uncached", "cached", "reported")}
         return counts
