@@ -130,6 +130,27 @@ def test_an_index_whose_builder_was_killed_is_built_anew_by_one_of_many(monkeypa
     archive.close()
 
 
+def test_of_many_that_open_a_new_archive_at_once_none_fails() -> None:
+    place = new_place("postgres", Path())
+    begin = threading.Barrier(12)
+    problems: list[BaseException] = []
+
+    def use() -> None:
+        try:
+            with closing(open_store("postgres", place)) as archive:
+                begin.wait()
+                assert not archive.threads("n")
+        except BaseException as error:  # noqa: BLE001 - told below
+            problems.append(error)
+
+    users = [threading.Thread(target=use) for _ in range(12)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join()
+    assert not problems
+
+
 def test_a_table_that_somebody_uses_for_long_is_waited_for_without_holding_up_others() -> None:
     place = new_place("postgres", Path())
     schema, _, _ = place.partition(" ")

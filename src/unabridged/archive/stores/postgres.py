@@ -257,8 +257,10 @@ def migrate(connection: psycopg.Connection, schema: str, target: int | None = No
 def _is_current(connection: psycopg.Connection, schema: str, target: int | None) -> bool:
     """Whether there is nothing to do, found without a lock."""
     tx = _begin_piece(connection, schema)
-    version = _version(tx)
-    current = version is not None and sql_tables.is_current(tx, version, migrating=_is_migrating(tx), target=target)
+    tables = _tables(connection, schema)
+    current = "version" in tables and sql_tables.is_current(
+        tx, _version(tx), migrating="migrating" in tables, target=target
+    )
     connection.commit()
     return current
 
@@ -268,13 +270,13 @@ def _migrate_some(connection: psycopg.Connection, schema: str, target: int | Non
     tx = _begin_piece(connection, schema)
     if not _has_lock(tx):
         raise psycopg.errors.LockNotAvailable(f"another process is bringing schema {schema} to its next version")
-    version = _version(tx)
-    if version is None:
+    tables = _tables(connection, schema)
+    if "version" not in tables:
         connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
         tx.execute("CREATE TABLE version (version INTEGER NOT NULL)")
         tx.execute("INSERT INTO version VALUES (0)")
     version, indexes = sql_tables.migrate_some(
-        tx, f"schema {schema}", version or 0, _WORDS, migrating=_is_migrating(tx), target=target
+        tx, f"schema {schema}", _version(tx), _WORDS, migrating="migrating" in tables, target=target
     )
     tx.execute("UPDATE version SET version = ?", [version])
     return indexes
@@ -293,15 +295,18 @@ def _has_lock(tx: Transaction) -> bool:
     return tx.execute("SELECT pg_try_advisory_xact_lock(?)", [_MIGRATING]) == [(True,)]
 
 
-def _version(tx: Transaction) -> int | None:
-    """The version of the tables; None when there are none."""
-    if tx.execute("SELECT to_regclass('version')") == [(None,)]:
-        return None
+def _tables(connection: psycopg.Connection, schema: str) -> set[str]:
+    """Those of `version` and `migrating` that are there now: `to_regclass` may remember what was before the lock."""
+    rows = connection.execute(
+        "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = %s AND c.relname IN ('version', 'migrating')",
+        [schema],
+    )
+    return {name for (name,) in rows.fetchall()}
+
+
+def _version(tx: Transaction) -> int:
     return next((int(version) for (version,) in tx.execute("SELECT version FROM version")), 0)
-
-
-def _is_migrating(tx: Transaction) -> bool:
-    return tx.execute("SELECT to_regclass('migrating')") != [(None,)]
 
 
 def _build_indexes(connection: psycopg.Connection, schema: str, indexes: Mapping[str, str]) -> None:
@@ -310,7 +315,7 @@ def _build_indexes(connection: psycopg.Connection, schema: str, indexes: Mapping
     The lock is that of a transaction beside it, which is idle: a build waits for every other that has a snapshot.
     """
     tx = _begin_piece(connection, schema)
-    if not _has_lock(tx) or not _is_migrating(tx):
+    if not _has_lock(tx) or "migrating" not in _tables(connection, schema):
         connection.rollback()
         return
     connection.execute("SELECT 1")  # by the simple protocol: it closes the portal before, and with it its snapshot
