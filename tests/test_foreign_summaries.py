@@ -107,8 +107,9 @@ def test_headings_alone_are_a_persons(heads: tuple[str, ...]) -> None:
 def test_a_record_names_two_of_three_that_it_is_handed_on_a_summary_and_of_a_conversation(one: int, other: int) -> None:
     sure, likely = SHAPE["naming"]
     for title in (f"{sure[one][0]} {sure[other][1]}".title(), f"{sure[one][2]} {likely[other][0]}".title()):
-        named = one != other or one == 0  # what is handed on needs no other word
-        assert planned(CORE[0], title=title).origin == ("summary" if named else "person"), title
+        assert planned(CORE[0], title=title).origin == ("summary" if one != other else "person"), title
+        helped = planned(CORE[0], title=title, note="the assistant waits for the paint")
+        assert (helped.origin == "summary") == (one != other or one == 0), title  # handed on, and to whom
 
 
 @pytest.mark.parametrize("last", ["I think the roof can wait.", "Build the doors first, please.", "Is the roof dry?"])
@@ -120,6 +121,34 @@ def test_who_speaks_at_the_end_of_a_note_is_a_person(last: str) -> None:
     assert [view.origin for view in with_origins([person(told)])] == ["summary"]
     (view,) = with_origins([person(f"{told} {last}")])
     assert (view.origin, view.inserted) == ("person", ())
+
+
+ORDERS = [
+    "Make sure she gets it.",
+    "So book the call.",
+    "Now decide who is right.",
+    "Fasse das zusammen.",
+    "Explique pourquoi.",
+]
+DESK = (
+    "The customer ordered a lamp on 3 May. The agent confirmed it. The customer asked for the invoice, the agent said "
+    "that it is on its way. The customer insisted on a call, which the agent could not promise for the same day."
+)
+
+
+def test_who_gives_an_order_below_what_a_service_desk_did_is_a_person() -> None:
+    origins = {
+        last: with_origins([person(f"{DESK} {last}")])[0].origin for last in ("Nothing else was agreed.", *ORDERS)
+    }
+    assert origins == {"Nothing else was agreed.": "summary"} | dict.fromkeys(ORDERS, "person")
+
+
+def test_a_listing_of_a_file_tells_of_nobody() -> None:
+    told = "# the user asked for this, the assistant wrote it; pending: the rest"
+    listing = "\n".join(
+        f"{i}:    {line}" for i, line in enumerate(["def open(user):", told, "", "    return user"] * 9)
+    )
+    assert with_origins([person(listing)])[0].origin == "person"
 
 
 @pytest.mark.parametrize("text", LISTED["logs"])

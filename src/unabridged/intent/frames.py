@@ -14,7 +14,7 @@ from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from unabridged.languages import folded, phrases
+from unabridged.languages import folded, phrases, vocabulary
 from unabridged.messages import View
 from unabridged.text_cache import remembered
 from unabridged.text_tools import bare, blank_fences, sentences
@@ -25,16 +25,17 @@ _LONG, _READ, _MORE = 200, 20_000, 3_000
 which it needs one sign more."""
 _EASTERN = "\u2e7f"
 """Scripts above this sign write without spaces."""
-_SET_OFF, _CLOSES = frozenset('\n"\u201c\u201e\u00ab\u300c'), frozenset('"\u201d\u201c\u00bb\u300d')
-_COLON, _ASKS = (":", "\uff1a"), ("? ", "\uff1f ")
+_SET_OFF, _COLON, _ASKS = frozenset('\n"\u201c\u201e\u00ab\u300c'), (":", "\uff1a"), ("? ", "\uff1f ")
+_CODE = ("()", "):", ");", "),", "))", "({", "{")
 _MODELS = ("promise", "acts_next", "reported", "offer", "courtesy", "onward")
 """How a model speaks of itself, and how a system that hands over ends."""
-_SHORT, _WORDS = 48, 5
-"""Characters of a line that may be a heading though nothing marks it; words of a label are fewer."""
+_SHORT, _LABEL, _WORDS, _NEAR = 48, 5, 7, 4
+"""Characters of a line that may be a heading though nothing marks it; words of a label are fewer, and so are those
+behind the user's name that tell what they said; behind "she" or "the customer"."""
 _CORE = {"asked", "done", "left"}
-_TOLD, _ENOUGH, _PRINTED = 3, 3, 3
-"""Sentences about the user that count; points that are enough; lines as a terminal shows them that make a text a log,
-if they are a sixth of it."""
+_TOLD, _ENOUGH, _FIRST, _LAST, _PRINTED = 3, 3, 99, 4, 3
+"""Sentences about the user that count; points that are enough; how many more it takes where a person speaks first, or
+last; lines as a terminal shows them that make a text a log, if they are a sixth of it."""
 _PARTS, _SEEN = 40, 1_000
 """Paragraphs at the end of a text that are looked at to tell where it ends, and characters of each."""
 _LABELS, _SPACES = str.maketrans("=|>?*\uff1a", "::::::"), str.maketrans("_-.\":<>'\u2019", 9 * " ")
@@ -81,8 +82,7 @@ def _divide(text: str) -> tuple[Block, ...]:
     """One block of a turn, cut where a frame ends."""
     if _frame("host_texts", text):
         return (Block("host", text),)
-    long = len(text.encode("utf-8", "replace")) >= _LONG
-    stop = _end_of_frame(text) or (_end_of_hand_over(text) if long else 0)
+    stop = _end_of_frame(text) or _end_of_hand_over(text)
     if not stop:
         return (Block("person", text),) if text.strip() else ()
     return (Block("summary", text[:stop]), *_divide(text[stop:]))
@@ -112,36 +112,31 @@ def _end_of_form(text: str, frame: dict[str, Any]) -> int:
     """
     whole = text.rstrip().rsplit("\n\n", _PARTS)
     parts = [part[:_SEEN] for part in whole]
-    title, _, first = parts[0].partition("\n")
-    formed = [_is_formed("", first or title), *(_is_formed(*pair) for pair in pairwise(parts))]
-    upward = range(len(parts) - 1, 0, -1)
-    below = list(takewhile(lambda i: not (formed[i] or _is_told(parts[i - 1], parts[i], frame)), upward))
+    formed = [_is_formed("", parts[0].partition("\n")[2] or parts[0]), *(_is_formed(*pair) for pair in pairwise(parts))]
+    opened = bool(frame) and "\n" not in parts[0] and parts[0].endswith((*_COLON, ">", "]"))
+    upward = range(len(parts) - 1, opened, -1)
+    below = list(takewhile(lambda i: not (formed[i] or _is_told(parts[i], frame)), upward))
     above = formed[bool(frame) or ("\n" not in parts[0].strip() and len(parts[0]) < _LONG) : len(parts) - len(below)]
     if "alone" in frame or (2 * sum(above) <= len(above) and "goal_below" not in frame):
-        own = [_uses(part, "own") and not (formed[i] or _title(part.partition(".")[0])) for i, part in enumerate(parts)]
-        asks = [_asks(part) or _uses(part, "polite") for part in parts]
-        below = list(takewhile(lambda i: asks[i] or (own[i] and not any(own[:i])), below))
-    below = below[: frame.get("goal_below")]
-    return len(text.rstrip()) - sum(len(whole[i]) + 2 for i in below)
+        own = [_uses(part, "own") for part in parts]
+        below = list(takewhile(lambda i: _asks(parts[i]) or (own[i] and not any(own[:i])), below))
+    return len("\n\n".join(whole[: len(parts) - len(below[: frame.get("goal_below")])]))
 
 
-def _is_told(above: str, part: str, frame: dict[str, Any]) -> bool:
-    """Whether a paragraph in plain words is of a record: below its opening, a model's closing, or told of either."""
-    opened = "\n" not in above and above.endswith((*_COLON, ">", "]")) and _frame("summaries", above)
-    said = [folded(piece) for piece in sentences(part)]
+def _is_told(part: str, frame: dict[str, Any]) -> bool:
+    """Whether a paragraph in plain words is of a record: a model's closing, told of either, or says that it ends."""
+    said, helpers = [folded(piece) for piece in sentences(part)], _shape()["assistants"]
     models = all(map(phrases(*(_MODELS[: -1 if "goal_below" in frame else None])).at_start, said))
-    assistants = any(_has(" ".join(_plain(words).split()[:2]), _shape()["assistants"]) for words in said)
-    told = (assistants or any(map(_tells, said))) and not phrases("polite").at_start(said[-1])
-    ends = len(part) < _SHORT and not _asks(part) and _naming([f"{_plain(part)} "])
-    closing = f"\n{part}".startswith(tuple(frame.get("until", "\0")))
-    return models or told or closing or bool(ends or opened or _frame("summaries", part))
+    told = any(_tells(words) or _has(" ".join(_plain(words).split()[:2]), helpers) for words in said)
+    ends = len(part) < _SHORT and not _asks(part) and _naming([f"{_plain(part)} "]) > 0
+    return models or ends or (told and not phrases("polite").at_start(said[-1]))
 
 
 def _is_formed(above: str, part: str) -> bool:
     """Whether a paragraph begins with a sign, a heading, or a label that hand-overs have; or stands below a heading."""
     first, _, more = part.lstrip("\n\xbf\xa1").partition("\n")
     title = _title(sentences(first)[0]) if first.strip() and "?" not in first else ""
-    label = _kinds({title}) or (more and not more[0].islower() and title and title == _plain(first))
+    label = title and (_kinds({title}) or ((more or title != _plain(first)) and not _speaks(part)))
     labels = [*map(_is_label, part.strip("\n").split("\n"))]
     listed = bare(first) != first or (len(labels) > _PRINTED and 3 * sum(labels) >= 2 * len(labels))
     marked = above.startswith(("#", "**")) or above.rstrip("*_ ").endswith(_COLON)
@@ -184,14 +179,12 @@ def _end_of_hand_over(text: str) -> int:
 
     Below it a person may ask for something, in a paragraph of their own; where that is about "this", all is theirs.
     """
-    above, closing, behind = text.rpartition(_closing(text))
-    closed = closing and _people("user").isdisjoint(behind.split())
-    stop = len(above + closing) if closed else _end_of_form(text, {})
-    last = text.rstrip().rpartition("\n\n")[2]
+    tag = f"</{text[1:_SHORT].replace('>', ' ').partition(' ')[0]}>"
+    stop = text.rfind(tag) + len(tag) if text[:1] == "<" and tag in text else _end_of_form(text, {})
     below = [folded(piece) for piece in sentences(text[stop:][:_SEEN])]
-    about = any(_points(words) or not _people("user").isdisjoint(words.split()) for words in below)
-    asks = not below and not _is_formed("", last[:_SEEN]) and _asks(sentences(last[-_SEEN:])[-1])
-    return stop if not (about or asks) and _is_hand_over(text[:stop]) else 0
+    about = any(_points(words) or not {*words.split()}.isdisjoint(_shape()["user"]) for words in below)
+    long = len(text[:stop].encode("utf-8", "replace")) >= _LONG
+    return stop if long and not about and _is_hand_over(text[:stop]) else 0
 
 
 def _asks(text: str) -> bool:
@@ -206,6 +199,11 @@ def _uses(text: str, *kinds: str) -> bool:
     return phrases(*kinds).inside(folded(text))
 
 
+def _speaks(text: str) -> bool:
+    """Whether somebody asks for something in a text, says I, or addresses the reader."""
+    return _asks(text) or _uses(text, "own", "polite") or _has(f"{_plain(text)} ", _shape()["addressed"])
+
+
 def _points(words: str) -> bool:
     """Whether a sentence is about a text that stands beside it: "Shorten this"."""
     return _has(" ".join(words.split()[1:2]) or words, _shape()["about"])
@@ -214,30 +212,47 @@ def _points(words: str) -> bool:
 def _is_hand_over(text: str) -> bool:
     """Whether a text tells of a conversation and its user as of somebody else, and nobody speaks in it for themselves.
 
-    It calls itself the record of a conversation, tells what the user said or wants, has headings of what was asked,
-    done and left, or lists what was said, word for word. Each way in which a person is heard in it counts against it.
+    Signs are counted: that it calls itself the record of a conversation, tells what the user said or wants, mentions
+    the assistant beside them, has headings of what was asked, done and left. Each voice that is heard in it takes more.
     """
-    shape, text = _shape(), text[:_READ].strip()
-    pieces = sentences(text.replace(',"', ',\n"').replace(', "', ',\n"') if text[:1] == "{" else text) or [""]
-    heads = [f"{_plain(piece[:_LONG])} " for piece in (*pieces[:4], *pieces[-1:])]
-    opening, ends = pieces[0][:_LONG], [*heads, *map(_plain, pieces[-4:])]
-    selves = any(_has(words, shape["selves"]) for words in ends)
-    others = selves or _has(heads[0], shape["given"] + shape["given_you"])
-    speaks = _asks(opening) or (not others and _uses(opening, "own", "polite"))
-    if speaks or len(pieces) > _SEEN or _is_log(text):
+    shape, text = _shape(), blank_fences(text[:_READ]).strip()
+    made = text.startswith(("{", "<"))
+    text = text.replace(',"', ',\n"').replace(', "', ',\n"') if text.startswith("{") else text
+    pieces = sentences(text) or [""]
+    heard = _heard(text)
+    if heard >= _FIRST or len(pieces) > _SEEN or (_is_log(text) and text[:1] != "{"):
         return False
-    titles = {title for piece in pieces if (title := _title(piece))}
-    kinds, named = _kinds(titles), 0 if _has(heads[0], shape["gatherings"]) else _naming(heads)
-    core, told = len(kinds & _CORE), [*filter(_tells, pieces)]
-    if named or told or selves or (core and not _people("user").isdisjoint(_plain(text).split())):
-        told = [piece for piece in pieces if _tells(piece, "roles")]
-    selves = selves and bool(told)  # people have a memory, too
-    more = len(text) // _MORE
-    signs = named + min(len(told), _TOLD + more) + min(core, 2) + bool(named and _is_one(text))
-    speakers = sum("said" in _kinds({title}) for title in titles)
-    quoted = speakers == 1 and sum(line.rstrip(" \t.,;|")[-1:] in _CLOSES for line in text.splitlines()) > 1
+    heads = [f"{_plain(piece[:_LONG])} " for piece in (*pieces[:4], *pieces[-1:])]
+    titles, more = {title for piece in pieces if (title := _title(piece))}, len(text) // _MORE
+    other, helped = _has(heads[0], shape["gatherings"]), _has(_plain(text), shape["assistants"])
+    named = 0 if other else _naming(heads)
+    spoken_of = named > 1 or helped or any(map(_tells, pieces))
+    told = sum(_tells(piece, "roles") for piece in pieces) if spoken_of else 0
     known = any(len(titles.intersection(names)) >= len(names) - 1 for names in shape["templates"])
-    return signs + 2 * (selves + quoted + known * (1 + more)) >= _ENOUGH + more + (not selves and _voices(text, told))
+    named *= named > 1 or told > 0 or helped
+    signs = named + min(told, _TOLD + more) + min(len(_kinds(titles) & _CORE), 2) + 2 * known * (1 + more)
+    return signs + bool(told and helped) + bool(named and made) >= _ENOUGH + more + other + heard
+
+
+def _heard(text: str) -> int:
+    """How much a person is heard in a text: who says I, who is addressed, and far more who speaks first or last in it.
+
+    Nobody is, where the one who says I, or to whom you is said, is an assistant that was asked by somebody else.
+    """
+    shape, whole = _shape(), _plain(text)
+    own = [] if _has(whole, shape["given"]) else ["own"]
+    you = [] if _has(whole, shape["given_you"]) else shape["addressed"]
+    lines = text.replace("\uff1a", ": ").splitlines()
+    said = [(line.strip(), piece) for line in lines for piece in sentences(line)] or [("", "")]
+    free = [piece.partition(": ")[0] if line != piece or not _is_label(line) else "" for line, piece in said]
+    opening = said[0][1][:_LONG]
+    first = _asks(opening) or (_uses(opening, "polite", *own) and not _tells(opening, "roles"))
+    small, verbs = vocabulary("openers", "prefix"), {*phrases("tasks", "customs", "tell").by_word, *shape["orders"]}
+    words = (word.strip(",") for word in _plain(free[-1]).split() if word.strip(",") not in {*small, *shape["small"]})
+    last = next(words, "") in verbs or _asks(free[-1]) or _uses(free[-1], "polite", *own)
+    mine = any(_uses(piece, *own) for _, piece in said if _SET_OFF.isdisjoint(piece))
+    yours = any(_uses(piece, "polite") or _has(f"{_plain(piece)} ", you) for piece in free)
+    return _FIRST * first + _LAST * last + mine + yours
 
 
 def _naming(heads: list[str]) -> int:
@@ -246,35 +261,22 @@ def _naming(heads: list[str]) -> int:
     A sentence names two of three: that something is handed on, that it is a summary, that there was a conversation.
     """
     sure, likely = ([[_has(head, words) for words in kinds] for head in heads] for kinds in _shape()["naming"])
-    pairs = (1 + any(some) for some, more in zip(sure, likely, strict=True) if sum(map(max, some, more)) > 1)
-    return max(0, *pairs, *(some[0] for some in sure))
+    found = ((some, sum(map(max, some, more))) for some, more in zip(sure, likely, strict=True))
+    return max((2 if n > 1 and any(some) else n > 1 or some[0] for some, n in found), default=0)
 
 
 def _tells(piece: str, *who: str) -> bool:
     """Whether a sentence tells what the user said or wants, or a label names them; not what is so if they do it."""
-    shape, plain, title, people = _shape(), _plain(piece), _title(piece), _people("user", *who)
-    words, signs = plain.replace(",", "").split(), [word for word in people if word > _EASTERN]
-    near = " ".join(" ".join(words[i + 1 : i + 4]) for i, word in enumerate(words) if word in people)
+    shape, plain, title = _shape(), _plain(piece), _title(piece)
+    users, words, ifs = shape["user"], plain.replace(",", "").split(), frozenset(shape["if"])
+    people = frozenset(chain(users, *(shape[role] for role in who)))
+    named = [i for i, word in enumerate(words) if word in people and ifs.isdisjoint(words[max(i - 2, 0) : i])]
+    near = " ".join(" ".join(words[i + 1 : i + (_WORDS if words[i] in users else _NEAR)]) for i in named)
+    signs = [word for word in people if word > _EASTERN]
     did = _has(near, shape["told"]) or (_has(plain, signs) and _has(plain, shape["did"]))
-    given = _has(plain, shape["given"] + shape["given_you"])
-    label = len(title.split()) < _WORDS and (_has(title, signs) or not _people("user").isdisjoint(title.split()))
-    return (did or given or label) and not plain.startswith(tuple(shape["if"]))
-
-
-def _voices(text: str, told: list[str]) -> int:
-    """How much a person is heard in a text: 1 for who says I or you, 3 for who does so or gives orders at its end.
-
-    Nobody is, where the one who says I, or to whom you is said, was asked by somebody else, and asks for nothing.
-    """
-    said = [(line, piece) for line in text.splitlines() for piece in sentences(line) if _SET_OFF.isdisjoint(piece)]
-    plain = [piece for line, piece in said if piece not in told and not _is_label(line)]
-    own = [piece for _, piece in said if _uses(piece, "own")]
-    to = [piece for piece in plain if _uses(piece, "polite") or _has(f"{_plain(piece)} ", _shape()["addressed"])]
-    given = [_has(_plain(" ".join(told)), _shape()[kind]) for kind in ("given", "given_you")]
-    if ((given[0] and not to) or (given[1] and not own)) and not any(map(_asks, plain)):
-        return 0
-    line, end = said[-1] if said else ("", "")
-    return 3 if (end in plain or not line.startswith(end)) and (end in own + to or _asks(end)) else bool(own or to)
+    label = len(title.split()) < _LABEL or "said" in _kinds({title})
+    label = label and (_has(title, signs) or not people.isdisjoint(title.split())) and not piece.endswith(_CODE)
+    return did or label or _has(plain, shape["given"] + shape["given_you"])
 
 
 def _is_label(line: str) -> bool:
@@ -284,33 +286,17 @@ def _is_label(line: str) -> bool:
 
 
 def _is_log(text: str) -> bool:
-    """Whether a text is what a terminal shows: many of its lines are printed or code, and it is no single object."""
+    """Whether a text is what a terminal shows: many of its lines are printed, code, or numbered as those of a file."""
     opens, closes = map(tuple, frames()["terminal"].values())
     lines = [line.strip() for line in blank_fences(text).splitlines() if line.strip()]
-    printed = sum(line.startswith(opens) or line.endswith(closes) for line in lines)
-    return printed >= _PRINTED and 6 * printed >= len(lines) and not _is_one(text)
+    numbered = sum(number.isdigit() and not rest[:1].isdigit() for number, _, rest in (s.partition(":") for s in lines))
+    printed = numbered + sum(line.startswith(opens) or line.endswith(closes) for line in lines)
+    return printed >= _PRINTED and 6 * printed >= len(lines)
 
 
 def _kinds(titles: set[str]) -> set[str]:
     """Of which kinds of headings that hand-overs have these are."""
     return {kind for kind, words in _shape()["headings"].items() if any(_has(title, words) for title in titles)}
-
-
-def _is_one(text: str) -> bool:
-    """Whether a text is one object, or one tag and what it holds."""
-    return text[0] + text[-1] == "{}" or text.endswith(_closing(text))
-
-
-def _closing(text: str) -> str:
-    """What closes the tag that a text opens with."""
-    name = text[1:_SHORT].replace(">", " ").partition(" ")[0]
-    return f"</{name}>" if text[:1] == "<" else "\0"
-
-
-@cache
-def _people(*roles: str) -> frozenset[str]:
-    """What those in these roles are called by somebody else."""
-    return frozenset(chain.from_iterable(_shape()[role] for role in roles))
 
 
 def _title(line: str) -> str:
