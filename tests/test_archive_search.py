@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unabridged.archive import search
+from unabridged.archive import search, words
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Archive, Part, Scope
+from unabridged.archive.stores import sql_index
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
@@ -42,9 +43,8 @@ TEXTS = st.lists(WORDS | st.text(max_size=5), max_size=8).map(" ".join)
 
 def find(query: str, texts: list[str]) -> list[tuple[Part, float]]:
     """What the query finds among messages of these texts, and what each is worth."""
-    parts = [make_part(text, turn) for turn, text in enumerate(texts)]
-    segment = search.build([(part.turn, part.text) for part in parts])
-    return search.search(query, 10, [(0, segment)], lambda numbers: {number: parts[number] for number in numbers})
+    held = [search.Found(HERE, turn, make_part(text, turn)) for turn, text in enumerate(texts)]
+    return [(found.part, score) for found, score in search.search_all(query, 10, held)]
 
 
 def turns(query: str, texts: list[str]) -> list[int]:
@@ -131,22 +131,68 @@ def test_any_word_of_a_text_finds_it(before: str, after: str) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 @given(st.lists(st.lists(TEXTS, min_size=1, max_size=3), min_size=1, max_size=3), st.lists(QUERIES, max_size=6))
-def test_every_store_finds_the_same_in_the_same_order(
+def test_every_store_finds_the_same_in_the_same_order_in_a_thread_and_in_all(
     tmp_path: Path, texts: list[list[str]], queries: list[str]
 ) -> None:
     archives: list[Archive] = [MemoryArchive(), open_sqlite(tmp_path / "a.db"), DirectoryArchive(tmp_path / "a")]
-    scope = Scope("n", repr((texts, queries)))
+    space = repr((texts, queries))
+    scopes = [Scope(space, "one"), Scope(space, "other"), Scope("another namespace", "one")]
     for archive in archives:
-        turn = 0
-        for number, group in enumerate(texts):
-            parts = [make_part(text, turn + at) for at, text in enumerate(group)]
-            archive.store(make_record(parts, scope=scope, key=str(number)), parts)
-            turn += len(group)
+        for scope in scopes:
+            turn = 0
+            for number, group in enumerate(texts if scope.thread == "one" else texts[::-1]):
+                parts = [make_part(text, turn + at) for at, text in enumerate(group)]
+                archive.store(make_record(parts, scope=scope, key=str(number)), parts)
+                turn += len(group)
     for query in queries:
-        first, *others = [list(archive.search(scope, query)) for archive in archives]
+        each = [[list(archive.search(scope, query, 99)) for archive in archives] for scope in scopes[:2]]
+        for first, *others in each:
+            assert others == [first, first]
+        first, *others = [list(archive.search_namespace(space, query, 99)) for archive in archives]
         assert others == [first, first]
+        assert {hit.ref for hit in first} == {hit.ref for one in each for hit in one[0]}
     for archive in archives:
         archive.close()
+
+
+@given(TEXTS | st.text(), QUERIES | TEXTS)
+def test_an_index_never_leaves_out_what_stands_in_a_text(text: str, query: str) -> None:
+    """Tokens choose what is read: every text that matches has the tokens that are asked for."""
+    has = {token.decode() for token in words.tokens_of(words.prepare(text))}
+    if not find(query, [text]):
+        return
+    names, phrases = parse(query)
+    assert all(words.tokens_within(phrase) <= has for phrase in phrases)
+    wanted = [words.tokens_for(one) for name in names for one in (name.whole, " ".join(name.parts)) if one]
+    assert phrases or any(tokens <= has for tokens in wanted)
+
+
+def test_what_more_messages_have_than_are_read_is_chosen_by_the_rarest_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond what is read, the words decide which messages are; shelves and samples don't change what is found."""
+    for module, name, value in (
+        (search, "READ", 8), (search, "SCANNED", 30), (sql_index, "SHELF", 10), (sql_index, "SAMPLE", 5)
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+    archive = open_sqlite(tmp_path / "a.db")
+    for thread in range(6):
+        texts = [f"common other{turn} in{thread}" for turn in range(6)]
+        texts[3] += " rare" if thread == 1 else " seldom" if thread in {2, 3} else ""
+        parts = [make_part(text, turn) for turn, text in enumerate(texts)]
+        archive.store(make_record(parts, scope=Scope("n", str(thread))), parts)
+
+    def found(query: str, limit: int = 3) -> list[tuple[str, int]]:
+        return [(hit.thread, hit.turn) for hit in archive.search_namespace("n", query, limit)]
+
+    assert found("common rare", 1) == [("1", 3)]
+    assert found("seldom common", 2) == [("2", 3), ("3", 3)]
+    assert set(found("rare seldom common", 3)) == {("1", 3), ("2", 3), ("3", 3)}
+    assert len(found("common", 8)) == 8
+    assert found('"ommon other3 in1 ra"') == [("1", 3)]
+    assert found('"her3 in4"') == [("4", 3)]
+    assert next(iter(archive.search(Scope("n", "2"), "seldom common", 2))).turn == 3
+    archive.close()
 
 
 def test_ranking_prefers_the_rarer_word() -> None:
@@ -183,15 +229,6 @@ def test_a_phrase_may_begin_and_end_inside_words_even_very_long_ones() -> None:
 
 def test_a_long_text_is_not_preferred_for_its_length() -> None:
     assert turns("needle", ["needle " + "straw " * 500, "needle straw"]) == [1, 0]
-
-
-def test_an_index_of_another_version_is_refused() -> None:
-    whole = search.build([(0, "x y"), (1, "z")])
-    for damaged in (b"2 0 0 1\n", b"nonsense\n", b"", whole[:-1], whole[:20], whole[:-9] + b"123456789"):
-        with pytest.raises(ArchiveError, match="search index"):
-            search.search('"x"', 1, [(0, damaged)], lambda _: {})
-    with pytest.raises(ArchiveError, match="inconsistent"):
-        search.check(0, whole.replace(b"1 2 3", b"1 2 4"))
 
 
 @given(

@@ -140,10 +140,12 @@ def test_a_file_that_was_removed_is_made_anew_and_not_written_to_in_vain(tmp_pat
 def test_what_was_forgotten_is_in_no_file_any_more(tmp_path: Path) -> None:
     archive = open_sqlite(tmp_path / "a.db")
     scope = Scope("namespace-of-mallory", "thread-of-mallory")
-    part = make_part("the launch code is 4711", 0)
+    part = make_part("the launch code is xylofnord, as in getQuuxWord, 密码", 0)
     archive.store(make_record([part], scope=scope), [part])
-    traces = [b"mallory", bytes.fromhex(part.hash[7:]), pack.pack(part.body)]
-    store_parts(archive, make_part("stays", 0))
+    traces = [b"mallory", bytes.fromhex(part.hash[7:]), pack.pack(part.body), b"xylofnord", b"quux", "码".encode()]
+    for thread in range(20):  # FTS5 merges what it has several times over
+        parts = [make_part(f"stays {thread} the word {turn}", turn) for turn in range(3)]
+        archive.store(make_record(parts, scope=Scope(f"n{thread % 3}", str(thread))), parts)
 
     def found() -> list[bytes]:
         files = b"".join(path.read_bytes() for path in tmp_path.iterdir())
@@ -152,8 +154,31 @@ def test_what_was_forgotten_is_in_no_file_any_more(tmp_path: Path) -> None:
     assert found() == traces
     archive.forget(scope)
     assert found() == []
+    assert [hit.thread for hit in archive.search_namespace("n1", "stays 4")][:3] == ["4", "4", "4"]
+    assert archive.verify() == []
     archive.close()
     assert found() == []
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_words_of_a_namespace_leave_the_index_too_even_when_a_text_can_not_be_read(
+    tmp_path: Path, *, damaged: bool
+) -> None:
+    archive = open_sqlite(tmp_path / "a.db")
+    parts = [make_part(f"xylofnord {turn}", turn) for turn in range(3)]
+    for thread in ("a", "b"):
+        archive.store(make_record(parts, scope=Scope("gone", thread)), parts)
+    stays = make_part("the words that stay", 0)
+    archive.store(make_record([stays], scope=HERE), [stays])
+    if damaged:
+        with archive._database.write(*HERE) as write:  # noqa: SLF001 - damage, made on purpose
+            write.execute("UPDATE parts SET view = ? WHERE turn = 1", [b"\1nonsense"])
+    assert b"xylofnord" in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert archive.forget_namespace("gone") == ["a", "b"]
+    assert b"xylofnord" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert [hit.text for hit in archive.search(HERE, "words")] == [stays.text]
+    assert archive.verify() == []
+    archive.close()
 
 
 def test_a_message_is_stored_once_in_a_namespace_however_often_it_occurs(tmp_path: Path) -> None:

@@ -191,6 +191,8 @@ NEWER = (
     "DROP INDEX {0}threads_by_use",
     "ALTER TABLE {0}records DROP COLUMN kind",
     "ALTER TABLE {0}threads DROP COLUMN used",
+    "ALTER TABLE {0}threads DROP COLUMN messages",
+    "ALTER TABLE {0}threads DROP COLUMN length",
 )
 """What takes back that versions after the one that scrubs added."""
 
@@ -232,7 +234,7 @@ def test_opening_rewrites_what_an_earlier_version_stored(monkeypatch: pytest.Mon
         archive.store(old_record(), [make_part("one", 0)])
         archive.close()
     with psycopg.connect(postgres_url()) as connection:
-        for statement in NEWER:
+        for statement in (*NEWER, "DROP TABLE {0}words"):
             connection.execute(statement.format(f"{schema}."))
         connection.execute(f"UPDATE {schema}.version SET version = {SCRUBS}")  # noqa: S608
         connection.execute(
@@ -256,7 +258,10 @@ def test_what_is_damaged_does_not_keep_an_archive_from_opening(tmp_path: Path) -
     archive.close()
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE records SET data = x'00'")
-        for statement in NEWER:
+        connection.execute("DROP INDEX threads_by_base")
+        for statement in (*NEWER, *(f"ALTER TABLE threads DROP COLUMN {name}" for name in ("shelf", "base"))):
             connection.execute(statement.format(""))
+        for table in ("shelves", "words_0"):
+            connection.execute(f"DROP TABLE {table}")
         connection.execute(f"PRAGMA user_version = {SCRUBS}")
     open_archive(f"sqlite:///{path}").close()

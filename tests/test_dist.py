@@ -16,7 +16,6 @@ import pytest
 import smoke
 
 import unabridged
-from unabridged.archive import search
 from unabridged.archive.stores import sql_tables, thread_files
 from unabridged.events import Receipt, receipt_from
 
@@ -109,7 +108,6 @@ def test_the_page_on_versions_tells_those_of_the_stores() -> None:
         "tables in SQLite": tables,
         "tables in Postgres": tables,
         "files of a directory": str(thread_files.VERSION),
-        "the search index": str(search.VERSION),
     }
 
 

@@ -132,7 +132,7 @@ def of_tables() -> Iterator[Found]:
             yield Found(f"{code}.json: {phrase}", matching._pattern(phrase), use)
     for kind in ("go", "thanks", "light", "tongues", "bounds"):
         yield Found(f"eastern_words({kind!r})", languages.eastern_words(kind), "search")
-    yield from (Found("words", made(), "search") for made in (words._name, words._word))
+    yield from (Found("words", made(), "search") for made in (words._name, words._word, words.sign, words.run))
     for query in ("parser.py", '"a  phrase"', "src/a/b.py:12 x@y.z", "\u65e5\u672c\u8a9e"):
         if (pattern := excerpts._pattern(query)) is not None:
             yield Found(f"excerpts._pattern({query!r})", pattern, "search")
@@ -148,6 +148,8 @@ BUILDERS = {
     "unabridged.archive.secrets._form": "stands in `_FORMS`",
     "unabridged.archive.words._name": "below, by its own name",
     "unabridged.archive.words._word": "below, by its own name",
+    "unabridged.archive.words.sign": "below, by its own name",
+    "unabridged.archive.words.run": "below, by its own name",
     "unabridged.asking.overflow._pattern": "stands in `_SAID`",
     "unabridged.languages.matching.eastern_words": "below, for the kinds that are asked for",
     "unabridged.languages.matching._pattern": "below, for every phrase",

@@ -4,7 +4,7 @@ The store below sees sealed bytes and names made with the key. In the clear are 
 record ids and kinds, turns, times, sizes, and which messages of a namespace are equal: without that a message could not
 be stored once. Sealing is AES-SIV, each piece bound to where it stands, so that none can be put in another's place.
 
-Search reads the thread, opens it and indexes it in memory; `plaintext_index=True` lets the store below index the words.
+Search reads and opens the thread, or all of them; `plaintext_index=True` lets the store below index the words.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final
 from unabridged.archive import codec, store_rules
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Archive, Hit, Note, Part, Record, Scope, Stored
-from unabridged.archive.stores.base_log import ThreadLog
+from unabridged.archive.stores import base_log
 from unabridged.errors import ArchiveError, NotInstalled, SettingsError
 
 try:
@@ -91,13 +91,15 @@ class EncryptedArchive:
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
         """The archived messages that match best: literal words, no query syntax."""
         if self._plaintext_index:
-            found = self._archive.search(scope, query, limit)
-            opened = (self._open_view(scope, hit.hash, hit.turn, hit.role) for hit in found)
-            return [
-                store_rules.make_hit(scope, Part(digest, b"", hit.turn, role, origin, hit.text), hit.score)
-                for hit, (digest, role, origin, _) in zip(found, opened, strict=True)
-            ]
-        return ThreadLog(searched=list(self.parts(scope))).search(scope, query, limit)
+            return self._open_hits(scope.namespace, self._archive.search(scope, query, limit))
+        return base_log.find(query, limit, [(scope, self.parts(scope))])
+
+    def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages of all threads of the namespace that match best, each with its thread."""
+        if self._plaintext_index:
+            return self._open_hits(namespace, self._archive.search_namespace(namespace, query, limit))
+        scopes = (Scope(namespace, thread) for thread in self.threads(namespace))
+        return base_log.find(query, limit, ((scope, self.parts(scope)) for scope in scopes))
 
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON under this key, sealed, in the place of what was there."""
@@ -208,6 +210,15 @@ class EncryptedArchive:
 
     def _open_body(self, scope: Scope, name: str, digest: str, sealed: bytes) -> bytes:
         return store_rules.check_body(pack.unpack(self._unseal(sealed[32:], "body", scope.namespace, name)), digest)
+
+    def _open_hits(self, namespace: str, hits: Sequence[Hit]) -> list[Hit]:
+        found: list[Hit] = []
+        for hit in hits:
+            scope = Scope(namespace, hit.thread)
+            digest, role, origin, _ = self._open_view(scope, hit.hash, hit.turn, hit.role)
+            part = Part(digest, b"", hit.turn, role, origin, hit.text)
+            found.append(store_rules.make_hit(scope, part, hit.score))
+        return found
 
     def _seal_record(self, record: Record) -> Record:
         inside = pack.pack(codec.encode(store_rules.record_fields(record)))

@@ -137,6 +137,8 @@ class Hit(NamedTuple):
     """How well it matches."""
     ref: str = ""
     """What `read` takes, on every surface: `12-9f3ac1d2ab`. It works only inside its scope."""
+    thread: str = ""
+    """Whose it is: a search over a namespace finds messages of many."""
 
 
 class Holding(NamedTuple):
@@ -224,6 +226,14 @@ class Archive(Protocol):
         A word finds itself, a name (`getUserName`, `src/app.py`) itself or all of its parts, what stands in double
         quotes exactly that. Put-in messages (turn -1) are not searched.
         """
+
+    def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages of all threads of the namespace that match best, each with its thread.
+
+        What it finds is what `search` finds in any of the threads; the order is by the words of the whole namespace.
+        """
+        hits = [hit for name in self.threads(namespace) for hit in self.search(Scope(namespace, name), query, limit)]
+        return sorted(hits, key=lambda hit: -hit.score)[:limit]
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces that have a thread, sorted."""

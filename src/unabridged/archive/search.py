@@ -1,224 +1,199 @@
-"""The search index: one small compressed segment for the messages of each `store`, and one ranking for all stores.
+"""Search, alike on every store: the database's own index gives candidates, one ranking on their texts decides.
 
-A store keeps segments as it keeps any other bytes, beside the thread they belong to: so statistics never cross threads,
-forgetting a thread forgets its words, and every store finds the same in the same order. A segment is a line of numbers,
-then blocks, each deflated by itself, so that a term costs one small block and one `find`:
+Whether a word stands in a text is decided by `Reading`, on the text itself: an index of tokens (`words.prepare`) may
+give too much, never too little.
 
-    1 2 61 3                version, messages, their terms in all, blocks of terms
-    0:40 1:21               each message's turn and number of terms
-    app.py<TAB>0:3 1        terms: in which messages, and how often if not once; a term's block is told by its checksum
+Ranking is BM25 over the thread, or over the namespace, with rare words counting more than usual; of equals the later
+turn comes first. Only what has a word of the query is found. Words that begin alike (`paint`, `painted`) then count for
+the order, in any language that bends its words at the end, without a list of any language's endings.
 
-Ranking is BM25 over the thread, with rare words counting more than usual; of equals the later turn comes first. Only
-what has a word of the query is found. Words that begin alike (`paint`, `painted`) then count for the order, in any
-language that bends its words at the end, without a list of any language's endings.
+What more messages have than are read (`READ`) is chosen among by the index: those with all of the words first, then
+those with the rarest; of equals the newest. Up to that many, the order is exact.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
 from math import log
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-from unabridged.archive.protocol import Part
-from unabridged.archive.words import CUT, Query, count_terms, holds, parse, words_of
-from unabridged.errors import ArchiveError
+from unabridged.archive import words
+from unabridged.archive.protocol import Part, Scope
+from unabridged.archive.words import Query, QueryName, holds, parse, tokens_for, tokens_within
 
-VERSION: Final = 1
+READ: Final = 500
+"""Messages that are read and ranked at most."""
+SCANNED: Final = 20_000
+"""Messages that are read at most for a phrase that begins or ends inside a word."""
+_MOST: Final = 100
+"""Words of a query that are looked for, the first ones."""
+_TOGETHER: Final = 8
+"""Words, the rarest, that are looked for together."""
 _SATURATION: Final = 1.2  # BM25's k1: how soon another occurrence stops to matter
 _LENGTH: Final = 0.5  # BM25's b: tool output is long by nature, so half the usual punishment for length
 _RARE: Final = 1.5  # the power of a word's rarity: a question is mostly words that stand everywhere
-_BY_PARTS: Final = 0.25  # what all the parts of a name are worth beside the name itself
+_BY_PARTS: Final = 0.5  # what all the parts of a name are worth, on average, beside the name itself
 _ALIKE: Final = 0.8  # what a word is worth that begins like the one looked for
 _BEGINNING: Final = 4  # characters that words which begin alike share at least
-_MOST_BYTES: Final = 8_000_000  # of an index that is gone through for such words: beyond, it would take too long
-_BLOCK: Final = 256  # terms in a block, about
+
+Tokens = frozenset[str]
+Wanted = Sequence[Sequence[Tokens]]
+"""What a message must have: all of the tokens of one alternative, of each of these lists of alternatives."""
 
 
-class _Match(NamedTuple):
-    """A message that matches: its place in the thread's sequence of parts."""
+class Found(NamedTuple):
+    """A message, and where it stands."""
 
+    scope: Scope
     number: int
-    turn: int
-    score: float
+    """Among the messages of its thread."""
+    part: Part
 
 
-class _Segment(NamedTuple):
-    first: int
-    size: int
-    length: int
-    blocks: tuple[bytes, ...]
-    """Still deflated; the first tells turns and lengths, the others have the terms."""
+class Index(Protocol):
+    """What a store's own index tells of the messages of one thread, or of one namespace."""
 
-    def postings(self, term: str) -> Mapping[int, int]:
-        """How often the term stands in each message, by the message's number."""
-        encoded = _encode(term)
-        block = self.blocks[1 + _block_of(encoded, len(self.blocks) - 1)]
-        return next((found for _, found in self._matching([_inflate(block)], b"\n%b\t" % encoded)), {})
+    def totals(self) -> tuple[int, int]:
+        """How many messages there are, and how many characters they have."""
 
-    def having(self, words: Iterable[str]) -> set[int]:
-        """The messages with a term around each of the words; of those with terms that were cut nobody can say."""
-        blocks = [_inflate(block) for block in self.blocks[1:]]
-        numbers = set(self.messages())
-        for word in words:
-            found = (postings for _, postings in self._matching(blocks, _encode(word)))
-            numbers &= set(self.postings(CUT)).union(*found)
-        return numbers
+    def newest(self, wanted: Wanted, most: int) -> Sequence[tuple[int, int]]:
+        """Messages that may have what is wanted, as thread and number, the newest ones."""
 
-    def alike(self, words: Sequence[str]) -> dict[str, Counter[int]]:
-        """How often other words that begin like these stand in each message, by word and by the message's number."""
-        found: dict[str, Counter[int]] = {word: Counter() for word in words}
-        for raw in map(_inflate, self.blocks[1:] if words else ()):
-            for word, counted in found.items():
-                for term, postings in self._matching([raw], b"\n" + _encode(word[:_BEGINNING])):
-                    if _begin_alike(term, word):
-                        counted.update(postings)
-        return found
+    def count(self, wanted: Wanted) -> int:
+        """About how many messages have what is wanted."""
 
-    def _matching(self, blocks: Iterable[bytes], sought: bytes) -> Iterator[tuple[str, dict[int, int]]]:
-        """Every term with these bytes in it, and how often messages have it. It stands between line break and tab."""
-        for raw in blocks:
-            at = raw.find(sought)
-            while at >= 0:
-                end = raw.find(b"\t", at)
-                if end > 0 and raw.find(b"\n", at + 1, end) < 0:  # in a term, not among the postings before the next
-                    pairs = (entry.partition(b":") for entry in raw[end + 1 : raw.index(b"\n", end)].split())
-                    term = raw[raw.rfind(b"\n", 0, at + 1) + 1 : end].decode("utf-8", "surrogatepass")
-                    yield term, {self.first + int(number): int(times or 1) for number, _, times in pairs}
-                at = raw.find(sought, at + 1)
-
-    def messages(self) -> dict[int, tuple[int, int]]:
-        """Turn and length of each message, by its number."""
-        pairs = (entry.split(b":") for entry in _inflate(self.blocks[0]).split())
-        return {self.first + at: (int(turn), int(length)) for at, (turn, length) in enumerate(pairs)}
+    def read(self, keys: Sequence[tuple[int, int]]) -> Sequence[Found]:
+        """These messages, in no order."""
 
 
-def build(messages: Sequence[tuple[int, str]]) -> bytes:
-    """The segment of these messages, each given by turn and text."""
-    lengths: list[int] = []
-    postings: defaultdict[str, list[str]] = defaultdict(list)
-    for number, (_, text) in enumerate(messages):
-        counted = count_terms(text)
-        lengths.append(sum(counted.values()))
-        once = str(number)
-        for term, times in counted.items():
-            postings[term].append(once if times == 1 else f"{once}:{times}")
-    blocks: list[list[str]] = [[] for _ in range(1 + min(64, len(postings) // _BLOCK))]
-    for term in sorted(postings):
-        blocks[_block_of(_encode(term), len(blocks))].append(f"\n{term}\t{' '.join(postings[term])}")
-    turns = " ".join(f"{turn}:{length}" for (turn, _), length in zip(messages, lengths, strict=True))
-    head = f"{VERSION} {len(messages)} {sum(lengths)} {len(blocks)}\n".encode()
-    packed = [zlib.compress(_encode(text)) for text in (turns, *("".join([*block, "\n"]) for block in blocks))]
-    return head + b"".join(len(block).to_bytes(4, "big") + block for block in packed)
-
-
-def check(first: int, segment: bytes) -> Mapping[int, tuple[int, int]]:
-    """Turn and length of each message the segment says it has; an `ArchiveError` when it can't be read."""
-    opened = _open(first, segment)
-    messages = opened.messages()
-    if len(messages) != opened.size or sum(length for _, length in messages.values()) != opened.length:
-        raise ArchiveError(f"the search index of messages {first:,} and on is inconsistent. Restore it from a backup.")
-    return messages
-
-
-def search(
-    query: str, limit: int, segments: Iterable[tuple[int, bytes]], read: Callable[[Sequence[int]], Mapping[int, Part]]
-) -> list[tuple[Part, float]]:
-    """The best matches and their scores, best first.
-
-    `segments` come with the number of their first message; `read` gives the messages with some numbers. They are read
-    a few at a time where a phrase has to be looked for in them.
-    """
-    wanted = parse(query)
+def search(query: str, limit: int, index: Index) -> list[tuple[Found, float]]:
+    """The best matches and their scores, best first."""
+    wanted = _parse(query)
     if limit < 1 or not (wanted.names or wanted.phrases):
         return []
-    ranked = _rank(wanted, [_open(first, segment) for first, segment in segments])
-    ordered = nsmallest(len(ranked) if wanted.phrases else limit, ranked, key=lambda m: (-m.score, -m.turn, -m.number))
-    found: list[tuple[Part, float]] = []
-    step = max(16, 2 * limit)
-    for at in range(0, len(ordered), step):
-        batch = ordered[at : at + step]
-        parts = read([match.number for match in batch])
-        found += [(parts[m.number], m.score) for m in batch if holds(parts[m.number].text, wanted.phrases)]
-        if len(found) >= limit:
+    totals = index.totals()
+    if wanted.phrases:
+        within = [[frozenset[str]().union(*map(tokens_within, wanted.phrases))]]
+        keys = index.newest(within, READ + 1)
+        if len(keys) > READ:
+            whole = [[frozenset[str]().union(*map(tokens_for, wanted.phrases))]]
+            found = rank(wanted, limit, index.read(index.newest(whole, READ)), totals)
+            if len(found) >= limit:
+                return found
+            keys = index.newest(within, SCANNED)
+        return rank(wanted, limit, _read_each(index, keys), totals)
+    keys = index.newest([[tokens for name in wanted.names for tokens in _alternatives(name)]], READ + 1)
+    spread = None
+    if len(keys) > READ:
+        spread = {term: index.count([[tokens_for(term)]]) for term in _terms(wanted)}
+        keys = _choose(wanted, index, spread)
+    return rank(wanted, limit, index.read(keys), totals, spread)
+
+
+def search_all(query: str, limit: int, held: Sequence[Found]) -> list[tuple[Found, float]]:
+    """The best matches among all messages there are, and their scores: for stores without an index."""
+    wanted = _parse(query)
+    if limit < 1 or not (wanted.names or wanted.phrases):
+        return []
+    return rank(wanted, limit, held, (len(held), sum(len(found.part.text) for found in held)))
+
+
+def _parse(query: str) -> Query:
+    names, phrases = parse(query)
+    return Query(names[:_MOST], phrases[:_MOST])
+
+
+def _alternatives(name: QueryName) -> list[Tokens]:
+    """The tokens of the whole; or those of all its parts."""
+    parts = [frozenset[str]().union(*map(tokens_for, name.parts))] if name.parts else []
+    return list(dict.fromkeys([tokens_for(name.whole), *parts]))
+
+
+def _terms(query: Query) -> list[str]:
+    return list(dict.fromkeys(term for name in query.names for term in (name.whole, *name.parts)))
+
+
+def _read_each(index: Index, keys: Sequence[tuple[int, int]]) -> Iterable[Found]:
+    for at in range(0, len(keys), READ):
+        yield from index.read(keys[at : at + READ])
+
+
+def _choose(query: Query, index: Index, spread: dict[str, int]) -> list[tuple[int, int]]:
+    """The messages to read: those with all of the words, all but the commonest, …; then with each, by rarity."""
+    wanted = [_alternatives(name) for name in sorted(query.names, key=lambda name: spread[name.whole])]
+    together = wanted[:_TOGETHER]
+    steps = [*(together[:count] for count in range(len(together), 1, -1)), *([one] for one in wanted)]
+    chosen: dict[tuple[int, int], None] = {}
+    for step in steps:
+        if len(chosen) >= READ:
             break
-    return found[:limit]
+        chosen.update(dict.fromkeys(index.newest(step, READ)))
+    return list(chosen)[:READ]
 
 
-def _open(first: int, segment: bytes) -> _Segment:
-    head, _, rest = segment.partition(b"\n")
-    try:
-        version, size, length, count = (int(part) for part in head.split())
-    except ValueError as error:
-        raise ArchiveError(f"the search index of messages {first:,} and on can't be read: {error}.") from error
-    if version != VERSION:
-        raise ArchiveError(f"the search index is of version {version}, this is version {VERSION}. Update unabridged.")
-    blocks = tuple(_blocks(rest))
-    if len(blocks) != count + 1:
-        raise ArchiveError(f"the search index of messages {first:,} and on can't be read: it is cut off.")
-    return _Segment(first, size, length, blocks)
+# -- what stands in a text -------------------------------------------------------------------------------------------
 
 
-def _blocks(rest: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(rest):
-        end = at + 4 + int.from_bytes(rest[at : at + 4], "big")
-        yield rest[at + 4 : end]
-        at = end
+class Reading:
+    """A text as words are looked for in it."""
 
+    def __init__(self, text: str) -> None:
+        self._cased = text if text.isascii() else unicodedata.normalize("NFKC", text)
+        self._folded = text.lower() if text.isascii() else self._cased.casefold()
+        self._aligned = len(self._cased) == len(self._folded)
 
-def _inflate(block: bytes) -> bytes:
-    try:
-        return zlib.decompress(block)
-    except zlib.error as error:
-        raise ArchiveError(f"a block of the search index can't be read: {error}. Restore it from a backup.") from error
+    def count(self, term: str) -> int:
+        """How often the (folded) term stands there: by itself, or as a hump of a name."""
+        if words.stands_alone(term):
+            return self._folded.count(term)
+        return sum(self._stands(at, at + len(term)) for at in self._places(term))
 
+    def count_alike(self, word: str) -> int:
+        """How often words stand there that begin like this one and end otherwise."""
+        begun = (at for at in self._places(word[:_BEGINNING]) if self._is_edge(at - 1))
+        return sum(_begin_alike(run[0], word) for at in begun if (run := words.run().match(self._folded, at)))
 
-def _encode(term: str) -> bytes:
-    return term.encode("utf-8", "surrogatepass")
+    def _places(self, term: str) -> Iterator[int]:
+        at = self._folded.find(term)
+        while at >= 0:
+            yield at
+            at = self._folded.find(term, at + 1)
 
+    def _stands(self, start: int, end: int) -> bool:
+        left = self._is_edge(start - 1) or self._is_edge(start)
+        right = self._is_edge(end) or self._is_edge(end - 1) or end - start >= words.LONGEST
+        if left and right:
+            return True
+        if (
+            not self._aligned
+            or end - start >= words.LONGEST
+            or not (left or self._is_hump(start))
+            or not (right or self._is_hump(end))
+        ):
+            return False
+        return self._folded[start:end] in map(str.lower, words.humps_of(self._token(start)))
 
-def _block_of(term: bytes, blocks: int) -> int:
-    return zlib.crc32(term) % blocks
+    def _is_hump(self, at: int) -> bool:
+        return words.is_hump(self._cased, at)
 
+    def _is_edge(self, at: int) -> bool:
+        """Whether no token goes on at this place."""
+        if not 0 <= at < len(self._folded):
+            return True
+        sign = self._folded[at]
+        if sign.isascii():
+            return not sign.isalnum()
+        return words.sign().match(sign) is not None or words.stands_alone(sign)
 
-def _rank(query: Query, segments: list[_Segment]) -> list[_Match]:
-    """Every message that has one of the names, and may have the phrases."""
-    total = sum(segment.size for segment in segments)
-    average = (sum(segment.length for segment in segments) / total or 1.0) if total else 1.0
-    found = [{term: segment.postings(term) for term in query.terms()} for segment in segments]
-    words = _words_to_compare(query, segments)
-    others = [segment.alike(words) for segment in segments]
-    spread: Counter[str] = Counter()
-    for postings, beside in zip(found, others, strict=True):
-        spread.update({term: len(counted.keys() | beside.get(term, {}).keys()) for term, counted in postings.items()})
-    weight = {
-        term: log(1 + (total - df + 0.5) / (df + 0.5)) ** _RARE * (_SATURATION + 1) for term, df in spread.items()
-    }
-    ranked: list[_Match] = []
-    for segment, postings, beside in zip(segments, found, others, strict=True):
-        if not query.phrases and not any(postings.values()):
-            continue
-        messages = segment.messages()
-        damp = {n: _SATURATION * (1 - _LENGTH + _LENGTH * length / average) for n, (_, length) in messages.items()}
-        scores = _scores(query, postings, weight, damp)
-        for term, counted in beside.items():
-            for number in scores.keys() & counted.keys() - postings[term].keys():
-                scores[number] += _ALIKE * weight[term] * counted[number] / (counted[number] + damp[number])
-        if query.phrases:
-            inside = [word for phrase in query.phrases for word in words_of(phrase)]
-            scores = {number: scores.get(number, 0.0) for number in segment.having(inside)}
-        ranked += [_Match(number, messages[number][0], score) for number, score in scores.items()]
-    return ranked
-
-
-def _words_to_compare(query: Query, segments: Sequence[_Segment]) -> list[str]:
-    """The words whose beginnings are looked for in other words: none where going through the index takes too long."""
-    size = sum(len(block) for segment in segments for block in segment.blocks)
-    words = [name.whole for name in query.names if len(name.whole) > _BEGINNING and name.whole.isalpha()]
-    return words if size <= _MOST_BYTES else []
+    def _token(self, at: int) -> str:
+        """The token around this place, as it is written; of a longer one than matters, more than matters."""
+        start = at
+        while not self._is_edge(start - 1) and at - start <= words.LONGEST:
+            start -= 1
+        found = words.run().match(self._folded, start, start + 2 * words.LONGEST)
+        return self._cased[start : found.end()] if found else ""
 
 
 def _begin_alike(one: str, other: str) -> bool:
@@ -229,17 +204,72 @@ def _begin_alike(one: str, other: str) -> bool:
     return one[:shared] == other[:shared]
 
 
-def _scores(
-    query: Query, postings: Mapping[str, Mapping[int, int]], weight: Mapping[str, float], damp: Mapping[int, float]
-) -> dict[int, float]:
-    """What the names a message has are worth in it, for every message that has any."""
-    scores: dict[int, float] = {}
+# -- ranking ---------------------------------------------------------------------------------------------------------
+
+
+class _Match(NamedTuple):
+    found: Found
+    times: dict[str, int]
+    """How often each term stands there."""
+    alike: dict[str, int]
+    """How often words that begin like one of the query's."""
+
+
+def rank(
+    query: Query,
+    limit: int,
+    candidates: Iterable[Found],
+    totals: tuple[int, int],
+    spread: dict[str, int] | None = None,
+) -> list[tuple[Found, float]]:
+    """The best of the candidates and their scores; `totals` tells how many messages and characters there are in all.
+
+    `spread` tells how many messages have each term, where the candidates are not all of them.
+    """
+    messages, length = totals
+    terms = _terms(query)
+    compared = [name.whole for name in query.names if len(name.whole) > _BEGINNING and name.whole.isalpha()]
+    matches = [match for found in candidates if (match := _look(query, terms, compared, found))]
+    if spread is None:
+        spread = {term: sum(1 for m in matches if m.times[term] or m.alike.get(term)) for term in terms}
+    weight = {
+        term: log(1 + (max(messages - spread[term], 0) + 0.5) / (spread[term] + 0.5)) ** _RARE * (_SATURATION + 1)
+        for term in terms
+    }
+    average = length / messages if messages and length else 1.0
+    scored = [(match.found, _score(query, match, weight, average)) for match in matches]
+    return nsmallest(limit, scored, key=lambda one: (-one[1], -one[0].part.turn, one[0].scope, -one[0].number))
+
+
+def _look(query: Query, terms: Sequence[str], compared: Sequence[str], found: Found) -> _Match | None:
+    """What of the query stands in the message; None when it does not match."""
+    text = found.part.text
+    if query.phrases and not holds(text, query.phrases):
+        return None
+    other = words.unescape(text)  # what it says if it is JSON
+    read = [Reading(text), *([Reading(other)] if other != text else [])]
+    times = {term: _most(read, term) for term in terms}
+    if not query.phrases and not any(
+        times[name.whole] or (name.parts and all(times[part] for part in name.parts)) for name in query.names
+    ):
+        return None
+    alike = {word: max(reading.count_alike(word) for reading in read) for word in compared if not times[word]}
+    return _Match(found, times, alike)
+
+
+def _most(read: Sequence[Reading], term: str) -> int:
+    return max(reading.count(term) for reading in read)
+
+
+def _score(query: Query, match: _Match, weight: dict[str, float], average: float) -> float:
+    damp = _SATURATION * (1 - _LENGTH + _LENGTH * len(match.found.part.text) / average)
+    score = 0.0
     for name in query.names:
-        idf = weight[name.whole]
-        for number, times in postings[name.whole].items():
-            scores[number] = scores.get(number, 0.0) + idf * times / (times + damp[number])
-        if name.parts:
-            for number in set(postings[name.parts[0]]).intersection(*(postings[part] for part in name.parts[1:])):
-                worth = sum(weight[p] * postings[p][number] / (postings[p][number] + damp[number]) for p in name.parts)
-                scores[number] = scores.get(number, 0.0) + _BY_PARTS * worth
-    return scores
+        times = match.times[name.whole]
+        score += weight[name.whole] * times / (times + damp)
+        if name.parts and all(match.times[part] for part in name.parts):
+            worth = [weight[part] * match.times[part] / (match.times[part] + damp) for part in name.parts]
+            score += _BY_PARTS * sum(worth) / len(worth)
+    for word, times in match.alike.items():
+        score += _ALIKE * weight[word] * times / (times + damp)
+    return score

@@ -168,7 +168,7 @@ class Tokens:
 def make_hit(scope: Scope, part: Part, score: float) -> Hit:
     """The part as a search gives it."""
     ref = reference(scope, part.turn, part.hash)
-    return Hit(part.hash, part.turn, part.role, part.origin, part.text, score, ref)
+    return Hit(part.hash, part.turn, part.role, part.origin, part.text, score, ref, scope.thread)
 
 
 def is_older(newest: float | None, before: float | None) -> bool:

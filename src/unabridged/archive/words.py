@@ -1,8 +1,12 @@
-"""The words of a text, as every store indexes and looks them up: one tokenizer, so that all find alike.
+"""The words of a text and of a query, and what an index has of them: one tokenizer, so that all stores find alike.
 
-A name is indexed whole and by its parts: `src/app/getUserName.py` also as `app/getusername.py`, `getusername.py`,
-`getusername`, `user`, …; scripts written without spaces by single characters and pairs. Case, Unicode form and width
-don't matter. Nothing is stemmed or dropped: search is literal.
+A name is more than one word: `src/app/getUserName.py` is also `app/getusername.py`, `getusername.py`, `getusername`,
+`user`, …; scripts written without spaces are single characters and pairs. Case, Unicode form and width don't matter.
+Nothing is stemmed or dropped: search is literal.
+
+`prepare` makes of a text what an index takes as it is: each run of letters and digits is a token, so is each hump of a
+name, each character and each pair of an unspaced script. It must give the same as long as archives have what it gave:
+SQLite takes a message out of its index by the same text.
 """
 
 from __future__ import annotations
@@ -25,14 +29,25 @@ _UNSPACED: Final = (
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _UNSPACED_RUN: Final = re.compile(f"([{_UNSPACED}\u3005\u3006\u30fc]+)")
+_SYMBOLS: Final = "\u2190-\u2bff\U0001f000-\U0001faff"  # arrows, symbols, emoji: each is a word by itself
+_ALONE: Final = re.compile(f"[{_UNSPACED}\u3005\u3006\u30fc{_SYMBOLS}]")
+_FOREIGN: Final = re.compile(r"[^\x00-\x7f]+")
 _JOINERS: Final = "./:@+~-"
 _ASCII_NAME: Final = re.compile(rf"[A-Za-z0-9_]++(?:[{_JOINERS}]++[A-Za-z0-9_]++)*+")
 _SPLITS: Final = re.compile(r"[:@+~]+"), re.compile(r"/+"), re.compile(r"[.-]+")
-_HUMPS: Final = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMPS: Final = re.compile(f"_+|{_HUMP.pattern}")
 _ESCAPES: Final = {"\\n": "\n", "\\r": "\r", "\\t": "\t", "\\b": " ", "\\f": " ", '\\"': '"'}
+_ESCAPED: Final = re.compile(r"\\[nrtbf]([A-Za-z0-9\x80-\U0010ffff]+)")
 _CODE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _QUOTED: Final = re.compile(r'"([^"]+)"')
 _SPACE: Final = re.compile(r"\s+")
+_TOKEN: Final = re.compile(rb"[a-z0-9\x80-\xff]+")
+# Lower case and digits as `a`, upper case as `A`, what stands between tokens as a space.
+_CLASSES: Final = bytes(
+    ord(("A" if chr(code).isupper() else "a" if chr(code).isalnum() else " ") if code < 0x80 else "x")
+    for code in range(256)
+)
 
 
 class QueryName(NamedTuple):
@@ -47,10 +62,6 @@ class Query(NamedTuple):
 
     names: tuple[QueryName, ...]
     phrases: tuple[str, ...]
-
-    def terms(self) -> set[str]:
-        """Every term whose postings are needed."""
-        return {term for name in self.names for term in (name.whole, *name.parts)}
 
 
 def count_terms(text: str) -> dict[str, int]:
@@ -103,20 +114,102 @@ def holds(text: str, phrases: tuple[str, ...]) -> bool:
     return all(any(phrase in reading for reading in readings) for phrase in phrases)
 
 
-def words_of(phrase: str) -> list[str]:
-    """The words of a (folded) phrase: a text that has it has each, or a longer one around it, among its terms."""
-    found: list[str] = []
-    for word in _word().findall(phrase):
-        runs = _UNSPACED_RUN.findall(word)
-        found += [pair for run in runs for pair in _pairs(run)] or [word]
-    return [word for word in found if len(word) < LONGEST]
-
-
 def unescape(text: str) -> str:
     r"""The other reading of a text that may be JSON, as arguments of calls are: after `\n` a word begins."""
+    if "\\" not in text:
+        return text
     for escape, sign in _ESCAPES.items():
         text = text.replace(escape, sign)
     return _CODE.sub(lambda match: chr(int(match[1], 16)), text)
+
+
+def prepare(text: str) -> bytes:
+    """The text as an index takes it: what is neither a letter or digit of ASCII nor beyond it stands between tokens."""
+    text = _spread(text)
+    more: list[str] = []
+    if "\\" in text:
+        more = _ESCAPED.findall(text)
+        if "\\u" in text:
+            more += [_spread(unescape(word)) for word in text.split() if "\\u" in word]
+    data = " ".join([text, *more, ""]).encode("utf-8", "replace")
+    return b" ".join([data, *_humps_in(data)])
+
+
+def tokens_of(prepared: bytes) -> set[bytes]:
+    """The tokens of a prepared text, as SQLite's `ascii` tokenizer gives them; of a long one the beginning."""
+    return {token if len(token) <= LONGEST else shorten(token) for token in _TOKEN.findall(prepared.lower())}
+
+
+def shorten(token: bytes) -> bytes:
+    """The beginning by which a long token is known."""
+    return token.decode("utf-8", "replace")[:LONGEST].encode()
+
+
+def tokens_for(term: str) -> frozenset[str]:
+    """The tokens that every text has in which this (folded) term stands."""
+    found = _TOKEN.findall(_spread(term).encode("utf-8", "replace").lower())
+    return frozenset(token.decode()[:LONGEST] for token in found)
+
+
+def tokens_within(phrase: str) -> frozenset[str]:
+    """The tokens that every text has in which this (folded) phrase stands, even if it begins or ends inside a word."""
+    spread = _spread(phrase).encode("utf-8", "replace").lower()
+    found: set[str] = set()
+    for match in _TOKEN.finditer(spread):
+        token = match[0].decode()
+        if _ALONE.match(token) or (match.start() > 0 and match.end() < len(spread)):
+            found.add(token[:LONGEST])
+    return frozenset(found)
+
+
+def stands_alone(term: str) -> bool:
+    """Whether the term is of an unspaced script, or a symbol: it stands wherever its characters do."""
+    return _ALONE.match(term) is not None
+
+
+def _spread(text: str) -> str:
+    """The text with signs beyond ASCII only where they are part of words, and unspaced scripts in pieces."""
+    if text.isascii():
+        return text
+    return _FOREIGN.sub(lambda match: _spread_run(match[0]), unicodedata.normalize("NFKC", text))
+
+
+@lru_cache(maxsize=1 << 14)
+def _spread_run(run: str) -> str:
+    pieces = _UNSPACED_RUN.split(run.casefold())
+    pieces[::2] = (sign().sub(lambda match: f" {match[0]} " if stands_alone(match[0]) else " ", p) for p in pieces[::2])
+    pieces[1::2] = (f" {' '.join(_pairs(piece))} " for piece in pieces[1::2])
+    return "".join(pieces)
+
+
+def _humps_in(data: bytes) -> set[bytes]:
+    """The humps of every name in the data, which ends with a space; found by the places where they meet."""
+    classes = data.translate(_CLASSES)
+    find, before = classes.find, classes.rfind
+    names: set[bytes] = set()
+    for meeting in (b"aA", b"AAa"):
+        at = find(meeting)
+        while at >= 0:
+            end = find(b" ", at)
+            names.add(data[before(b" ", 0, at) + 1 : end])
+            at = find(meeting, end)
+    return {hump for name in names for hump in _humps_of(name)}
+
+
+@lru_cache(maxsize=1 << 16)
+def _humps_of(name: bytes) -> tuple[bytes, ...]:
+    return tuple(hump.encode() for hump in humps_of(name.decode()))
+
+
+def humps_of(token: str) -> list[str]:
+    """The humps of a token; none where single letters would stand alone, or in bulk data."""
+    humps = _HUMP.split(token) if len(token) <= LONGEST else []
+    return humps if min(map(len, humps), default=0) > 1 else []
+
+
+def is_hump(text: str, at: int) -> bool:
+    """Whether another hump of a name begins at this place."""
+    return _HUMP.match(text, at) is not None
 
 
 def _count(text: str) -> dict[str, int]:
@@ -199,10 +292,21 @@ def _marks() -> str:
 @cache
 def _name() -> re.Pattern[str]:
     word = f"[\\w{_marks()}]+"
-    # Arrows, symbols, emoji: each is a word by itself.
-    return re.compile(f"{word}(?:[{_JOINERS}]+{word})*|[\u2190-\u2bff\U0001f000-\U0001faff]")
+    return re.compile(f"{word}(?:[{_JOINERS}]+{word})*|[{_SYMBOLS}]")
 
 
 @cache
 def _word() -> re.Pattern[str]:
     return re.compile(f"[\\w{_marks()}]+")
+
+
+@cache
+def sign() -> re.Pattern[str]:
+    """A character that is no part of a word."""
+    return re.compile(f"[^\\w{_marks()}]")
+
+
+@cache
+def run() -> re.Pattern[str]:
+    """A token of a folded text, at the place where it begins."""
+    return re.compile(f"(?:(?![{_UNSPACED}\u3005\u3006\u30fc_])[\\w{_marks()}])+")

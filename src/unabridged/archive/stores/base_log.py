@@ -47,8 +47,6 @@ class ThreadLog:
     parts: list[Part] = field(default_factory=list)
     """All of them, in the order they were stored."""
     _known: set[tuple[int, str]] = field(default_factory=set)
-    _segments: list[tuple[int, bytes]] = field(default_factory=list)
-    _indexed: int = 0
 
     def apply(self, entry: Entry) -> None:
         """Take the entry in."""
@@ -82,15 +80,6 @@ class ThreadLog:
         """Every live record, oldest first."""
         return [record for record in self.records.values() if self.is_live(record.id)]
 
-    def search(self, scope: Scope, query: str, limit: int) -> list[Hit]:
-        """The parts that match best. The index is made at the first search, and then only of what is new."""
-        new = self.searched[self._indexed :]
-        if new:
-            self._segments.append((self._indexed, search.build([(part.turn, part.text) for part in new])))
-            self._indexed += len(new)
-        found = search.search(query, limit, self._segments, lambda numbers: {n: self.searched[n] for n in numbers})
-        return [store_rules.make_hit(scope, part, score) for part, score in found]
-
     def holding(self, name: str) -> Holding:
         """What it holds, counted."""
         kinds = Counter(record.kind for record in self.live_records())
@@ -105,6 +94,13 @@ class ThreadLog:
                 name = store_rules.describe(scope)
                 yield f"{name}: the stored message {digest[:20]}… was damaged. Restore it from a backup."
         yield from store_rules.find_dangling(scope, self.records.values(), self.held)
+
+
+def find(query: str, limit: int, held: Iterable[tuple[Scope, Sequence[Part]]]) -> list[Hit]:
+    """Those of all the messages of some threads that match best: without an index, their texts are gone through."""
+    messages = [search.Found(scope, number, part) for scope, parts in held for number, part in enumerate(parts)]
+    found = search.search_all(query, limit, messages)
+    return [store_rules.make_hit(one.scope, one.part, score) for one, score in found]
 
 
 class LogArchive(Archive, ABC):
@@ -227,7 +223,15 @@ class LogArchive(Archive, ABC):
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
         """The archived messages that match best: literal words, no query syntax."""
         with self.reading(scope) as thread:
-            return thread.search(scope, query, limit)
+            return find(query, limit, [(scope, thread.searched)])
+
+    def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages of all threads of the namespace that match best, each with its thread."""
+        held: list[tuple[Scope, Sequence[Part]]] = []
+        for scope in self.scopes(namespace):
+            with self.reading(scope) as thread:
+                held.append((scope, list(thread.searched)))
+        return find(query, limit, held)
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces that have a thread, sorted."""

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from unabridged.archive import codec, search, store_rules
 from unabridged.archive.protocol import Archive, Hit, Holding, Note, Part, Record, Scope, Stored
 from unabridged.archive.stores import sql_tables
+from unabridged.archive.stores.sql_index import Place, SqlWords
 from unabridged.archive.stores.sql_tables import NAMED, THREAD, Transaction, to_text
 from unabridged.archive.stores.sql_verify import problems
 
@@ -27,6 +28,8 @@ class Database(Protocol):
     """Where it is, for people to read; without a password."""
     now: str
     """The time of the database, in seconds since 1970, as an expression."""
+    words: SqlWords
+    """How it keeps the words of messages."""
 
     def read(self) -> AbstractContextManager[Transaction]:
         """A transaction that sees one state."""
@@ -72,7 +75,9 @@ class SqlArchive(Archive):
         """Write record and parts, all or nothing; return the record that now holds the key."""
         store_rules.check_parts(parts)
         scope = record.scope
-        prepared = sql_tables.prepare(store_rules.new_parts(parts, ()))  # beforehand, so that others wait less
+        prepared = sql_tables.prepare(
+            store_rules.new_parts(parts, ()), self._database.words
+        )  # beforehand, so that others wait less
         with self._database.write(*scope) as write:
             self._step("begun")
             namesake = sql_tables.find_record(write, scope, "AND id = ?", record.id)
@@ -85,7 +90,7 @@ class SqlArchive(Archive):
             store_rules.check_references(record, parts, {digest for _, digest in known})
             fresh = store_rules.new_parts(parts, known)
             if fresh != prepared.parts:  # the thread has some already
-                prepared = sql_tables.prepare(fresh)
+                prepared = sql_tables.prepare(fresh, self._database.words)
             self._write(write, record, prepared)
         self._step("committed")
         return record
@@ -108,9 +113,9 @@ class SqlArchive(Archive):
             ],
         )
         self._step("parts")
-        if prepared.segment is not None:
-            put_in = sum(part.turn < 0 for part in prepared.parts)
-            write.execute("INSERT INTO segments VALUES (?, ?, ?)", [thread, first + put_in, prepared.segment])
+        put_in = len(prepared.parts) - len(prepared.words)
+        if prepared.words:
+            write.words.add(write, namespace, thread, list(enumerate(prepared.words, first + put_in)))
         self._step("index")
         write.execute("UPDATE records SET live = 0 WHERE thread = ? AND key = ? AND live = 1", [thread, record.key])
         write.execute("DELETE FROM records WHERE thread = ? AND id = ?", [thread, record.id])
@@ -119,7 +124,11 @@ class SqlArchive(Archive):
             "INSERT INTO records (thread, number, id, key, live, kind, data) VALUES (?, ?, ?, ?, 1, ?, ?)",
             [thread, number, record.id, record.key, record.kind, data],
         )
-        write.execute("UPDATE threads SET used = ? WHERE id = ?", [record.created, thread])
+        seen = [len(part.text) for part in prepared.parts[put_in:]]
+        write.execute(
+            "UPDATE threads SET used = ?, messages = messages + ?, length = length + ? WHERE id = ?",
+            [record.created, len(seen), sum(seen), thread],
+        )
         self._step("record")
 
     def record(self, scope: Scope, record_id: str) -> Record | None:
@@ -186,10 +195,21 @@ class SqlArchive(Archive):
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
         """The archived messages that match best: literal words, no query syntax."""
+        place = f"SELECT n.id, t.id FROM {NAMED} WHERE n.name = ? AND t.name = ?"
+        return self._search(scope, query, limit, place, scope)
+
+    def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages of all threads of the namespace that match best, each with its thread."""
+        place = "SELECT id, NULL FROM namespaces WHERE name = ?"
+        return self._search(Scope(namespace, ""), query, limit, place, [namespace])
+
+    def _search(self, scope: Scope, query: str, limit: int, place: str, values: Sequence[str]) -> list[Hit]:
+        found: list[tuple[search.Found, float]] = []
         with self._database.read() as read:
-            segments = read.execute(f"SELECT number, data FROM segments WHERE thread = {THREAD} ORDER BY number", scope)
-            found = search.search(query, limit, segments, lambda numbers: sql_tables.numbered(read, scope, numbers))
-        return [store_rules.make_hit(scope, part, score) for part, score in found]
+            for namespace, thread in read.execute(place, values):
+                index = self._database.words.look(read, Place(scope, namespace, thread))
+                found = search.search(query, limit, index)
+        return [store_rules.make_hit(one.scope, one.part, score) for one, score in found]
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces that have a thread, sorted."""
@@ -218,7 +238,7 @@ class SqlArchive(Archive):
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
         with self._database.write(scope.namespace) as write:
-            _remove(write, scope)
+            _remove(write, [scope])
         self._database.purge()
 
     def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
@@ -232,8 +252,7 @@ class SqlArchive(Archive):
                 scopes = [
                     scope for scope in scopes if store_rules.is_older(sql_tables.newest_time(write, scope), before)
                 ]
-            for scope in scopes:
-                _remove(write, scope)
+            _remove(write, scopes)
         if scopes or before is None:
             self._database.purge()
         return [scope.thread for scope in scopes]
@@ -327,12 +346,17 @@ def _threads(tx: Transaction, namespace: str) -> list[str]:
     return sorted(to_text(name) for (name,) in rows)
 
 
-def _remove(write: Transaction, scope: Scope) -> None:
-    """Remove a thread: its leases, records and parts, every body only it used, and a namespace it leaves empty."""
-    write.execute("DELETE FROM leases WHERE namespace = ? AND thread = ?", scope)
-    thread = sql_tables.thread_id(write, scope)
-    if thread is None:
-        return
+def _remove(write: Transaction, scopes: Sequence[Scope]) -> None:
+    """Remove threads: their leases, words, records and parts, every body only they used; a namespace left empty."""
+    ids = {scope: thread for scope in scopes if (thread := sql_tables.thread_id(write, scope)) is not None}
+    write.words.remove(write, list(ids.values()))
+    for scope in scopes:
+        write.execute("DELETE FROM leases WHERE namespace = ? AND thread = ?", scope)
+        if scope in ids:
+            _remove_thread(write, scope, ids[scope])
+
+
+def _remove_thread(write: Transaction, scope: Scope, thread: int) -> None:
     bodies = [body for (body,) in write.execute("SELECT DISTINCT body FROM parts WHERE thread = ?", [thread])]
     for table in ("parts", "segments", "records"):
         write.execute(f"DELETE FROM {table} WHERE thread = ?", [thread])

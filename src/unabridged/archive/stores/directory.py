@@ -25,7 +25,7 @@ from typing import Final
 
 from unabridged.archive import store_rules
 from unabridged.archive.protocol import Scope
-from unabridged.archive.stores import files, forks, thread_files
+from unabridged.archive.stores import files, thread_files
 from unabridged.archive.stores.base_log import Entry, LogArchive, Place, ThreadLog
 from unabridged.archive.stores.files import to_folder
 from unabridged.errors import ArchiveError
@@ -55,7 +55,7 @@ class _Loaded:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
-class DirectoryArchive(LogArchive, forks.Forkable):
+class DirectoryArchive(LogArchive, files.Forkable):
     """An archive in a folder, shared by the threads and processes of one machine."""
 
     def __init__(self, path: str | Path, *, wait: float = 60.0, step: Callable[[str], None] | None = None) -> None:
@@ -65,7 +65,7 @@ class DirectoryArchive(LogArchive, forks.Forkable):
         self._wait = wait
         self._step = step or (lambda _: None)
         self._closed = False
-        forks.watch(self)
+        files.watch(self)
 
     def start_over(self) -> None:
         """A lock that nobody holds, and nothing read: at the beginning, and in a forked child."""

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, readable by their owner alone, locks between processes, folders' names."""
+"""Files that are there whole or not at all, for their owner alone; locks between processes, folders' names, forks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import hashlib
 import os
 import re
 import sys
+import threading
 import time
 import uuid
+import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from unabridged.errors import ArchiveError
 
@@ -112,3 +115,57 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+# -- what a fork must not break: locks that another thread holds, connections that two processes would share -----------
+
+
+class Forkable(ABC):
+    """Something with a lock, and maybe connections, of its own."""
+
+    lock: Any
+
+    @abstractmethod
+    def start_over(self) -> None:
+        """A lock that nobody holds, no connections: at the beginning, and in a forked child."""
+
+    def pause(self) -> None:
+        """Take the lock: a fork is coming."""
+        self.lock.acquire()
+
+    def resume(self) -> None:
+        """Give the lock back: this is the parent, and the fork is over."""
+        self.lock.release()
+
+
+_watched: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
+_forking: Final = threading.Lock()
+
+
+def watch(thing: Forkable) -> None:
+    """Have it paused around every fork of this process, for as long as it lives."""
+    thing.start_over()
+    with _forking:
+        _watched.add(thing)
+
+
+def _before() -> None:
+    _forking.acquire()
+    for thing in _watched:
+        thing.pause()
+
+
+def _in_parent() -> None:
+    for thing in _watched:
+        thing.resume()
+    _forking.release()
+
+
+def _in_child() -> None:
+    for thing in _watched:
+        thing.start_over()
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

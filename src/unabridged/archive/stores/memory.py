@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from unabridged.archive.protocol import Scope
-from unabridged.archive.stores import forks
+from unabridged.archive.stores import files
 from unabridged.archive.stores.base_log import Entry, LogArchive, Place, ThreadLog
 from unabridged.errors import ArchiveError
 
 
-class MemoryArchive(LogArchive, forks.Forkable):
+class MemoryArchive(LogArchive, files.Forkable):
     """Everything in this process and nothing on disk. Gone when it is closed."""
 
     url = "memory:"
@@ -24,7 +24,7 @@ class MemoryArchive(LogArchive, forks.Forkable):
         self._closed = False
         self._threads: dict[Scope, ThreadLog] = {}
         self._values: dict[Place, dict[str, bytes]] = {}
-        forks.watch(self)
+        files.watch(self)
 
     def start_over(self) -> None:
         """A lock that nobody holds; what is stored is a forked child's own copy from now on."""

@@ -15,8 +15,9 @@ from typing import Any, Final, LiteralString
 from urllib.parse import quote, unquote
 
 from unabridged.archive.address import scrub_error, without_credentials
-from unabridged.archive.stores import forks, sql_tables
+from unabridged.archive.stores import files, sql_tables
 from unabridged.archive.stores.base_sql import SqlArchive
+from unabridged.archive.stores.sql_index import GinWords, SqlWords
 from unabridged.archive.stores.sql_tables import Transaction, to_bytes
 from unabridged.errors import ArchiveError, NotInstalled, SettingsError
 
@@ -44,9 +45,15 @@ _WORDS: Final = {
     "bytes": "BYTEA",
     "compact": "",
     "beside": "yes",
+    "index": GinWords.tables,
 }
 _PATIENCE: Final = 1_000
 """Milliseconds that a piece of a migration waits for a table that others use, before it tries again."""
+_RETRIED: Final = (
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.DuplicateTable,  # another made the schema between this transaction's beginning and its lock
+)
 _MIGRATING: Final = 0x756E6162  # the advisory lock under which versions change: `unab`
 
 
@@ -57,12 +64,13 @@ def open_postgres(
     return SqlArchive(PostgresDatabase(url, schema, wait), step)
 
 
-class PostgresDatabase(forks.Forkable):
+class PostgresDatabase(files.Forkable):
     """Connections to one server, of this process alone: a few idle ones, one for each transaction under way.
 
     A server that was gone and is back needs no help: what is left of the old connections is replaced.
     """
 
+    words: SqlWords = GinWords()
     now = "EXTRACT(EPOCH FROM clock_timestamp())::double precision"
 
     def __init__(self, url: str, schema: str, wait: float) -> None:
@@ -75,7 +83,7 @@ class PostgresDatabase(forks.Forkable):
         self._lock_timeout = f"SET LOCAL lock_timeout TO {int(wait * 1000)}"
         self._closed = False
         self._migrated = False
-        forks.watch(self)
+        files.watch(self)
 
     def start_over(self) -> None:
         """A lock that nobody holds, and no connections: at the beginning, and in a forked child.
@@ -242,7 +250,7 @@ def migrate(connection: psycopg.Connection, schema: str, target: int | None = No
     while not _is_current(connection, schema, target):
         try:
             indexes = _migrate_some(connection, schema, target)
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+        except _RETRIED:
             connection.rollback()
             if time.monotonic() > until:
                 raise
@@ -376,7 +384,7 @@ def _read_url(url: str) -> tuple[set[str], dict[str, Any]]:
 
 
 def _transaction(connection: psycopg.Connection) -> Transaction:
-    return Transaction(connection.cursor(binary=True), mark="%s")
+    return Transaction(connection.cursor(binary=True), GinWords(), mark="%s")
 
 
 def _own(statement: str) -> LiteralString:

@@ -10,9 +10,9 @@ namespace and is stored once in it; nothing but its own namespace ever refers to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
-from unabridged.archive import codec, search, store_rules
+from unabridged.archive import codec, store_rules
 from unabridged.archive.address import scrub_data
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Holding, Part, Record, Scope
@@ -97,6 +97,13 @@ _COUNTED_BY: Final = {
     "threads_by_use": "threads (namespace, used, name)",
 }
 
+# The index of words by the database's own means, in the place of `segments`, which is emptied: `sql_index`.
+_INDEXED: Final = """
+ALTER TABLE threads ADD COLUMN messages BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE threads ADD COLUMN length BIGINT NOT NULL DEFAULT 0;
+{index};
+"""
+
 TABLES: Final = ("namespaces", "threads", "bodies", "parts", "records", "segments", "leases", "notes")
 
 Row = tuple[Any, ...]
@@ -119,15 +126,39 @@ PARTS: Final = (
 """The parts of a thread, as `to_part` reads them; to be narrowed by an AND."""
 
 
+class Words(Protocol):
+    """How a database keeps the words of messages: `sql_index` has two ways."""
+
+    tables: str
+    """The statements that make its tables."""
+
+    def prepare(self, texts: Iterable[str]) -> list[Any]:
+        """What is kept of these texts, made before the transaction."""
+
+    def fill(self, tx: Transaction, after: int) -> int | None:
+        """Index some of what the segments of earlier versions tell of, and remove these; None when none is left."""
+
+    def add(self, tx: Transaction, namespace: int, thread: int, prepared: Sequence[tuple[int, Any]]) -> None:
+        """Index messages of a thread, each by its number and what was prepared of it."""
+
+    def remove(self, tx: Transaction, threads: Sequence[int]) -> None:
+        """Take everything of these threads out of the index, before they go themselves."""
+
+    def wrong(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
+        """How many of these messages of a thread, by number and text, are not in the index as they should be."""
+
+
 class Transaction:
     """One transaction of a driver's cursor; statements have `?` for each value, the driver the mark of its own.
 
     A text is stored as its bytes, lone surrogates and NUL too.
     """
 
-    def __init__(self, cursor: Any, mark: str = "?") -> None:
+    def __init__(self, cursor: Any, words: Words, mark: str = "?") -> None:
         self._cursor = cursor
         self._mark = mark
+        self.words = words
+        """How the database keeps the words of messages."""
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run it, and return the rows it gave."""
@@ -279,7 +310,8 @@ def _threads_behind(tx: Transaction, after: int) -> list[int]:
 
 _SCRUBBING: Final = Step(fill=_scrub_records)  # earlier receipts have the archive's URL as given, password and all
 _COUNTING: Final = Step(_COUNTED, _count_records, _COUNTED_BY)
-MIGRATIONS: Final = (Step(_ARCHIVE), Step(_LEASES), Step(_NOTES), _SCRUBBING, _COUNTING)
+_INDEXING: Final = Step(_INDEXED, lambda tx, after: tx.words.fill(tx, after), left="SELECT 1 FROM segments LIMIT 1")
+MIGRATIONS: Final = (Step(_ARCHIVE), Step(_LEASES), Step(_NOTES), _SCRUBBING, _COUNTING, _INDEXING)
 """In order: the position of each is the version it brings."""
 SCRUBS: Final = MIGRATIONS.index(_SCRUBBING)
 
@@ -290,17 +322,17 @@ class Prepared(NamedTuple):
     parts: list[Part]
     rows: list[tuple[bytes, bytes, bytes]]
     """Hash, body and view of each."""
-    segment: bytes | None
+    words: list[Any]
+    """What the index takes of those that search sees, which are the last ones."""
 
 
-def prepare(parts: list[Part]) -> Prepared:
-    """The parts packed and indexed."""
-    seen = [(part.turn, part.text) for part in parts if part.turn >= 0]
+def prepare(parts: list[Part], words: Words) -> Prepared:
+    """The parts packed, and their words prepared."""
     rows = [
         (hash_bytes(part.hash), pack.pack(part.body), pack.pack_view(part.role, part.origin, part.text, part.body))
         for part in parts
     ]
-    return Prepared(parts, rows, search.build(seen) if seen else None)
+    return Prepared(parts, rows, words.prepare(part.text for part in parts if part.turn >= 0))
 
 
 def thread_id(tx: Transaction, scope: Scope) -> int | None:
@@ -331,11 +363,6 @@ def known_parts(tx: Transaction, scope: Scope, hashes: Iterable[str]) -> set[tup
         map(hash_bytes, hashes),
     )
     return {(turn, to_hash(digest)) for turn, digest in rows}
-
-
-def numbered(tx: Transaction, scope: Scope, numbers: Iterable[int]) -> dict[int, Part]:
-    """The thread's parts with these numbers."""
-    return {row[0]: to_part(row) for row in tx.execute_in(f"{PARTS} AND p.number IN (…)", scope, numbers)}
 
 
 def find_record(tx: Transaction, scope: Scope, condition: str, *values: Any) -> Record | None:

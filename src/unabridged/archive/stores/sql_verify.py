@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unabridged.archive import search, store_rules
+from unabridged.archive import store_rules
 from unabridged.archive.protocol import Record, Scope
 from unabridged.archive.stores import sql_tables
 from unabridged.archive.stores.sql_tables import NAMED, PARTS, THREAD, Transaction, to_text
@@ -37,35 +37,32 @@ def problems(tx: Transaction, scope: Scope | None) -> Iterator[str]:
 
 def _of_thread(tx: Transaction, scope: Scope) -> Iterator[str]:
     held: set[str] = set()
-    turns: dict[int, int] = {}
-    after = -1
+    numbers: list[int] = []
+    lengths: list[int] = []
+    wrong, after = 0, -1
+    whose = f"SELECT t.id, t.namespace, t.messages, t.length FROM {NAMED} WHERE n.name = ? AND t.name = ?"
+    thread, namespace, *counted = next(iter(tx.execute(whose, scope)), (None, None, 0, 0))
     while rows := tx.execute(f"{PARTS} AND p.number > ? ORDER BY p.number LIMIT {_AT_ONCE}", [*scope, after]):
         after = rows[-1][0]
+        seen: list[tuple[int, str]] = []
         for row in rows:
-            turns[row[0]] = row[1]
+            numbers.append(row[0])
             held.add(sql_tables.to_hash(row[2]))
             try:
-                sql_tables.to_part(row)
+                part = sql_tables.to_part(row)
             except ArchiveError as error:
                 yield f"{store_rules.describe(scope)}: the message at turn {row[1]}: {error}"
-    if list(turns) != list(range(len(turns))):
-        yield f"{store_rules.describe(scope)}: of {max(turns) + 1:,} parts only {len(turns):,} are there"
-    yield from _of_index(tx, scope, {number: turn for number, turn in turns.items() if turn >= 0})
-    yield from _of_records(tx, scope, held)
-
-
-def _of_index(tx: Transaction, scope: Scope, turns: dict[int, int]) -> Iterator[str]:
-    indexed: dict[int, int] = {}
-    rows = tx.execute(f"SELECT number, data FROM segments WHERE thread = {THREAD} ORDER BY number", scope)
-    for first, segment in rows:
-        try:
-            indexed |= {number: turn for number, (turn, _) in search.check(first, segment).items()}
-        except ArchiveError as error:
-            yield f"{store_rules.describe(scope)}: {error}"
-    if indexed != turns:
-        wrong = len(indexed.items() ^ turns.items())
+                counted = []  # how long its text was nobody can say
+            else:
+                seen += [(row[0], part.text)] if part.turn >= 0 else []
+        lengths += [len(text) for _, text in seen]
+        wrong += tx.words.wrong(tx, namespace, thread, seen)
+    if numbers != list(range(len(numbers))):
+        yield f"{store_rules.describe(scope)}: of {max(numbers) + 1:,} parts only {len(numbers):,} are there"
+    if wrong or (counted and counted != [len(lengths), sum(lengths)]):
         where = store_rules.describe(scope)
-        yield f"{where}: the search index and the {len(turns):,} messages differ in {wrong:,} places"
+        yield f"{where}: the search index and the {len(lengths):,} messages differ in {max(wrong, 1):,} places"
+    yield from _of_records(tx, scope, held)
 
 
 def _of_records(tx: Transaction, scope: Scope, held: set[str]) -> Iterator[str]:

@@ -16,15 +16,22 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from unabridged.archive.stores import forks, sql_tables
+from unabridged.archive.stores import files, sql_tables
 from unabridged.archive.stores.base_sql import SqlArchive
+from unabridged.archive.stores.sql_index import FtsWords, SqlWords
 from unabridged.archive.stores.sql_tables import Transaction
 from unabridged.errors import ArchiveError
 
 APPLICATION: Final = 0x756E6162
 """`unab`, in the file's header: so that another program's database is never taken for an archive."""
 
-_WORDS: Final = {"id": "INTEGER PRIMARY KEY", "bytes": "BLOB", "compact": " WITHOUT ROWID", "beside": ""}
+_WORDS: Final = {
+    "id": "INTEGER PRIMARY KEY",
+    "bytes": "BLOB",
+    "compact": " WITHOUT ROWID",
+    "beside": "",
+    "index": FtsWords.tables,
+}
 _OLDEST: Final = (3, 35, 0)  # RETURNING
 _MOST_IDLE: Final = 8
 _PAUSE: Final = 0.005
@@ -52,9 +59,10 @@ def open_sqlite(path: str | Path, *, wait: float = 60.0, step: Callable[[str], N
     return SqlArchive(SqliteDatabase(Path(path), wait), step)
 
 
-class SqliteDatabase(forks.Forkable):
+class SqliteDatabase(files.Forkable):
     """Connections to one file: a few idle ones, one for each transaction under way."""
 
+    words: SqlWords = FtsWords()
     now = "((julianday('now') - 2440587.5) * 86400.0)"
 
     def __init__(self, path: Path, wait: float) -> None:
@@ -64,7 +72,7 @@ class SqliteDatabase(forks.Forkable):
         self.url = f"sqlite:///{path}"
         self._wait = wait
         self._closed = False
-        forks.watch(self)
+        files.watch(self)
 
     def start_over(self) -> None:
         """Locks that nobody holds, and no connections: at the beginning, and in a forked child."""
@@ -155,7 +163,7 @@ class SqliteDatabase(forks.Forkable):
     def _transaction(self, begin: str) -> Iterator[Transaction]:
         with self._connection() as connection:
             connection.execute(begin)
-            yield Transaction(connection.cursor())
+            yield Transaction(connection.cursor(), self.words)
             connection.execute("COMMIT")
 
     @contextmanager
@@ -253,7 +261,7 @@ def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
 
 def migrate(connection: sqlite3.Connection, path: Path, target: int | None = None) -> None:
     """Bring the file to the newest version (or `target`), piece by piece: others write in between."""
-    tx = Transaction(connection.cursor())
+    tx = Transaction(connection.cursor(), FtsWords())
     while not sql_tables.is_current(tx, _version(connection), migrating=_is_migrating(connection), target=target):
         connection.execute("BEGIN IMMEDIATE")
         try:
