@@ -1,6 +1,7 @@
-"""The archive beside plain SQLite with FTS5 on the same messages: appending, searching within a thread, bytes on disk.
+"""The archive beside plain SQLite with FTS5 on the same messages: appending, searching, bytes on disk.
 
     python -m benchmarks.archive [--quick] [--threads 10000] [--data DIR]
+    python -m benchmarks.archive --growth 10000 1000000 [--postgres URL]    over all threads of one namespace
 
 Plain SQLite is what one would write by hand: a table of messages and a full-text index, as durable (WAL, synchronous
 FULL) and in transactions of the same size. Its search asks for the thread in the MATCH, the fastest of the plain ways.
@@ -88,9 +89,29 @@ class Ours:
         """How many hits the thread has, read with their texts."""
         return len(self._archive.search(Scope("n", name), query))
 
+    def search_all(self, query: str) -> int:
+        """How many hits all threads have."""
+        return len(self._archive.search_namespace("n", query))
+
+    def look_up(self, name: str) -> object:
+        """The record of a thread."""
+        return self._archive.record(Scope("n", name), f"r{name}")
+
     def close(self) -> None:
         """Write everything into the one file."""
         self._archive.close()
+
+
+class InPostgres(Ours):
+    """The archive in Postgres, in a schema of its own."""
+
+    name = "unabridged in Postgres"
+
+    def __init__(self, url: str) -> None:
+        from unabridged.archive.stores.postgres import open_postgres  # noqa: PLC0415 - only where there is a server
+
+        self.path = Path()  # it is the server that knows
+        self._archive = open_postgres(url, schema=f"bench_{os.getpid()}")
 
 
 class Plain:
@@ -133,6 +154,20 @@ class Plain:
         ).fetchall()
         return len(rows)
 
+    def search_all(self, query: str) -> int:
+        """How many hits all threads have."""
+        words = " OR ".join(f'"{word}"' for word in query.split())
+        rows = self._connection.execute(
+            "SELECT m.turn, m.role, m.text FROM words w JOIN messages m ON m.id = w.rowid WHERE words MATCH ? "
+            "ORDER BY bm25(words) LIMIT 10",
+            [f"text : ({words})"],
+        ).fetchall()
+        return len(rows)
+
+    def look_up(self, name: str) -> object:
+        """The first message of a thread."""
+        return self._connection.execute("SELECT body FROM messages WHERE thread = ? AND turn = 0", [name]).fetchone()
+
     def close(self) -> None:
         """Write everything into the one file."""
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -171,6 +206,62 @@ def appending_and_searching(threads: int, queries: int) -> list[Row]:
     return rows
 
 
+def growth(sizes: Sequence[int], url: str | None, queries: int = 40) -> Iterator[Row]:
+    """One namespace that grows to each of these sizes: appending since the last one, searching over all threads.
+
+    Times of appending and in SQLite are those of the processor; Postgres, which is another process, by the clock.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        stores: list[Ours | Plain] = [Ours(Path(folder)), Plain(Path(folder))]
+        stores += [InPostgres(url)] if url else []
+        language, threads = Language(), 0
+        for size in sizes:
+            spent, written, begun = dict.fromkeys(stores, 0.0), 0, threads
+            while threads * EACH < size:
+                thread = language.thread()
+                written += sum(len(body) for _, body, _ in thread)
+                for store in stores:
+                    clock = _clock(store)
+                    start = clock()
+                    store.append(f"t{threads}", thread)
+                    spent[store] += clock() - start
+                threads += 1
+            for store in stores:
+                yield {
+                    "store": store.name,
+                    "messages": f"{size:,}",
+                    "append, µs a message": round(spent[store] / ((threads - begun) * EACH) * 1e6),
+                    "append, MB/s": round(written / spent[store] / 1e6, 2),
+                    **_over_all(store, threads, queries),
+                }
+        for store in stores:
+            store.close()
+
+
+def _over_all(store: Ours | Plain, threads: int, queries: int) -> Row:
+    """Medians of each kind of query over all threads, and of looking a record up."""
+    language, clock = Language(seed=11), _clock(store)
+    language.words = Language().words  # the same language, other texts
+    row: Row = {}
+    for kind, query in _kinds(language).items():
+        times: list[float] = []
+        for _ in range(queries):
+            wanted, start = query(), clock()
+            store.search_all(wanted)
+            times.append(clock() - start)
+        row[f"{kind}, median ms"] = round(statistics.median(times) * 1e3, 2)
+    times = []
+    for _ in range(queries):
+        name, start = f"t{language.random.randrange(threads)}", clock()
+        store.look_up(name)
+        times.append(clock() - start)
+    return {**row, "a record, median ms": round(statistics.median(times) * 1e3, 3)}
+
+
+def _clock(store: Ours | Plain) -> Callable[[], float]:
+    return time.perf_counter if isinstance(store, InPostgres) else time.process_time
+
+
 def bytes_on_disk(files: Sequence[Path]) -> list[Row]:
     """Real conversations, archived a hundred messages at a time: bytes stored per byte archived, the index included."""
     rows: list[Row] = []
@@ -192,12 +283,12 @@ def bytes_on_disk(files: Sequence[Path]) -> list[Row]:
 
 
 def _fill(store: Ours | Plain, threads: Iterator[Thread]) -> tuple[float, int]:
-    """Seconds spent in the store alone, and bytes of messages."""
+    """Seconds of the processor spent in the store alone, and bytes of messages."""
     seconds, written = 0.0, 0
     for number, thread in enumerate(threads):
-        start = time.perf_counter()
+        start = time.process_time()
         store.append(f"t{number}", thread)
-        seconds += time.perf_counter() - start
+        seconds += time.process_time() - start
         written += sum(len(body) for _, body, _ in thread)
     return seconds, written
 
@@ -212,9 +303,9 @@ def _kinds(language: Language) -> dict[str, Callable[[], str]]:
 
 
 def _timed(store: Ours | Plain, name: str, query: str) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     store.search(name, query)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def _conversations(file: Path) -> Iterator[Thread]:
@@ -240,7 +331,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--threads", type=int, help=f"of {EACH} messages each (default 1,000)")
     parser.add_argument("--data", help="a folder of .jsonl files with `messages` in each line")
+    parser.add_argument("--growth", type=int, nargs="+", help="messages of one namespace, searched over all threads")
+    parser.add_argument("--postgres", help="with --growth, the URL of a server to measure, too")
     options = parser.parse_args()
+    for row in growth(options.growth, options.postgres) if options.growth else ():
+        print("  ".join(f"{name}: {value}" for name, value in row.items()), flush=True)
+    if options.growth:
+        return
     for row in run(quick=options.quick, threads=options.threads, data=options.data):
         print("  ".join(f"{name}: {value}" for name, value in row.items()))
 

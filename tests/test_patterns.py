@@ -133,6 +133,9 @@ def of_tables() -> Iterator[Found]:
     for kind in ("go", "thanks", "light", "tongues", "bounds"):
         yield Found(f"eastern_words({kind!r})", languages.eastern_words(kind), "search")
     yield from (Found("words", made(), "search") for made in (words._name, words._word, words.sign, words.run))
+    yield from (
+        Found(f"words.standing({term!r})", words.standing(term), "search") for term in ("a", "src/a.py", "__x__")
+    )
     for query in ("parser.py", '"a  phrase"', "src/a/b.py:12 x@y.z", "\u65e5\u672c\u8a9e"):
         if (pattern := excerpts._pattern(query)) is not None:
             yield Found(f"excerpts._pattern({query!r})", pattern, "search")
@@ -150,6 +153,7 @@ BUILDERS = {
     "unabridged.archive.words._word": "below, by its own name",
     "unabridged.archive.words.sign": "below, by its own name",
     "unabridged.archive.words.run": "below, by its own name",
+    "unabridged.archive.words.standing": "below, for terms of every kind",
     "unabridged.asking.overflow._pattern": "stands in `_SAID`",
     "unabridged.languages.matching.eastern_words": "below, for the kinds that are asked for",
     "unabridged.languages.matching._pattern": "below, for every phrase",

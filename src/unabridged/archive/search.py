@@ -23,7 +23,7 @@ from unabridged.archive import words
 from unabridged.archive.protocol import Part, Scope
 from unabridged.archive.words import Query, QueryName, holds, parse, tokens_for, tokens_within
 
-READ: Final = 500
+READ: Final = 300
 """Messages that are read and ranked at most."""
 SCANNED: Final = 20_000
 """Messages that are read at most for a phrase that begins or ends inside a word."""
@@ -143,11 +143,14 @@ class Reading:
         self._cased = text if text.isascii() else unicodedata.normalize("NFKC", text)
         self._folded = text.lower() if text.isascii() else self._cased.casefold()
         self._aligned = len(self._cased) == len(self._folded)
+        self._humps = words.count_humps(text) if text.isascii() else None
 
     def count(self, term: str) -> int:
         """How often the (folded) term stands there: by itself, or as a hump of a name."""
         if words.stands_alone(term):
             return self._folded.count(term)
+        if self._humps is not None and term.isascii():
+            return len(words.standing(term).findall(self._folded)) + self._humps[term]
         return sum(self._stands(at, at + len(term)) for at in self._places(term))
 
     def count_alike(self, word: str) -> int:

@@ -190,10 +190,25 @@ def _humps_in(data: bytes) -> set[bytes]:
     for meeting in (b"aA", b"AAa"):
         at = find(meeting)
         while at >= 0:
-            end = find(b" ", at)
-            names.add(data[before(b" ", 0, at) + 1 : end])
+            start, end = before(b" ", 0, at) + 1, find(b" ", at)
+            if find(b"aAAa", start, end) < 0:  # a single letter would stand alone: base64, most often
+                names.add(data[start:end])
             at = find(meeting, end)
     return {hump for name in names for hump in _humps_of(name)}
+
+
+def count_humps(text: str) -> Counter[str]:
+    """How often each hump (folded) of a name stands in this text of ASCII."""
+    data = f"{text} ".encode()
+    classes = data.translate(_CLASSES)
+    names: dict[int, bytes] = {}
+    for meeting in (b"aA", b"AAa"):
+        at = classes.find(meeting)
+        while at >= 0:
+            start, end = classes.rfind(b" ", 0, at) + 1, classes.find(b" ", at)
+            names[start] = data[start:end]
+            at = classes.find(meeting, end)
+    return Counter(hump.lower().decode() for name in names.values() for hump in _humps_of(name))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -298,6 +313,15 @@ def _name() -> re.Pattern[str]:
 @cache
 def _word() -> re.Pattern[str]:
     return re.compile(f"[\\w{_marks()}]+")
+
+
+@lru_cache(maxsize=1 << 10)
+def standing(term: str) -> re.Pattern[str]:
+    """A (folded) term of ASCII where it stands by itself, in a folded text of ASCII."""
+    literal = re.escape(term)
+    left = f"(?<![a-z0-9]{literal})" if term[0].isalnum() else ""
+    right = "(?![a-z0-9])" if term[-1].isalnum() and len(term) < LONGEST else ""
+    return re.compile(f"{literal}{right}{left}")  # the literal first: it is what is looked for fastest
 
 
 @cache

@@ -135,7 +135,11 @@ def search(
 ) -> None:
     """What left the context and matches best, in one thread or in all of them."""
     with open_store(archive) as store:
-        where = scopes(store, namespace) if thread is None else require_threads(store, namespace, thread)
+        if thread is None:
+            spaces = dict.fromkeys(scope.namespace for scope in scopes(store, namespace))
+            where = [scope for space in spaces for scope in lookup.threads_with(store, space, query)]
+        else:
+            where = require_threads(store, namespace, thread)
         found = {scope: lookup.search(store, scope, query, limit).results for scope in where}
     if as_json:
         hits = [{**scope._asdict(), **asdict(result)} for scope, results in found.items() for result in results]

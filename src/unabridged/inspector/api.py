@@ -111,7 +111,7 @@ class Api:
         query, first = asked.get("query", "")[:_LONGEST], _whole(asked, "first", 0)
         if asked.get("thread"):
             return finding.search(self._archive, [self._scope(asked)], query, first, limit=20)
-        return finding.search(self._archive, self._listing.newest_first(), query, first)
+        return finding.search(self._archive, finding.threads_with(self._archive, query), query, first)
 
     def _trial(self, asked: Asked) -> dict[str, Any]:
         wanted = (asked.get(name, "")[:_LONGEST] for name in ("window", "trigger", "keep"))

@@ -1,4 +1,4 @@
-"""Search over all threads: thread by thread, the one used last first, as far as it gets in a moment; then on."""
+"""Search over all threads: one query tells which have something, then passage by passage, a moment at a time."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ EACH: Final = 4
 """Results of one thread among those of all."""
 
 
+def threads_with(archive: Archive, query: str) -> list[Scope]:
+    """The threads of all namespaces that have something, each namespace's best one first."""
+    return [scope for namespace in archive.namespaces() for scope in lookup.threads_with(archive, namespace, query)]
+
+
 def search(archive: Archive, scopes: Sequence[Scope], query: str, first: int, limit: int = EACH) -> dict[str, Any]:
     """What the threads from `first` on have, and where to go on; `next` is None when all were searched."""
     until = time.monotonic() + MOMENT
@@ -25,8 +30,7 @@ def search(archive: Archive, scopes: Sequence[Scope], query: str, first: int, li
     while at < len(scopes) and (at == first or time.monotonic() < until):
         scope = scopes[at]
         at += 1
-        if archive.search(scope, query, 1):
-            found += [_told(scope, result) for result in lookup.search(archive, scope, query, limit).results]
+        found += [_told(scope, result) for result in lookup.search(archive, scope, query, limit).results]
     return {"found": found, "searched": at, "total": len(scopes), "next": at if at < len(scopes) else None}
 
 

@@ -21,7 +21,7 @@ from unabridged.recall.results import MARK, Found, Neighbour, Reading, Result
 
 __all__ = [
     "LONGEST", "MARK", "MOST", "PAGE", "ROOM", "USUAL", "Found", "Neighbour", "Reading", "Result",
-    "find", "original", "read", "reference", "search",
+    "find", "original", "read", "reference", "search", "threads_with",
 ]  # fmt: skip
 
 ROOM: Final = 15_600
@@ -73,6 +73,15 @@ def search(
     look = Look(archive, scope, query, min(max(room // 6, 120), 500), min(max(room // 20, 60), 500), format)
     found = gather_passages(look, rank(hits, query), limit, room)
     return replace(found, loosely=True) if loosely and found.results else found
+
+
+def threads_with(archive: Archive, namespace: str, query: str) -> list[Scope]:
+    """The threads of a namespace with the best matches, the best first: one query for all of them."""
+    query = query[:LONGEST]
+    hits = archive.search_namespace(namespace, query, _CANDIDATES) if query.strip() else ()
+    if not hits and '"' in query:
+        hits = archive.search_namespace(namespace, query.replace('"', " "), _CANDIDATES)
+    return [Scope(namespace, name) for name in dict.fromkeys(hit.thread for hit in hits)]
 
 
 def read(

@@ -294,7 +294,7 @@ class SqlArchive(Archive):
                 hashes = store_rules.hashes_in(record).union(part.hash for part in parts)
                 known = sql_tables.known_parts(write, scope, hashes)
                 store_rules.check_references(record, parts, {digest for _, digest in known})
-                self._write(write, record, sql_tables.prepare(store_rules.new_parts(parts, known)))
+                self._write(write, record, sql_tables.prepare(store_rules.new_parts(parts, known), write.words))
                 if not live:
                     statement = f"UPDATE records SET live = 0 WHERE thread = {THREAD} AND id = ?"
                     write.execute(statement, [*scope, record.id])
