@@ -2,6 +2,7 @@
 PYTHON ?= python3
 MINUTES ?= 20
 KILLS ?= 24
+FLEET_KILLS ?= 200
 SESSIONS ?= 10000
 WHAT ?=
 CLIENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/unabridged/clients
@@ -40,7 +41,8 @@ soak: $(STAMP) ## the promises for MINUTES=20 in two processes, as many conversa
 replicas: $(STAMP) ## two gateways on one Postgres, killed KILLS=24 times under load: minutes, and both cores
 	UNABRIDGED_KILLS=$(KILLS) $(BIN)/python -m pytest -n 0 -s tests/test_gateway_replicas.py
 
-fleet: $(STAMP) ## archives copied between every pair of stores, each copy killed KILLS=24 times: half an hour, and both cores
+fleet: $(STAMP) ## workers on one Postgres killed FLEET_KILLS=200 times, copies between all stores KILLS=24 times each: an hour, and both cores
+	UNABRIDGED_FLEET_KILLS=$(FLEET_KILLS) $(BIN)/python -m pytest -n 0 -s tests/test_fleet_archive.py tests/test_archive_poolers.py
 	UNABRIDGED_COPY_KILLS=$(KILLS) $(BIN)/python -m pytest -n 0 -s tests/test_archive_copy.py
 
 ray: ## a corpus of SESSIONS=10000 on a Ray cluster of two nodes here, killed and resumed, and measured: half an hour, and both cores

@@ -70,3 +70,5 @@ def fill_postgres(url: str, schema: str = "unabridged") -> None:
                     ),
                     values,
                 )
+        for table in ("namespaces", "threads", "bodies"):  # as a dump restores them
+            database.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT MAX(id) FROM {table}))")  # noqa: S608

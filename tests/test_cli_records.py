@@ -121,7 +121,8 @@ def test_forget_asks_and_in_a_script_needs_a_yes(monkeypatch: pytest.MonkeyPatch
     assert "--yes" in done.line
     assert len(run("threads", "--json").json["threads"]) == 1
     assert run("forget", "ferry", "--yes", "--json").json == {
-        "forgotten": [{"namespace": "default", "thread": "ferry"}]
+        "forgotten": [{"namespace": "default", "thread": "ferry"}],
+        "staying": [],
     }
     assert run("threads", "--json").json["threads"] == []
 
@@ -146,6 +147,11 @@ def test_prune_forgets_only_what_is_old(tmp_path: Path) -> None:
     assert run("prune", "--older-than", "1d", "--yes", "--json").json["forgotten"] == dry["would_go"]
     assert run("threads", "--json").json["threads"][0]["thread"] == "ferry"
     assert "write 36h" in run("prune", "--older-than", "soon").line
+    assert "--to-size 500m" in run("prune", "--yes").line
+    assert run("prune", "--to-size", "1g", "--yes", "--json").json["forgotten"] == []
+    assert run("prune", "--to-size", "1k", "--yes", "--json").json["forgotten"] == [
+        {"namespace": "default", "thread": "ferry"}
+    ]
 
 
 @pytest.mark.usefixtures("short")

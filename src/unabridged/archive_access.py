@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.archive.references import find
+from unabridged.archive.store_rules import moment_for_size
 from unabridged.asking.drivers import in_thread
 from unabridged.errors import SettingsError
 from unabridged.formats import Message
@@ -65,13 +66,17 @@ class Access:
         *,
         namespace: str | None = None,
         older_than: timedelta | datetime | None = None,
+        to_size: int | None = None,
     ) -> Sequence[str]:
         """Remove from the archive, for good: records, originals, and everything only they used; the threads that went.
 
         One thread; or a whole namespace, named; or the threads of a namespace (by default the compactor's own) whose
-        newest compaction is older than so long, or than a moment. No thread is removed by half.
+        newest compaction is older than so long, or than a moment; or those whose newest compaction is the oldest, until
+        the messages of the rest take at most `to_size` bytes. No thread is removed by half.
         """
         space = self._space(namespace)
+        if to_size is not None:
+            return self._forget_to_size(space, to_size, alone=thread is None and older_than is None)
         if thread is not None:
             name: Any = thread
             if not isinstance(name, str) or older_than is not None:
@@ -83,6 +88,15 @@ class Access:
             raise SettingsError("forget needs a thread, namespace= or older_than=: without any it would be everything")
         else:
             gone = self._archive.forget_namespace(space, None if older_than is None else _moment(older_than))
+        for one in gone:
+            self._calls.threads.drop(Scope(space, one))
+        return gone
+
+    def _forget_to_size(self, space: str, size: Any, *, alone: bool) -> Sequence[str]:
+        if not alone or not isinstance(size, int) or size < 0:
+            raise SettingsError(f"forget takes to_size alone, in bytes from 0 on; got {size!r}. Call it once for each.")
+        moment = moment_for_size(self._archive, space, size)
+        gone = [] if moment is None else self._archive.forget_namespace(space, moment)
         for one in gone:
             self._calls.threads.drop(Scope(space, one))
         return gone

@@ -48,7 +48,7 @@ class EncryptedArchive:
         self.url, self.close = archive.url, archive.close
         self.locate, self.locate_each, self.retire = archive.locate, archive.locate_each, archive.retire
         self.namespaces, self.threads, self.newest_time = archive.namespaces, archive.threads, archive.newest_time
-        self.last_used, self.holdings = archive.last_used, archive.holdings
+        self.last_used, self.holdings, self.shared = archive.last_used, archive.holdings, archive.shared
         self.forget, self.forget_namespace = archive.forget, archive.forget_namespace
         self._plaintext_index = plaintext_index
         self._cipher = AESSIV(hmac.digest(key, b"unabridged: seal", "sha512"))

@@ -251,6 +251,16 @@ class Archive(Protocol):
     def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[Holding]:
         """What each of these threads holds, in this order; those that are not there are left out."""
 
+    def shared(self, scope: Scope) -> Mapping[int, Sequence[str]]:
+        """By turn, messages of the thread that others of its namespace hold too, by whom: `forget` spares them."""
+        parts = self.parts(scope)
+        found: dict[int, list[str]] = {}
+        for thread in (name for name in self.threads(scope.namespace) if name != scope.thread):
+            held = self.bodies(Scope(scope.namespace, thread), [part.hash for part in parts])
+            for turn in (part.turn for part in parts if part.hash in held):
+                found.setdefault(turn, []).append(thread)
+        return found
+
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from unabridged.archive.address import scrub_data
 from unabridged.archive.codec import decode, digest, encode
-from unabridged.archive.protocol import Hit, Note, Part, Record, Scope, Stored
+from unabridged.archive.protocol import Archive, Hit, Note, Part, Record, Scope, Stored
 from unabridged.archive.references import reference
 from unabridged.errors import ArchiveError
 
@@ -179,6 +180,21 @@ def is_older(newest: float | None, before: float | None) -> bool:
 def write_note(namespace: str, key: str, data: Mapping[str, object]) -> bytes:
     """What `remember` keeps where the place of a note does not tell whose it is."""
     return encode([namespace, key, dict(data)])
+
+
+def moment_for_size(archive: Archive, namespace: str, size: int) -> float | None:
+    """The Unix time before which threads have to go, the longest unused first, until the rest is within so many bytes.
+
+    Counted are the messages as they are stored, those that threads share for each. None when nothing has to go.
+    """
+    used = archive.last_used(namespace)
+    held = {holding.thread: holding.size for holding in archive.holdings(namespace, list(used))}
+    total, moment = sum(held.values()), None
+    for last, name in sorted((last, name) for name, last in used.items() if last is not None):
+        if total <= size:
+            break
+        total, moment = total - held.get(name, 0), math.nextafter(last, math.inf)
+    return moment
 
 
 def read_note(data: bytes | None) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from unabridged.cli import (
     compact,
     corpus,
     evaluate,
+    forgetting,
     gateway,
     hook,
     inspector,
@@ -141,8 +142,8 @@ _add(
     (restore.replay, "unabridged replay shorter.json -o whole.json"),
     (restore.undo, "unabridged undo shorter.json -o before.json"),
     (restore.export, "unabridged export my-thread --as text -o my-thread.txt"),
-    (restore.forget, "unabridged forget --namespace tenant-7 --older-than 30d"),
-    (restore.prune, "unabridged prune --older-than 90d"),
+    (forgetting.forget, "unabridged forget --namespace tenant-7 --older-than 30d"),
+    (forgetting.prune, "unabridged prune --older-than 90d"),
 )
 _add(
     "Whole archives",

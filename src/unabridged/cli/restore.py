@@ -1,10 +1,9 @@
-"""The record, used: `replay`, `undo`, `export`, `forget`, `prune`."""
+"""The record, used: `replay`, `undo`, `export`."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import pairwise
@@ -13,14 +12,13 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from unabridged.archive import codec, store_rules
-from unabridged.archive.protocol import Archive, Part, Record, Scope
+from unabridged.archive import codec
+from unabridged.archive.protocol import Part, Record
 from unabridged.cli import options
-from unabridged.cli.archives import open_compactor, open_store, require_thread, require_threads, scope_of, scopes
-from unabridged.cli.screen import ask, fail, number_of, plain, print_json, say, spans, tell, working
+from unabridged.cli.archives import open_compactor, open_store, require_thread, scope_of
+from unabridged.cli.screen import fail, number_of, print_json, say, spans, tell, working
 from unabridged.cli.targets import Target, target_of
 from unabridged.clients.taken_back import TakenBack, take_back
-from unabridged.clients.threads import session_of
 from unabridged.compactor import Compactor
 from unabridged.errors import ArchiveError, UnabridgedError
 from unabridged.formats import Message, format_named
@@ -159,95 +157,6 @@ def export(
         if parts:
             turns = f"turns {spans(stayed)}, and " if stayed else ""
             tell(f"not in the archive, because it had not left the context: {turns}all after turn {parts[-1].turn}.")
-
-
-def forget(
-    context: typer.Context,
-    thread: Annotated[str | None, typer.Argument(help="The conversation's name in the archive.")] = None,
-    *,
-    older_than: Annotated[
-        str | None,
-        typer.Option("--older-than", help="Instead of one thread all whose newest compaction is older: 30d."),
-    ] = None,
-    yes: options.Yes = False,
-    archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Remove from the archive, for good: records, originals, and everything only they used. Says what goes, and asks.
-
-    A thread; or, without one, the whole namespace that --namespace names; or what is older than --older-than, in that
-    namespace or in all. No thread is removed by half.
-    """
-    if (thread is None) == (older_than is None) and (thread is not None or not options.is_typed(context, "namespace")):
-        fail("name a thread, or --namespace for a whole namespace, or --older-than 30d for what is old", 2)
-    with open_store(archive) as store:
-        if thread is not None:
-            gone = require_threads(store, namespace, thread)
-            count = number_of(sum(len(store.records(scope)) for scope in gone), "compaction")
-            ask(
-                f"Remove thread {plain(session_of(gone[0].thread))!r} with {count} from {store.url}, for good?", yes=yes
-            )
-            for scope in gone:
-                store.forget(scope)
-        else:
-            gone = _forget_old(store, namespace, older_than, yes=yes, quiet=as_json)
-    if as_json:
-        print_json({"forgotten": [scope._asdict() for scope in gone]})
-    elif thread is not None:
-        say(f"Thread {thread} is forgotten.")
-    elif gone:
-        say(f"{number_of(len(gone), 'thread')} forgotten.")
-
-
-def prune(
-    *,
-    older_than: Annotated[str, typer.Option("--older-than", help="The age of a thread's newest compaction: 90d, 12w.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    yes: options.Yes = False,
-    archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Forget the threads that have not been compacted for so long, of all namespaces or of the one that is named.
-
-    Says what goes, and asks: `forget --older-than` with a look beforehand.
-    """
-    with open_store(archive) as store:
-        would, count = _old_threads(store, namespace, older_than), len(scopes(store, namespace))
-        gone = _forget_old(store, namespace, older_than, yes=yes, quiet=as_json, dry_run=dry_run)
-    if as_json:
-        facts = {"forgotten": [scope._asdict() for scope in gone], "would_go": [scope._asdict() for scope in would]}
-        print_json({**facts, "threads": count})
-
-
-def _forget_old(
-    store: Archive, namespace: str | None, older_than: str | None, *, yes: bool, quiet: bool, dry_run: bool = False
-) -> list[Scope]:
-    """Say what would go, ask, and remove it, namespace by namespace; without an age, all of the one that is named."""
-    would = _old_threads(store, namespace, older_than)
-    if not quiet:
-        for scope in would:
-            say(f"  {scope.thread} (namespace {scope.namespace})")
-        since = f" have not been compacted for {older_than}" if older_than is not None else " would go"
-        say(f"{len(would):,} of {number_of(len(scopes(store, namespace)), 'thread')}{since}.")
-    if dry_run or (not would and older_than is not None):
-        return []
-    whole = f"namespace {plain(str(namespace))!r}, " if older_than is None else ""
-    ask(f"Remove {whole}{number_of(len(would), 'thread')} from {store.url}, for good?", yes=yes)
-    spaces = [str(namespace)] if older_than is None else list(dict.fromkeys(scope.namespace for scope in would))
-    before = _moment(older_than)
-    return [Scope(space, name) for space in spaces for name in store.forget_namespace(space, before)]
-
-
-def _old_threads(store: Archive, namespace: str | None, older_than: str | None) -> list[Scope]:
-    """The threads whose newest compaction, undone or not, is older; all of them without an age."""
-    before = _moment(older_than)
-    return [scope for scope in scopes(store, namespace) if store_rules.is_older(store.newest_time(scope), before)]
-
-
-def _moment(older_than: str | None) -> float | None:
-    return time.time() - options.age(older_than) if older_than is not None else None
 
 
 def _write(target: Target, loaded: Loaded, messages: list[Message], *, as_json: bool, thread: str) -> None:

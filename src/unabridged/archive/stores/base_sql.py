@@ -235,6 +235,18 @@ class SqlArchive(Archive):
         with self._database.read() as read:
             return sql_tables.holdings(read, namespace, threads)
 
+    def shared(self, scope: Scope) -> Mapping[int, Sequence[str]]:
+        """By turn, messages of the thread that others of its namespace hold too, by whom: one query."""
+        rows = self._select(
+            "SELECT DISTINCT p.turn, t.name FROM parts p JOIN parts o ON o.body = p.body AND o.thread <> p.thread "
+            f"JOIN threads t ON t.id = o.thread WHERE p.thread = {THREAD} AND p.turn >= 0",
+            *scope,
+        )
+        found: dict[int, list[str]] = {}
+        for turn, name in sorted((turn, to_text(name)) for turn, name in rows):
+            found.setdefault(turn, []).append(name)
+        return found
+
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
         with self._database.write(scope.namespace) as write:

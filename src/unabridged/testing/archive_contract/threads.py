@@ -55,7 +55,9 @@ class ThreadContract:
         shared, own = make_part("we both said this", 0), make_part("only here", 1)
         store_parts(archive, shared, own)
         store_parts(archive, shared, scope=_NEIGHBOUR)
+        assert archive.shared(HERE) == {0: ["neighbour"]}
         archive.forget(HERE)
+        assert not archive.shared(_NEIGHBOUR)
         for part in (shared, own):
             _check_empty(archive, HERE, part, "said")
         assert archive.threads(HERE.namespace) == ["neighbour"]
