@@ -37,6 +37,7 @@ from unabridged.corpus import Compact, run
 from unabridged.sessions.text import dump
 from unabridged.testing import Shape, make_conversation
 
+os.environ["RAY_AUTH_MODE"] = "disabled"  # all is on loopback; else Ray leaves a token in the home folder
 RAY = Path(sys.executable).with_name("ray")
 SHAPES: tuple[tuple[int, Any, int, int, int, int], ...] = (
     (900, "agent", 7, 3, 1, 500),  # a service desk: 24 messages, 16 kB
@@ -118,7 +119,13 @@ class Cluster:
 
     def start(self) -> None:
         """One more node; the first is the head."""
-        common = ["--num-cpus=1", "--block", "--disable-usage-stats", f"--object-store-memory={200_000_000}"]
+        common = [
+            "--num-cpus=1",
+            "--node-ip-address=127.0.0.1",
+            "--block",
+            "--disable-usage-stats",
+            f"--object-store-memory={200_000_000}",
+        ]
         if not self.nodes:
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
@@ -287,7 +294,7 @@ def speed(source: Path, work: Path) -> dict[str, float]:
         before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         local = command(source, work / f"jobs-{jobs}", "--jobs", str(jobs), "--json")
         with subprocess.Popen(local, stdout=subprocess.DEVNULL) as driver, Watched(lambda: [driver.pid]) as watched:
-            pass
+            driver.wait()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         found[f"pool wall {jobs}"] = time.monotonic() - begun
