@@ -260,7 +260,6 @@ class World:
         self.slowest = 0.0
         self.unrecorded = 0
         """Requests that were compacted without the archive."""
-        self.outages = 0
         self.stopping = threading.Event()
         self.problems: list[str] = []
 
