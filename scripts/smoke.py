@@ -179,6 +179,17 @@ def encryption(folder: Path) -> str:
     return f"sealed: {done}"
 
 
+def s3(folder: Path) -> str:
+    """Messages are objects, here in memory, and their archive a few references."""
+    from unabridged.archive import open_archive
+
+    archive = open_archive(f"sqlite:///{folder / 'archive.db'}?bodies=memory:///")
+    done = told(compact(Compactor(window=8_000, archive=archive)))
+    assert not archive.verify()
+    archive.close()
+    return f"in objects: {done}"
+
+
 def otel(_: Path) -> str:
     """A compaction is a span of the application's SDK."""
     from opentelemetry.sdk.trace import TracerProvider
@@ -294,6 +305,7 @@ SMOKE: dict[str, Callable[[Path], str]] = {
     "postgres": postgres,
     "mcp": mcp,
     "encryption": encryption,
+    "s3": s3,
     "langchain": adapter("langchain"),
     "claude-agent-sdk": claude_agent_sdk,
     "google-adk": adapter("google_adk"),

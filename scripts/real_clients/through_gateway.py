@@ -18,7 +18,7 @@ import httpx
 from real_clients.clients import DRIVERS, SOURCE, Driver, Place
 from real_clients.grown import Check, kept_in
 from real_clients.loopback import Loopback, kind_of
-from unabridged.history.namespace import DEFAULT
+from unabridged.history import DEFAULT
 from unabridged.testing.loopback import Said, count
 from unabridged.testing.loopback_wires import Served
 from unabridged.testing.provider_app import ProviderApp

@@ -15,7 +15,7 @@ from unabridged.archive.store_rules import moment_for_size
 from unabridged.asking.drivers import in_thread
 from unabridged.errors import SettingsError
 from unabridged.formats import Message
-from unabridged.history.namespace import find_scope
+from unabridged.history import find_scope
 
 if TYPE_CHECKING:
     from unabridged.runtime.calls import Calls

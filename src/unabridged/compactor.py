@@ -20,7 +20,7 @@ from unabridged.compaction.hooks import Hooks, check_origin, check_pin, check_re
 from unabridged.errors import SettingsError
 from unabridged.events import Event, Undone
 from unabridged.formats import Format, Message, detect, format_named
-from unabridged.history.namespace import DEFAULT
+from unabridged.history import DEFAULT
 from unabridged.measure.meter import Meter
 from unabridged.measure.models import family_of, model_info, window_for
 from unabridged.messages import Origin

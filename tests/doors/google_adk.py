@@ -23,7 +23,7 @@ from google.genai import types
 from google.genai.errors import ClientError
 
 from unabridged.adapters.google_adk import AdkContents, CompactionPlugin
-from unabridged.history.namespace import DEFAULT
+from unabridged.history import DEFAULT
 from unabridged.testing.adapter_contract import Brain, Content, Image, Said, Seen, TooLong
 
 APP, USER = "contract", "ada"

@@ -3,7 +3,7 @@
 In reading order: `protocol` says what every archive does and `contract` tests it, `codec` makes bytes of a message and
 back, `search` finds it again by its `words`, `store_rules` decides what holds in every store. `stores` read and write:
 `memory` and `directory`, whose threads are logs (`base_log`); `sqlite` and `postgres`, which share `base_sql`.
-`encrypted` wraps any of them.
+`encrypted` and `objects` wrap any of them.
 """
 
 from unabridged.archive.opening import open_archive

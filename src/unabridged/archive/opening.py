@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -51,7 +52,18 @@ class _Probed(Archive, Protocol):
     def probe(self) -> None: ...
 
 
+def split_bodies(url: str) -> tuple[str, str | None]:
+    """The URL of the archive itself, and where its messages are if that is elsewhere: what stands behind `bodies=`."""
+    itself, *bodies = re.split("[?&]bodies=", url, maxsplit=1)
+    return itself, bodies[0] if bodies else None
+
+
 def _open(url: str, wait: float) -> _Probed:
+    itself, bodies = split_bodies(url)
+    if bodies is not None:
+        from unabridged.archive.objects import ObjectArchive  # noqa: PLC0415 - only with the extra
+
+        return ObjectArchive(_open(itself, wait), bodies)
     if url in {"memory:", "memory://"}:
         from unabridged.archive.stores.memory import MemoryArchive  # noqa: PLC0415 - each store only when it is used
 

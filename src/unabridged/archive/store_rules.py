@@ -16,6 +16,8 @@ from unabridged.errors import ArchiveError
 
 KEYED: Final = "hmac-sha256:"
 """The tag of a name made with the caller's key, as an encrypted archive gives them."""
+PLACED: Final = "at-"
+"""How the name of a message begins that is elsewhere, as an archive on an object store gives them."""
 
 
 _FIELDS: Final = ("id", "key", "length", "start", "kind", "prior", "model", "created", "data")
@@ -42,8 +44,8 @@ def hashes_in(record: Record) -> set[str]:
 
 
 def is_named(body: bytes, name: str) -> bool:
-    """Whether the name is the body's. For a name made with a key, whether the body has its own checksum in front."""
-    if name.startswith(KEYED):
+    """Whether the name is the body's. For one that a wrapper made, whether the body has its own checksum in front."""
+    if name.startswith((KEYED, PLACED)):
         return body[:32] == hashlib.sha256(body[32:]).digest()
     return digest(body) == name
 

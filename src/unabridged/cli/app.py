@@ -148,7 +148,8 @@ _add(
 _add(
     "Whole archives",
     (archive_copy.copy, "unabridged archive copy sqlite:///agent.db postgresql://user@host/database"),
-    group=_group("archive", "The record", "Whole archives: one copied into another."),
+    (archive_copy.sweep, "unabridged archive sweep --archive 'sqlite:///agent.db?bodies=s3://bucket/prefix'"),
+    group=_group("archive", "The record", "Whole archives: one copied into another, a bucket swept."),
 )
 _add(
     "Coding agents",

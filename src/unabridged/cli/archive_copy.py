@@ -1,4 +1,4 @@
-"""`archive copy`: everything of one archive into another, whatever stores they are."""
+"""Whole archives: `archive copy`, and `archive sweep` for one with its messages in an object store."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol, runtime_checkable
 
 import typer
 
 from unabridged.archive.protocol import Archive
 from unabridged.cli import options
 from unabridged.cli.archives import open_store, require_thread
-from unabridged.cli.screen import counting, number_of, print_json, say, tell
+from unabridged.cli.screen import counting, number_of, print_json, say, tell, working
 from unabridged.copying import Copied, copy_archive
 from unabridged.errors import SettingsError
 
@@ -61,6 +61,35 @@ def copy(
         _say(copied, urls["to"])
     if copied.problems:
         raise typer.Exit(1)
+
+
+def sweep(
+    *,
+    older_than: Annotated[
+        str, typer.Option("--older-than", help="Spare what may belong to a record that is being written: 1h, 1d.")
+    ] = "1h",
+    archive: options.ArchiveUrl = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Remove the objects that no record refers to: what a crash left in the bucket of an archive with `bodies=`."""
+    with open_store(archive) as store:
+        if not isinstance(store, Swept):
+            raise SettingsError(f"{store.url} keeps its messages itself: only an archive with bodies= is swept")
+        with working("sweeping"):
+            gone = store.sweep(options.age(older_than))
+        where = store.url
+    if as_json:
+        print_json({"archive": where, "removed": gone})
+    else:
+        say(f"{number_of(gone, 'object')} that nothing refers to removed from {where}.")
+
+
+@runtime_checkable
+class Swept(Protocol):
+    """An archive that can leave something behind elsewhere."""
+
+    def sweep(self, grace: float) -> int:
+        """Remove it; how many."""
 
 
 @contextmanager

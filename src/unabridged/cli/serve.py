@@ -15,7 +15,7 @@ from unabridged.cli.archives import describe_missing, find_thread, open_store
 from unabridged.cli.screen import fail, tell
 from unabridged.clients.current import who_asks
 from unabridged.clients.tools import SessionTools
-from unabridged.history.namespace import DEFAULT
+from unabridged.history import DEFAULT
 from unabridged.recall import mcp_server
 from unabridged.recall.tools import Tools
 

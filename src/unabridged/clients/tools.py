@@ -17,7 +17,7 @@ from unabridged.clients.current import Asking
 from unabridged.clients.threads import session_of, thread_of, threads_of
 from unabridged.errors import UnabridgedError
 from unabridged.events import receipt_from
-from unabridged.history.namespace import DEFAULT
+from unabridged.history import DEFAULT
 from unabridged.recall import lookup
 from unabridged.recall.tools import (
     DESCRIPTIONS,

@@ -32,7 +32,7 @@ from unabridged.compaction.store import store
 from unabridged.compaction.write import is_mere_talk, write
 from unabridged.errors import ArchiveError, SummaryFailed
 from unabridged.events import Compacting, Failed
-from unabridged.history.namespace import has_records
+from unabridged.history import has_records
 from unabridged.history.replay import UNNAMED
 from unabridged.languages import detect, labels
 from unabridged.legal import repair

@@ -10,9 +10,8 @@ from unabridged.compaction.rewrite import Rewrite
 from unabridged.compaction.state import Setup, State, measure
 from unabridged.compaction.store import store
 from unabridged.events import receipt_from
-from unabridged.history import lookup
+from unabridged.history import find_scope, lookup, older_namespaces
 from unabridged.history.lookup import Place
-from unabridged.history.namespace import find_scope, older_namespaces
 from unabridged.history.replay import UNNAMED, Records, Standing, find_standing, meanings_put_in
 from unabridged.intent import NOTHING, facts_in
 from unabridged.legal.reasoning import strip_from

@@ -23,7 +23,7 @@ from unabridged.errors import SettingsError
 from unabridged.gateway.addresses import is_loopback, reaches_itself
 from unabridged.gateway.encodings import Limits
 from unabridged.gateway.given import read_file, read_flags
-from unabridged.history.namespace import DEFAULT
+from unabridged.history import DEFAULT
 from unabridged.settings import Keep, Settings, Trigger, limits
 
 Family = Literal["openai", "anthropic", "gemini"]

@@ -15,7 +15,7 @@ from typing import Any, Final
 from unabridged.archive.address import without_credentials
 from unabridged.errors import SettingsError
 from unabridged.gateway.addresses import base_url
-from unabridged.history.namespace import DEFAULT
+from unabridged.history import DEFAULT
 from unabridged.sizes import keep_of, number, trigger_of
 
 log = logging.getLogger("unabridged")

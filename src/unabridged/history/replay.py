@@ -17,8 +17,8 @@ from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats import FORMATS
 from unabridged.formats.base import Format, Message, read_at
+from unabridged.history import older_namespaces
 from unabridged.history.difference import backward, chain, pairs, transplant
-from unabridged.history.namespace import older_namespaces
 from unabridged.intent import with_origins
 from unabridged.marks import asks_for_summary, framed_id, marked_ids
 from unabridged.messages import View

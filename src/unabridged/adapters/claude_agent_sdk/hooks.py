@@ -18,7 +18,7 @@ from unabridged.clients.hook import LONGEST, around, rest
 from unabridged.clients.hook.events import as_context, find_source, reason_of
 from unabridged.clients.hook.transcript import Source
 from unabridged.errors import NotInstalled
-from unabridged.history.namespace import DEFAULT
+from unabridged.history import DEFAULT
 
 Event = Mapping[str, Any]
 """What the client says of an event: `hook_event_name`, `session_id`, `transcript_path` and more."""

@@ -26,7 +26,7 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import WontFit
 from unabridged.formats import Format
-from unabridged.history.namespace import DEFAULT
+from unabridged.history import DEFAULT
 from unabridged.measure.models import FALLBACK_WINDOW
 from unabridged.settings import Settings
 

@@ -26,6 +26,8 @@ SKELETON: Final = (
     rb'"name":"","content":"{"role":"assistant","content":"","tool_calls":[{"id":"call_","type":"function",'
     rb'"function":{"name":"","arguments":"{\"path\":\"/}"}}]}{"role":"user","content":"'
 )
+REFERENCE: Final = b"\0object "
+"""Stands between checksum and place in what is kept of a body that is elsewhere."""
 _PLAIN: Final = b"\0"
 _DEFLATED: Final = b"\1"
 _SLICE: Final = b"\2"
@@ -54,7 +56,7 @@ def unpack(packed: bytes) -> bytes:
 
 def pack_view(role: str, origin: str, text: str, body: bytes) -> bytes:
     """Who says it and what search sees of it, as little more than a reference to the body."""
-    head = _head(role, origin)
+    head, body = _head(role, origin), _told(body)
     pieces, rest = _pieces(encode_basestring(text)[1:-1].encode("utf-8", "surrogatepass"), body)
     if pieces or not text:
         return _PIECES + b"%b\n%b\n%b" % (head, b" ".join(pieces), rest)
@@ -107,6 +109,7 @@ def _head(role: str, origin: str) -> bytes:
 
 def unpack_view(packed: bytes, body: bytes) -> tuple[str, str, str]:
     """Role, origin and text, given the same body."""
+    body = _told(body)
     readable = b"" if packed[:1] == _PIECES else _readable(body)
     try:
         if packed[:1] == _SLICE:
@@ -138,6 +141,11 @@ def _join(pieces: list[bytes], body: bytes, rest: bytes) -> bytes:
             seen.append(rest[: int(start)])
             rest = rest[int(start) :]
     return b"".join(seen)
+
+
+def _told(body: bytes) -> bytes:
+    """The body; nothing of one that is elsewhere, whose place may be another one for the same message."""
+    return b"" if body.startswith(REFERENCE, 32) else body
 
 
 def _readable(body: bytes) -> bytes:

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from unabridged.archive import search, store_rules
@@ -53,7 +53,8 @@ class ThreadLog:
         if (record := entry.record) is not None:
             for part in store_rules.new_parts(entry.parts, self._known):
                 self._known.add((part.turn, part.hash))
-                self.held.setdefault(part.hash, part.body)
+                if (body := self.held.setdefault(part.hash, part.body)) is not part.body:
+                    part = replace(part, body=body)  # noqa: PLW2901 - one message, however often it was said
                 self.parts.append(part)
                 if part.turn >= 0:
                     self.searched.append(part)

@@ -16,7 +16,7 @@ from typing import Any, Self
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.formats.base import Family
-from unabridged.history.namespace import DEFAULT
+from unabridged.history import DEFAULT
 from unabridged.marks import ids_in, is_ours
 from unabridged.measure.meter import Meter
 from unabridged.testing.adapter_contract.interface import Content, Door, Session

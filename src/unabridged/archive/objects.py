@@ -1,0 +1,389 @@
+"""Messages in an object store, S3 or what speaks like it: a wrapper around any archive. Needs the extra `s3`.
+
+The archive below keeps the records, the search index, what search sees of a message, and in the place of its body the
+name of an object. An object is written before the record that tells of it, and removed after it; so a crash, or a
+writer that came second, leaves at most an object that nothing refers to, which `sweep` removes. Every name is used
+once and never again: what is removed is never what somebody else has just stored.
+
+Each thread has objects of its own. A message that two threads share is stored for each, and forgetting one of them
+needs to ask nobody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+
+from unabridged.archive import store_rules
+from unabridged.archive.address import without_credentials
+from unabridged.archive.codec import pack
+from unabridged.archive.protocol import Archive, Hit, Holding, Note, Part, Record, Scope, Stored
+from unabridged.errors import ArchiveError, NotInstalled, SettingsError
+
+AT_ONCE: Final = 16
+"""Objects that are read or written at the same time."""
+GRACE: Final = 3_600.0
+"""Seconds for which an object that nothing refers to may still belong to a record that is being written."""
+_MARK: Final = 32  # hex digits of the thread in a name
+
+_PATIENCE: Final = timedelta(seconds=15)
+"""For which a request is tried again."""
+_SELF: Final = Scope("unabridged objects", "")
+"""For whom it is remembered where this archive's objects are."""
+_HOME: Final = "home"
+_process: Final[dict[str, int]] = {}
+
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
+
+
+class ObjectArchive(Archive):
+    """Another archive, whose messages are objects at this URL: `s3://bucket/prefix`.
+
+    Keys, region and endpoint come from the environment, as AWS's own tools take them (`AWS_ACCESS_KEY_ID`,
+    `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`), or from the machine's role.
+    """
+
+    def __init__(self, archive: Archive, url: str) -> None:
+        self._archive = archive
+        self._place = without_credentials(url)
+        self._client = _load_client()
+        self._failure: type[Exception] = self._client.exceptions.BaseError
+        try:
+            self._objects = self._client.store.from_url(
+                url, retry_config={"max_retries": 3, "retry_timeout": _PATIENCE}
+            )
+        except (self._failure, ValueError):
+            raise SettingsError(f"bodies={self._place!r} is no place for objects: write s3://bucket/prefix.") from None
+        self._home: str | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it is, for people to read."""
+        return f"{self._archive.url}{'&' if '?' in self._archive.url else '?'}bodies={self._place}"
+
+    def probe(self) -> None:
+        """Find out now whether both can be used; a bucket that keeps versions can't forget, and is refused."""
+        getattr(self._archive, "probe", lambda: None)()
+        name = f"probe-{secrets.token_hex(8)}"
+        self._put(name, b"")
+        self._delete([name])
+
+    def store(self, record: Record, parts: Sequence[Part]) -> Record:
+        """Write the messages and then the record, which is there with all of them or not at all."""
+        store_rules.check_parts(parts)
+        scope = record.scope
+        written: dict[str, str] = {}
+        stored = self._archive.store(self._name_record(record), self._write(scope, parts, written))
+        kept = self._paths(scope, list(written))
+        self._delete(path for name, path in written.items() if kept.get(name) != path)  # the thread had them already
+        return self._read_record(stored)
+
+    def record(self, scope: Scope, record_id: str) -> Record | None:
+        """The record with this id, retired or not, or None."""
+        found = self._archive.record(scope, record_id)
+        return None if found is None else self._read_record(found)
+
+    def newest(self, scope: Scope) -> Iterator[Record]:
+        """The live records of the thread, newest first, read as they are asked for."""
+        return map(self._read_record, self._archive.newest(scope))
+
+    def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
+        """The live records that hold one of these keys, in no order; no other record is read."""
+        return [self._read_record(found) for found in self._archive.keyed(scope, keys)]
+
+    def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        """The stored messages with these hashes, those that the thread holds; others are absent."""
+        paths = self._paths(scope, [_name(scope, digest) for digest in dict.fromkeys(hashes)])
+        return dict(self._each(lambda item: (_digest(item[0]), self._read(*item)), paths.items()))
+
+    def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
+        """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
+        return self._each(self._read_part, self._archive.parts(scope, first, last))
+
+    def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages that match best: literal words, no query syntax. No object is read."""
+        return _named_hits(scope.namespace, self._archive.search(scope, query, limit))
+
+    def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages of all threads of the namespace that match best, each with its thread."""
+        return _named_hits(namespace, self._archive.search_namespace(namespace, query, limit))
+
+    def everything(self, scope: Scope) -> Iterator[Stored]:
+        """All that the thread holds, in the order it was stored."""
+        for record, live, parts in self._archive.everything(scope):
+            yield Stored(self._read_record(record), live, self._each(self._read_part, parts))
+
+    def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
+        """Put what `everything` gave behind what the thread holds; False when that is not `held` records."""
+        paths: dict[str, str] = {}
+        self._find_home()  # before the archive below is locked
+        return self._archive.take(scope, held, (self._place_stored(scope, one, paths) for one in stored))
+
+    def forget(self, scope: Scope) -> None:
+        """Remove the thread, then its messages; what a crash in between leaves is for `sweep`."""
+        paths = self._paths_of(scope)
+        self._archive.forget(scope)
+        self._delete(paths)
+
+    def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
+        """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
+        paths = {name: self._paths_of(Scope(namespace, name)) for name in self._archive.threads(namespace)}
+        gone = self._archive.forget_namespace(namespace, before)
+        self._delete(path for name in gone for path in paths.get(name, ()))
+        return gone
+
+    def notes(self, namespace: str | None = None) -> Sequence[Note]:
+        """Everything that is remembered, but for where this archive's own objects are."""
+        return [note for note in self._archive.notes(namespace) if note.namespace != _SELF.namespace]
+
+    def sweep(self, grace: float = GRACE) -> int:
+        """Remove the objects that nothing refers to and that are older than `grace` seconds; how many went.
+
+        Only those of this archive: others may have theirs in the same place. A copy of its database is this archive
+        too, so don't sweep with one.
+        """
+        oldest = time.time() - grace
+        with self._explain_errors():
+            unused = {
+                str(one["path"])
+                for page in self._client.list(self._objects, prefix=self._find_home())
+                for one in page
+                if one["last_modified"].timestamp() < oldest
+            }
+        for scope in self._scopes():  # read after the list: what was stored since is not in it
+            unused.difference_update(self._paths_of(scope))
+        self._delete(unused)
+        return len(unused)
+
+    def verify(self, scope: Scope | None = None) -> Sequence[str]:
+        """What is wrong with the stored thread, or with everything, every object read; empty when all is well."""
+        found = list(self._archive.verify(scope))
+        for one in self._scopes() if scope is None else [scope]:
+            try:
+                for stored in self._archive.everything(one):
+                    self._each(self._read_part, stored.parts)
+            except ArchiveError as error:
+                found.append(f"{store_rules.describe(one)}: {error}")
+        return found
+
+    # -- what has nothing to do with bodies ----------------------------------------------------------------------------
+
+    def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
+        """For each of these records that the namespace has, retired or not, its thread."""
+        return self._archive.locate_each(namespace, record_ids)
+
+    def retire(self, scope: Scope, record_id: str) -> None:
+        """Take the record out of look-ups (undo). Its parts stay."""
+        self._archive.retire(scope, record_id)
+
+    def namespaces(self) -> Sequence[str]:
+        """The namespaces that have a thread, sorted."""
+        return self._archive.namespaces()
+
+    def threads(self, namespace: str) -> Sequence[str]:
+        """The names of the threads that hold anything, sorted."""
+        return self._archive.threads(namespace)
+
+    def newest_time(self, scope: Scope) -> float | None:
+        """When the record that was stored last was made, retired or not; None when the thread has none."""
+        return self._archive.newest_time(scope)
+
+    def last_used(self, namespace: str) -> Mapping[str, float | None]:
+        """The `newest_time` of every thread, by its name, in no order."""
+        return self._archive.last_used(namespace)
+
+    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[Holding]:
+        """What each of these threads holds, in this order; sizes are those of the references."""
+        return self._archive.holdings(namespace, threads)
+
+    def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
+        """Keep some plain JSON under this key, in the place of what was there."""
+        self._archive.remember(namespace, key, data)
+
+    def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
+        """What was kept under this key last; None when nothing was."""
+        return self._archive.remembered(namespace, key)
+
+    def lease(self, scope: Scope, key: str, seconds: float) -> bool:
+        """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
+        return self._archive.lease(scope, key, seconds)
+
+    def release(self, scope: Scope, key: str) -> None:
+        """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
+        self._archive.release(scope, key)
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        self._archive.close()
+
+    # -- objects and their names ---------------------------------------------------------------------------------------
+
+    def _scopes(self) -> list[Scope]:
+        spaces = self._archive.namespaces()
+        return [Scope(namespace, name) for namespace in spaces for name in self._archive.threads(namespace)]
+
+    def _place_stored(self, scope: Scope, stored: Stored, paths: dict[str, str]) -> Stored:
+        store_rules.check_parts(stored.parts)
+        return Stored(self._name_record(stored.record), stored.live, self._write(scope, stored.parts, paths))
+
+    def _find_home(self) -> str:
+        """The folder that only this archive's objects are in, named when the first is written, by one of its users."""
+        while self._home is None:
+            if (found := self._archive.remembered(_SELF.namespace, _HOME)) is not None:
+                self._home = str(found[_HOME])
+            elif self._archive.lease(_SELF, _HOME, 60):
+                if self._archive.remembered(_SELF.namespace, _HOME) is None:
+                    self._archive.remember(_SELF.namespace, _HOME, {_HOME: secrets.token_hex(8)})
+                self._archive.release(_SELF, _HOME)
+            else:
+                time.sleep(0.02)
+        return self._home
+
+    def _write(self, scope: Scope, parts: Sequence[Part], paths: dict[str, str]) -> list[Part]:
+        """The parts as the archive below takes them, an object written for each message that has no path yet.
+
+        One that the thread holds already is written again: the thread may be forgotten meanwhile, and that object too.
+        """
+        bodies = {_name(scope, part.hash): part.body for part in parts}
+        home = self._find_home()
+        new = {name: f"{home}/{_path(scope, name)}" for name in bodies if name not in paths}
+        self._each(lambda item: self._put(item[1], bodies[item[0]]), new.items())
+        paths.update(new)
+        named = [(part, _name(scope, part.hash)) for part in parts]
+        return [replace(part, hash=name, body=_refer(paths[name])) for part, name in named]
+
+    def _put(self, path: str, body: bytes) -> None:
+        with self._explain_errors():
+            version = self._client.put(self._objects, path, pack.pack(body)).get("version")
+        if version:
+            raise ArchiveError(
+                f"{self._place} keeps every version of an object, so nothing in it could be forgotten. Name a bucket "
+                "without versioning."
+            )
+
+    def _read(self, name: str, path: str) -> bytes:
+        """The message, and only if it is still what its hash says."""
+        with self._explain_errors():
+            packed = bytes(self._client.get(self._objects, path).bytes())
+        return store_rules.check_body(pack.unpack(packed), _digest(name))
+
+    def _read_part(self, part: Part) -> Part:
+        return replace(part, hash=_digest(part.hash), body=self._read(part.hash, _path_in(part.body)))
+
+    def _delete(self, paths: Iterable[str]) -> None:
+        if waiting := list(paths):
+            with self._explain_errors():
+                self._client.delete(self._objects, waiting)
+
+    def _paths(self, scope: Scope, names: Sequence[str]) -> dict[str, str]:
+        """Where the messages of these names are, those that the thread holds."""
+        return {name: _path_in(body) for name, body in self._archive.bodies(scope, names).items()}
+
+    def _paths_of(self, scope: Scope) -> set[str]:
+        """Where all messages of the thread are."""
+        return {_path_in(part.body) for stored in self._archive.everything(scope) for part in stored.parts}
+
+    def _each(self, work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list[_Made]:
+        """The work done on every item, several at once, in their order."""
+        waiting = list(items)
+        if len(waiting) < 2:
+            return [work(item) for item in waiting]
+        with ThreadPoolExecutor(min(AT_ONCE, len(waiting))) as pool:
+            return list(pool.map(work, waiting))
+
+    def _name_record(self, record: Record) -> Record:
+        return _renamed(record, lambda digest: _name(record.scope, digest))
+
+    def _read_record(self, record: Record) -> Record:
+        return _renamed(record, _digest)
+
+    @contextmanager
+    def _explain_errors(self) -> Iterator[None]:
+        _check_process()
+        try:
+            yield
+        except (self._failure, OSError) as error:
+            said = str(error).partition("\n")[0].partition(": <?xml")[0]
+            raise ArchiveError(
+                f"{self._place}: {said}. Check that the bucket is there, AWS_ENDPOINT_URL, and that the keys in "
+                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY may read, write, list and delete in it."
+            ) from None
+
+
+def _load_client() -> Any:
+    """The library that talks to the object store."""
+    try:
+        import obstore  # noqa: PLC0415 - only with the extra
+        import obstore.exceptions  # noqa: PLC0415 - likewise
+        import obstore.store  # noqa: PLC0415 - likewise
+    except ImportError as error:
+        raise NotInstalled("an archive with its messages in an object store", "unabridged[s3]", error) from error
+    return obstore
+
+
+def _check_process() -> None:
+    """Refuse a process that was forked from one that used an object store: the client's own threads are not in it."""
+    _process.setdefault("first", os.getpid())
+    if _process["first"] != os.getpid():
+        raise ArchiveError(
+            "an object store that was used before a fork can't be used after it: open it in the child alone, or start "
+            "the child with spawn."
+        )
+
+
+def _named_hits(namespace: str, hits: Sequence[Hit]) -> list[Hit]:
+    """What the archive below found, under the names that the messages have here."""
+    return [
+        store_rules.make_hit(
+            Scope(namespace, hit.thread),
+            Part(_digest(hit.hash), b"", hit.turn, hit.role, hit.origin, hit.text),
+            hit.score,
+        )
+        for hit in hits
+    ]
+
+
+def _renamed(record: Record, name: Callable[[str], str]) -> Record:
+    def names(entries: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(name(entry) if isinstance(entry, str) else entry for entry in entries)
+
+    return replace(record, before=names(record.before), after=names(record.after))
+
+
+def _name(scope: Scope, digest: str) -> str:
+    """What the archive below calls a message of the thread: its hash, and whose it is."""
+    return f"{store_rules.PLACED}{digest}{_digest_of(*scope)[:_MARK]}"
+
+
+def _digest(name: str) -> str:
+    """The hash of a message, from what the archive below calls it."""
+    return name.removeprefix(store_rules.PLACED)[:-_MARK]
+
+
+def _path(scope: Scope, name: str) -> str:
+    """A place that no other object has or had, below those of its namespace and its thread, whose names it hides."""
+    folder = f"{_digest_of(scope.namespace)[:_MARK]}/{_digest_of(*scope)[:_MARK]}"
+    return f"{folder}/{_digest(name).replace(':', '-')}-{secrets.token_hex(6)}"
+
+
+def _refer(path: str) -> bytes:
+    """What stands in the place of the body: the object's path, behind its own checksum."""
+    place = pack.REFERENCE + path.encode()
+    return hashlib.sha256(place).digest() + place
+
+
+def _path_in(body: bytes) -> str:
+    return body[32 + len(pack.REFERENCE) :].decode()
+
+
+def _digest_of(*names: str) -> str:
+    return hashlib.sha256(store_rules.join_names(*names)).hexdigest()
