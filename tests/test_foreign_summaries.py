@@ -143,6 +143,15 @@ def test_who_gives_an_order_below_what_a_service_desk_did_is_a_person() -> None:
     assert origins == {"Nothing else was agreed.": "summary"} | dict.fromkeys(ORDERS, "person")
 
 
+def test_who_is_addressed_in_a_note_is_addressed_by_a_person() -> None:
+    told = (
+        "The user asked for a roof. The assistant drew one with two windows and a door to the south, of a size "
+        "that the council wants for that. {} It is the third one since May.\nPending: the paint, and a second door."
+    )
+    notes = [told.format(f"The drawing lies in {whose} folder, on the left.") for whose in ("their", "your")]
+    assert [with_origins([person(note)])[0].origin for note in notes] == ["summary", "person"]
+
+
 def test_a_listing_of_a_file_tells_of_nobody() -> None:
     told = "# the user asked for this, the assistant wrote it; pending: the rest"
     listing = "\n".join(
