@@ -406,9 +406,8 @@ class GinIndex(SqlIndex):
         return [(thread, number) for thread, number in rows]
 
     def count(self, wanted: search.Wanted) -> int:
-        """About how many messages have what is wanted: up to a sample counted, then estimated from the first ones."""
-        keys = self.newest(wanted, SAMPLE)
-        return len(keys)
+        """How many messages have what is wanted, counted up to a sample."""
+        return len(self.newest(wanted, SAMPLE))
 
     def _condition(self, wanted: search.Wanted) -> tuple[str, list[Any]]:
         every = (" OR ".join(["tokens @> ?::integer[]"] * len(alternatives)) for alternatives in wanted)
