@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unabridged.gateway.bodies import JsonBody, Seen
+from unabridged.gateway.config import load_config
+from unabridged.gateway.fitting import Engines
 from unabridged.gateway.protocols import MESSAGES_EVENTS, plain_target, protocol_of
 from unabridged.gateway.sse import Pieces, Reader
 
@@ -116,3 +118,16 @@ def test_each_path_has_its_protocol_and_every_other_is_passed_through() -> None:
     assert (
         plain_target("/v1beta/models/g:streamGenerateContent?alt=sse&key=k") == "/v1beta/models/g:generateContent?key=k"
     )
+
+
+def test_the_length_of_a_body_proves_nothing_where_something_stands_in_it_by_reference() -> None:
+    engines = Engines(load_config(None, upstream="https://api.openai.com", window="200k", archive="memory:"))
+    names = (
+        "image", "image_url", "input_image", "input_file", "inline_data", "inlineData", "item_reference", "document",
+        "file", "file_data", "fileData", "video", "prompt", "previous_response_id", "conversation", "cached_content",
+        "cachedContent", "compaction", "compaction_trigger",
+    )  # fmt: skip
+    assert [name for name in names if engines.fits_by_length(json.dumps({name: 1}).encode())] == []
+    plain = {"model": "m", "messages": [{"role": "user", "content": f'"{name}" in a text'} for name in names]}
+    assert engines.fits_by_length(json.dumps(plain).encode())
+    engines.close()

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("unabridged.gateway")
 
 _BY_REFERENCE = re.compile(
-    rb'"(?:i(?:mage(?:_url)?|nput_(?:image|file)|nline_?[dD]ata|tem_reference)|document|file(?:_?[dD]ata)?|video|'
-    rb'pr(?:ompt|evious_response_id)|conversation|cached_?[cC]ontent|compaction(?:_trigger)?)"'
+    rb'"[cdfipv][aimnort](?:age(?:_url)?|put_(?:image|file)|line_?[dD]ata|em_reference|cument|le(?:_?[dD]ata)?|deo|'
+    rb'ompt|evious_response_id|nversation|ched_?[cC]ontent|mpaction(?:_trigger)?)"'
 )
-"""Names in a body beside which something may stand whose tokens its length does not tell. Within a text a quotation
-mark is escaped, so that no text has them."""
+"""Names in a body beside which something may stand whose tokens its length does not tell: image, image_url,
+input_image, input_file, inline_data, item_reference, document, file, file_data, video, prompt, previous_response_id,
+conversation, cached_content, compaction, compaction_trigger. Their first two letters are looked at first: most names
+end there, and this is done for every request. Within a text a quotation mark is escaped, so that no text has them."""
 
 _UNRECORDED = "the archive fails: compacted without a record"
 
