@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -50,9 +51,9 @@ def free_ports(count: int) -> list[int]:
     found: list[int] = []
     while len(found) < count:
         with closing(socket.socket()) as one, closing(socket.socket()) as other:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1] % 20_000 + 10_000
+            port = random.randrange(10_000, 30_000)  # noqa: S311 - a port, no secret
             try:
+                one.bind(("127.0.0.1", port))
                 other.bind(("127.0.0.1", port + 10_000))
             except OSError:
                 continue
