@@ -10,6 +10,7 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -177,6 +178,28 @@ def test_words_of_a_namespace_leave_the_index_too_even_when_a_text_can_not_be_re
     assert archive.forget_namespace("gone") == ["a", "b"]
     assert b"xylofnord" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert [hit.text for hit in archive.search(HERE, "words")] == [stays.text]
+    assert archive.verify() == []
+    archive.close()
+
+
+def test_a_namespace_of_more_threads_than_a_statement_takes_values_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+
+    def limited(*given: Any, **more: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*given, **more)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 505)  # as low as some builds have it, to scale
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", limited)
+    archive = open_sqlite(tmp_path / "archive.db")
+    for number in range(520):
+        store_parts(archive, make_part(f"tamarin {number}", 0), scope=Scope("many", f"t{number}"))
+    store_parts(archive, make_part("tamarin of somebody else", 0))
+    assert len(archive.forget_namespace("many")) == 520
+    assert not archive.search_namespace("many", "tamarin")
+    assert len(archive.search(HERE, "tamarin")) == 1
     assert archive.verify() == []
     archive.close()
 

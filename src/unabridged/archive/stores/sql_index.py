@@ -213,9 +213,10 @@ class FtsWords(SqlWords):
                 self._rebuild(tx, shelf, going)
             else:
                 tx.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
-            gone = ", ".join("?" * len(going))
-            count = f"SELECT COALESCE(SUM(messages), 0) FROM threads WHERE shelf = ? AND id NOT IN ({gone})"
-            tx.execute(f"UPDATE shelves SET messages = ({count}) WHERE id = ?", [shelf, *going, shelf])
+            messages = tx.execute_in("SELECT id, messages FROM threads WHERE id IN (…)", [], going)
+            left = "(SELECT COALESCE(SUM(messages), 0) FROM threads WHERE shelf = ?) - ?"
+            gone = sum(number for _, number in messages)
+            tx.execute(f"UPDATE shelves SET messages = {left} WHERE id = ?", [shelf, gone, shelf])
 
     def _take_out(self, tx: Transaction, table: str, thread: int, base: int) -> bool:
         """Delete a thread's row ids, which takes their texts; whether all could be read."""
