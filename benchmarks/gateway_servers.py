@@ -95,21 +95,23 @@ class Bare(App):
             await send({"type": "http.response.body", "body": b""})
 
 
-def gateway(upstream: str, window: str, port: int) -> Any:
-    """The gateway, model-free, with its archive in memory."""
-    from unabridged.gateway.app import Gateway  # noqa: PLC0415 - the others must not pay for it
-    from unabridged.gateway.config import load_config  # noqa: PLC0415 - likewise
+def serve_gateway(port: int, upstream: str, window: str) -> None:
+    """Serve the gateway as its command does, model-free, with its archive in memory."""
+    from unabridged.gateway.config import load_config  # noqa: PLC0415 - the others must not pay for it
+    from unabridged.gateway.server import serve  # noqa: PLC0415 - likewise
 
-    return Gateway(load_config(None, upstream=upstream, window=window, archive="memory:", summariser="none", port=port))
+    serve(load_config(None, upstream=upstream, window=window, archive="memory:", summariser="none", port=port))
 
 
 def main(role: str, port: str, upstream: str = "", window: str = "") -> None:
     """Serve until somebody ends the process."""
+    if role == "gateway":
+        serve_gateway(int(port), upstream, window)
+        return
     made: dict[str, Callable[[], Any]] = {
         "upstream": Upstream,
         "bare": lambda: Bare(upstream, parsed=False),
         "bare-parsed": lambda: Bare(upstream, parsed=True),
-        "gateway": lambda: gateway(upstream, window, int(port)),
     }
     uvicorn.run(
         made[role](), host="127.0.0.1", port=int(port), log_config=None, access_log=False, ws="none",
