@@ -192,6 +192,13 @@ def test_what_more_messages_have_than_are_read_is_chosen_by_the_rarest_words(
     assert found('"ommon other3 in1 ra"') == [("1", 3)]
     assert found('"her3 in4"') == [("4", 3)]
     assert next(iter(archive.search(Scope("n", "2"), "seldom common", 2))).turn == 3
+    pairs = ("alpha beta", "beta gamma", "gamma alpha")  # each word is common, and only the oldest message has all
+    for thread in range(5):
+        texts = ["alpha beta gamma" if thread == turn == 0 else pairs[turn % 3] for turn in range(9)]
+        parts = [make_part(text, turn) for turn, text in enumerate(texts)]
+        archive.store(make_record(parts, scope=Scope("m", str(thread))), parts)
+    best = archive.search_namespace("m", "gamma beta alpha", 1)[0]
+    assert (best.thread, best.turn) == ("0", 0)
     archive.close()
 
 

@@ -14,7 +14,8 @@ those with the rarest; of equals the newest. Up to that many, the order is exact
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from heapq import nsmallest
 from math import log
 from typing import Final, NamedTuple, Protocol
@@ -55,6 +56,7 @@ class Found(NamedTuple):
 class Index(Protocol):
     """What a store's own index tells of the messages of one thread, or of one namespace."""
 
+    @property
     def totals(self) -> tuple[int, int]:
         """How many messages there are, and how many characters they have."""
 
@@ -73,7 +75,7 @@ def search(query: str, limit: int, index: Index) -> list[tuple[Found, float]]:
     wanted = _parse(query)
     if limit < 1 or not (wanted.names or wanted.phrases):
         return []
-    totals = index.totals()
+    totals = index.totals
     if wanted.phrases:
         within = [[frozenset[str]().union(*map(tokens_within, wanted.phrases))]]
         keys = index.newest(within, READ + 1)
@@ -88,7 +90,7 @@ def search(query: str, limit: int, index: Index) -> list[tuple[Found, float]]:
     spread = None
     if len(keys) > READ:
         spread = {term: index.count([[tokens_for(term)]]) for term in _terms(wanted)}
-        keys = _choose(wanted, index, spread)
+        keys = _choose(wanted, index, spread) if len(wanted.names) > 1 else keys[:READ]
     return rank(wanted, limit, index.read(keys), totals, spread)
 
 
@@ -121,15 +123,22 @@ def _read_each(index: Index, keys: Sequence[tuple[int, int]]) -> Iterable[Found]
 
 
 def _choose(query: Query, index: Index, spread: dict[str, int]) -> list[tuple[int, int]]:
-    """The messages to read: those with all of the words, all but the commonest, …; then with each, by rarity."""
+    """The messages to read: those with all of the words, all but the commonest, …; then with each, by rarity.
+
+    It begins with the rarest word, and asks for one more at a time until all that there is was found: messages with
+    even more of the words are among these. To ask for many words at once goes through every message.
+    """
     wanted = [_alternatives(name) for name in sorted(query.names, key=lambda name: spread[name.whole])]
-    together = wanted[:_TOGETHER]
-    steps = [*(together[:count] for count in range(len(together), 1, -1)), *([one] for one in wanted)]
-    chosen: dict[tuple[int, int], None] = {}
-    for step in steps:
+    found: list[Sequence[tuple[int, int]]] = []
+    for count in range(1, min(len(wanted), _TOGETHER) + 1):
+        found.append(index.newest(wanted[:count], READ))
+        if len(found[-1]) < READ:
+            break
+    chosen = dict.fromkeys(key for keys in reversed(found) for key in keys)
+    for one in wanted[1:]:
         if len(chosen) >= READ:
             break
-        chosen.update(dict.fromkeys(index.newest(step, READ)))
+        chosen.update(dict.fromkeys(index.newest([one], READ)))
     return list(chosen)[:READ]
 
 
@@ -143,15 +152,20 @@ class Reading:
         self._cased = text if text.isascii() else unicodedata.normalize("NFKC", text)
         self._folded = text.lower() if text.isascii() else self._cased.casefold()
         self._aligned = len(self._cased) == len(self._folded)
-        self._humps = words.count_humps(text) if text.isascii() else None
 
     def count(self, term: str) -> int:
         """How often the (folded) term stands there: by itself, or as a hump of a name."""
-        if words.stands_alone(term):
-            return self._folded.count(term)
-        if self._humps is not None and term.isascii():
-            return len(words.standing(term).findall(self._folded)) + self._humps[term]
-        return sum(self._stands(at, at + len(term)) for at in self._places(term))
+        occurring = self._folded.count(term)
+        if not occurring or words.stands_alone(term):
+            return occurring
+        if not (self._cased.isascii() and term.isascii()):
+            return sum(self._stands(at, at + len(term)) for at in self._places(term))
+        standing = len(words.standing(term).findall(self._folded))
+        return standing if standing == occurring else standing + self._humps[term]
+
+    @cached_property
+    def _humps(self) -> Mapping[str, int]:
+        return words.count_humps(self._cased)
 
     def count_alike(self, word: str) -> int:
         """How often words stand there that begin like this one and end otherwise."""

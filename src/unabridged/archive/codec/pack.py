@@ -107,6 +107,13 @@ def _head(role: str, origin: str) -> bytes:
     return json.dumps([role, origin]).encode()
 
 
+@lru_cache(maxsize=64)
+def _said_by(head: bytes) -> tuple[str, str]:
+    """Who says it, as `_head` wrote it down."""
+    role, origin = json.loads(head)
+    return role, origin
+
+
 def unpack_view(packed: bytes, body: bytes) -> tuple[str, str, str]:
     """Role, origin and text, given the same body."""
     body = _told(body)
@@ -119,13 +126,13 @@ def unpack_view(packed: bytes, body: bytes) -> tuple[str, str, str]:
         elif packed[:1] == _PIECES:
             head, pieces, rest = packed[1:].split(b"\n", 2)
             escaped = _join(pieces.split(), body, rest).decode("utf-8", "surrogatepass")
-            return *json.loads(head), json.loads(f'"{escaped}"', strict=False)
+            is_plain = "\\" not in escaped and '"' not in escaped
+            return *_said_by(head), escaped if is_plain else json.loads(f'"{escaped}"', strict=False)
         elif packed[:1] == _DEFLATED:
             head, _, seen = _inflate(packed[1:], _nearest(readable)).partition(b"\n")
         else:
             raise ArchiveError(f"what search sees is packed by method {packed[:1].hex()!r}. Update unabridged.")
-        role, origin = json.loads(head)
-        return role, origin, seen.decode("utf-8", "surrogatepass")
+        return *_said_by(head), seen.decode("utf-8", "surrogatepass")
     except (ValueError, TypeError) as error:
         raise ArchiveError(f"what search sees of a stored message can't be read: {error}. Run `verify`.") from error
 

@@ -21,6 +21,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from heapq import nlargest
 from typing import Any, Final, NamedTuple
 
@@ -60,6 +61,7 @@ class SqlIndex:
         column, value = ("namespace", place.namespace) if place.thread is None else ("id", place.thread)
         self._threads, self._whose = f"t.{column} = ?", value
 
+    @cached_property
     def totals(self) -> tuple[int, int]:
         """How many messages there are, and how many characters they have."""
         counts = f"SELECT COALESCE(SUM(messages), 0), COALESCE(SUM(length), 0) FROM threads t WHERE {self._threads}"
@@ -263,10 +265,15 @@ def _give_place(tx: Transaction, namespace: int, thread: int) -> tuple[int, int]
             f"CREATE VIRTUAL TABLE words_{int(shelf)} USING "
             "fts5 (text, content='', detail=none, columnsize=0, tokenize='ascii')"
         )
-    base = (_fit(namespace, 63 - _NUMBERS - _PLACES, "namespaces") << _PLACES | threads) << _NUMBERS
+    base = _base(namespace, threads)
     tx.execute("UPDATE shelves SET threads = threads + 1 WHERE id = ?", [shelf])
     tx.execute("UPDATE threads SET shelf = ?, base = ? WHERE id = ?", [shelf, base, thread])
     return shelf, base
+
+
+def _base(namespace: int, place: int) -> int:
+    """Where the row ids begin of the thread in this place of a shelf."""
+    return (_fit(namespace, 63 - _NUMBERS - _PLACES, "namespaces") << _PLACES | place) << _NUMBERS
 
 
 def _fit(number: int, bits: int, what: str) -> int:
@@ -283,7 +290,7 @@ class FtsIndex(SqlIndex):
         if not (narrowed := narrowing(wanted)):
             return self._newest_of_all(most)
         found: list[Key] = []
-        for shelf, first, last in self._ranges():
+        for shelf, first, last in self._ranges:
             rows = self.matching(shelf, first, last, narrowed, most - len(found))
             found += self._keys(shelf, rows)
             if len(found) >= most:
@@ -293,9 +300,9 @@ class FtsIndex(SqlIndex):
     def count(self, wanted: search.Wanted) -> int:
         """About how many messages have what is wanted: up to a sample counted, then estimated from the newest."""
         if not (narrowed := narrowing(wanted)):
-            return self.totals()[0]
+            return self.totals[0]
         count = gone_through = 0
-        for shelf, first, last in self._ranges():
+        for shelf, first, last in self._ranges:
             rows = self.matching(shelf, first, last, narrowed, SAMPLE - count)
             count += len(rows)
             until = rows[-1] >> _NUMBERS << _NUMBERS if count >= SAMPLE else first
@@ -305,7 +312,7 @@ class FtsIndex(SqlIndex):
             )
             gone_through += int(messages or 0)
             if count >= SAMPLE:
-                return max(count, count * self.totals()[0] // max(gone_through, 1))
+                return max(count, count * self.totals[0] // max(gone_through, 1))
         return count
 
     def matching(self, shelf: int, first: int, last: int, wanted: search.Wanted, most: int) -> list[int]:
@@ -319,14 +326,18 @@ class FtsIndex(SqlIndex):
         )
         return [row for (row,) in rows]
 
-    def _ranges(self) -> Iterator[tuple[int, int, int]]:
-        """Each shelf that has something of the place, the newest first, and its row ids there."""
-        ranges = (
-            f"SELECT shelf, MIN(base), MAX(base) FROM threads t WHERE {self._threads} AND shelf IS NOT NULL "
-            "GROUP BY shelf ORDER BY shelf DESC"
-        )
-        for shelf, first, last in self._tx.execute(ranges, [self._whose]):
-            yield shelf, first, last | (1 << _NUMBERS) - 1
+    @cached_property
+    def _ranges(self) -> list[tuple[int, int, int]]:
+        """Each shelf that has something of the place, the newest first, and the row ids of the place."""
+        if self._place.thread is not None:
+            standing = "SELECT shelf, base FROM threads WHERE id = ? AND shelf IS NOT NULL"
+            rows = self._tx.execute(standing, [self._place.thread])
+            return [(shelf, base, base | (1 << _NUMBERS) - 1) for shelf, base in rows]
+        first = _base(self._place.namespace, 0)
+        last = first | (1 << _PLACES + _NUMBERS) - 1
+        having = "EXISTS (SELECT 1 FROM threads t WHERE t.shelf = s.id AND t.base BETWEEN ? AND ?)"
+        rows = self._tx.execute(f"SELECT id FROM shelves s WHERE {having} ORDER BY id DESC", [first, last])
+        return [(shelf, first, last) for (shelf,) in rows]
 
     def _keys(self, shelf: int, rows: Sequence[int]) -> list[Key]:
         bases = {row >> _NUMBERS << _NUMBERS for row in rows}
