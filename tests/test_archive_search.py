@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from archive_support import new_place, open_store
 from unabridged.archive import search, words
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Archive, Part, Scope
@@ -167,15 +168,18 @@ def test_an_index_never_leaves_out_what_stands_in_a_text(text: str, query: str) 
     assert phrases or any(tokens <= has for tokens in wanted)
 
 
+@pytest.mark.parametrize("last", [0, 10])
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_what_more_messages_have_than_are_read_is_chosen_by_the_rarest_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: str, last: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond what is read, the words decide which messages are; shelves and samples don't change what is found."""
     for module, name, value in (
-        (search, "READ", 8), (search, "SCANNED", 30), (sql_index, "SHELF", 10), (sql_index, "SAMPLE", 5)
+        (search, "READ", 8), (search, "SCANNED", 30), (sql_index, "SHELF", 10), (sql_index, "SAMPLE", 5),
+        (sql_index, "LAST", last), (sql_index, "ENOUGH", 2),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
-    archive = open_sqlite(tmp_path / "a.db")
+    archive = open_store(store, new_place(store, tmp_path))
     for thread in range(6):
         texts = [f"common other{turn} in{thread}" for turn in range(6)]
         texts[3] += " rare" if thread == 1 else " seldom" if thread in {2, 3} else ""

@@ -36,7 +36,7 @@ from unabridged.testing import (
     shapes,
 )
 
-EXAMPLES = int(os.environ.get("UNABRIDGED_EXAMPLES", "500"))
+EXAMPLES = int(os.environ.get("UNABRIDGED_EXAMPLES", "250"))
 WINDOWS = (2_000, 3_000, 4_000)
 SYSTEM = "You are the assistant of a small company. Be brief."
 BOUND, SIGNED = "claude-opus-6", "claude-sonnet-4-5"

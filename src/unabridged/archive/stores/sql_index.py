@@ -41,6 +41,10 @@ _PLACES: Final = 20  # bits for the thread's place on its shelf; the others are 
 _AT_ONCE: Final = 500
 _CHECKED: Final = 4  # tokens of a message that are looked for to see that it is indexed
 
+LAST: Final = 2_000
+"""Messages of a namespace, the last ones, that Postgres goes through without its index."""
+ENOUGH: Final = 50
+"""Messages among the last ones with a word that tell how common it is."""
 Key = tuple[int, int]
 
 
@@ -404,22 +408,45 @@ def _numbers(namespace: int, tokens: Iterable[bytes]) -> list[int]:
     return [(zlib.crc32(token, begun) ^ 0x80000000) - 0x80000000 for token in tokens]
 
 
+def _last() -> str:
+    """The rows of the messages of a namespace that were written last."""
+    return (
+        "(SELECT w.* FROM (SELECT id FROM threads WHERE namespace = ? ORDER BY used DESC) t CROSS JOIN LATERAL "
+        f"(SELECT * FROM words WHERE thread = t.id ORDER BY number DESC LIMIT {LAST}) w LIMIT {LAST}) w"
+    )
+
+
 class GinIndex(SqlIndex):
-    """The words of a place in Postgres."""
+    """The words of a place in Postgres.
+
+    The index gives all the messages with a word before the first can be read. So a namespace's last messages are gone
+    through first: a word that is so common that the index would take long is common among them.
+    """
 
     def newest(self, wanted: search.Wanted, most: int) -> list[Key]:
-        """Messages that may have what is wanted."""
+        """Messages that may have what is wanted: of those written last, if enough of these do."""
         if not (narrowed := narrowing(wanted)):
             return self._newest_of_all(most)
         condition, values = self._condition(narrowed)
         if self._place.thread is not None:
-            condition, values = f"thread = ? AND {condition} ORDER BY number DESC", [self._place.thread, *values]
-        rows = self._tx.execute(f"SELECT thread, number FROM words WHERE {condition} LIMIT ?", [*values, most])
-        return [(thread, number) for thread, number in rows]
+            return self._keys(
+                f"words WHERE thread = ? AND {condition} ORDER BY number DESC", [self._place.thread, *values], most
+            )
+        found = self._keys(f"{_last()} WHERE {condition}", [self._place.namespace, *values], most)
+        return found if len(found) >= most else self._keys(f"words WHERE {condition}", values, most)
 
     def count(self, wanted: search.Wanted) -> int:
-        """How many messages have what is wanted, counted up to a sample."""
+        """About how many messages have what is wanted: those of the last ones, or counted up to a sample."""
+        if self._place.thread is None and (narrowed := narrowing(wanted)):
+            condition, values = self._condition(narrowed)
+            found = len(self._keys(f"{_last()} WHERE {condition}", [self._place.namespace, *values], LAST))
+            if found >= ENOUGH:
+                return max(found, found * self.totals[0] // LAST)
         return len(self.newest(wanted, SAMPLE))
+
+    def _keys(self, where: str, values: Sequence[Any], most: int) -> list[Key]:
+        rows = self._tx.execute(f"SELECT thread, number FROM {where} LIMIT ?", [*values, most])
+        return [(thread, number) for thread, number in rows]
 
     def _condition(self, wanted: search.Wanted) -> tuple[str, list[Any]]:
         every = (" OR ".join(["tokens @> ?::integer[]"] * len(alternatives)) for alternatives in wanted)
