@@ -18,6 +18,7 @@ import pytest
 
 from ledger_case import LISTS, answers, calls, compacted, count, person, round_of, says
 from unabridged.intent.frames import frames
+from unabridged.languages import labels
 from unabridged.ledger.gather import gather, merge
 from unabridged.ledger.summary_turn import render
 from unabridged.messages import View
@@ -271,6 +272,73 @@ def test_behind_a_message_that_says_all_by_itself_nothing_finished_stands() -> N
     task, other = "Port the uploader to the new client.", "Write the release notes for 2.4, please."
     views = views_of([f"U {task}", "edit", "A Done: all are ported.", f"U {other}", "look"])
     assert task not in render(gather(views, answered=False), 3_000, count).sections["open"]
+
+
+REMARKS = {
+    "en": ("Sort the photos on the old disk by year, please.", "They are in 14 folders, one a year.", "whoa, neat-o"),
+    "de": ("Sortiere bitte die Fotos auf der alten Platte nach Jahr.", "Sie liegen in 14 Ordnern.", "na sauber"),
+    "es": ("Ordena por favor las fotos del disco viejo por año.", "Están en 14 carpetas.", "qué chulo"),
+    "fr": ("Classe les photos du vieux disque par année, merci.", "Elles sont dans 14 dossiers.", "trop fort"),
+    "ja": ("古いディスクの写真を年ごとに並べてください", "14個のフォルダに入れました。", "へえ〜"),
+    "zh": ("请把旧硬盘里的照片按年份整理", "都放进14个文件夹里。", "哇塞"),
+}
+"""A task, a report that nobody calls an end, and a remark that is in no list of words."""
+
+
+# R25
+@pytest.mark.parametrize("code", REMARKS)
+def test_what_is_open_only_in_doubt_is_told_with_where_it_was_answered(code: str) -> None:
+    task, report, remark = REMARKS[code]
+    views = views_of([f"U {task}", "edit", f"A {report}", f"U {remark}"])
+    told, words = render(gather(views, answered=True), 3_000, count).sections["open"], labels(code)
+    assert f"- {words['newest'].format(turn=4)}" in told
+    assert f"- {words['answered'].format(turn=0, answer=3)}" in told
+    told = render(gather([*views, *views_of(["edit"])], answered=False), 3_000, count).sections["open"]
+    assert f"- {words['asked'].format(turn=4)}" in told
+
+
+@pytest.mark.parametrize(
+    "nod", ["ok", "fine, thanks", "ok, danke", "vale, gracias", "d'accord, merci", "はい、ありがとう", "好的,谢谢"]
+)
+def test_a_nod_to_an_answer_in_between_takes_nothing_up_that_was_interrupted(nod: str) -> None:
+    said = ["U Move the build to Gradle.", "edit", "H [Request interrupted by user]", "U When was release 3.2?", "look"]
+    views = views_of([*said, "A On 14 February, by its tag.", f"U {nod}"])
+    assert [request.state for request in gather(views, answered=True).requests][::2] == ["interrupted", "finished"]
+
+
+CUT_OFF = [
+    (
+        "Explain how tides work.",
+        "The moon pulls the water. It rises twice a",
+        "so twice a day it rises, the water follows.",
+    ),
+    (
+        "Erkläre die Gezeiten.",
+        "Der Mond zieht das Wasser an. Es steigt zweimal am",
+        "Das Wasser steigt zweimal am Tag.",
+    ),
+    ("Explica las mareas.", "La luna atrae el agua. El agua sube dos veces al", "El agua sube dos veces al día."),
+    ("Explique les marées.", "La lune attire l'eau. L'eau monte deux fois par", "L'eau monte deux fois par jour."),
+]
+
+
+@pytest.mark.parametrize(("task", "begun", "rest"), CUT_OFF)
+def test_an_answer_cut_off_is_finished_by_its_rest_and_by_no_other_answer(task: str, begun: str, rest: str) -> None:
+    for said, answer, state in (
+        ("you stopped there", rest, "finished"),
+        ("book the dentist for friday", "Booked for 9:30.", "interrupted"),
+        ("any post today", "Two letters and a parcel.", "interrupted"),
+    ):
+        ledger = gather(views_of([f"U {task}", f"A {begun}", f"U {said}", "look", f"A {answer}"]), answered=True)
+        assert [request.state for request in ledger.requests] == [state, "finished"]
+
+
+@pytest.mark.parametrize("asked", ["どの色にしますか。", "青と赤、どちらがよいでしょうか。", "何色がいいですか。"])
+def test_a_question_that_ends_without_a_mark_waits_and_its_answer_is_no_rule(asked: str) -> None:
+    views = views_of(["U ボタンの色を変えてください", "look", f"A 色は二つあります。{asked}"])
+    assert [request.state for request in gather(views, answered=True).requests] == ["waiting"]
+    views += views_of(["U 青で。ただし左のボタンだけ", "edit", "A 左のボタンを青にしました。"])
+    assert gather(views, answered=True).rules == ()
 
 
 def test_what_was_interrupted_is_told_as_broken_off_and_is_left_after_much_else() -> None:

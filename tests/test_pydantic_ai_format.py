@@ -51,7 +51,7 @@ PNG = BinaryContent(b"\x89PNG", media_type="image/png")
 SUMMARY = summary_text(
     "9f3a1c2e4b5d",
     "The pumps were read.\n\n"
-    "## Open request (verbatim; what is told as done is done)\n- Read all.\n\n"
+    "## Open request (verbatim; some may be done: see results)\n- Read all.\n\n"
     "## Standing rules of the user (verbatim, in force until the user lifts them)\n- Never touch pump 7.\n\n"
     "## Files and artifacts\n- a.txt",
     0,

@@ -108,6 +108,18 @@ def test_an_observation_is_told_without_its_label_and_the_prompt_behind_it() -> 
     assert outcome("Observation: applied to policy.py\nkiln-04$", "run") == ("applied to policy.py", False)
 
 
+def test_a_tally_says_itself_whether_something_failed() -> None:
+    for told in (
+        "12 passed, 0 failed",
+        "Tests: 0 failed, 7 passed, 7 total",
+        "0 errors, 3 passed",
+        "0 failing, 4 passing",
+    ):
+        assert outcome(told, "run") == (told, False)
+    for told in ("12 passed, 1 failed", "10 failed", "2 errors, 3 passed", "1 failing, 4 passing"):
+        assert outcome(told, "run") == (told, True)
+
+
 def test_every_short_argument_of_a_call_is_shown_not_only_the_first() -> None:
     asked = read_call(json.dumps({"order": "NK-1", "replace": {"A": "B"}, "split": True}), "update_order")
     assert asked.target == 'order=NK-1 replace={"A": "B"} split=true'

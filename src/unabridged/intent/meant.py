@@ -63,13 +63,10 @@ def _options(text: str) -> dict[str, str]:
 
 def _labels_in(reply: str) -> list[str]:
     """The labels that a reply names: in a long one with a mark at its beginning, in a short one also without."""
-    reply = reply.strip()
-    if not says.few_words(reply, 8):
-        marked = (found.groups()[:2] for found in _CHOICE.finditer(" ".join(reply.split()[:8])))
-        return [label.lower() for pair in marked for label in pair if label]
-    words = [_ORDER.get(word.lower(), word) for word in reply.split()]
+    groups, words = 3 if says.few_words(reply, 8) else 2, [_ORDER.get(w.lower(), w) for w in reply.split()[:8]]
     words[:1] = [word.upper() if len(words) < 3 else word for word in words[:1]]  # "b please"
-    return [next(filter(None, found.groups())).lower() for found in _CHOICE.finditer(" ".join(words))]
+    named = (label for found in _CHOICE.finditer(" ".join(words)) for label in found.groups()[:groups])
+    return [label.lower() for label in named if label]
 
 
 def _last_question(text: str, options: Sequence[str]) -> str:

@@ -10,9 +10,9 @@ The goal is never lost: in doubt a request stays open, and while tools work on t
   is. So is one after which the assistant proposes something else: a yes to that goes on with the proposal alone. One
   that a person steered while it was worked on stays open, together with what was said.
 - One that was stopped (interrupted, a call refused, a turn cut off in mid-sentence) is interrupted until the person
-  goes on with it, says it anew, or the answer to what came instead speaks of it, not only of what came, or gives the
-  rest. Where tools had worked on it, words alone don't finish it. Once a call was refused, a short report closes
-  nothing that was to be done after what it tells of.
+  goes on with it, says it anew, or the answer to what came instead speaks of it, or of what its own was about, not only
+  of what came. Where tools had worked on it, words alone don't finish it. Once a call was refused, a short report
+  closes nothing that was to be done after what it tells of.
 - What a person says to drop, naming it and nothing else, is withdrawn, or left if it was interrupted; so is what they
   want something else for instead. Of one that orders several things the part goes, and the rest stays open.
 - What is said when refusing a call steers the work: what it drops is left, and itself stays open, for it stands in a
@@ -80,18 +80,13 @@ class _Talk:
             return
         if self.states[i] != "withdrawn":
             self._set(self.chain, "interrupted" if request.stopped else self._outcome(i))
-        if (
-            self.parked
-            and self.states[i] == "finished"
-            and not says.wants_to_know("".join(sentences(request.text)[-1:]))
-        ):
-            # An answer that speaks of what was interrupted finishes that, too, and so does the rest of one cut off.
-            # What tools had worked on is not finished by words alone.
+        last = "".join(sentences(request.text)[-1:])
+        if self.parked and self.states[i] == "finished" and not says.wants_to_know(last):
+            # An answer that speaks of what was interrupted, or of what its own was about when it was cut off, finishes
+            # that, too. What tools had worked on is not finished by words alone.
             told = [word for word in content_words(request.answer) if not share_a_word([word], request.text)]
-            parked = [(j, self.requests[j]) for j in self.parked]
-            rest = says.few_words(request.text, 16) and not says.orders(request.text)
-            done = [j for j, r in parked if request.worked >= r.worked and share_a_word(told, r.text)]
-            self._set([j for j, r in parked if j in done or (rest and r.answer)], "finished")
+            parked = [(j, self.requests[j]) for j in self.parked if request.worked >= self.requests[j].worked]
+            self._set([j for j, r in parked if share_a_word(told, f"{r.text}\n{r.answer}")], "finished")
         if self.states[i] == "finished" and (left := self._left_over(request)):
             self._set(left, "open")
             self.chain = left
@@ -109,7 +104,8 @@ class _Talk:
 
         In mere talk a question in reply to a question goes on with the talk.
         """
-        if self._state == "interrupted" and request.kind == "ack" and not request.worked:
+        nods = request.kind == "ack" or (request.kind == "resume" and not says.says_go(request.text))
+        if self._state == "interrupted" and nods and not request.worked:
             return True
         asked = request.kind in {"new", "steer"} and says.is_question(request.text)
         if self._state not in GOING or not request.answer or request.stopped or not asked:

@@ -61,19 +61,19 @@ def asks_back(text: str, worked: int) -> Asks:
     told = _sentences_of(text[-_LONG:])
     *_, asked, end = "", "", *told  # "Shall I? (yes/no)", "Which one? With that I can go on."
     courtesy, to_person = phrases("courtesy").inside, phrases("asks", "offer").inside(asked)
-    again = _QUESTION.search(end) and not courtesy(end)
-    if _QUESTION.search(asked) and not again and ((to_person and not courtesy(asked)) or few_words(end, 4)):
+    again = _ends_asking(end) and not courtesy(end)
+    if _ends_asking(asked) and not again and ((to_person and not courtesy(asked)) or few_words(end, 4)):
         told.pop()
     last = "".join(told[-1:])
     done, more = reports_done(text), len(text) > _LONG or courtesy(last)
-    if _QUESTION.search(last):
+    if _ends_asking(last):
         return "offer" if more else _kind_of_question(told, worked, done=done)
     return "question" if phrases("asks").inside(last) and not more and not done else ""
 
 
 def asks(sentence: str) -> bool:
     """Whether a sentence of the assistant's asks or offers something."""
-    return bool(_QUESTION.search(sentence)) or phrases("asks", "offer").inside(folded(sentence))
+    return _ends_asking(folded(sentence)) or phrases("asks", "offer").inside(folded(sentence))
 
 
 @remembered
@@ -268,8 +268,6 @@ def _goes_on(text: str) -> bool:
     if len(text) > _LONG:
         text = f"{text[: _LONG // 2]}\n{text[-_LONG // 2 :]}"
     onward, negators = phrases("onward"), vocabulary("negators")
-    if not says_go(text) and not onward.inside(folded(text)):
-        return False
     told = [sentence for sentence in _sentences_of(QUOTED.sub(" ", text)) if not _nod(sentence) or says_go(sentence)]
     told = [said for said in (*told[:1], *told[-1:]) if few_words(said, 30) and not _QUESTION.search(said)]
     clauses = [after_small_words(clause) for said in told for clause in _CLAUSE.split(said.replace(", ", "; "))]
@@ -280,10 +278,13 @@ def _goes_on(text: str) -> bool:
 
 def _asking(sentence: str) -> bool:
     """Whether the sentence is a question, also where it goes without the mark."""
-    if _QUESTION.search(sentence) or phrases("why").at_start(after_small_words(sentence)):
-        return True
+    return _ends_asking(sentence) or phrases("why").at_start(after_small_words(sentence)) > 0
+
+
+def _ends_asking(sentence: str) -> bool:
+    """Whether the sentence ends as a question: with its mark, or with a word that stands for it."""
     bare = sentence.rstrip(".\u3002! ")
-    return bare[-1:] > "\u2e7f" and bare.endswith(tuple(vocabulary("ending")))
+    return bool(_QUESTION.search(sentence)) or (bare[-1:] > "\u2e7f" and bare.endswith(tuple(vocabulary("ending"))))
 
 
 def _begins_done(told: list[str]) -> bool:

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from unabridged.intent import (
-    GOING,
-    Lead,
-    find_requests,
-    find_rules,
-    join_requests,
-    merge_rules,
-    own_words,
-    rejection_in,
-)
+from unabridged.intent import GOING, find_requests, find_rules, join_requests, merge_rules, own_words, rejection_in
 from unabridged.languages import detect
 from unabridged.ledger.actions import Step, effort, efforts, find_todo, keeps_todo, steps, written_action
 from unabridged.ledger.bounds import within_bounds
@@ -48,12 +39,9 @@ def gather(
     talk = is_talk([*done, *(prior.actions if prior else ())], len(requests) + (len(prior.requests) if prior else 0))
     beside = [*retold(views, turns), *rejections(step.action for step in done)]
     todo, todo_turn = find_todo(views, turns)
-    touched = [
-        # An edit that was refused or failed changed nothing.
-        (step.action.turn, path, "mention" if step.action.failed and effort(deed) == 2 else deed)
-        for step in done
-        for path, deed in step.touched
-    ]
+    pairs = ((step.action, *pair) for step in done for pair in step.touched)
+    # An edit that was refused or failed changed nothing.
+    touched = [(a.turn, path, "mention" if a.failed and effort(deed) == 2 else deed) for a, path, deed in pairs]
     touched += [(turns[i], media.name, "attach") for i, view in enumerate(views) for media in view.media if media.name]
     ledger = within_bounds(
         Ledger(
@@ -96,8 +84,7 @@ def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -
             if step.action.failed:
                 yield Piece(turns[i], "fault", rejection_in(step.action.outcome, "")[1] or step.action.outcome)
         told = (rejection_in(answer.text, "")[1] or answer.text for answer in view.answers)  # the frame names nothing
-        texts = (*view.inserted, *view.attached, *told)
-        yield from (Piece(turns[i], "tool", text) for text in texts)
+        yield from (Piece(turns[i], "tool", text) for text in (*view.inserted, *view.attached, *told))
 
 
 def _spoken(view: View, turn: int, *, acts: bool) -> Piece:
@@ -132,13 +119,16 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
     said = detect(dict.fromkeys(request.text for request in (*older.requests, *newer.requests)))
     again = {saying.turn for saying in newer.sayings}  # of a message that is met again what the newer one made of it
     requests = join_requests(older.requests, newer.lead, newer.requests, tools=bool(older.actions or newer.actions))
+    # What happened before the first person spoke: when none did in the older one, the newer one's comes after it.
+    lead = replace(newer.lead, worked=max(older.lead.worked, newer.lead.worked))
+    lead = older.lead if older.requests or newer.lead == Ledger().lead else lead
     rules, lifts = merge_rules((*older.rules, *newer.rules), (*older.lifts, *newer.lifts), requests)
     return within_bounds(
         Ledger(
             first=min(older.first, newer.first),
             end=max(older.end, newer.end),
             language=said or older.language or newer.language,
-            lead=_joint_lead(older, newer),
+            lead=lead,
             requests=requests,
             rules=rules,
             lifts=lifts,
@@ -150,13 +140,6 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
             todo_turn=newer.todo_turn if newer.todo else older.todo_turn,
         )
     )
-
-
-def _joint_lead(older: Ledger, newer: Ledger) -> Lead:
-    """What happened before the first person spoke: when none did in the older one, the newer one's comes after it."""
-    if older.requests or newer.lead == Lead():
-        return older.lead
-    return replace(newer.lead, worked=max(older.lead.worked, newer.lead.worked))
 
 
 def _joint_names(older: Ledger, newer: Ledger) -> tuple[Name, ...]:

@@ -18,7 +18,6 @@ from unabridged.ledger.entries import Deed, File, Name, fade
 from unabridged.ledger.shell import TABLE, has_extension
 from unabridged.marks import without_ids
 from unabridged.text_cache import remembered
-from unabridged.text_tools import neutral
 
 Voice = Literal["person", "model", "call", "tool", "fault"]
 WEIGHTS: dict[Voice, float] = {"person": 1.5, "model": 1.0, "call": 1.0, "fault": 0.5, "tool": 0.1}
@@ -143,9 +142,8 @@ def collect_files(pieces: Iterable[Piece], touched: Iterable[tuple[int, str, Dee
         seen = found.setdefault(clean_path(path), _Seen())
         seen.add(0.5, turn)
         seen.deeds[deed] = seen.deeds.pop(deed, 0) + 1  # the last one stands last
-    return unite_files(
-        File(path, seen.turn, seen.weight, tuple(seen.deeds.items())) for path, seen in found.items() if path
-    )
+    met = found.items()
+    return unite_files(File(path, seen.turn, seen.weight, tuple(seen.deeds.items())) for path, seen in met if path)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -201,11 +199,6 @@ def _together(one: File, other: File) -> File:
     turn = max(one.turn, other.turn)
     weight = sum(fade(file.weight, turn - file.turn) for file in (one, other))
     return File(one.path, turn, weight, tuple(deeds.items()))
-
-
-def shown_path(path: str, root: str) -> str:
-    """A path as it is shown: below the common root without it."""
-    return neutral(path.removeprefix(root + "/") if root else path)
 
 
 def common_root(paths: Iterable[str]) -> str:

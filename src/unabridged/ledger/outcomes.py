@@ -45,7 +45,7 @@ def outcome(text: str, deed: Deed, *, error: bool = False, most: int = LIMIT) ->
     judged = body if len(body) <= 6_000 else body[:2_000] + "\n" + body[-4_000:]
     raised = _RAISED.findall(judged) if not looks or len(body) < 400 or code not in {0, None} else []
     tally = [found for found in _TALLY.findall(judged) if not looks]
-    refused = _REFUSED.search(body) if len(body) < 400 and (code != 0 or code is None) else None
+    refused = _REFUSED.search(body) if len(body) < 400 and code != 0 and not tally else None
     failed = error or code not in {0, None} or (code is None and bool(raised or refused))
     if code is None and tally and not failed:
         failed = bool(re.search(r"\b[1-9]\d* (?:failed|errors?|failing)\b|^FAIL", tally[-1]))

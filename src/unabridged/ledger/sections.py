@@ -6,7 +6,7 @@ quotation marks, indented, or as a list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import takewhile, zip_longest
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from unabridged.languages import labels
 from unabridged.ledger.action_lines import TIMES, ActionLines, checks_in
 from unabridged.ledger.bounds import file_rank, name_rank, names_told
 from unabridged.ledger.entries import Deed, File, Ledger
-from unabridged.ledger.names import common_root, shown_path
+from unabridged.ledger.names import common_root
 from unabridged.ledger.story import Story
 from unabridged.text_tools import Count, fenced, head_and_tail, indent, neutral, quote
 
@@ -49,14 +49,7 @@ class Sections:
     """Writes each section. `kept` turns stand in the context anyway."""
 
     def __init__(
-        self,
-        ledger: Ledger,
-        count: Count,
-        kept: Collection[int],
-        people: float,
-        prose: str = "",
-        *,
-        scant: bool = False,
+        self, ledger: Ledger, count: Count, kept: Collection[int], people: float, prose: str, *, scant: bool = False
     ) -> None:
         self._ledger, self._count, self._kept = ledger, count, frozenset(kept)
         self._labels = labels(ledger.language)
@@ -95,7 +88,7 @@ class Sections:
         newest = max((request.turn for request in self._ledger.open), default=-1)
         for request in sorted(self._ledger.open, key=lambda request: (request.turn in self._kept, -request.turn)):
             whole, order = request.turn in self._kept, request.turn if request.turn < newest else -1
-            plain = f"- {self._labels[self._label(request)].format(turn=request.turn)}"
+            plain = f"- {self._label(request)}"
             head = f"{plain}, {self._labels['reply']} {quote(request.context)}" if request.context else plain
             if request.kind == "steer":
                 head = f"{plain}, {self._labels['rejecting'].format(call=self._rejected.get(request.turn, ''))}"
@@ -105,8 +98,13 @@ class Sections:
         return self._fit("open requests", [*lines, *(() if self._prose else self._behind())], room)
 
     def _label(self, request: Request) -> str:
-        under_way = "kept" if request.turn in self._kept else "asked"
-        return {"open": under_way, "interrupted": "broken_off"}.get(request.state, "waiting")
+        """What is said of an open request; where the assistant has spoken since, in which message: it may be done."""
+        answer = max(r.answer_turn for r in self._ledger.open)
+        silent = request == self._ledger.requests[-1] and not (request.worked or request.answer)
+        asked = "answered" if request.turn < answer else "newest" if silent else "asked"
+        asked = "kept" if request.turn in self._kept else asked
+        label = {"open": asked, "interrupted": "broken_off"}.get(request.state, "waiting")
+        return self._labels[label].format(turn=request.turn, answer=answer)
 
     def _behind(self) -> Iterator[Line]:
         """What was dropped for the newest that is open; behind a short one the task, where it was answered before."""
@@ -129,11 +127,8 @@ class Sections:
         asked = {request.turn for request in self._ledger.open}
         standing = [rule for rule in self._ledger.rules if rule.lifted < 0]
         lines = [*self._rules(rule for rule in standing if rule.strength > (2 if rule.turn in asked else 1))]
-        lines += [
-            Line(sentence.turn, f"- [{sentence.turn}] {sentence.text}")
-            for sentence in reversed(self._ledger.lifts)
-            if not sentence.used and sentence.turn not in self._kept and concerns(sentence, standing)
-        ]
+        idle = (said for said in reversed(self._ledger.lifts) if not said.used and said.turn not in self._kept)
+        lines += [Line(said.turn, f"- [{said.turn}] {said.text}") for said in idle if concerns(said, standing)]
         lines += self._rules(rule for rule in self._ledger.rules if rule.lifted >= 0)
         return self._fit("standing rules", lines, room)
 
@@ -143,8 +138,7 @@ class Sections:
             if rule.turn not in self._kept:
                 lifted = self._labels["lifted"].format(turn=rule.lifted) if rule.lifted >= 0 else ""
                 notes = "; ".join(filter(None, (self._story.reply(rule.turn, said=rule.text), lifted)))
-                note = f" ({notes})" if notes else ""
-                line = f"- [{rule.turn}] {rule.text}{note}"
+                line = f"- [{rule.turn}] {rule.text}" + (f" ({notes})" if notes else "")
                 alone, block, _ = line.partition("\n")
                 yield Line(rule.turn, line, partial(_always, f"{alone} …") if block else None)
 
@@ -172,11 +166,8 @@ class Sections:
         told = ActionLines(self._ledger, self._labels, self._root)
         lines = [Line(action.turn, told.action(action, _WIDTH)) for action in reversed(ran)]
         if overdue:
-            due = "; ".join(
-                f"{quote(command, _WIDTH // 2)} [{action.turn}]{told.ended(action, _WIDTH)}"
-                for command, action in overdue
-            )
-            lines.insert(0, Line(self._ledger.end, f"- {self._labels['due'].format(turn=edit)}: {due}"))
+            due = [f"{quote(command, _WIDTH // 2)} [{a.turn}]{told.ended(a, _WIDTH)}" for command, a in overdue]
+            lines.insert(0, Line(self._ledger.end, f"- {self._labels['due'].format(turn=edit)}: {'; '.join(due)}"))
         return self._fit("checks", lines, room)
 
     # -- what is named ------------------------------------------------------------------------------------------------
@@ -191,7 +182,8 @@ class Sections:
         if self._prose:
             files = [file for file in files if any(deed in _CHANGED for deed, _ in file.deeds)]
             files = files if sum(_base(file) in self._prose for file in files) * 2 < len(files) else []
-        shown = {file: shown_path(file.path, self._root) for file in files}
+        below = f"{self._root}/" if self._root else ""  # paths below the common root are shown without it
+        shown = {file: neutral(file.path.removeprefix(below)) for file in files}
         tops = {path.partition("/")[0] for file, path in shown.items() if file.deeds}
         for file, path in shown.items():
             deeds, name = dict(file.deeds), _base(file)
@@ -238,32 +230,25 @@ class Sections:
             room -= cost
         return f"- {' '.join(found)}" if found else ""
 
-    def _fit(self, what: str, lines: Iterable[Line], room: int) -> str:
+    def _fit(self, what: str, lines: Sequence[Line], room: int) -> str:
         """As many of the lines as there is room for, most important first, the others shortened or counted."""
         chosen: list[Line] = []
-        lost = 0
         for line in lines:
             cost = self._count(line.text) + 1
             if cost > room and line.shorter is not None and room >= _SHORTEST:
                 line = line._replace(text=self._shortened(line, room - 1))  # noqa: PLW2901 - the same line
                 cost = self._count(line.text) + 1
-            if cost > room:
-                lost += 1
-                continue
-            chosen.append(line)
-            room -= cost
-        self._left_out[what] = lost
+            if cost <= room:
+                chosen.append(line)
+                room -= cost
+        self._left_out[what] = len(lines) - len(chosen)
         return "\n".join(line.text for line in sorted(chosen, key=lambda line: line.order))
 
     def _shortened(self, line: Line, tokens: int) -> str:
         """The line, short enough for so many tokens where that is possible."""
         chars = len(line.text) * (tokens - 4) // max(self._count(line.text), 1)
-        for _ in range(6):
-            text = line.shorter(chars) if line.shorter else line.text
-            if self._count(text) <= tokens:
-                return text
-            chars = chars * 4 // 5
-        return line.text
+        tried = (line.shorter(chars * 4**n // 5**n) for n in range(6) if line.shorter)
+        return next((text for text in tried if self._count(text) <= tokens), line.text)
 
 
 def _base(file: File) -> str:

@@ -104,7 +104,7 @@ def _names(ledger: Ledger, told: str, heading: str) -> str:
 
     They are what a summary loses most of.
     """
-    sections = Sections(ledger, _tokens, (), inf)
+    sections = Sections(ledger, _tokens, (), inf, "")
     sections.know(told)
     room = BUDGET - _tokens(told) - _tokens(heading) - 4
     names = sections.names(min(room, NAMES))
