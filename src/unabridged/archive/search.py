@@ -24,10 +24,10 @@ from unabridged.archive import words
 from unabridged.archive.protocol import Part, Scope
 from unabridged.archive.words import Query, QueryName, holds, parse, tokens_for, tokens_within
 
-READ: Final = 300
-"""Messages that are read and ranked at most."""
+READ: Final = 200
+"""Messages that are read and ranked at most, unless more are asked for."""
 SCANNED: Final = 20_000
-"""Messages that are read at most for a phrase that begins or ends inside a word."""
+"""Messages that are read at most, as for a phrase that begins or ends inside a word."""
 _MOST: Final = 100
 """Words of a query that are looked for, the first ones."""
 _TOGETHER: Final = 8
@@ -63,8 +63,8 @@ class Index(Protocol):
     def newest(self, wanted: Wanted, most: int) -> Sequence[tuple[int, int]]:
         """Messages that may have what is wanted, as thread and number, the newest ones."""
 
-    def count(self, wanted: Wanted) -> int:
-        """About how many messages have what is wanted."""
+    def count(self, each: Sequence[Tokens]) -> Sequence[int]:
+        """About how many messages have all of these tokens, for each of the sets."""
 
     def read(self, keys: Sequence[tuple[int, int]]) -> Sequence[Found]:
         """These messages, in no order."""
@@ -75,22 +75,23 @@ def search(query: str, limit: int, index: Index) -> list[tuple[Found, float]]:
     wanted = _parse(query)
     if limit < 1 or not (wanted.names or wanted.phrases):
         return []
-    totals = index.totals
+    totals, most = index.totals, min(max(READ, limit), SCANNED)
     if wanted.phrases:
         within = [[frozenset[str]().union(*map(tokens_within, wanted.phrases))]]
-        keys = index.newest(within, READ + 1)
-        if len(keys) > READ:
+        keys = index.newest(within, most + 1)
+        if len(keys) > most:
             whole = [[frozenset[str]().union(*map(tokens_for, wanted.phrases))]]
-            found = rank(wanted, limit, index.read(index.newest(whole, READ)), totals)
+            found = rank(wanted, limit, index.read(index.newest(whole, most)), totals)
             if len(found) >= limit:
                 return found
             keys = index.newest(within, SCANNED)
         return rank(wanted, limit, _read_each(index, keys), totals)
-    keys = index.newest([[tokens for name in wanted.names for tokens in _alternatives(name)]], READ + 1)
+    keys = index.newest([[tokens for name in wanted.names for tokens in _alternatives(name)]], most + 1)
     spread = None
-    if len(keys) > READ:
-        spread = {term: index.count([[tokens_for(term)]]) for term in _terms(wanted)}
-        keys = _choose(wanted, index, spread) if len(wanted.names) > 1 else keys[:READ]
+    if len(keys) > most:
+        terms = _terms(wanted)
+        spread = dict(zip(terms, index.count([tokens_for(term) for term in terms]), strict=True))
+        keys = _choose(wanted, index, spread, most) if len(wanted.names) > 1 else keys[:most]
     return rank(wanted, limit, index.read(keys), totals, spread)
 
 
@@ -122,7 +123,7 @@ def _read_each(index: Index, keys: Sequence[tuple[int, int]]) -> Iterable[Found]
         yield from index.read(keys[at : at + READ])
 
 
-def _choose(query: Query, index: Index, spread: dict[str, int]) -> list[tuple[int, int]]:
+def _choose(query: Query, index: Index, spread: dict[str, int], most: int) -> list[tuple[int, int]]:
     """The messages to read: those with all of the words, all but the commonest, …; then with each, by rarity.
 
     It begins with the rarest word, and asks for one more at a time until all that there is was found: messages with
@@ -131,15 +132,15 @@ def _choose(query: Query, index: Index, spread: dict[str, int]) -> list[tuple[in
     wanted = [_alternatives(name) for name in sorted(query.names, key=lambda name: spread[name.whole])]
     found: list[Sequence[tuple[int, int]]] = []
     for count in range(1, min(len(wanted), _TOGETHER) + 1):
-        found.append(index.newest(wanted[:count], READ))
-        if len(found[-1]) < READ:
+        found.append(index.newest(wanted[:count], most))
+        if len(found[-1]) < most:
             break
     chosen = dict.fromkeys(key for keys in reversed(found) for key in keys)
     for one in wanted[1:]:
-        if len(chosen) >= READ:
+        if len(chosen) >= most:
             break
-        chosen.update(dict.fromkeys(index.newest([one], READ)))
-    return list(chosen)[:READ]
+        chosen.update(dict.fromkeys(index.newest([one], most)))
+    return list(chosen)[:most]
 
 
 # -- what stands in a text -------------------------------------------------------------------------------------------

@@ -41,9 +41,9 @@ _PLACES: Final = 20  # bits for the thread's place on its shelf; the others are 
 _AT_ONCE: Final = 500
 _CHECKED: Final = 4  # tokens of a message that are looked for to see that it is indexed
 
-LAST: Final = 2_000
+LAST: Final = 3_000
 """Messages of a namespace, the last ones, that Postgres goes through without its index."""
-ENOUGH: Final = 50
+ENOUGH: Final = 60
 """Messages among the last ones with a word that tell how common it is."""
 Key = tuple[int, int]
 
@@ -301,8 +301,11 @@ class FtsIndex(SqlIndex):
                 break
         return found
 
-    def count(self, wanted: search.Wanted) -> int:
-        """About how many messages have what is wanted: up to a sample counted, then estimated from the newest."""
+    def count(self, each: Sequence[search.Tokens]) -> list[int]:
+        """About how many messages have all of these tokens: up to a sample counted, then estimated from the newest."""
+        return [self._count([[tokens]]) for tokens in each]
+
+    def _count(self, wanted: search.Wanted) -> int:
         if not (narrowed := narrowing(wanted)):
             return self.totals[0]
         count = gone_through = 0
@@ -435,14 +438,20 @@ class GinIndex(SqlIndex):
         found = self._keys(f"{_last()} WHERE {condition}", [self._place.namespace, *values], most)
         return found if len(found) >= most else self._keys(f"words WHERE {condition}", values, most)
 
-    def count(self, wanted: search.Wanted) -> int:
-        """About how many messages have what is wanted: those of the last ones, or counted up to a sample."""
-        if self._place.thread is None and (narrowed := narrowing(wanted)):
-            condition, values = self._condition(narrowed)
-            found = len(self._keys(f"{_last()} WHERE {condition}", [self._place.namespace, *values], LAST))
-            if found >= ENOUGH:
-                return max(found, found * self.totals[0] // LAST)
-        return len(self.newest(wanted, SAMPLE))
+    def count(self, each: Sequence[search.Tokens]) -> list[int]:
+        """About how many messages have all of these tokens: estimated from the last ones, or counted up to a sample."""
+        if self._place.thread is not None:
+            return [len(self.newest([[tokens]], SAMPLE)) for tokens in each]
+        asked = [self._condition([[tokens]]) for tokens in each]
+        columns = ", ".join(f"COUNT(*) FILTER (WHERE {condition})" for condition, _ in asked)
+        values = [value for _, values in asked for value in values]
+        (counts,) = self._tx.execute(f"SELECT {columns} FROM {_last()}", [*values, self._place.namespace])
+        return [
+            max(found, found * self.totals[0] // LAST)
+            if found >= ENOUGH
+            else len(self._keys(f"words WHERE {condition}", values, SAMPLE))
+            for (condition, values), found in zip(asked, counts, strict=True)
+        ]
 
     def _keys(self, where: str, values: Sequence[Any], most: int) -> list[Key]:
         rows = self._tx.execute(f"SELECT thread, number FROM {where} LIMIT ?", [*values, most])
