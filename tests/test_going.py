@@ -357,6 +357,14 @@ def test_what_a_tool_merely_prints_stops_nothing_that_goes_on(text: str) -> None
     assert [request.state for request in gather(views, answered=False).requests] == ["open"]
 
 
+def test_the_words_of_a_hosts_refusal_name_nothing_whether_the_person_said_something_or_not() -> None:
+    for rejection in frames()["rejections"]:
+        for said in ("", "\nkeep_this_name please"):
+            refusal = rejection["opens"].replace("{tool}", "bash") + said
+            views = [person("Rename it."), calls("bash", command="run"), answers(refusal, error=True), says("Well.")]
+            assert {name.text for name in gather(views, answered=True).names} <= {"keep_this_name"}, refusal
+
+
 def test_an_answer_that_is_nothing_but_code_offers_nothing() -> None:
     ledger = gather([person("show me"), says("```python\nx = 1\n```"), person("yes"), says("")], answered=True)
     assert [request.context for request in ledger.requests] == [""] * len(ledger.requests)

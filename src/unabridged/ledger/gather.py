@@ -82,9 +82,14 @@ def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -
         for step in here:
             yield Piece(turns[i], "call", step.wrote)
             if step.action.failed:
-                yield Piece(turns[i], "fault", rejection_in(step.action.outcome, "")[1] or step.action.outcome)
-        told = (rejection_in(answer.text, "")[1] or answer.text for answer in view.answers)  # the frame names nothing
+                yield Piece(turns[i], "fault", _unframed(step.action.outcome))
+        told = (_unframed(answer.text) for answer in view.answers)
         yield from (Piece(turns[i], "tool", text) for text in (*view.inserted, *view.attached, *told))
+
+
+def _unframed(text: str) -> str:
+    """What a result says without a host's frame for a rejection, which names nothing of the task."""
+    return text.removeprefix(rejection_in(text, "")[0])
 
 
 def _spoken(view: View, turn: int, *, acts: bool) -> Piece:
