@@ -19,8 +19,9 @@ PATIENCE = 7
 """Seconds that requests under way get to end after SIGTERM."""
 _LAST = 9.5
 """Seconds after which the process ends, whatever still hangs: a record is written whole, or not at all."""
-_COLLECTED = 10_000
-"""Objects after which Python looks for garbage: with many requests at once, its usual 700 cost a tenth of the time."""
+_COLLECTED = 3_000
+"""Objects after which Python looks for garbage: with many requests at once, its usual 700 cost a tenth of the time.
+More would save little, and keep large bodies in memory for longer."""
 
 
 class _Server(uvicorn.Server):
