@@ -25,6 +25,7 @@ from typing import Any
 from unabridged.archive import codec
 from unabridged.archive.protocol import Part, Record, Scope
 from unabridged.archive.stores.sqlite import open_sqlite
+from unabridged.formats import detect
 
 Row = dict[str, Any]
 Thread = list[tuple[str, bytes, str]]
@@ -309,20 +310,14 @@ def _timed(store: Ours | Plain, name: str, query: str) -> float:
 
 
 def _conversations(file: Path) -> Iterator[Thread]:
+    """Each line's messages, a hundred at a time, with what search sees of them."""
     with file.open(encoding="utf-8") as lines:
         for line in lines:
             messages = json.loads(line)["messages"]
+            read = detect(messages).read
             for at in range(0, len(messages), EACH):
-                batch = messages[at : at + EACH]
-                yield [(message["role"], codec.encode(message), _text(message)) for message in batch]
-
-
-def _text(value: Any) -> str:
-    """Every string in a message, as search would see it."""
-    if isinstance(value, str):
-        return value
-    items: Sequence[Any] = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    return "\n".join(text for item in items if (text := _text(item)))
+                batch = [(message, read(message)) for message in messages[at : at + EACH]]
+                yield [(view.role, codec.encode(message), view.whole_text()) for message, view in batch]
 
 
 def main() -> None:

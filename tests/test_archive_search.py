@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +15,7 @@ from archive_support import new_place, open_store
 from unabridged.archive import search, words
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Archive, Part, Scope
-from unabridged.archive.stores import sql_index
+from unabridged.archive.stores import postgres_index, sql_index, sqlite_index
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
@@ -175,8 +177,8 @@ def test_what_more_messages_have_than_are_read_is_chosen_by_the_rarest_words(
 ) -> None:
     """Beyond what is read, the words decide which messages are; shelves and samples don't change what is found."""
     for module, name, value in (
-        (search, "READ", 8), (search, "SCANNED", 30), (sql_index, "SHELF", 10), (sql_index, "SAMPLE", 5),
-        (sql_index, "LAST", last), (sql_index, "ENOUGH", 2),
+        (search, "READ", 8), (search, "SCANNED", 30), (sqlite_index, "SHELF", 10), (sql_index, "SAMPLE", 5),
+        (postgres_index, "LAST", last), (postgres_index, "ENOUGH", 2),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     archive = open_store(store, new_place(store, tmp_path))
@@ -249,6 +251,42 @@ def test_packed_bytes_come_back(body: bytes, text: str, role: str) -> None:
     assert pack.unpack(pack.pack(body)) == body
     assert len(pack.pack(body)) <= len(body) + 1
     assert pack.unpack_view(pack.pack_view(role, "model", text, body), body) == (role, "model", text)
+
+
+@given(
+    st.text(max_size=40),
+    st.lists(st.tuples(st.sampled_from(["read", "a b"]), st.dictionaries(TEXTS, TEXTS | st.text(), max_size=3))),
+    st.booleans(),
+)
+def test_calls_are_seen_as_they_stand_in_the_message(said: str, calls: list[tuple[str, Any]], ascii_only: bool) -> None:
+    inputs = [json.dumps(given, separators=(",", ":"), ensure_ascii=ascii_only) for _, given in calls]
+    text = "\n".join([said, *(f"{name} {given}" for (name, _), given in zip(calls, inputs, strict=True))])
+    body = f'{{"content":[{json.dumps(said)},{",".join(inputs)}]}}'.encode("utf-8", "surrogatepass")
+    assert pack.unpack_view(pack.pack_view("assistant", "model", text, body), body) == ("assistant", "model", text)
+
+
+def test_the_arguments_of_a_call_cost_next_to_nothing() -> None:
+    given = {"path": "src/a b.py", "old": 'if x == "a":\n\treturn\n' * 200, "new": "\\d+\n" * 200}
+    for body in (
+        json.dumps({"content": "Now.", "input": given}, separators=(",", ":")),  # Anthropic: as JSON
+        json.dumps({"content": "Now.", "arguments": json.dumps(given, separators=(",", ":"))}),  # OpenAI: as a string
+    ):
+        text = f"Now.\nedit {json.dumps(given, separators=(',', ':'))}"
+        view = pack.pack_view("assistant", "model", text, body.encode())
+        assert len(view) < 60
+        assert pack.unpack_view(view, body.encode()) == ("assistant", "model", text)
+
+
+@given(st.binary(max_size=300), TEXTS)
+def test_machines_with_and_without_isal_read_each_other(body: bytes, text: str) -> None:
+    mine = pack.pack(body), pack.pack_view("user", "person", text, body)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pack, "deflate", zlib)
+        patch.setattr(pack, "_LEVEL", 4)
+        theirs = pack.pack(body), pack.pack_view("user", "person", text, body)
+    for packed, view in (mine, theirs):
+        assert pack.unpack(packed) == body
+        assert pack.unpack_view(view, body) == ("user", "person", text)
 
 
 def test_a_long_text_that_stands_in_its_message_costs_next_to_nothing() -> None:

@@ -91,7 +91,7 @@ def test_the_core_imports_no_framework_and_no_http_library() -> None:
 
 def test_the_core_is_small_enough_to_find_ones_way_in() -> None:
     core = [path for module, path in MODULES.items() if room(module) not in DOORS]
-    assert len(core) < 160
+    assert len(core) < 165
 
 
 def test_words_of_a_language_stand_in_its_file() -> None:

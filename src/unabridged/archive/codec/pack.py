@@ -1,19 +1,25 @@
 """Smaller bytes for the same message: zlib where it pays, with what messages have in common known beforehand.
 
-The first byte says how: 0 as it is, 1 deflated, 2 a slice of the body, 3 several. What search sees of a message is
-nearly all in its body already, in a few pieces: these are written down; else it is deflated with the body itself as
-the dictionary: a few percent instead of as much again.
+The first byte says how: 0 as it is, 1 deflated, 2 a slice of the body, 3 several, 4 several of which some are JSON.
+What search sees of a message is nearly all in its body already, in a few pieces: these are written down; else it is
+deflated with the body itself as the dictionary: a few percent instead of as much again.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Final
 
 from unabridged.errors import ArchiveError
+
+try:
+    from isal import isal_zlib as deflate
+except ImportError:  # no wheel for this machine
+    deflate = zlib  # type: ignore[misc]
 
 # What messages of every format look like, the commonest last (nearest). Never change it: add a method 2 instead.
 SKELETON: Final = (
@@ -32,11 +38,14 @@ _PLAIN: Final = b"\0"
 _DEFLATED: Final = b"\1"
 _SLICE: Final = b"\2"
 _PIECES: Final = b"\3"
+_WITH_JSON: Final = b"\4"
 _MOST_PIECES: Final = 64
 _SEED: Final = 16  # bytes by which a piece is looked for
-_LEVEL: Final = 4  # of deflate: a tenth faster than the usual 6, and less than a fiftieth larger
+_LEVEL: Final = 4 if deflate is zlib else 1  # each a little larger than the usual one makes it, and much faster
 _WINDOW: Final = 32_768  # how far back deflate can refer
 _ESCAPES: Final = ((b"\\n", b"\n"), (b"\\r", b"\r"), (b"\\t", b"\t"), (b'\\"', b'"'))
+_LINE: Final = re.compile(rb"(?:\\n)?(?:[^\\]++|\\[^n])*+")  # up to the next line of an escaped text
+_UNUSUAL: Final = bytes(set(range(32)) - set(b"\n\r\t"))  # signs that JSON has to escape, too
 
 
 def pack(body: bytes) -> bytes:
@@ -57,34 +66,68 @@ def unpack(packed: bytes) -> bytes:
 def pack_view(role: str, origin: str, text: str, body: bytes) -> bytes:
     """Who says it and what search sees of it, as little more than a reference to the body."""
     head, body = _head(role, origin), _told(body)
-    pieces, rest = _pieces(encode_basestring(text)[1:-1].encode("utf-8", "surrogatepass"), body)
+    pieces, rest = _pieces(_escape(text), body)
     if pieces or not text:
-        return _PIECES + b"%b\n%b\n%b" % (head, b" ".join(pieces), rest)
+        method = _WITH_JSON if any(b"-" in piece for piece in pieces) else _PIECES
+        return method + b"%b\n%b\n%b" % (head, b" ".join(pieces), rest)
     seen = text.encode("utf-8", "surrogatepass")
     return _DEFLATED + _deflate(head + b"\n" + seen, _nearest(_readable(body)))
+
+
+def _escape(text: str) -> bytes:
+    """The text as it stands between the quotes of JSON."""
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data.translate(None, _UNUSUAL)) < len(data):
+        return encode_basestring(text)[1:-1].encode("utf-8", "surrogatepass")
+    data = data.replace(b"\\", b"\\\\")
+    for escape, sign in _ESCAPES:
+        data = data.replace(sign, escape)
+    return data
+
+
+def _unescape(escaped: bytes) -> bytes:
+    """What `_escape` made this of."""
+    text: str = json.loads(b'"%b"' % escaped, strict=False)
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _pieces(seen: bytes, body: bytes) -> tuple[list[bytes], bytes]:
     """What is seen, escaped as in JSON: places in the body (`12:40`), and what stands nowhere there (`5` bytes of it).
 
-    No pieces where there would be too many.
+    The arguments of a call may stand in the body as JSON, where the text has them as a line behind the tool's name:
+    such places (`12-40`) are not escaped. No pieces where there would be too many, or too little of it is in the body.
     """
     pieces: list[bytes] = []
-    rest: list[bytes] = []
-    at = 0
-    while at < len(seen) and len(pieces) < _MOST_PIECES:
+    rest = b""
+    at, most = 0, max(256, len(seen) // 16)
+    while at < len(seen):
         start = body.find(seen[at : at + _SEED])
-        length = _common(seen, at, body, start) if start >= 0 else 0
-        if length:
+        if start >= 0:
+            length = _common(seen, at, body, start)
             pieces.append(b"%d:%d" % (start, start + length))
+            at += length
         else:
-            line = seen.find(b"\\n", at)
-            length = (len(seen) if line < 0 else line + 2) - at
-            rest.append(seen[at : at + length])
-            pieces.append(b"%d" % length)
-        at += length
-    whole = at >= len(seen) and sum(map(len, rest)) <= max(256, len(seen) // 16)
-    return (pieces, b"".join(rest)) if whole else ([], b"")
+            behind, after, found = _pass_over(seen, at, body)
+            rest += seen[at:behind]
+            pieces += [b"%d" % (behind - at), *found]
+            at = after
+        if len(pieces) > _MOST_PIECES or len(rest) > most:
+            return [], b""
+    return pieces, rest
+
+
+def _pass_over(seen: bytes, at: int, body: bytes) -> tuple[int, int, list[bytes]]:
+    """Up to where it stands nowhere in the body, a word or a line; where to go on, and the place of JSON in between."""
+    behind = seen.find(b" ", at) + 1
+    if behind and body.find(seen[behind : behind + _SEED]) >= 0:
+        return behind, behind, []
+    end = _LINE.match(seen, behind or at).end()  # type: ignore[union-attr]  # it matches everywhere
+    plain = _unescape(seen[behind:end]) if behind else b""
+    start = body.find(plain) if plain else -1
+    if start >= 0:
+        return behind, end, [b"%d-%d" % (start, start + len(plain))]
+    end = max(end, at + 1)
+    return end, end, []
 
 
 def _common(one: bytes, at: int, other: bytes, start: int) -> int:
@@ -117,13 +160,13 @@ def _said_by(head: bytes) -> tuple[str, str]:
 def unpack_view(packed: bytes, body: bytes) -> tuple[str, str, str]:
     """Role, origin and text, given the same body."""
     body = _told(body)
-    readable = b"" if packed[:1] == _PIECES else _readable(body)
+    readable = b"" if packed[:1] in (_PIECES, _WITH_JSON) else _readable(body)
     try:
         if packed[:1] == _SLICE:
             place, _, head = packed[1:].partition(b"\n")
             start, stop = (int(number) for number in place.split(b":"))
             seen = readable[start:stop]
-        elif packed[:1] == _PIECES:
+        elif packed[:1] in (_PIECES, _WITH_JSON):
             head, pieces, rest = packed[1:].split(b"\n", 2)
             escaped = _join(pieces.split(), body, rest).decode("utf-8", "surrogatepass")
             is_plain = "\\" not in escaped and '"' not in escaped
@@ -141,12 +184,15 @@ def _join(pieces: list[bytes], body: bytes, rest: bytes) -> bytes:
     """What `_pieces` took apart."""
     seen: list[bytes] = []
     for piece in pieces:
-        start, colon, stop = piece.partition(b":")
-        if colon:
+        if b":" in piece:
+            start, _, stop = piece.partition(b":")
             seen.append(body[int(start) : int(stop)])
+        elif b"-" in piece:
+            start, _, stop = piece.partition(b"-")
+            seen.append(_escape(body[int(start) : int(stop)].decode("utf-8", "surrogatepass")))
         else:
-            seen.append(rest[: int(start)])
-            rest = rest[int(start) :]
+            seen.append(rest[: int(piece)])
+            rest = rest[int(piece) :]
     return b"".join(seen)
 
 
@@ -173,7 +219,7 @@ def _nearest(readable: bytes) -> bytes:
 def _deflate(data: bytes, dictionary: bytes) -> bytes:
     # A window no larger than needed: for a short message, setting up the full one costs more than the work itself.
     bits = max(10, min(15, (len(data) + len(dictionary)).bit_length()))
-    deflater = zlib.compressobj(_LEVEL, zlib.DEFLATED, -bits, min(9, bits - 6), zlib.Z_DEFAULT_STRATEGY, dictionary)
+    deflater = deflate.compressobj(_LEVEL, zlib.DEFLATED, -bits, min(9, bits - 6), zlib.Z_DEFAULT_STRATEGY, dictionary)
     return deflater.compress(data) + deflater.flush()
 
 

@@ -17,7 +17,8 @@ from urllib.parse import quote, unquote
 from unabridged.archive.address import scrub_error, without_credentials
 from unabridged.archive.stores import files, sql_tables
 from unabridged.archive.stores.base_sql import SqlArchive
-from unabridged.archive.stores.sql_index import GinWords, SqlWords
+from unabridged.archive.stores.postgres_index import GinWords
+from unabridged.archive.stores.sql_index import SqlWords
 from unabridged.archive.stores.sql_tables import Transaction, to_bytes
 from unabridged.errors import ArchiveError, NotInstalled, SettingsError
 

@@ -127,7 +127,7 @@ PARTS: Final = (
 
 
 class Words(Protocol):
-    """How a database keeps the words of messages: `sql_index` has two ways."""
+    """How a database keeps the words of messages: `sqlite_index` and `postgres_index` are the two ways."""
 
     tables: str
     """The statements that make its tables."""

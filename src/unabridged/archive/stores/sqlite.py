@@ -18,8 +18,9 @@ from typing import Final
 
 from unabridged.archive.stores import files, sql_tables
 from unabridged.archive.stores.base_sql import SqlArchive
-from unabridged.archive.stores.sql_index import FtsWords, SqlWords
+from unabridged.archive.stores.sql_index import SqlWords
 from unabridged.archive.stores.sql_tables import Transaction
+from unabridged.archive.stores.sqlite_index import FtsWords
 from unabridged.errors import ArchiveError
 
 APPLICATION: Final = 0x756E6162

@@ -1,0 +1,129 @@
+"""The search index in Postgres: an array of numbers for each message, with a GIN index.
+
+A token's number is a checksum that begins with its namespace, so that no word stands in the index, and namespaces share
+nothing.
+"""
+
+# Statements are put together from constants of this package and from numbers; every value is a `?`.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from unabridged.archive import search, words
+from unabridged.archive.stores import sql_index
+from unabridged.archive.stores.sql_index import Key, Place, SqlIndex, SqlWords, narrowing
+from unabridged.archive.stores.sql_tables import Transaction
+
+LAST: Final = 3_000
+"""Messages of a namespace, the last ones, that are gone through without the index."""
+ENOUGH: Final = 60
+"""Messages among the last ones with a word that tell how common it is."""
+
+
+class GinWords(SqlWords):
+    """How Postgres keeps the words of messages: what is added and removed."""
+
+    tables = (
+        "CREATE TABLE words (thread BIGINT NOT NULL REFERENCES threads (id) ON DELETE CASCADE, number BIGINT NOT NULL, "
+        "tokens INTEGER[] NOT NULL, PRIMARY KEY (thread, number));"
+        "CREATE INDEX words_by_token ON words USING gin (tokens) WITH (fastupdate = off)"
+    )
+
+    def prepare(self, texts: Iterable[str]) -> list[Any]:
+        """What is kept of these texts, made before the transaction."""
+        return [words.tokens_of(words.prepare(text)) for text in texts]
+
+    def add(self, tx: Transaction, namespace: int, thread: int, prepared: Sequence[tuple[int, Any]]) -> None:
+        """Index messages of a thread, each by its number and what was prepared of it."""
+        rows = [(thread, number, _numbers(namespace, tokens)) for number, tokens in prepared]
+        tx.many("INSERT INTO words VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
+
+    def remove(self, tx: Transaction, threads: Sequence[int]) -> None:
+        """Take everything of these threads out of the index."""
+        tx.execute_in("DELETE FROM words WHERE thread IN (…)", [], threads)
+
+    def wrong(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
+        """How many of these messages of a thread, by number and text, are indexed otherwise than they should be."""
+        held: dict[int, list[int]] = dict(
+            tx.execute_in(
+                "SELECT number, tokens FROM words WHERE thread = ? AND number IN (…)",
+                [thread],
+                (n for n, _ in messages),
+            )
+        )
+        prepared = self.prepare(text for _, text in messages)
+        expected = [
+            (number, set(_numbers(namespace, tokens))) for (number, _), tokens in zip(messages, prepared, strict=True)
+        ]
+        return sum(set(held.get(number) or ()) != tokens or number not in held for number, tokens in expected)
+
+    def look(self, tx: Transaction, place: Place) -> GinIndex:
+        """The words of this place."""
+        tx.execute("SET LOCAL enable_seqscan TO off")  # what is estimated wrongly must not go through every message
+        return GinIndex(tx, place)
+
+
+def _numbers(namespace: int, tokens: Iterable[bytes]) -> list[int]:
+    """The tokens as signed numbers of 32 bits."""
+    begun = zlib.crc32(b"%d:" % namespace)
+    return [(zlib.crc32(token, begun) ^ 0x80000000) - 0x80000000 for token in tokens]
+
+
+def _last() -> str:
+    """The rows of the messages of a namespace that were written last."""
+    return (
+        "(SELECT w.* FROM (SELECT id FROM threads WHERE namespace = ? ORDER BY used DESC) t CROSS JOIN LATERAL "
+        f"(SELECT * FROM words WHERE thread = t.id ORDER BY number DESC LIMIT {LAST}) w LIMIT {LAST}) w"
+    )
+
+
+class GinIndex(SqlIndex):
+    """The words of a place in Postgres.
+
+    The index gives all the messages with a word before the first can be read. So a namespace's last messages are gone
+    through first: a word that is so common that the index would take long is common among them.
+    """
+
+    def newest(self, wanted: search.Wanted, most: int) -> list[Key]:
+        """Messages that may have what is wanted: of those written last, if enough of these do."""
+        if not (narrowed := narrowing(wanted)):
+            return self._newest_of_all(most)
+        condition, values = self._condition(narrowed)
+        if self._place.thread is not None:
+            return self._keys(
+                f"words WHERE thread = ? AND {condition} ORDER BY number DESC", [self._place.thread, *values], most
+            )
+        found = self._keys(f"{_last()} WHERE {condition}", [self._place.namespace, *values], most)
+        return found if len(found) >= most else self._keys(f"words WHERE {condition}", values, most)
+
+    def count(self, each: Sequence[search.Tokens]) -> list[int]:
+        """About how many messages have all of these tokens: estimated from the last ones, or counted up to a sample."""
+        if self._place.thread is not None:
+            return [len(self.newest([[tokens]], sql_index.SAMPLE)) for tokens in each]
+        asked = [self._condition([[tokens]]) for tokens in each]
+        columns = ", ".join(f"COUNT(*) FILTER (WHERE {condition})" for condition, _ in asked)
+        values = [value for _, values in asked for value in values]
+        (counts,) = self._tx.execute(f"SELECT {columns} FROM {_last()}", [*values, self._place.namespace])
+        return [
+            max(found, found * self.totals[0] // LAST)
+            if found >= ENOUGH
+            else len(self._keys(f"words WHERE {condition}", values, sql_index.SAMPLE))
+            for (condition, values), found in zip(asked, counts, strict=True)
+        ]
+
+    def _keys(self, where: str, values: Sequence[Any], most: int) -> list[Key]:
+        rows = self._tx.execute(f"SELECT thread, number FROM {where} LIMIT ?", [*values, most])
+        return [(thread, number) for thread, number in rows]
+
+    def _condition(self, wanted: search.Wanted) -> tuple[str, list[Any]]:
+        every = (" OR ".join(["tokens @> ?::integer[]"] * len(alternatives)) for alternatives in wanted)
+        values = [
+            _numbers(self._place.namespace, (token.encode() for token in tokens))
+            for alternatives in wanted
+            for tokens in alternatives
+        ]
+        return " AND ".join(f"({one})" for one in every), values
