@@ -32,7 +32,7 @@ from corpus_case import (
     write_once,
 )
 from unabridged import Compactor
-from unabridged.corpus import Check, Compact, Evaluate, Failure, Measure, Repair, run
+from unabridged.corpus import Check, Compact, Evaluate, Failure, Measure, Repair, pool, run
 from unabridged.corpus.spending import Limit, Purse
 from unabridged.errors import NotInstalled, SettingsError
 from unabridged.sessions import load
@@ -143,6 +143,20 @@ def test_a_session_that_ends_its_process_is_left_out_and_the_rest_is_done(tmp_pa
     assert places(done.failures) == [("3.json", 0)]
     assert "ended 3 times" in done.failures[0].reason
     assert done.sessions == 7
+
+
+def test_many_sessions_of_one_shard_that_end_their_process_are_each_left_out(tmp_path: Path) -> None:
+    folder = eight(tmp_path / "in")
+    deadly = [number for number in range(8) if number not in {2, 6}]
+    for number in deadly:
+        one = json.loads((folder / f"{number}.json").read_text())
+        one["messages"][0]["content"] = f"Beware of {DEADLY}. " * 3
+        (folder / f"{number}.json").write_text(json.dumps(one))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "_BREAKS", 3)
+        done = run(Compact(window=3_000, now=True, model=end_the_worker), folder, tmp_path / "out", jobs=2)
+    assert places(done.failures) == [(f"{number}.json", 0) for number in deadly]
+    assert done.sessions == 2
 
 
 def test_summaries_take_no_more_than_all_workers_may_and_go_on_with_a_larger_budget(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ class Job:
         return Path(self.out) / RECORDS / f"{name}.json"
 
     def marker(self, name: str) -> Path:
-        """Where it stands which session is being worked on."""
+        """Where it stands which session is being worked on, and over which ones processes ended."""
         return Path(self.out) / RECORDS / f"{name}.at"
 
     def prepare(self) -> None:

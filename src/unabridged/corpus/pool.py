@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import islice
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.managers import BaseManager
@@ -27,7 +27,7 @@ from unabridged.errors import SettingsError, UnabridgedError
 _AHEAD = 2
 """Shards that are given out for each process, so that none waits; and no more, so that memory stays flat."""
 _BREAKS = 30
-"""So often may the pool break with no shard done in between."""
+"""So often may the pool break with no session begun in between."""
 
 
 class _Purses(BaseManager):
@@ -72,7 +72,7 @@ def _context() -> Any:
 def _through(job: Job, shards: Iterator[Shard], jobs: int, purse: Pays | None, context: Any) -> Iterator[Record]:
     """All shards through pools. Where a process ended, what was under way is tried again one by one."""
     suspects: deque[Shard] = deque()
-    breaks = 0
+    breaks, begun = 0, ""
     while True:
         pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(dict(os.environ),))
         running: dict[Future[Record], Shard] = {}
@@ -98,14 +98,23 @@ def _through(job: Job, shards: Iterator[Shard], jobs: int, purse: Pays | None, c
                         suspects.popleft()
                     yield record
         except BrokenProcessPool as error:
-            breaks += 1
+            under_way = {**dict.fromkeys(running.values()), **lost}
+            before, begun = begun, "\n".join(_begun(job, shard) for shard in under_way)
+            breaks = breaks + 1 if begun == before else 0
             if breaks > _BREAKS:
                 told = f"the worker processes ended {breaks} times, and nothing was done: {error}"
                 raise UnabridgedError(told) from error
             known = {*suspects}
-            suspects.extend(shard for shard in {**dict.fromkeys(running.values()), **lost} if shard not in known)
+            suspects.extend(shard for shard in under_way if shard not in known)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begun(job: Job, shard: Shard) -> str:
+    """What stands of the sessions of a shard that were begun."""
+    with suppress(OSError):
+        return job.marker(shard.name).read_text()
+    return ""
 
 
 def _begin(environment: dict[str, str]) -> None:

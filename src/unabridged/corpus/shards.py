@@ -100,6 +100,8 @@ class _Making:
     old: dict[tuple[Place, str], bytes]
     left_out: set[Piece]
     failures: list[Failure] = field(default_factory=list)
+    deaths: dict[Place, int] = field(default_factory=dict)
+    given_up: list[list[Any]] = field(default_factory=list)
     counts: Counts = field(default_factory=dict)
     sessions: int = 0
     fresh: int = 0
@@ -108,11 +110,10 @@ class _Making:
 
     def rows(self, do: Do) -> Iterator[bytes]:
         """Every row; `_Changed` in the end, and nothing is written, where the input is no longer the same."""
-        place, deaths = self._last_death()
+        self.deaths = self._earlier_deaths()
         for piece in self.shard.pieces:
             for session in self._sessions(piece):
-                died = deaths if session.place == place else 0
-                raw = self.old.get((session.place, session.digest)) or self._row(session, do, died)
+                raw = self.old.get((session.place, session.digest)) or self._row(session, do)
                 if raw is not None:
                     self._add(raw)
                     yield raw
@@ -136,13 +137,15 @@ class _Making:
         except Exception as error:  # noqa: BLE001 - one bad file is reported, whatever is wrong with it
             self._fail(Place(piece.file, 0), "", self._reason(error))
 
-    def _row(self, session: Session, do: Do, died: int) -> bytes | None:
+    def _row(self, session: Session, do: Do) -> bytes | None:
         """The row of a session; None where it failed."""
+        died = self.deaths.pop(session.place, 0)
         if died >= _DEATHS:
+            self.given_up.append([*session.place, died])
             why = f"the process that worked on it ended {died} times: it may need more memory than there is"
             self._fail(session.place, session.id, why)
             return None
-        self.job.marker(self.shard.name).write_text(json.dumps([*session.place, died + 1]))
+        self.job.marker(self.shard.name).write_text(json.dumps([*self.given_up, [*session.place, died + 1]]))
         where = {"id": session.name, "file": session.place.file, "line": session.place.line, "digest": session.digest}
         try:
             raw = dump(where | do(session))
@@ -167,12 +170,12 @@ class _Making:
         said = " ".join(str(error).replace(f"{self.job.root}/", "").split())
         return said if isinstance(error, UnabridgedError) and said else f"{type(error).__name__}: {said[:300]}"
 
-    def _last_death(self) -> tuple[Place, int]:
-        """The session over which the process before this one ended, and how often one did."""
-        with suppress(OSError, ValueError):
-            file, line, times = json.loads(self.job.marker(self.shard.name).read_text())
-            return Place(file, line), times
-        return Place("", 0), 0
+    def _earlier_deaths(self) -> dict[Place, int]:
+        """The sessions over which processes before this one ended, and how often."""
+        with suppress(OSError, ValueError, TypeError):
+            told = json.loads(self.job.marker(self.shard.name).read_text())
+            return {Place(file, line): times for file, line, times in told}
+        return {}
 
     def record(self) -> Record:
         """What was made."""
