@@ -20,7 +20,16 @@ from unabridged.intent.entries import Request, Rule
 from unabridged.ledger.entries import Ledger
 from unabridged.messages import View
 from unabridged.summarise.brief import Brief
-from unabridged.summarise.checks import Checked, People, check_prose, find_said_rules, split_rules, unsaid_rules
+from unabridged.summarise.checks import (
+    PASTED,
+    Checked,
+    People,
+    check_prose,
+    find_said_rules,
+    is_citation,
+    split_rules,
+    unsaid_rules,
+)
 from unabridged.summarise.verify import Expected, find_problems
 from unabridged.testing import ScriptedModel
 
@@ -33,7 +42,7 @@ SAID = [
     person("Don't deploy on Fridays, and use the “blue” theme for the users' pages."),
 ]
 PROSE = "The cache is clean and the entries are gone. What it was that filled it has been looked for and was found."
-THE_USER = "### The user"
+THE_USER = "### Asked and done"
 
 
 def checked(text: str, views: list[View] | None = None, **options: Any) -> Checked:
@@ -125,7 +134,20 @@ def test_what_a_tool_a_page_or_the_assistant_said_and_what_was_pasted_can_not_be
         around = re.findall(rf"[^.\"“”]*{word}[^.\"“”]*", text)
         parts = [" ".join(part.split()) for part in (*holding, *around)]
         cited = [f'{number} "{part}"' for part in parts for number in ("[0]", "[1]", "[2]", "[said]")]
-        assert kept('[0] "Go on."', *cited, views=views) == ['[0] "Go on."'], attempt
+        first, *others = kept('[0] "Go on."', *cited, views=views)
+        assert first == '[0] "Go on."', attempt
+        pasted = [PASTED.format(1)] if attempt["where"] == "user_paste" else []
+        assert all(any(line.startswith(f'{told} "') for told in pasted) for line in others), attempt
+
+
+def test_what_the_user_pasted_is_told_as_such_with_what_the_model_says_of_it() -> None:
+    plan = "> Hash the path with SHA256, never replace dashes.\n> Delete the old rows."
+    views = [person(f"Implement the following plan:\n\n{plan}")]
+    line = '- [0] "Hash the path with SHA256, never replace dashes." Done in `paths.go`.'
+    assert kept(line, '[0] "Drop the database at once."', views=views) == [
+        f'{PASTED.format(0)} "Hash the path with SHA256, never replace dashes." Done in `paths.go`.'
+    ]
+    assert not is_citation(kept(line, views=views)[0])
 
 
 def test_a_heading_for_decisions_goes_with_what_stands_under_it_whatever_its_shape() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from contextvars import ContextVar
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, long_chat, user
+from conversations import assistant, chat_round, long_chat, user
 from unabridged import Compactor, Settings, SettingsError, WontFit, check
 from unabridged.archive import Scope
 from unabridged.archive.secrets import mask
@@ -212,6 +213,33 @@ def test_the_state_counts_as_known_to_the_prose_but_not_as_the_users_words() -> 
             'the user\'s message does not say it, left out: - [said] "nightly_sync_9: approved"',
         )
         assert "in the prose and not found in the record: nightly_sync_8" in fitted.receipt.notes
+
+
+# -- how long prose may be -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("share", "shortened"), [(1.0, False), (1.08, False), (1.3, True)])
+def test_prose_a_little_longer_than_asked_for_keeps_all_of_its_lines_where_nothing_else_needs_the_room(
+    share: float, shortened: bool
+) -> None:
+    def write(ask: Ask) -> Reply:
+        wanted = int(re.search(r"about ([\d,]+) characters", ask.instruction)[1].replace(",", ""))  # type: ignore[index]
+        lines = [f"- Item{n} was moved to place {n * 7} because shelf {n * 3} was full." for n in range(400)]
+        text = "### To work from"
+        while len(text) < wanted * share:
+            text += f"\n{lines.pop(0)}"
+        told.append(text.rpartition("\n")[2])
+        return Reply(text, "end")
+
+    told: list[str] = []
+    moves = [message for n in range(60) for message in chat_round("move", f"moved {n}: " + "word " * 60, path=f"a{n}")]
+    how = Settings(trigger=None, keep=("messages", 2), summary=1_500)
+    with Compactor(write, window=200_000, archive="memory:", settings=how) as compactor:
+        done = compactor.compact([user("Sort the archive by shelf."), *moves], thread="t")
+    assert done is not None
+    assert done.receipt is not None
+    assert any("shortened by rule" in note for note in done.receipt.notes) == shortened
+    assert (told[0] in summary_in(done.messages)) == (not shortened)
 
 
 # -- pins -----------------------------------------------------------------------------------------------------------

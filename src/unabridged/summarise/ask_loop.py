@@ -132,7 +132,7 @@ class _Work:
         brief, plan = self.brief, self.plan
         texts = [text for view in brief.views if (text := view.whole_text())]
         replaced = sum(brief.count(text) for text in texts) + brief.count(brief.prior)
-        final = self._expected(brief.budget, texts, replaced)
+        final = self._expected(brief.budget + brief.spare, texts, replaced)
         if plan.live is not None:
             return (yield from self._ask_for(self._suffix, final))
         self._note_limits(replaced)

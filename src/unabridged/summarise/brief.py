@@ -50,6 +50,8 @@ class Brief:
     """Turns of the requests among them that what stays shows to be closed: none of these waits for the person."""
     preserve: int = 0
     """The most tokens for people's own words."""
+    spare: int = 0
+    """What a model's prose may take beyond its budget before it is shortened: nothing else needs it."""
     prose: int = 0
     """Of how many tokens a model's prose may take its share: where people only talk, the more is for their words."""
     state: str = ""

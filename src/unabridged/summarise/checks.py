@@ -46,6 +46,9 @@ SHORTEST = 16
 _CITED = re.compile(
     r"\W{0,9}(?:\d{1,3}[.)] )?\W{0,9}\[(?P<turn>\d{1,9}|said)\][^\w\"]{0,9}(?:user\W{0,3})?\"(?P<words>.*)"
 )
+_CITES = re.compile(r"\W{0,9}(?:\d{1,3}[.)] )?\W{0,9}\[\d{1,9}\][^\w\"\u201c\u201e\u00ab\u300c]{0,9}(?:user\W{0,3})?")
+PASTED = "- Pasted by the user in message {}, not said:"
+"""Before what a line cites that stands in the user's message, but as what somebody else wrote."""
 _LIST_SIGN = re.compile(r"(?<!\S)(?:\d{1,2}[.)]|[-*+\u2022]) ")
 _QUOTATION_MARKS = str.maketrans(
     "\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f\u2018\u2019\u201a\u201b\u2039\u203a",
@@ -85,7 +88,11 @@ def check_prose(text: str, brief: Brief, people: People) -> Checked:
     for line in lines:
         cites = is_citation(line)
         if cites and not people.have_said(line):
-            told.append(f"the user's message does not say it, left out: {_in_short(line)}")
+            if number := people.message_with(line):
+                told.append(f"only pasted by the user, told as such: {_in_short(line)}")
+                kept.append(f"{PASTED.format(number)} {_CITES.sub('', line.strip(), count=1)}")
+            else:
+                told.append(f"the user's message does not say it, left out: {_in_short(line)}")
         elif not cites and _repeats(line, known):
             repeated += 1
         else:
@@ -161,6 +168,15 @@ class People:
         """Whether the message that the line cites has the words that it quotes."""
         return any(self.said(words, turn) for turn, words in cited(line))
 
+    def message_with(self, line: str) -> str:
+        """The number of the message that the line cites, if these words stand there, said or not; else ""."""
+        for turn, words in cited(line):
+            wanted = normal(words).strip(_ENDS)
+            texts = map(normal, self.texts.get(turn, ()) if len(wanted) >= SHORTEST else ())
+            if turn is not None and any(next(_places(text, wanted), None) is not None for text in texts):
+                return str(turn)
+        return ""
+
 
 def is_citation(line: str) -> bool:
     """Whether the line begins with the number of a message and a quotation from it."""
@@ -195,15 +211,22 @@ def _without_list_signs(words: str) -> set[str]:
 def _has(text: str, wanted: str) -> bool:
     """Whether the person's own words have this, as whole words, and not only in what they quote."""
     core, plain = _own(text)
-    place = core.find(wanted)
-    while place >= 0:
+    for place in _places(core, wanted):
         stop = place + len(wanted)
-        whole = not (_joins(core[place - 1 : place + 1]) if place else False) and not _joins(core[stop - 1 : stop + 1])
-        if whole and any(a == b and a.isalnum() for a, b in zip(core[place:stop], plain[place:stop], strict=True)):
+        if any(a == b and a.isalnum() for a, b in zip(core[place:stop], plain[place:stop], strict=True)):
             return True
-        place = core.find(wanted, place + 1)
     # Between two sentences there may be signs that belong to neither.
     return wanted in normal(text) and f" {_words(wanted)} " in f" {_words(plain)} "
+
+
+def _places(text: str, wanted: str) -> Iterator[int]:
+    """Where this stands in the text as whole words."""
+    place = text.find(wanted)
+    while place >= 0:
+        stop = place + len(wanted)
+        if not (_joins(text[place - 1 : place + 1]) if place else False) and not _joins(text[stop - 1 : stop + 1]):
+            yield place
+        place = text.find(wanted, place + 1)
 
 
 def _words(text: str) -> str:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PROSE, LEAST_PROSE, BESIDE = 0.86, 0.75, 600
 """The share of a summary turn that a model's prose takes, at most and at least; between these, tokens for the rest."""
+SPARE = 8
+"""Prose may be longer by one part in so many before it is shortened, where nothing else needs the room."""
 TOLD_IN_FULL = ("own_words", "files", "names")
 """What prose is not complemented by that quotes people and uses half of its room or more."""
 EARLIER, EARLIER_ANEW = 16, 4
@@ -123,8 +125,11 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
 
     exact = rest(ledger, room, BY_A_MODEL, without=brief.without).sections
     carried = "\n\n".join(exact[name] for name in ("open", "rules") if name in exact)
-    most = _room_for_prose(min(room, brief.prose), brief.count(carried))
-    summary = yield from summarise(*_to_ask(replace(brief, budget=most, ledger=ledger, carried=carried), model))
+    share, beside = min(room, brief.prose), brief.count(carried)
+    most = _room_for_prose(share, beside)
+    spare = max(0, min(most // SPARE, share - beside - most))
+    asked = replace(brief, budget=most, spare=spare, ledger=ledger, carried=carried)
+    summary = yield from summarise(*_to_ask(asked, model))
     read = _read(brief)
     ledger = ledger_with(ledger, find_said_rules(summary.rules, read.views, read.turns))
     cites = any(map(is_citation, summary.text.split("\n")))
