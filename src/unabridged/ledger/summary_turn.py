@@ -47,8 +47,8 @@ LAYOUT = (
 OPTIONAL = tuple(row.name for row in LAYOUT if row.optional)
 SERVED = ("rules", "open", "todo", "checks", "files", "own_words", "done", "names")
 """Who gets room first; what is open gets all that rules leave."""
-NAMES = 800
-"""Tokens of names at most: a hundred are nearly all that next steps turn out to need, and more are a burden."""
+NAMES = 1_000
+"""Tokens of names at most: what next steps turn out to need is hardly among the others, and more are a burden."""
 OPEN = 0.8
 """The share of the budget that rules leave to what is open, where it needs so much."""
 

@@ -46,7 +46,6 @@ SHORTEST = 16
 _CITED = re.compile(
     r"\W{0,9}(?:\d{1,3}[.)] )?\W{0,9}\[(?P<turn>\d{1,9}|said)\][^\w\"]{0,9}(?:user\W{0,3})?\"(?P<words>.*)"
 )
-_CITES = re.compile(r"\W{0,9}(?:\d{1,3}[.)] )?\W{0,9}\[\d{1,9}\][^\w\"\u201c\u201e\u00ab\u300c]{0,9}(?:user\W{0,3})?")
 PASTED = "- Pasted by the user in message {}, not said:"
 """Before what a line cites that stands in the user's message, but as what somebody else wrote."""
 _LIST_SIGN = re.compile(r"(?<!\S)(?:\d{1,2}[.)]|[-*+\u2022]) ")
@@ -88,9 +87,9 @@ def check_prose(text: str, brief: Brief, people: People) -> Checked:
     for line in lines:
         cites = is_citation(line)
         if cites and not people.have_said(line):
-            if number := people.message_with(line):
+            if pasted := people.as_pasted(line):
                 told.append(f"only pasted by the user, told as such: {_in_short(line)}")
-                kept.append(f"{PASTED.format(number)} {_CITES.sub('', line.strip(), count=1)}")
+                kept.append(pasted)
             else:
                 told.append(f"the user's message does not say it, left out: {_in_short(line)}")
         elif not cites and _repeats(line, known):
@@ -168,13 +167,14 @@ class People:
         """Whether the message that the line cites has the words that it quotes."""
         return any(self.said(words, turn) for turn, words in cited(line))
 
-    def message_with(self, line: str) -> str:
-        """The number of the message that the line cites, if these words stand there, said or not; else ""."""
+    def as_pasted(self, line: str) -> str:
+        """The line as it tells of words that stand in the message it cites, and that nobody said there; else ""."""
         for turn, words in cited(line):
             wanted = normal(words).strip(_ENDS)
             texts = map(normal, self.texts.get(turn, ()) if len(wanted) >= SHORTEST else ())
             if turn is not None and any(next(_places(text, wanted), None) is not None for text in texts):
-                return str(turn)
+                _, mark, quoted = normal(line).partition('"')
+                return f"{PASTED.format(turn)} {mark}{quoted}"
         return ""
 
 
