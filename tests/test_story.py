@@ -69,6 +69,22 @@ def test_where_something_is_left_out_its_messages_are_numbered_and_what_was_chan
     assert text.count("part_") == 2, "what was merely read is a line of the story only where it stood"
 
 
+@given(st.integers(800, 2_000), st.integers(0, 3), st.integers(20, 700))
+@settings(max_examples=60, deadline=None)
+def test_the_assistants_last_thought_is_told_however_much_else_was_said_and_done(
+    budget: int, rounds: int, length: int
+) -> None:
+    views = [person(f"Import the timetable. {'It matters to many. ' * 20}")]
+    for i in range(30):
+        views += [says(f"Decided: column {i} stays. {'It is read elsewhere. ' * 12}")]
+        views += round_of("edit_file", "edited", path=f"src/part_{i}.py", new=f"value_{i} = {i}\n" * 30)
+    views += [says(f"{'The first two tests pass now. ' * (length // 30)}Withdrawing is the next step.")]
+    for i in range(rounds):
+        views += round_of("bash", "1 failed\n" * 40, command=f"pytest -q part_{i}")
+    ledger = gather(views, answered=False, at_work=True)
+    assert "Withdrawing is the next step." in render(ledger, budget, count, kept={0}).sections.get("done", "")
+
+
 def test_the_first_words_and_the_last_stay_when_there_is_no_room_for_those_between() -> None:
     views = [view for i in range(60) for view in (person(f"Wish {i}: colour it {i}."), *painted(i))]
     text = told(views, 500)

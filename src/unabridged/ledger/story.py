@@ -34,7 +34,7 @@ _USUAL = 140
 _SAID, _DONE, _REPORTED = (600, 1_000, 2_000), (130, 300, 600), (420, 1_000, 2_000)
 """Characters of what is said, done, and written at length: a little of all, then more of what tells most."""
 _STOOD, _FIRST = 3, 2.0
-"""The last actions, which tell where it stood, and what a little of them is worth: more than all else."""
+"""The last actions, which like the assistant's last words tell where it stood: a little of them first, the latest."""
 _BESIDE, _ENOUGH = (120, 360), 6
 """Characters of a message beside a model's prose; messages that it quotes in part, from which on none is listed."""
 _OFFER, _REPLY, _TELLING = 300, 80, 12
@@ -138,7 +138,7 @@ class Story:
         """
         told, chosen, people = dict[int, str](), list[tuple[int, str, str, int]](), self._people
         ranked = (
-            (-_FIRST if m.last and text == m.texts[0] else -m.worth * len(m.texts[0]) / len(text), i, text)
+            (-_FIRST - i if m.last and text == m.texts[0] else -m.worth * len(m.texts[0]) / len(text), i, text)
             for i, m in enumerate(moments)
             for text in m.texts
         )
@@ -152,6 +152,7 @@ class Story:
 
     def _moments(self) -> Iterator[Moment]:
         ledger = self._ledger
+        newest = max((saying.turn for saying in ledger.sayings if not saying.by_person), default=-1)
         for saying in ledger.sayings:
             if saying.turn not in self._kept:
                 texts = [self._saying(saying, width) for width in _SAID[: bisect_left(_SAID, len(saying.text)) + 1]]
@@ -159,17 +160,16 @@ class Story:
                 if self._talk:  # nothing fades, but where it stood is told
                     rank, texts = saying.weight * (2 if saying.turn == ledger.sayings[-1].turn else 1), texts[-1:]
                 kind = "user" if saying.by_person else "excerpt" if saying.lasts else _speaker(saying)
-                reply = self.reply(saying.turn) if saying.by_person else ""
-                yield Moment(saying.turn, rank, texts, kind, reply=reply)
+                told = {"reply": self.reply(saying.turn)} if saying.by_person else {"last": saying.turn == newest}
+                yield Moment(saying.turn, rank, texts, kind, **told)
         for i, action in enumerate(ledger.actions, _STOOD - len(ledger.actions)):
             if action.rejection:  # told by the person's words
                 continue
-            last = i >= 0
-            shown = last or weight_of(action) >= _LEAST
+            shown = i >= 0 or weight_of(action) >= _LEAST
             texts = [self._lines.action(action, width, gist=True) for width in _widths(action) if shown]
             rank = worth(action, ledger, len(texts[0])) if shown else 0.0
             name = "".join(action.paths[:1]).rstrip("/").rpartition("/")[2] if not action.failed else ""
-            yield Moment(action.turn, rank, texts, "failed" if action.failed else deed_of(action), name, last=last)
+            yield Moment(action.turn, rank, texts, "failed" if action.failed else deed_of(action), name, last=i >= 0)
 
     def _saying(self, saying: Saying, longest: int) -> str:
         """What somebody said: people exactly, between fences where a line of theirs could pose as another's."""
