@@ -190,6 +190,8 @@ def test_however_the_session_is_cut_into_blocks_the_same_stands_open(
 ) -> None:
     monkeypatch.setattr(ledgers, "_BLOCK", size)
     monkeypatch.setattr(ledgers, "_MOST", 2)
+    monkeypatch.setattr(around, "AFTER", 600.0)  # however slow the machine
+    monkeypatch.setattr("unabridged.clients.hook.reminder._LONGEST", 600.0)
     told = call(write(home, [*session(), *work(20, "d")]), "SessionStart", source="compact")
     assert all(said in told for said in (FIRST, MIDDLE))
     assert told.index("## Open request") < told.index(LAST) < told.index("## Standing rules")
