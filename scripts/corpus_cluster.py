@@ -263,7 +263,12 @@ def killed_and_resumed(source: Path, work: Path, sessions: int) -> bool:
             killed = _parts(out)
             print(f"the driver was killed at {killed} parts", flush=True)
             nodes.start()
-            done = subprocess.run(on_ray, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+            done = subprocess.run(on_ray, capture_output=True, check=False)
+    if not done.stdout:
+        print(
+            f"resumed: exit {done.returncode}, and nothing was said but {done.stderr.decode(errors='replace')[-2_000:]}"
+        )
+        return False
     report = json.loads(done.stdout)
     here, there = digests(work / "local"), digests(out)
     same = here == there and (work / "local" / "manifest.json").read_bytes() == (out / "manifest.json").read_bytes()
