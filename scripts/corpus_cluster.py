@@ -265,9 +265,8 @@ def killed_and_resumed(source: Path, work: Path, sessions: int) -> bool:
             nodes.start()
             done = subprocess.run(on_ray, capture_output=True, check=False)
     if not done.stdout:
-        print(
-            f"resumed: exit {done.returncode}, and nothing was said but {done.stderr.decode(errors='replace')[-2_000:]}"
-        )
+        errors = done.stderr.decode(errors="replace")[-2_000:]
+        print(f"resumed: exit {done.returncode}, and nothing was said but {errors}")
         return False
     report = json.loads(done.stdout)
     here, there = digests(work / "local"), digests(out)
