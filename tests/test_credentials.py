@@ -110,8 +110,8 @@ def rows() -> Iterator[bytes]:
 def test_no_password_reaches_receipts_events_records_logs_or_screens(
     place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    password = "Qx7-p@ss/w:rd?9zK"  # noqa: S105 - planted
-    url = planted_urls(password)[place]
+    start, end = "Qx7kWvTn", "mRbY29zK"  # long: three letters stand by chance in some packed body
+    url = planted_urls(f"{start}-p@ss/w:rd?{end}")[place]
     caplog.set_level(logging.DEBUG)
     seen: list[Any] = []
     with Compactor(window=4_000, archive=url, namespace="cli", on_event=seen.append) as compactor:
@@ -140,8 +140,8 @@ def test_no_password_reaches_receipts_events_records_logs_or_screens(
     texts += [row.decode("latin-1") for row in rows()]
     assert sum(one.code == 0 for one in ran) >= 14, [(one.code, one.err) for one in ran]
     for text in texts:
-        assert "Qx7" not in text
-        assert "9zK" not in text
+        assert start not in text
+        assert end not in text
 
 
 def failures(password: str) -> dict[str, str]:
