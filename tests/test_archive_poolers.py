@@ -31,7 +31,7 @@ def server() -> Iterator[Server]:
 class TestBehindPgBouncer(ArchiveContract):
     """Two sessions of the server for everybody."""
 
-    @pytest.fixture(scope="class")
+    @pytest.fixture
     def url(self, server: Server) -> Iterator[str]:
         bouncer = Bouncer(server, size=2)
         yield bouncer.url
