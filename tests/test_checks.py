@@ -42,7 +42,7 @@ SAID = [
     person("Don't deploy on Fridays, and use the “blue” theme for the users' pages."),
 ]
 PROSE = "The cache is clean and the entries are gone. What it was that filled it has been looked for and was found."
-THE_USER = "### The user"
+THE_USER = "### Done and decided"
 
 
 def checked(text: str, views: list[View] | None = None, **options: Any) -> Checked:

@@ -46,7 +46,7 @@ def key_of(ask: Ask) -> str:
 # R22
 def test_the_built_in_prompt_asks_for_these_sections_the_present_first() -> None:
     instruction = asked().instruction
-    headings = ["Now", "The user", "How it went", "To work from", "Doubts", "Next"]
+    headings = ["Now", "Done and decided", "Files", "To work from", "Doubts", "Next"]
     assert re.findall(r"^### (.*)$", instruction, re.MULTILINE)[: len(headings)] == headings
 
 
