@@ -86,7 +86,8 @@ class Reading:
             return 3
         if self._task:  # "Add a check that the name must never be empty" describes the check.
             return 3 if any(span in habits and not self._describes(span) for span in strong) else 0
-        if any(span in modal for span in strong):
+        told = self._narrates and not self._eastern  # "I think it breaks the rule that a line must end" tells of one
+        if any(span in modal and not (told and self._describes(span)) for span in strong):
             return 3
         if self._narrates:
             return 2 if self._own("wish") else 0
@@ -97,7 +98,7 @@ class Reading:
 
     def _wished(self) -> int:
         """What is left without a strong word: a wish, a limit, a convention, an order with a negation in it."""
-        if self._task or self._has("once"):
+        if self._task or self._has("once") or any(map(phrases("tasks").at_start, _COMMA.split(self._words)[1:])):
             return 0
         if self._narrates:
             return 2 if self._own("wish") else 0
@@ -147,8 +148,7 @@ class Reading:
 
     @cached_property
     def _asks(self) -> bool:
-        plain = self._whole.rstrip(" .!\u3002\uff01)")
-        return plain.endswith(("?", "\uff1f", *vocabulary("ending")))
+        return self._whole.rstrip(" .!\u3002\uff01)").endswith(("?", "\uff1f", *vocabulary("ending")))
 
     @cached_property
     def _reported(self) -> bool:
