@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import Any
 
 from unabridged.corpus.inputs import Shard, load_shard
@@ -20,6 +19,8 @@ from unabridged.errors import NotInstalled, SettingsError
 
 _BLOCKS = 2_000
 """The most tasks that a corpus is made into; of more shards, a task does several."""
+_AHEAD = 2
+"""Tasks that a worker has at a time: with the next at hand it need not wait for the driver between two shards."""
 
 
 class _Remote:
@@ -58,8 +59,8 @@ def on_ray(job: Job, shards: Iterable[Shard], address: str, limit: Limit) -> Ite
     if not items:
         return
     rows = ray.data.from_items(items, override_num_blocks=min(len(items), _BLOCKS))
-    done = rows.map(partial(_do, job, purse), num_cpus=1)
-    for row in done.iter_rows():
+    pool = ray.data.ActorPoolStrategy(min_size=1, max_tasks_in_flight_per_actor=_AHEAD)
+    for row in rows.map(_Worker, fn_constructor_args=(job, purse), num_cpus=1, compute=pool).iter_rows():
         yield load_record(row["record"])
 
 
@@ -75,10 +76,16 @@ def _require_somebody(address: str) -> None:
         raise SettingsError(f"there is no Ray cluster at {address}: {error.strerror or error}") from error
 
 
-def _do(job: Job, purse: Any, row: dict[str, str]) -> dict[str, str]:
-    """On a node: one shard, there and back as a text."""
-    logging.getLogger("unabridged").setLevel(logging.ERROR)  # what a model failed at is in the receipts, and counted
-    return {"record": do_shard(job, load_shard(row["shard"]), purse).dump()}
+class _Worker:
+    """A process on a node that does one shard after another; Ray starts as many as there are cores."""
+
+    def __init__(self, job: Job, purse: Any) -> None:
+        logging.getLogger("unabridged").setLevel(logging.ERROR)  # what a model failed at is in the receipts
+        self._job, self._purse = job, purse
+
+    def __call__(self, row: dict[str, str]) -> dict[str, str]:
+        """One shard, there and back as a text."""
+        return {"record": do_shard(self._job, load_shard(row["shard"]), self._purse).dump()}
 
 
 def _ray() -> Any:
