@@ -360,7 +360,7 @@ def main() -> None:
     """Make, kill, resume, compare, measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sessions", type=int, default=10_000)
-    parser.add_argument("--measured", type=int, default=2_000, help="sessions to measure the speed on")
+    parser.add_argument("--measured", type=int, default=6_000, help="sessions to measure the speed on")
     parser.add_argument("--only", choices=("kill", "speed", "langchain"))
     given = parser.parse_args()
     good = True

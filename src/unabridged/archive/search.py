@@ -266,17 +266,13 @@ def _look(query: Query, terms: Sequence[str], compared: Sequence[str], found: Fo
         return None
     other = words.unescape(text)  # what it says if it is JSON
     read = [Reading(text), *([Reading(other)] if other != text else [])]
-    times = {term: _most(read, term) for term in terms}
+    times = {term: max([reading.count(term) for reading in read]) for term in terms}
     if not query.phrases and not any(
         times[name.whole] or (name.parts and all(times[part] for part in name.parts)) for name in query.names
     ):
         return None
     alike = {word: max(reading.count_alike(word) for reading in read) for word in compared if not times[word]}
     return _Match(found, times, alike)
-
-
-def _most(read: Sequence[Reading], term: str) -> int:
-    return max(reading.count(term) for reading in read)
 
 
 def _score(query: Query, match: _Match, weight: dict[str, float], average: float) -> float:

@@ -45,6 +45,7 @@ _LEVEL: Final = 4 if deflate is zlib else 1  # each a little larger than the usu
 _WINDOW: Final = 32_768  # how far back deflate can refer
 _ESCAPES: Final = ((b"\\n", b"\n"), (b"\\r", b"\r"), (b"\\t", b"\t"), (b'\\"', b'"'))
 _LINE: Final = re.compile(rb"(?:\\n)?(?:[^\\]++|\\[^n])*+")  # up to the next line of an escaped text
+_LENIENT: Final = json.JSONDecoder(strict=False)  # made once: `loads` makes one for every call
 _UNUSUAL: Final = bytes(set(range(32)) - set(b"\n\r\t"))  # signs that JSON has to escape, too
 
 
@@ -170,7 +171,7 @@ def unpack_view(packed: bytes, body: bytes) -> tuple[str, str, str]:
             head, pieces, rest = packed[1:].split(b"\n", 2)
             escaped = _join(pieces.split(), body, rest).decode("utf-8", "surrogatepass")
             is_plain = "\\" not in escaped and '"' not in escaped
-            return *_said_by(head), escaped if is_plain else json.loads(f'"{escaped}"', strict=False)
+            return *_said_by(head), escaped if is_plain else _LENIENT.decode(f'"{escaped}"')
         elif packed[:1] == _DEFLATED:
             head, _, seen = _inflate(packed[1:], _nearest(readable)).partition(b"\n")
         else:

@@ -115,6 +115,10 @@ class GinIndex(SqlIndex):
             for (condition, values), found in zip(asked, counts, strict=True)
         ]
 
+    def _as_rows(self, keys: Sequence[Key]) -> tuple[str, list[Any]]:
+        """Keys as the rows of a table, in the same words for any number of them: the driver has read these before."""
+        return "SELECT * FROM unnest(?::bigint[], ?::bigint[])", [list(column) for column in zip(*keys, strict=True)]
+
     def _keys(self, where: str, values: Sequence[Any], most: int) -> list[Key]:
         rows = self._tx.execute(f"SELECT thread, number FROM {where} LIMIT ?", [*values, most])
         return [(thread, number) for thread, number in rows]

@@ -55,19 +55,23 @@ class SqlIndex:
         """These messages, as far as they stand in this place, in no order."""
         found: list[search.Found] = []
         for at in range(0, len(keys), _AT_ONCE):
-            batch = keys[at : at + _AT_ONCE]
+            rows_of, values = self._as_rows(keys[at : at + _AT_ONCE])
             statement = (
-                f"WITH wanted (thread, number) AS (VALUES {', '.join(['(?, ?)'] * len(batch))}) "
+                f"WITH wanted (thread, number) AS ({rows_of}) "
                 "SELECT t.name, p.number, p.turn, b.hash, b.body, p.view FROM wanted w CROSS JOIN parts p "
                 "CROSS JOIN bodies b CROSS JOIN threads t WHERE p.thread = w.thread AND p.number = w.number "
                 f"AND b.id = p.body AND t.id = p.thread AND {self._threads}"
             )
-            rows = self._tx.execute(statement, [*(value for key in batch for value in key), self._whose])
+            rows = self._tx.execute(statement, [*values, self._whose])
             found += [
                 search.Found(Scope(self._place.name.namespace, to_text(name)), row[0], sql_tables.to_part(tuple(row)))
                 for name, *row in rows
             ]
         return found
+
+    def _as_rows(self, keys: Sequence[Key]) -> tuple[str, list[Any]]:
+        """Keys as the rows of a table: its words and its values."""
+        return f"VALUES {', '.join(['(?, ?)'] * len(keys))}", [value for key in keys for value in key]
 
     def _newest_of_all(self, most: int) -> list[Key]:
         """The newest messages, whatever they have."""
