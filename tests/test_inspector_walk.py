@@ -285,6 +285,40 @@ def test_keyboard_alone_does_everything_and_writing_is_asked_for_twice(browser: 
     archive.close()
 
 
+def test_what_is_seen_can_be_opened_while_a_filter_is_still_asked_for(browser: Any) -> None:
+    archive = open_archive("memory:")
+    talk(archive, *TALK, "the beginning")
+    talk(archive, "other", "another", "not this one", rounds=60)
+    held: list[Any] = []
+    with inspecting(archive) as door, tab(browser) as opened:
+        opened.open(door)
+        opened.tab_to("#filter")
+        opened.page.keyboard.type("p")
+        opened.until("document.querySelectorAll('[role=option]').length === 1")
+        opened.page.route("**/api/threads?*contains=part*", lambda route: held.append(route))  # noqa: PLW0108 - it marks it
+        opened.page.keyboard.type("art")
+        come(opened, held)
+        opened.press("ArrowDown", "ArrowDown")
+        held.pop().continue_()
+        opened.until("document.querySelector('#told').textContent.startsWith('1 thread of 2')")
+        opened.until("document.querySelector('[role=option][aria-selected=true]') !== null")  # still chosen
+        opened.page.keyboard.press("Shift+Tab")
+        opened.tab_to("#filter")
+        opened.page.keyboard.type("s")
+        come(opened, held)
+        opened.press("ArrowDown", "Enter")
+        opened.at("thread")
+    archive.close()
+
+
+def come(opened: Tab, held: list[Any]) -> None:
+    """Wait until a request is held back."""
+    end = time.monotonic() + 20
+    while not held:
+        assert time.monotonic() < end, "it was never asked for"
+        opened.page.wait_for_timeout(20)
+
+
 def look_by_keyboard(opened: Tab, count: int) -> None:
     """Through the views without a mouse."""
     page, press, tab_to = opened.page, opened.press, opened.tab_to

@@ -7,7 +7,7 @@ const SIZE = 100;
 
 export function showThreads(main, { go, about }) {
   const asked = { namespace: "", order: "used", contains: "" };
-  let pages;
+  let pages, latest;
   const list = new VirtualList({
     label: "Threads",
     height: 34,
@@ -38,19 +38,22 @@ export function showThreads(main, { go, about }) {
 
   async function load() {
     const wish = { ...asked };
-    if (pages) pages.dead = true;
     const fetchPage = async (first, size) => {
       const answer = await source.get("threads", { ...wish, first, count: size });
       if (answer.total !== list.count && pages === mine) list.setCount(answer.total);
       return answer.rows.map((row, i) => [first + i, row]);
     };
-    const mine = (pages = new Pages(SIZE, fetchPage, () => list.refresh()));
+    const mine = (latest = new Pages(SIZE, fetchPage, () => list.refresh()));
     const answer = await source.get("threads", { ...wish, first: 0, count: SIZE });
-    if (pages !== mine) return;
+    if (latest !== mine) return;
+    // Until now what is seen could be chosen and opened; what was chosen stays so if it is still there.
+    const chosen = pages?.get(list.active)?.id;
+    if (pages) pages.dead = true;
+    pages = mine;
     mine.asked.add(0);
     answer.rows.forEach((row, i) => mine.rows.set(i, row));
     list.node.scrollTop = 0;
-    list.active = -1;
+    list.active = answer.rows.findIndex((row) => row.id === chosen);
     list.setCount(answer.total);
     told.textContent = `${count(answer.total, "thread")}${wish.contains || wish.namespace ? ` of ${number(about.threads)}` : ""} in ${visible(about.archive)}`;
     announce(told.textContent);

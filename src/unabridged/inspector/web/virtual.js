@@ -26,6 +26,8 @@ export class VirtualList {
     this.count = total;
     this.sizer.style.height = `${total * this.height}px`;
     if (this.active >= total) this.active = -1;
+    if (this.active < 0) this.node.removeAttribute("aria-activedescendant");
+    else this.node.setAttribute("aria-activedescendant", `${this.name}-${this.active}`);
     this.refresh();
   }
 
