@@ -301,6 +301,17 @@ def test_an_archive_gets_the_originals_and_gives_them_back(tmp_path: Path) -> No
                 assert compactor.replay(row["messages"], thread=row["receipt"]["thread"]) == original.messages
 
 
+def test_what_an_engine_prints_stays_out_of_the_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def prints(*given: Any, **how: Any) -> Any:
+        sys.stdout.write("(raylet) A worker died\n")
+        return run(*given, **how)
+
+    monkeypatch.setattr("unabridged.cli.corpus.run", prints)
+    done = command("corpus", "measure", corpus(tmp_path / "in") / "a", tmp_path / "out", "-j", "1", "--json")
+    assert done.json["sessions"] > 0
+    assert "A worker died" in done.err
+
+
 def test_the_command_tells_what_failed_and_refuses_what_it_would_spoil(tmp_path: Path) -> None:
     folder = corpus(tmp_path / "in")
     done = command("corpus", "check", folder, tmp_path / "out", "--jobs", "1", "--json")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -200,7 +201,7 @@ def _do(
         "shard": number(shard, "a size"),
         "jobs": jobs or os.cpu_count() or 1,
     }
-    with _bar(work.name) as progress:
+    with _bar(work.name) as progress, redirect_stdout(sys.stderr):  # where Ray tells of workers that it lost
         report = run(work, source, out, progress=progress, **how)
     if as_json:
         print_json(asdict(report))

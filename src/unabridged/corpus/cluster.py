@@ -41,17 +41,27 @@ class _Remote:
 def on_ray(job: Job, shards: Iterable[Shard], address: str, limit: Limit) -> Iterator[Record]:
     """The record of every shard, as each is done."""
     ray = _ray()
-    if not ray.is_initialized():
-        _require_somebody(address)
-        try:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise SettingsError(
-                f"there is no Ray cluster at {address}: {' '.join(str(error).split())[:300]}"
-            ) from error
+    ours = not ray.is_initialized()
+    if ours:
+        _connect(ray, address)
+    try:
+        yield from _records(ray, job, shards, limit)
+    finally:
+        if ours:
+            ray.shutdown()  # what it still has to say of lost workers comes before what the caller says
+
+
+def _connect(ray: Any, address: str) -> None:
+    _require_somebody(address)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise SettingsError(f"there is no Ray cluster at {address}: {' '.join(str(error).split())[:300]}") from error
+
+
+def _records(ray: Any, job: Job, shards: Iterable[Shard], limit: Limit) -> Iterator[Record]:
     logging.getLogger("ray.data").setLevel(logging.ERROR)
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
+    ray.data.DataContext.get_current().enable_progress_bars = False
     purse: Any = None
     if limit != Limit():
         purse = _Remote(ray.remote(Purse).options(num_cpus=0, max_restarts=0).remote(limit))
