@@ -52,6 +52,7 @@ def on_ray(job: Job, shards: Iterable[Shard], address: str, limit: Limit) -> Ite
 
 
 def _connect(ray: Any, address: str) -> None:
+    """Join the cluster there; `SettingsError` where there is none."""
     _require_somebody(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
@@ -60,6 +61,7 @@ def _connect(ray: Any, address: str) -> None:
 
 
 def _records(ray: Any, job: Job, shards: Iterable[Shard], limit: Limit) -> Iterator[Record]:
+    """The records as the cluster's workers hand them back, in no order."""
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     ray.data.DataContext.get_current().enable_progress_bars = False
     purse: Any = None
