@@ -128,7 +128,7 @@ def of_tables() -> Iterator[Found]:
         shapes = {_SHAPE.sub("a", phrase): phrase for kind in listed for phrase in table[kind]}
         for phrase in shapes.values():
             # A phrase of words is tried where its first word stands, and nowhere else.
-            use: Use = "search" if phrase[0] > matching._EASTERN else "match"
+            use: Use = "search" if phrase[0] > matching.EASTERN else "match"
             yield Found(f"{code}.json: {phrase}", matching._pattern(phrase), use)
     for kind in ("go", "thanks", "light", "tongues", "bounds"):
         yield Found(f"eastern_words({kind!r})", languages.eastern_words(kind), "search")

@@ -90,12 +90,16 @@ def test_a_short_rule_stands_with_what_it_replies_to() -> None:
         ("A restart comes first. Restart now?", "no not now im in a meeting", 0),
         ("Twelve are of 2022, the rest of 2023. Shall I move them to the bin?", "yes, but only those of 2023", 0),
         ("¿Las muevo a la papelera?", "sí, pero solo las de 2023", 0),
-        ("Would you like travel insurance?", "No, I do not want travel insurance.", 1),
+        ("Would you like travel insurance?", "No, I do not want travel insurance.", 0),
+        ("Möchten Sie eine Reiseversicherung?", "Nein, ich möchte keine Reiseversicherung.", 0),
+        ("是否需要购买旅行保险?", "不,我不要旅行保险。", 0),
+        ("Basic economy, economy or business class?", "I'd prefer economy class.", 0),
         ("Which flight shall I book?", "None of these. I don't want to fly before 11 AM.", 1),
+        ("Shall I transfer you to an agent?", "No, I really don't want to be transferred.", 1),
         ("Shall I push it?", "Yes. From now on never push without asking.", 1),
     ],
 )
-def test_an_answer_is_a_rule_only_where_it_says_what_its_person_wants_or_that_it_holds(
+def test_an_answer_is_a_rule_only_where_it_says_more_than_the_choice_of_what_was_asked(
     asked: str, answer: str, rules: int
 ) -> None:
     talk = [person("Take care of it, please."), *round_of("bash", "ok", command="ls"), says(asked), person(answer)]

@@ -14,7 +14,7 @@ from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from unabridged.languages import folded, phrases, vocabulary
+from unabridged.languages import EASTERN, folded, phrases, vocabulary
 from unabridged.messages import View
 from unabridged.text_cache import remembered
 from unabridged.text_tools import bare, blank_fences, sentences
@@ -23,8 +23,6 @@ _OURS = "[unabridged "
 _LONG, _READ, _MORE = 200, 20_000, 3_000
 """Characters from which on a text may be the summary of an unknown system; that are looked through for its signs; for
 which it needs one sign more."""
-_EASTERN = "\u2e7f"
-"""Scripts above this sign write without spaces."""
 _SET_OFF, _COLON, _ASKS = frozenset('\n"\u201c\u201e\u00ab\u300c'), (":", "\uff1a"), ("? ", "\uff1f ")
 _CODE = ("()", "):", ");", "),", "))", "({", "{")
 _MODELS = ("promise", "acts_next", "reported", "offer", "courtesy", "onward")
@@ -245,7 +243,7 @@ def _heard(text: str) -> int:
     lines = text.replace("\uff1a", ": ").splitlines()
     said = [(line.strip(), piece) for line in lines for piece in sentences(line)] or [("", "")]
     free = [piece.partition(": ")[0] if line != piece or not _is_label(line) else "" for line, piece in said]
-    opening = said[0][1][:_LONG]
+    opening = "" if _has(_plain(said[0][1]), shape["machine"]) else said[0][1][:_LONG]
     first = _asks(opening) or (_uses(opening, "polite", *own) and not _tells(opening, "roles"))
     small, verbs = vocabulary("openers", "prefix"), {*phrases("tasks", "customs", "tell").by_word, *shape["orders"]}
     words = (word.strip(",") for word in _plain(free[-1]).split() if word.strip(",") not in {*small, *shape["small"]})
@@ -272,7 +270,7 @@ def _tells(piece: str, *who: str) -> bool:
     people = frozenset(chain(users, *(shape[role] for role in who)))
     named = [i for i, word in enumerate(words) if word in people and ifs.isdisjoint(words[max(i - 2, 0) : i])]
     near = " ".join(" ".join(words[i + 1 : i + (_WORDS if words[i] in users else _NEAR)]) for i in named)
-    signs = [word for word in people if word > _EASTERN]
+    signs = [word for word in people if word > EASTERN]
     did = _has(near, shape["told"]) or (_has(plain, signs) and _has(plain, shape["did"]))
     label = len(title.split()) < _LABEL or "said" in _kinds({title})
     label = label and (_has(title, signs) or not people.isdisjoint(title.split())) and not piece.endswith(_CODE)
@@ -314,7 +312,7 @@ def _plain(text: str) -> str:
 
 def _has(text: str, words: list[str]) -> bool:
     """Whether a word of the text begins as one of these does; signs that are written without spaces stand anywhere."""
-    return any((word if word > _EASTERN else f" {word}") in f" {text}" for word in words)
+    return any((word if word > EASTERN else f" {word}") in f" {text}" for word in words)
 
 
 def rejection_in(text: str, tool: str) -> tuple[str, str]:

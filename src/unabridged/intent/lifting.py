@@ -15,7 +15,7 @@ from functools import cache
 from unabridged.intent.entries import Lift, Rule
 from unabridged.intent.person_words import split_sentences
 from unabridged.intent.rule_sentences import Reading
-from unabridged.languages import eastern_words, folded, phrases, vocabulary
+from unabridged.languages import EASTERN, eastern_words, folded, phrases, vocabulary
 from unabridged.text_cache import remembered
 
 _KINDS = ("lift_all", "revoke", "unneeded", "allowed", "lift")
@@ -25,7 +25,6 @@ _KANA = re.compile(r"[\u3040-\u30ff]")
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
 CLAUSE = re.compile(r"[,;\uff0c\u3001\uff1b]\s+|[\uff0c\u3001\uff1b]|\s[\u2013\u2014-]\s")
 _NONE: frozenset[str] = frozenset()
-EASTERN = "\u2e7f"
 _BARE = 60
 """Characters of a permission that may leave out what it is about."""
 
@@ -159,6 +158,11 @@ def share_a_word(words: Sequence[str], text: str) -> bool:
 def covers(words: Sequence[str], others: Sequence[str]) -> bool:
     """Whether each of the others is among the words."""
     return all(any(alike(word, other) for word in words) for other in others)
+
+
+def is_named(word: str, words: Sequence[str]) -> bool:
+    """Whether it is among the words, in any form; signs run on without spaces."""
+    return any(alike(word, other) or (word[0] > EASTERN and word in other) for other in words)
 
 
 def alike(word: str, other: str) -> bool:

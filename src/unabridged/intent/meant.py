@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from unabridged.intent import speech_acts as says
 from unabridged.intent.frames import frames
-from unabridged.intent.lifting import CLAUSE, EASTERN, alike, content_words, covers, literal, share_a_word
+from unabridged.intent.lifting import CLAUSE, content_words, covers, is_named, literal, share_a_word
 from unabridged.intent.rule_sentences import Reading
-from unabridged.languages import folded, phrases
+from unabridged.languages import EASTERN, folded, phrases
 from unabridged.text_cache import remembered
 from unabridged.text_tools import blank_fences, one_line, sentences
 
@@ -198,9 +198,9 @@ def _hit(said: _Dismissal, order: Sequence[str], pieces: Sequence[str]) -> set[i
     """Which pieces of a request are meant: by their marks, or because they name what is dropped."""
     labels = _labels_in(said.clause) if said.outright and says.few_words(said.clause, 8) else []
     hit = {i for i, piece in enumerate(pieces) if not {*labels}.isdisjoint(_options(piece))}
-    if hit or not said.about or not all(_named(word, order) for word in said.about):
+    if hit or not said.about or not all(is_named(word, order) for word in said.about):
         return hit
-    named = [[_named(word, content_words(piece)) for word in said.about] for piece in pieces]
+    named = [[is_named(word, content_words(piece)) for word in said.about] for piece in pieces]
     # "write tests for the parser and the lexer", "don't test the lexer": what they share comes first
     shared = {i for i, names in enumerate(named) if any(names) and all(map(or_, names, named[0]))} - {0}
     return {i for i, names in enumerate(named) if all(names)} or shared or {*range(len(pieces))}
@@ -208,7 +208,7 @@ def _hit(said: _Dismissal, order: Sequence[str], pieces: Sequence[str]) -> set[i
 
 def _stays(piece: str, said: _Dismissal, text: str) -> bool:
     """Whether a message drops nothing of a piece: it says the piece's own prohibition again, or how to do the rest."""
-    more = [word for word in content_words(piece) if not _named(word, said.about)]
+    more = [word for word in content_words(piece) if not is_named(word, said.about)]
     again = bool(said.about) and any({*said.about} <= {*own.about} for own in _dismissals(piece))
     return again or (not said.outright and not says.wants_instead(text) and share_a_word(more, text))
 
@@ -226,7 +226,7 @@ def _drops_all(said: _Dismissal, text: str, order: Sequence[str], asked: Sequenc
     """
     clauses = (says.after_small_words(folded(clause)) for piece in asked for clause in CLAUSE.split(piece))
     deeds = order if said.about[:1] > (EASTERN,) else [clause.split()[0] for clause in clauses if clause]
-    begins = any(_named(word, deeds) for word in said.about)  # the verb comes first, or last
+    begins = any(is_named(word, deeds) for word in said.about)  # the verb comes first, or last
     halts = len(text) <= _SHORT and phrases("hold").at_start(folded(text.strip())) > 0
     denies = begins and (halts or len(said.about) == 1 or covers(said.about, order))
     return said.outright or denies or ((begins or says.wants_instead(text)) and _wants_else(text, said))
@@ -235,15 +235,10 @@ def _drops_all(said: _Dismissal, text: str, order: Sequence[str], asked: Sequenc
 def asks_leave(answer: str, request: str) -> bool:
     """Whether an answer ends by asking whether to do the very thing that was requested, and nothing besides."""
     last, order = "".join(sentences(answer)[-1:]), content_words(request)
-    return phrases("offer").inside(folded(last)) and all(_named(word, order) for word in content_words(last))
+    return phrases("offer").inside(folded(last)) and all(is_named(word, order) for word in content_words(last))
 
 
 def says_again(text: str, request: str) -> bool:
     """Whether the words say a request anew with something changed: most of what it names, in about as many words."""
     order, said = content_words(request), content_words(text)
-    return 0 < len(said) <= 2 * len(order) and 3 * sum(_named(word, said) for word in order) >= 2 * len(order)
-
-
-def _named(word: str, order: Sequence[str]) -> bool:
-    """Whether the order speaks of it; signs run on without spaces."""
-    return any(alike(word, other) or (word[0] > EASTERN and word in other) for other in order)
+    return 0 < len(said) <= 2 * len(order) and 3 * sum(is_named(word, said) for word in order) >= 2 * len(order)

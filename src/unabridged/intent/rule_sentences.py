@@ -14,7 +14,7 @@ from functools import cached_property
 
 from unabridged.intent.frames import frames
 from unabridged.intent.person_words import BLANK
-from unabridged.languages import folded, phrases, vocabulary
+from unabridged.languages import EASTERN, folded, phrases, vocabulary
 
 RULE_LIMIT = 400
 """Characters of one rule."""
@@ -31,7 +31,6 @@ _COLON = re.compile(r"\s?:\s|\uff1a")
 _COMMA = re.compile(r"[,\uff0c\u3001]\s*")
 _TOPIC = re.compile(r"\A[^,]{3,40},\s*\Z")
 _MARKS = (", ", "; ", ": ", " - ", " \u2013 ", " \u2014 ", "(")
-_EASTERN = "\u2e7f"
 
 
 @dataclass
@@ -135,7 +134,7 @@ class Reading:
 
     @cached_property
     def _eastern(self) -> bool:
-        return any(char > _EASTERN and char != BLANK for char in self._words[:40])
+        return any(char > EASTERN and char != BLANK for char in self._words[:40])
 
     @cached_property
     def _denied(self) -> set[Span]:

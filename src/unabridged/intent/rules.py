@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from unabridged.intent.entries import Lift, Request, Rule
 from unabridged.intent.host_words import blank_foreign
-from unabridged.intent.lifting import lift, lifts, replaces, restricts
+from unabridged.intent.lifting import content_words, is_named, lift, lifts, replaces, restricts
 from unabridged.intent.person_words import end_of_block, heads_list, own_sentences, own_text, read, split_sentences
 from unabridged.intent.rule_sentences import RULE_LIMIT, Reading, is_signed
 from unabridged.languages import folded, phrases, sure_language, tables
@@ -50,11 +50,10 @@ def merge_rules(
     """Each rule once, marked where a later sentence lifts it; and those sentences, marked where they did.
 
     Without what was part of a wish that the person withdrew: "Use Postgres" goes with "scratch that"; what forbids
-    something stays, for "never touch the CI", said beside a task, outlives the task. Where the assistant had asked, the
-    answer ("1, but only Tokyo") is a rule only where it says what its person wants, or that it holds for good.
+    something stays, for "never touch the CI", said beside a task, outlives the task.
     """
-    replies = {request.turn for before, request in pairwise(requests) if before.asks in {"question", "proposal"}}
-    rules = [r for r in rules if r.strength > 2 or r.turn not in replies or phrases("own").inside(folded(r.text))]
+    replies = {now.turn: (then, now) for then, now in pairwise(requests) if then.asks in {"question", "proposal"}}
+    rules = [r for r in rules if r.strength > 2 or r.turn not in replies or not _answers(r.text, *replies[r.turn])]
     lifted, marked = lift(_unite(rules), taken_back)
     gone = {request.turn for request in requests if request.state == "withdrawn"}
 
@@ -62,6 +61,15 @@ def merge_rules(
         return rule.lifted >= 0 or rule.strength > 2 or phrases("forbids").inside(folded(rule.text))
 
     return tuple(rule for rule in lifted if rule.turn not in gone or stays(rule)), marked
+
+
+def _answers(rule: str, before: Request, reply: Request) -> bool:
+    """Whether a wish merely answers what the assistant had asked: "1, but only Tokyo", "I don't want insurance".
+
+    It does not say what its person wants, or says it in the words of the question: that chooses among what was offered.
+    """
+    told, asked = content_words(rule), content_words(f"{before.answer}\n{reply.context}")
+    return 2 * sum(is_named(word, asked) for word in told) >= len(told) or not phrases("own").inside(folded(rule))
 
 
 def add_rules(rules: Sequence[Rule], new: Sequence[Rule], taken_back: Sequence[Lift]) -> tuple[Rule, ...]:

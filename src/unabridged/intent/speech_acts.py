@@ -11,7 +11,7 @@ import re
 from unabridged.intent.entries import Asks
 from unabridged.intent.frames import frames
 from unabridged.intent.person_words import QUOTED
-from unabridged.languages import detect, eastern_words, folded, phrases, tables, vocabulary
+from unabridged.languages import EASTERN, detect, eastern_words, folded, phrases, tables, vocabulary
 from unabridged.messages import View
 from unabridged.text_cache import remembered
 from unabridged.text_tools import bare, blank_fences, sentences
@@ -122,7 +122,7 @@ def wants_to_know(text: str) -> bool:
     """Whether words are all that is asked for: a question, or an order to tell something and to do nothing else."""
     words = after_small_words(folded(text.strip()))
     tells = phrases("tell", "inquiries")
-    told = (tells.inside if words[:1] > "\u2e7f" else tells.at_start)(words) and not phrases("and").inside(words)
+    told = (tells.inside if words[:1] > EASTERN else tells.at_start)(words) and not phrases("and").inside(words)
     asked = phrases("which").at_start(words.rpartition(", ")[2]) and not orders(text)  # "it is red, what's failing"
     return bool(told or asked) or is_question(text)
 
@@ -180,7 +180,7 @@ def few_words(text: str, most: int) -> bool:
     """At most so many words; two signs of a script without spaces count as one."""
     text = text[:2_000]
     words = len(text.split())
-    return words <= most and (text.isascii() or words + sum(char > "\u2e7f" for char in text) // 2 <= most)
+    return words <= most and (text.isascii() or words + sum(char > EASTERN for char in text) // 2 <= most)
 
 
 def after_small_words(words: str) -> str:
@@ -272,7 +272,7 @@ def _goes_on(text: str) -> bool:
     told = [said for said in (*told[:1], *told[-1:]) if few_words(said, 30) and not _QUESTION.search(said)]
     clauses = [after_small_words(clause) for said in told for clause in _CLAUSE.split(said.replace(", ", "; "))]
     eastern = ((said, start) for said in told if few_words(said, 16) for start, _ in onward.found(said))
-    goes = (said[start] > "\u2e7f" and said[:start].rstrip()[-1:] not in negators for said, start in eastern)
+    goes = (said[start] > EASTERN and said[:start].rstrip()[-1:] not in negators for said, start in eastern)
     return any(map(_nod, told)) or any(map(onward.at_start, clauses)) or any(goes)
 
 
@@ -284,7 +284,7 @@ def _asking(sentence: str) -> bool:
 def _ends_asking(sentence: str) -> bool:
     """Whether the sentence ends as a question: with its mark, or with a word that stands for it."""
     bare = sentence.rstrip(".\u3002! ")
-    return bool(_QUESTION.search(sentence)) or (bare[-1:] > "\u2e7f" and bare.endswith(tuple(vocabulary("ending"))))
+    return bool(_QUESTION.search(sentence)) or (bare[-1:] > EASTERN and bare.endswith(tuple(vocabulary("ending"))))
 
 
 def _begins_done(told: list[str]) -> bool:

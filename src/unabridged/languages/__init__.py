@@ -13,9 +13,18 @@ open. Phrases of all languages are looked for at once, because people mix them.
 """
 
 from unabridged.languages.detection import WITHOUT_SPACES, detect, sure_language
-from unabridged.languages.matching import eastern_words, folded, labels, language_name, phrases, tables, vocabulary
+from unabridged.languages.matching import (
+    EASTERN,
+    eastern_words,
+    folded,
+    labels,
+    language_name,
+    phrases,
+    tables,
+    vocabulary,
+)
 
 __all__ = [
-    "WITHOUT_SPACES", "detect", "eastern_words", "folded", "labels", "language_name", "phrases",
+    "EASTERN", "WITHOUT_SPACES", "detect", "eastern_words", "folded", "labels", "language_name", "phrases",
     "sure_language", "tables", "vocabulary",
 ]  # fmt: skip

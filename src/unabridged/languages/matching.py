@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
-_EASTERN = "\u2e7f"
+EASTERN = "\u2e7f"
 """Scripts above this sign write without spaces."""
 _GAP = r"(?:[^.!?\n]|[.!?](?=\w)){1,40}?"
 """A few words of the same sentence; the dot in a file's name ends none."""
@@ -63,7 +63,7 @@ class Phrases(NamedTuple):
         begins = [first[0], first[0].partition("'")[0] + "'"] if first else []
         listed = [pair for word in begins for pair in self.by_word.get(word, ())]
         matches = [_pattern(phrase).match(text) for phrase, needed in listed if needed in text]
-        if text[:1] > _EASTERN:
+        if text[:1] > EASTERN:
             matches += [_pattern(phrase).match(text) for phrase in self.eastern if phrase[0] == text[0]]
         return max((match.end() for match in matches if match), default=0)
 
@@ -98,7 +98,7 @@ def phrases(*kinds: str) -> Phrases:
     by_word: dict[str, list[tuple[str, str]]] = {}
     eastern: list[str] = []
     for phrase in dict.fromkeys(_listed(kinds)):
-        if phrase[0] > _EASTERN:
+        if phrase[0] > EASTERN:
             eastern.append(phrase)
             continue
         begin, *rest = phrase.split()
@@ -126,14 +126,14 @@ def _listed(kinds: Iterable[str]) -> Iterator[str]:
 @cache
 def eastern_words(*kinds: str) -> re.Pattern[str]:
     """A pattern for text that is made of nothing but words of these kinds, in scripts without spaces."""
-    words = sorted((word for word in vocabulary(*kinds) if word[0] > _EASTERN), key=len, reverse=True)
+    words = sorted((word for word in vocabulary(*kinds) if word[0] > EASTERN), key=len, reverse=True)
     return re.compile(f"(?:{'|'.join(map(re.escape, words))})+")
 
 
 @cache
 def _pattern(phrase: str) -> re.Pattern[str]:
     """The phrase as a pattern; compiled when it may stand in a text, because most never do."""
-    if phrase[0] > _EASTERN:
+    if phrase[0] > EASTERN:
         return re.compile(r"[^\n]{0,12}?".join(re.escape(part) for part in phrase.split("…")))
     words = [_GAP if word == "…" else f"(?:{'|'.join(map(_open, word.split('|')))})" for word in phrase.split()]
     pattern = r"[ ,]+".join(words).replace(f"[ ,]+{_GAP}", _GAP).replace(f"{_GAP}[ ,]+", _GAP)
