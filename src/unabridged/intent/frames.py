@@ -126,7 +126,7 @@ def _is_told(part: str, frame: dict[str, Any]) -> bool:
     said, helpers = [folded(piece) for piece in sentences(part)], _shape()["assistants"]
     models = all(map(phrases(*(_MODELS[: -1 if "goal_below" in frame else None])).at_start, said))
     told = any(_tells(words) or _has(" ".join(_plain(words).split()[:2]), helpers) for words in said)
-    ends = len(part) < _SHORT and not _asks(part) and _naming([f"{_plain(part)} "]) > 0
+    ends = len(part) < _LONG and not _speaks(part) and _naming([f"{_plain(part)} "]) > 0
     return models or ends or (told and not phrases("polite").at_start(said[-1]))
 
 
@@ -220,7 +220,7 @@ def _is_hand_over(text: str) -> bool:
     heard = _heard(text)
     if heard >= _FIRST or len(pieces) > _SEEN or (_is_log(text) and text[:1] != "{"):
         return False
-    heads = [f"{_plain(piece[:_LONG])} " for piece in (*pieces[:4], *pieces[-1:])]
+    heads = [f"{_plain(piece[:_LONG])} " for piece in (*pieces[:4], *pieces[-2:])]
     titles, more = {title for piece in pieces if (title := _title(piece))}, len(text) // _MORE
     other, helped = _has(heads[0], shape["gatherings"]), _has(_plain(text), shape["assistants"])
     named = 0 if other else _naming(heads)
@@ -229,7 +229,7 @@ def _is_hand_over(text: str) -> bool:
     known = any(len(titles.intersection(names)) >= len(names) - 1 for names in shape["templates"])
     named *= named > 1 or told > 0 or helped
     signs = named + min(told, _TOLD + more) + min(len(_kinds(titles) & _CORE), 2) + 2 * known * (1 + more)
-    return signs + bool(told and helped) + bool(named and made) >= _ENOUGH + more + other + heard
+    return signs + bool(helped and (told or named > 1)) + bool(named and made) >= _ENOUGH + more + other + heard
 
 
 def _heard(text: str) -> int:
