@@ -46,7 +46,7 @@ SHORTEST = 16
 _CITED = re.compile(
     r"\W{0,9}(?:\d{1,3}[.)] )?\W{0,9}\[(?P<turn>\d{1,9}|said)\][^\w\"]{0,9}(?:user\W{0,3})?\"(?P<words>.*)"
 )
-PASTED = "- Pasted by the user in message {}, not said:"
+PASTED = "- Pasted in message {}:"
 """Before what a line cites that stands in the user's message, but as what somebody else wrote."""
 _LIST_SIGN = re.compile(r"(?<!\S)(?:\d{1,2}[.)]|[-*+\u2022]) ")
 _QUOTATION_MARKS = str.maketrans(
