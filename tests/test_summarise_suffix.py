@@ -49,7 +49,7 @@ def test_an_ordinary_block_takes_at_most_two_calls_behind_the_live_prompt_too() 
 def test_near_the_trigger_the_reply_gets_the_room_that_is_left_and_the_ledger_gives_way_first() -> None:
     scripted = ScriptedModel([ends(GOOD)])
     ledger = "\n".join(f"- src/file_{i}.py" for i in range(300))
-    summary_of(scripted, block(live=live(29_100), carried=ledger))
+    summary_of(scripted, block(live=live(29_000), carried=ledger))
     (ask,) = scripted.asks
     assert len(ask.messages) == 8
     assert 500 <= ask.max_tokens < 1_500
