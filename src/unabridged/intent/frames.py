@@ -229,7 +229,7 @@ def _is_hand_over(text: str) -> bool:
     known = any(len(titles.intersection(names)) >= len(names) - 1 for names in shape["templates"])
     named *= named > 1 or told > 0 or helped
     signs = named + min(told, _TOLD + more) + min(len(_kinds(titles) & _CORE), 2) + 2 * known * (1 + more)
-    return signs + bool(helped and (told or named > 1)) + bool(named and made) >= _ENOUGH + more + other + heard
+    return signs + bool(told and helped) + bool(named and made) >= _ENOUGH + more + other + heard
 
 
 def _heard(text: str) -> int:
