@@ -105,3 +105,22 @@ def test_an_answer_is_a_rule_only_where_it_says_more_than_the_choice_of_what_was
     talk = [person("Take care of it, please."), *round_of("bash", "ok", command="ls"), says(asked), person(answer)]
     found = compacted([[*talk, *round_of("bash", "ok", command="ls")]], answered=False).ledger.rules
     assert len(found) == rules
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("This plan must be written in such a way that a new session can pick it up.", 0),
+        ("I don't want to cancel the flight, just the insurance.", 0),
+        ("no revert those changes, it's correct if it's part of the commit", 0),
+        ("If anything changes, please let me know.", 0),
+        ("This document must never mention prices.", 1),
+        ("You must stop when the tests fail.", 1),
+        ("I don't want any access to production, only the staging database.", 1),
+        ("I just want to sort this out without being transferred.", 1),
+    ],
+)
+def test_what_is_said_of_the_one_thing_at_hand_is_no_rule_and_a_prohibition_is_not_lost_by_it(
+    text: str, rules: int
+) -> None:
+    assert len(rules_in(0, text)[0]) == rules
