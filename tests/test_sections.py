@@ -53,6 +53,22 @@ def shown(text: str) -> set[str]:
     return {section for section in SECTIONS if f"## {HEADINGS[section]}" in text}
 
 
+@pytest.mark.parametrize("by_model", [False, True])
+def test_the_list_of_what_is_to_be_done_is_told_as_of_the_end_of_what_stays(by_model: bool) -> None:
+    """Where its tasks are updated in messages that stay, an older state beside them would contradict these."""
+    messages = [user("Rename load_settings."), *chat_round("TaskCreate", "Task #7 created: Find it", subject="Find it")]
+    messages += chat_round("TaskCreate", "Task #8 created: Rename it", subject="Rename it")
+    messages += [m for i in range(80) for m in chat_round("bash", f"row {i} " * 60, command=f"cat {i}.py")]
+    messages += chat_round("TaskUpdate", "Updated task #7 status", taskId="7", status="completed")
+    model = ScriptedModel([PROSE], forever=True) if by_model else None
+    settings = Settings(clear=None, trigger=("tokens", 6_000), keep=("tokens", 800))
+    done = Compactor(model, window=16_000, archive="memory:", settings=settings).fit(messages, thread="t")
+    assert done.messages[-2:] == messages[-2:]
+    told = texts(done.messages)
+    assert "- [pending] Rename it" in told
+    assert "- [pending] Find it" not in told
+
+
 @pytest.fixture(scope="module")
 def whole() -> dict[tuple[str, bool], str]:
     return {case: summary(case) for case in CASES}

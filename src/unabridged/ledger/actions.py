@@ -99,7 +99,7 @@ def keeps_todo(tool: str) -> bool:
 
 
 def find_todo(views: Sequence[View], turns: Sequence[int]) -> tuple[str, int]:
-    """The list of what is to be done as the assistant last wrote it, and in which message; "" where there is none."""
+    """The list of what is to be done as the assistant last wrote it, and in which message; "" where it is not known."""
     items, turn, answers = dict[str, dict[str, Any]](), -1, _answers(views)
     for i, call in ((i, call) for i, view in enumerate(views) for call in view.calls if keeps_todo(call.name)):
         given, answer = _values(call.arguments), answers.get((call.id, i), Answer("", "")).text
@@ -114,7 +114,7 @@ def find_todo(views: Sequence[View], turns: Sequence[int]) -> tuple[str, int]:
             rows = (line[1:].partition(" [") for line in answer.splitlines())
             states = {number: state.partition("]")[0] for number, _, state in rows}
         items |= {n: {**items[n], "status": state} for n, state in states.items() if state and n in items}
-        turn = turns[i] if items else -1
+        turn = turns[i] if items or any(states.values()) else turn
     return "\n".join(_todo_line(item) for item in items.values()), turn
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from unabridged.errors import SummaryFailed
 from unabridged.history.rederive import Whole, spaced
+from unabridged.ledger.actions import find_todo
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.ledger.summary_turn import Rendered, render
@@ -194,7 +195,10 @@ def _ledger(brief: Brief) -> Ledger:
     ledger = gather(read.views, prior=prior, turns=read.turns, answered=brief.answered, at_work=brief.at_work)
     closed = {r.turn for r in ledger.requests if r.turn in brief.closed and r.state == "waiting"}
     requests = (replace(r, state="finished") if r.turn in closed else r for r in ledger.requests)
-    return replace(ledger, requests=tuple(requests)) if closed else ledger
+    ledger = replace(ledger, requests=tuple(requests)) if closed else ledger
+    stay, views = zip(*brief.stays, strict=True) if brief.stays else ((), ())
+    todo, turn = find_todo([*read.views, *views], [*read.turns, *stay])
+    return replace(ledger, todo=todo, todo_turn=turn) if turn > ledger.todo_turn else ledger
 
 
 def _rounds(brief: Brief) -> int:
