@@ -67,6 +67,9 @@ def test_the_list_of_what_is_to_be_done_is_told_as_of_the_end_of_what_stays(by_m
     told = texts(done.messages)
     assert "- [pending] Rename it" in told
     assert "- [pending] Find it" not in told
+    messages += chat_round("TodoWrite", "ok", todos=PLAN)  # the whole list, which stays
+    done = Compactor(model, window=16_000, archive="memory:", settings=settings).fit(messages, thread="t")
+    assert labels("en")["todo"] not in texts(done.messages)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,8 @@
 """Which blocks of a `user` turn another system wrote: its summary of what was said before, or a text of the host's.
 
-How known systems open and close such texts is data (`frames.json`). A summary of an unknown system is told by one rule:
-it speaks of a conversation as of something past and of its user as of somebody else, and nobody speaks in it.
+How known systems open and close such texts is data (`frames.json`). A summary of an unknown system is told by its words
+(`records`), and where these are not sure, by one rule: it speaks of a conversation as of something past and of its user
+as of somebody else, and nobody speaks in it.
 Whatever stands in a block of its own, before a frame or behind its end is still the person's, and so is, in doubt, what
 does not have the form of the record above it.
 """
@@ -14,6 +15,7 @@ from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from unabridged.intent.records import SURE, likeness
 from unabridged.languages import EASTERN, folded, phrases, vocabulary
 from unabridged.messages import View
 from unabridged.text_cache import remembered
@@ -212,13 +214,14 @@ def _is_hand_over(text: str) -> bool:
 
     Signs are counted: that it calls itself the record of a conversation, tells what the user said or wants, mentions
     the assistant beside them, has headings of what was asked, done and left. Each voice that is heard in it takes more.
+    Where its words are sure, they decide, but not against who asks for something first.
     """
     shape, text = _shape(), blank_fences(text[:_READ]).strip()
-    made = text.startswith(("{", "<"))
     text = text.replace(',"', ',\n"').replace(', "', ',\n"') if text.startswith("{") else text
-    pieces = sentences(text) or [""]
-    heard = _heard(text)
-    if heard >= _FIRST or len(pieces) > _SEEN or (_is_log(text) and text[:1] != "{"):
+    pieces, like = sentences(text) or [""], likeness(text)
+    if abs(like) >= SURE or len(pieces) > _SEEN or (_is_log(text) and text[:1] != "{"):
+        return like >= SURE and not _asks(pieces[0][:_LONG])
+    if (heard := _heard(text)) >= _FIRST:
         return False
     heads = [f"{_plain(piece[:_LONG])} " for piece in (*pieces[:4], *pieces[-2:])]
     titles, more = {title for piece in pieces if (title := _title(piece))}, len(text) // _MORE
@@ -229,7 +232,7 @@ def _is_hand_over(text: str) -> bool:
     known = any(len(titles.intersection(names)) >= len(names) - 1 for names in shape["templates"])
     named *= named > 1 or told > 0 or helped
     signs = named + min(told, _TOLD + more) + min(len(_kinds(titles) & _CORE), 2) + 2 * known * (1 + more)
-    return signs + bool(told and helped) + bool(named and made) >= _ENOUGH + more + other + heard
+    return signs + bool(told and helped) >= _ENOUGH + more + other + heard
 
 
 def _heard(text: str) -> int:

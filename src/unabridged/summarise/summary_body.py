@@ -196,9 +196,11 @@ def _ledger(brief: Brief) -> Ledger:
     closed = {r.turn for r in ledger.requests if r.turn in brief.closed and r.state == "waiting"}
     requests = (replace(r, state="finished") if r.turn in closed else r for r in ledger.requests)
     ledger = replace(ledger, requests=tuple(requests)) if closed else ledger
-    stay, views = zip(*brief.stays, strict=True) if brief.stays else ((), ())
-    todo, turn = find_todo([*read.views, *views], [*read.turns, *stay])
-    return replace(ledger, todo=todo, todo_turn=turn) if turn > ledger.todo_turn else ledger
+    stay, views = [turn for turn, _ in brief.stays], [view for _, view in brief.stays]
+    anew, turn = find_todo(views, stay)
+    todo, _ = find_todo([*read.views, *views], [*read.turns, *stay]) if turn >= 0 else ("", -1)
+    # A list that is written anew as a whole in what stays can be read there.
+    return replace(ledger, todo="" if todo == anew else todo, todo_turn=turn) if turn >= 0 else ledger
 
 
 def _rounds(brief: Brief) -> int:
