@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from conversations import chat_round, user
+from engine_case import texts
 from ledger_case import calls, count, person, round_of
+from unabridged import Compactor, Settings
+from unabridged.ledger.actions import steps
 from unabridged.ledger.gather import gather
 from unabridged.ledger.summary_turn import render
 from unabridged.messages import View
@@ -36,6 +40,23 @@ def test_what_was_run_after_an_earlier_edit_only_is_due() -> None:
     assert "but not since the one in message 7: “golangci-lint run” [5] → “ok pkg 0.3s”" in text
     assert "ran go test ./cmd/..." in text
     assert "tail -5" not in text
+
+
+def test_an_edit_or_a_check_among_the_messages_that_stay_counts_too() -> None:
+    """The section stands before them: without, it would call up to date what they made due."""
+    ledger = gather([ASKED, *EDIT, *ran("go test ./...")], answered=False)
+    later = [step.action for step in steps([*EDIT, *ran("golangci-lint run")], [5, 6, 7, 8])]
+    text = render(ledger, 2_000, count, later=later).sections["checks"]
+    assert "but not since the one in message 5: \u201cgo test ./...\u201d [3]" in text
+    assert "[7] ran golangci-lint run" in text
+    messages = [user("Port the uploader."), *chat_round("edit_file", "ok", path="src/a.go", new_text="x")]
+    messages += chat_round("bash", "ok  pkg 0.3s", command="go test ./...")
+    messages += [m for i in range(80) for m in chat_round("bash", f"row {i} " * 60, command=f"cat {i}.go")]
+    messages += chat_round("edit_file", "ok", path="src/b.go", new_text="y")
+    settings = Settings(clear=None, trigger=("tokens", 6_000), keep=("tokens", 800))
+    done = Compactor(window=16_000, archive="memory:", settings=settings).fit(messages, thread="t")
+    assert done.messages[-2:] == messages[-2:]
+    assert f"but not since the one in message {len(messages) - 2}" in texts(done.messages)
 
 
 def test_of_one_check_the_last_run_counts_whatever_it_was_run_on() -> None:

@@ -15,7 +15,7 @@ from unabridged.intent import GOING, RULE_LIMIT, Request, Rule, concerns
 from unabridged.languages import labels
 from unabridged.ledger.action_lines import TIMES, ActionLines, checks_in
 from unabridged.ledger.bounds import file_rank, name_rank, names_told
-from unabridged.ledger.entries import Deed, File, Ledger
+from unabridged.ledger.entries import Action, Deed, File, Ledger
 from unabridged.ledger.names import common_root
 from unabridged.ledger.story import Story
 from unabridged.text_tools import Count, fenced, head_and_tail, indent, neutral, quote
@@ -49,9 +49,17 @@ class Sections:
     """Writes each section. `kept` turns stand in the context anyway."""
 
     def __init__(
-        self, ledger: Ledger, count: Count, kept: Collection[int], people: float, prose: str, *, scant: bool = False
+        self,
+        ledger: Ledger,
+        count: Count,
+        kept: Collection[int],
+        people: float,
+        prose: str,
+        *,
+        scant: bool = False,
+        later: Sequence[Action] = (),
     ) -> None:
-        self._ledger, self._count, self._kept = ledger, count, frozenset(kept)
+        self._ledger, self._count, self._kept, self._later = ledger, count, frozenset(kept), later
         self._labels = labels(ledger.language)
         self._root = common_root(file.path for file in ledger.files)
         said = {saying.turn: saying.text for saying in ledger.sayings if saying.by_person}
@@ -162,7 +170,7 @@ class Sections:
 
     def checks(self, room: int) -> str:
         """Which checks ran since the last edit and how they ended, and which customary ones did not."""
-        edit, ran, overdue = checks_in(self._ledger.actions)
+        edit, ran, overdue = checks_in([*self._ledger.actions, *self._later])
         told = ActionLines(self._ledger, self._labels, self._root)
         lines = [Line(action.turn, told.action(action, _WIDTH)) for action in reversed(ran)]
         if overdue:

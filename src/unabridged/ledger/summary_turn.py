@@ -7,11 +7,11 @@ frame around it is in `marks.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-from unabridged.ledger.entries import Ledger
+from unabridged.ledger.entries import Action, Ledger
 from unabridged.ledger.sections import Sections
 from unabridged.text_tools import Count
 
@@ -75,6 +75,7 @@ def render(
     people: float = inf,
     without: Collection[str] = (),
     scant: bool = False,
+    later: Sequence[Action] = (),
 ) -> Rendered:
     """The ledger within `budget` tokens as `count` counts them; never more, however small the budget.
 
@@ -82,8 +83,9 @@ def render(
     `prose`, which tells what was done, only people's words and decisions are given, and files and names that it lacks.
     `scant` says that the prose is short for its room, so that names are listed which a longer one would have.
     `people` is the most that people's words may take where they are not open; `without` names sections not wanted.
+    `later` is what was done in messages that stay: it tells whether checks are up to date.
     """
-    sections = Sections(ledger, count, kept, people, prose, scant=scant)
+    sections = Sections(ledger, count, kept, people, prose, scant=scant, later=later)
     rows = {row.name: row for row in LAYOUT}
     texts: dict[str, str] = {}
     left = budget

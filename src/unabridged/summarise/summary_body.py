@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from unabridged.errors import SummaryFailed
 from unabridged.history.rederive import Whole, spaced
-from unabridged.ledger.actions import find_todo
+from unabridged.ledger.actions import find_todo, steps
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.ledger.summary_turn import Rendered, render
@@ -107,7 +107,11 @@ def write_by_rule(brief: Brief) -> Written:
     """The whole body without a model."""
     ledger = _ledger(brief)
     room = brief.budget - brief.count(brief.state)
-    rendered = render(ledger, room, brief.count, kept=brief.kept, people=brief.preserve, without=brief.without)
+    stay, views = [turn for turn, _ in brief.stays], [view for _, view in brief.stays]
+    later = [step.action for step in steps(views, stay)]
+    rendered = render(
+        ledger, room, brief.count, kept=brief.kept, people=brief.preserve, without=brief.without, later=later
+    )
     text = rendered.text(host_state=brief.state)
     return Written(text, ledger, notes=_left_out(rendered), rounds=_rounds(brief))
 
