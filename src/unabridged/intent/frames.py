@@ -246,7 +246,7 @@ def _heard(text: str) -> int:
     lines = text.replace("\uff1a", ": ").splitlines()
     said = [(line.strip(), piece) for line in lines for piece in sentences(line)] or [("", "")]
     free = [piece.partition(": ")[0] if line != piece or not _is_label(line) else "" for line, piece in said]
-    opening = "" if _has(_plain(said[0][1]), shape["machine"]) else said[0][1][:_LONG]
+    opening = said[0][1][:_LONG]
     first = _asks(opening) or (_uses(opening, "polite", *own) and not _tells(opening, "roles"))
     small, verbs = vocabulary("openers", "prefix"), {*phrases("tasks", "customs", "tell").by_word, *shape["orders"]}
     words = (word.strip(",") for word in _plain(free[-1]).split() if word.strip(",") not in {*small, *shape["small"]})
