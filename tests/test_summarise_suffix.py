@@ -69,7 +69,7 @@ def test_without_room_behind_the_whole_prompt_it_is_asked_behind_what_goes() -> 
 
 
 def test_a_reply_that_little_room_cut_off_is_asked_for_apart_with_all_of_it() -> None:
-    given = block(live=live(29_300))
+    given = block(live=live(29_250))
     scripted = ScriptedModel([ends("### Goals and", stop="length"), ends("### Goals", stop="length"), ends(GOOD)])
     summary = summary_of(scripted, given)
     assert summary.text == GOOD

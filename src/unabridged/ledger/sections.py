@@ -49,17 +49,11 @@ class Sections:
     """Writes each section. `kept` turns stand in the context anyway."""
 
     def __init__(
-        self,
-        ledger: Ledger,
-        count: Count,
-        kept: Collection[int],
-        people: float,
-        prose: str,
-        *,
-        scant: bool = False,
-        later: Sequence[Action] = (),
+        self, ledger: Ledger, count: Count, kept: Collection[int], people: float, prose: str, *, scant: bool = False
     ) -> None:
-        self._ledger, self._count, self._kept, self._later = ledger, count, frozenset(kept), later
+        self._ledger, self._count, self._kept = ledger, count, frozenset(kept)
+        self.later: Sequence[Action] = ()
+        """What was done in messages that stay."""
         self._labels = labels(ledger.language)
         self._root = common_root(file.path for file in ledger.files)
         said = {saying.turn: saying.text for saying in ledger.sayings if saying.by_person}
@@ -170,7 +164,7 @@ class Sections:
 
     def checks(self, room: int) -> str:
         """Which checks ran since the last edit and how they ended, and which customary ones did not."""
-        edit, ran, overdue = checks_in([*self._ledger.actions, *self._later])
+        edit, ran, overdue = checks_in([*self._ledger.actions, *self.later])
         told = ActionLines(self._ledger, self._labels, self._root)
         lines = [Line(action.turn, told.action(action, _WIDTH)) for action in reversed(ran)]
         if overdue:

@@ -85,7 +85,8 @@ def render(
     `people` is the most that people's words may take where they are not open; `without` names sections not wanted.
     `later` is what was done in messages that stay: it tells whether checks are up to date.
     """
-    sections = Sections(ledger, count, kept, people, prose, scant=scant, later=later)
+    sections = Sections(ledger, count, kept, people, prose, scant=scant)
+    sections.later = later
     rows = {row.name: row for row in LAYOUT}
     texts: dict[str, str] = {}
     left = budget
