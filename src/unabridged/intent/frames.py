@@ -179,6 +179,8 @@ def _end_of_hand_over(text: str) -> int:
 
     Below it a person may ask for something, in a paragraph of their own; where that is about "this", all is theirs.
     """
+    if len(text.encode("utf-8", "replace")) < _LONG:
+        return 0
     tag = f"</{text[1:_SHORT].replace('>', ' ').partition(' ')[0]}>"
     stop = text.rfind(tag) + len(tag) if text[:1] == "<" and tag in text else _end_of_form(text, {})
     below = [folded(piece) for piece in sentences(text[stop:][:_SEEN])]
