@@ -68,8 +68,12 @@ def test_the_list_of_what_is_to_be_done_is_told_as_of_the_end_of_what_stays(by_m
     assert "- [pending] Rename it" in told
     assert "- [pending] Find it" not in told
     messages += chat_round("TodoWrite", "ok", todos=PLAN)  # the whole list, which stays
-    done = Compactor(model, window=16_000, archive="memory:", settings=settings).fit(messages, thread="t")
-    assert labels("en")["todo"] not in texts(done.messages)
+    with Compactor(model, window=16_000, archive="memory:", settings=settings) as compactor:
+        done = compactor.fit(messages, thread="t")
+        assert labels("en")["todo"] not in texts(done.messages)
+        more = [m for i in range(80) for m in chat_round("bash", f"line {i} " * 60, command=f"cat {i}.txt")]
+        done = compactor.fit([*done.messages, *more], thread="t")  # and goes now
+        assert "- [in_progress] Rename it in the tests" in texts(done.messages)
 
 
 @pytest.fixture(scope="module")

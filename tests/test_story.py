@@ -139,16 +139,6 @@ def test_tasks_that_are_made_and_updated_one_by_one_are_a_list_as_well() -> None
     assert "Sell" not in text
 
 
-def test_a_list_that_was_changed_since_is_not_told_as_it_was() -> None:
-    made = [person("Mend it."), *round_of("TaskCreate", "Task #7 created successfully: Read it", subject="Read it")]
-    updated = round_of("TaskUpdate", "Updated task #7 status", taskId="7", status="completed")
-    looked = round_of("TaskGet", "Task #7: Read it", taskId="7")
-    first = gather(made, answered=False)
-    assert gather(looked, prior=first, first_turn=3, answered=False).todo == "- [pending] Read it"
-    later = gather(updated, prior=first, first_turn=3, answered=False)
-    assert (later.todo, later.todo_turn) == ("", 3)
-
-
 def test_a_plan_that_was_written_and_what_an_agent_reports_are_told_at_length() -> None:
     plan = "\n".join(f"# Step {i}\nMove part {i} to the shelf.\n```\nmove({i})\n```" for i in range(9))
     report = "The shelf has nine places. " + "It is made of oak. " * 30 + "Part 4 does not fit."

@@ -216,15 +216,16 @@ def _is_hand_over(text: str) -> bool:
 
     Signs are counted: that it calls itself the record of a conversation, tells what the user said or wants, mentions
     the assistant beside them, has headings of what was asked, done and left. Each voice that is heard in it takes more.
-    Where its words are sure, they decide, but not against who asks for something first.
+    Where its words are sure, they decide, but not against who speaks first or last.
     """
     shape, text = _shape(), blank_fences(text[:_READ]).strip()
     text = text.replace(',"', ',\n"').replace(', "', ',\n"') if text.startswith("{") else text
     pieces, like = sentences(text) or [""], likeness(text)
-    if abs(like) >= SURE or len(pieces) > _SEEN or (_is_log(text) and text[:1] != "{"):
-        return like >= SURE and not _asks(pieces[0][:_LONG])
-    if (heard := _heard(text)) >= _FIRST:
+    if like <= -SURE or len(pieces) > _SEEN or (_is_log(text) and text[:1] != "{"):
         return False
+    heard = _heard(text)
+    if like >= SURE and heard < _LAST:
+        return True
     heads = [f"{_plain(piece[:_LONG])} " for piece in (*pieces[:4], *pieces[-2:])]
     titles, more = {title for piece in pieces if (title := _title(piece))}, len(text) // _MORE
     other, helped = _has(heads[0], shape["gatherings"]), _has(_plain(text), shape["assistants"])
@@ -248,7 +249,7 @@ def _heard(text: str) -> int:
     lines = text.replace("\uff1a", ": ").splitlines()
     said = [(line.strip(), piece) for line in lines for piece in sentences(line)] or [("", "")]
     free = [piece.partition(": ")[0] if line != piece or not _is_label(line) else "" for line, piece in said]
-    opening = said[0][1][:_LONG]
+    opening = "" if _has(_plain(said[0][1]), shape["machine"]) else said[0][1][:_LONG]
     first = _asks(opening) or (_uses(opening, "polite", *own) and not _tells(opening, "roles"))
     small, verbs = vocabulary("openers", "prefix"), {*phrases("tasks", "customs", "tell").by_word, *shape["orders"]}
     words = (word.strip(",") for word in _plain(free[-1]).split() if word.strip(",") not in {*small, *shape["small"]})

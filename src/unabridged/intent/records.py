@@ -47,4 +47,4 @@ def likeness(text: str) -> float:
 def weigh(words: set[str], weights: dict[str, float]) -> float:
     """What the words speak for, by the square root of how many do: as likely by chance in a long text as in a short."""
     found = [weights[word] for word in words if word in weights]
-    return sum(found) / math.sqrt(max(len(found), 1))
+    return math.fsum(found) / math.sqrt(max(len(found), 1))

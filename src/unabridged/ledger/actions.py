@@ -32,6 +32,7 @@ _PATCHED = re.compile(r"^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S
 _OLD_KEY = re.compile(r"old|search|find|before", re.IGNORECASE)
 _NEW_KEY = re.compile(r"new|content|text$|replac|insert|patch|diff|body|code|message", re.IGNORECASE)
 _TODO = re.compile(r"todo|update_plan|write_plan|Task(?:Create|Update|List|Get)\Z", re.IGNORECASE)
+_READS = re.compile(r"(?:list|get|read)\Z", re.IGNORECASE)
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|(?:[A-Z](?![a-z]))+")
 
 _TAGGED = re.compile(
@@ -98,8 +99,13 @@ def keeps_todo(tool: str) -> bool:
     return bool(_TODO.search(tool))
 
 
+def changes_todo(tool: str) -> bool:
+    """Whether a tool of this name may change that list; one that lists or gets tasks does not."""
+    return keeps_todo(tool) and not _READS.search(tool)
+
+
 def find_todo(views: Sequence[View], turns: Sequence[int]) -> tuple[str, int]:
-    """The list of what is to be done as the assistant last wrote it, and in which message; "" where it is not known."""
+    """The list of what is to be done as the assistant last wrote it, and in which message; "" where there is none."""
     items, turn, answers = dict[str, dict[str, Any]](), -1, _answers(views)
     for i, call in ((i, call) for i, view in enumerate(views) for call in view.calls if keeps_todo(call.name)):
         given, answer = _values(call.arguments), answers.get((call.id, i), Answer("", "")).text
@@ -114,7 +120,7 @@ def find_todo(views: Sequence[View], turns: Sequence[int]) -> tuple[str, int]:
             rows = (line[1:].partition(" [") for line in answer.splitlines())
             states = {number: state.partition("]")[0] for number, _, state in rows}
         items |= {n: {**items[n], "status": state} for n, state in states.items() if state and n in items}
-        turn = turns[i] if items or any(states.values()) else turn
+        turn = turns[i] if items else -1
     return "\n".join(_todo_line(item) for item in items.values()), turn
 
 

@@ -141,8 +141,8 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
             sayings=(*(saying for saying in older.sayings if saying.turn not in again), *newer.sayings),
             files=unite_files((*older.files, *newer.files)),
             names=_joint_names(older, newer),
-            todo=newer.todo if newer.todo_turn > older.todo_turn else older.todo,
-            todo_turn=max(older.todo_turn, newer.todo_turn),
+            todo=newer.todo or older.todo,
+            todo_turn=newer.todo_turn if newer.todo else older.todo_turn,
         )
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from unabridged.errors import SummaryFailed
 from unabridged.history.rederive import Whole, spaced
-from unabridged.ledger.actions import find_todo, steps
+from unabridged.ledger.actions import changes_todo, find_todo, keeps_todo, steps
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.ledger.summary_turn import Rendered, render
@@ -108,9 +108,10 @@ def write_by_rule(brief: Brief) -> Written:
     ledger = _ledger(brief)
     room = brief.budget - brief.count(brief.state)
     stay, views = [turn for turn, _ in brief.stays], [view for _, view in brief.stays]
-    later = [step.action for step in steps(views, stay)]
+    later = [step.action for step in steps(views, stay) if not keeps_todo(step.action.tool)]
+    shown = _as_it_stands(ledger, brief)
     rendered = render(
-        ledger, room, brief.count, kept=brief.kept, people=brief.preserve, without=brief.without, later=later
+        shown, room, brief.count, kept=brief.kept, people=brief.preserve, without=brief.without, later=later
     )
     text = rendered.text(host_state=brief.state)
     return Written(text, ledger, notes=_left_out(rendered), rounds=_rounds(brief))
@@ -126,7 +127,8 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
     room = brief.budget - brief.count(brief.state)
 
     def rest(ledger: Ledger, room: int, prose: str, **options: Any) -> Rendered:
-        return render(ledger, room, brief.count, kept=brief.kept, prose=prose, people=brief.preserve, **options)
+        shown = _as_it_stands(ledger, brief)
+        return render(shown, room, brief.count, kept=brief.kept, prose=prose, people=brief.preserve, **options)
 
     exact = rest(ledger, room, BY_A_MODEL, without=brief.without).sections
     carried = "\n\n".join(exact[name] for name in ("open", "rules") if name in exact)
@@ -199,12 +201,20 @@ def _ledger(brief: Brief) -> Ledger:
     ledger = gather(read.views, prior=prior, turns=read.turns, answered=brief.answered, at_work=brief.at_work)
     closed = {r.turn for r in ledger.requests if r.turn in brief.closed and r.state == "waiting"}
     requests = (replace(r, state="finished") if r.turn in closed else r for r in ledger.requests)
-    ledger = replace(ledger, requests=tuple(requests)) if closed else ledger
+    return replace(ledger, requests=tuple(requests)) if closed else ledger
+
+
+def _as_it_stands(ledger: Ledger, brief: Brief) -> Ledger:
+    """The ledger as it is shown: the assistant's list as of the end of what stays, which may have changed it.
+
+    A list that is written anew there, or was made in what is no longer here and changed there, is left out.
+    """
     stay, views = [turn for turn, _ in brief.stays], [view for _, view in brief.stays]
-    anew, turn = find_todo(views, stay)
-    todo, _ = find_todo([*read.views, *views], [*read.turns, *stay]) if turn >= 0 else ("", -1)
-    # A list that is written anew as a whole in what stays can be read there.
-    return replace(ledger, todo="" if todo == anew else todo, todo_turn=turn) if turn >= 0 else ledger
+    if not any(changes_todo(call.name) for view in views for call in view.calls):
+        return ledger
+    read = _read(brief)
+    todo, turn = find_todo([*read.views, *views], [*read.turns, *stay])
+    return replace(ledger, todo="" if todo == find_todo(views, stay)[0] else todo, todo_turn=turn)
 
 
 def _rounds(brief: Brief) -> int:
