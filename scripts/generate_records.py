@@ -55,8 +55,9 @@ def main() -> None:
 
 def read_writers() -> dict[str, Writer]:
     """All texts, by who wrote them."""
-    writers = {path.stem: _writer(json.loads(path.read_text())) for path in sorted((LISTS / "records").glob("*.json"))}
-    first = json.loads((LISTS / "foreign_summaries.json").read_text())
+    paths = sorted((LISTS / "records").glob("*.json"))
+    writers = {path.stem: _writer(json.loads(path.read_text(encoding="utf-8"))) for path in paths}
+    first = json.loads((LISTS / "foreign_summaries.json").read_text(encoding="utf-8"))
     planted = [text for kind in ("known", "unknown", "missed") for text in first[kind].values()]
     records = [text.replace("{claim}", "").replace("{task}", "") for text in planted]
     return {**writers, "first": _writer({"records": records, "others": [*first["people"], *first["logs"]]})}
