@@ -18,14 +18,15 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from unabridged.intent.records import SURE, weigh, words_of
+from unabridged.intent.records import SURE, traits_of, weigh
 from unabridged.languages import sure_language
 
 ROOT = Path(__file__).parent.parent
 LISTS, TABLE = ROOT / "tests" / "lists", ROOT / "src" / "unabridged" / "intent" / "records.json"
 KINDS = ("records", "others")
-WRITERS, DOUBT = 3, 3.0
-"""Writers who must use a word; texts of either kind that are added to those it stands in, so that few prove little."""
+WRITERS, DOUBT, LEAST = 2, 1.5, 0.45
+"""Writers who must use a trait; texts of either kind that are added to those it stands in, so that few prove little;
+the weight below which it says nothing."""
 
 
 class Text(NamedTuple):
@@ -81,7 +82,8 @@ def learn(writers: dict[str, Writer]) -> dict[str, float]:
         odds = (records + DOUBT) / (others + DOUBT)
         return math.log(odds * (records + others - chance[word] + DOUBT) / (chance[word] + DOUBT))
 
-    return {word: weight(word) for word, number in used.items() if number >= WRITERS}
+    weights = {word: weight(word) for word, number in used.items() if number >= WRITERS}
+    return {word: found for word, found in weights.items() if abs(found) >= LEAST}
 
 
 def unseen(writers: dict[str, Writer], name: str, kind: str) -> list[bool]:
@@ -92,18 +94,16 @@ def unseen(writers: dict[str, Writer], name: str, kind: str) -> list[bool]:
 
 
 def table(weights: dict[str, float]) -> str:
-    """The file: the words of each weight, in tenths; those that say nothing are left out."""
+    """The file: the words of each weight, in tenths."""
     rows = defaultdict[int, list[str]](list)
     for word, weight in sorted(weights.items()):
         rows[round(10 * weight)].append(word)
-    lines = (
-        f'"{tenths}": {json.dumps(" ".join(rows[tenths]), ensure_ascii=False)}' for tenths in sorted(rows) if tenths
-    )
+    lines = (f'"{tenths}": {json.dumps(" ".join(rows[tenths]), ensure_ascii=False)}' for tenths in sorted(rows))
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _writer(told: dict[str, list[str]]) -> Writer:
-    return {kind: [Text(words_of(text), sure_language([text])) for text in told.get(kind, [])] for kind in KINDS}
+    return {kind: [Text(traits_of(text), sure_language([text])) for text in told.get(kind, [])] for kind in KINDS}
 
 
 if __name__ == "__main__":

@@ -296,6 +296,11 @@ def test_a_quotation_that_nobody_said_is_told_in_the_receipt_wherever_it_stands(
     assert found.notes == ('quoted in the prose and said by nobody: "delete the backups now"',)
 
 
+def test_a_mark_in_code_opens_no_quotation() -> None:
+    assert checked('It splits at `"` and not at `\'`, then joins all of it with `"`.').notes == ()
+    assert checked('It splits at `"`. The user said "delete the `old` backups now".').notes != ()
+
+
 def test_a_line_of_code_is_known_from_the_arguments_of_a_call_that_wrote_it() -> None:
     views = [*used("edit", json.dumps({"new": 'fmt.Printf("Warning: failed to open: %v\\n", err)'}), "ok")]
     assert checked('It prints "Warning: failed to open: %v\\n" and goes on.', views).notes == ()

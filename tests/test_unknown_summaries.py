@@ -11,11 +11,11 @@ import pytest
 
 from ledger_case import LISTS, person
 from unabridged.intent import with_origins
-from unabridged.intent.records import SURE, likeness, words_of
+from unabridged.intent.records import SURE, likeness, traits_of
 from unabridged.ledger.gather import gather
 
 SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "generate_records.py"
-HELD_OUT: dict[str, list[str]] = json.loads((LISTS / "records_held_out.json").read_text(encoding="utf-8"))
+HELD_OUT: dict[str, dict[str, list[str]]] = json.loads((LISTS / "records_held_out.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -39,26 +39,40 @@ def test_writers_it_has_not_seen_are_told_apart_by_their_words_alone(script: Mod
     writers = script.read_writers()
     names = [name for name in writers if name.startswith("writer_")]
     found = {kind: [right for name in names for right in script.unseen(writers, name, kind)] for kind in script.KINDS}
-    assert len(found["records"]) == len(found["others"]) == 80
-    assert sum(found["records"]) >= 66
-    assert sum(found["others"]) >= 79
+    assert len(found["records"]) == len(found["others"]) == 180
+    assert sum(found["records"]) >= 160
+    assert sum(found["others"]) >= 179
 
 
-def test_what_nobody_has_learned_from_is_mostly_told_apart() -> None:
+LEAST = {"two writers": (38, 40), "English": (22, 25), "ten other languages": (28, 49)}
+"""Of each group that nothing was learned from, how many records and how many other texts are told rightly."""
+
+
+@pytest.mark.parametrize("group", HELD_OUT)
+def test_what_nobody_has_learned_from_is_mostly_told_apart(group: str) -> None:
     """In no list that the table is made of; `docs/origins.md` says what it got right at first sight."""
-    records = [with_origins([person(text)])[0].origin for text in HELD_OUT["records"]]
-    others = [with_origins([person(text)])[0] for text in HELD_OUT["others"]]
-    assert records.count("summary") >= 33
-    assert sum(view.origin == "person" and not view.inserted for view in others) >= 39
+    records = [with_origins([person(text)])[0].origin for text in HELD_OUT[group]["records"]]
+    others = [with_origins([person(text)])[0] for text in HELD_OUT[group]["others"]]
+    assert records.count("summary") >= LEAST[group][0]
+    assert sum(view.origin == "person" and not view.inserted for view in others) >= LEAST[group][1]
 
 
 def test_words_that_were_not_learned_say_nothing() -> None:
     assert likeness("") == likeness("qqxw zzkv wwqx") == 0 < SURE
 
 
+def test_words_count_by_their_beginning_in_pairs_and_by_where_they_stand() -> None:
+    assert traits_of("Finishing 12 doors. Go on!") == {
+        *("finish", "0", "doors", ".", "go", "on", "!"),
+        *("finish_0", "0_doors", "go_on"),
+        *(">finish", ">go", "^finish", "^0", "^doors", "$go", "$on"),
+    }
+
+
 def test_scripts_without_spaces_are_read_by_pairs_of_signs() -> None:
-    pairs = {"\u5df2\u5b8c", "\u5b8c\u6210", "\u3002"}
-    assert words_of("Step 12: \u5df2\u5b8c\u6210 \u3002") == {"step", "0", ":", *pairs}
+    found = traits_of("Step 12: \u5df2\u5b8c\u6210 \u3002")
+    words = {trait for trait in found if trait[0] not in "^$>" and "_" not in trait}
+    assert words == {"step", "0", ":", "\u5df2\u5b8c", "\u5b8c\u6210", "\u3002"}
 
 
 EARLIER = (
@@ -68,8 +82,7 @@ EARLIER = (
 
 
 @pytest.mark.parametrize("last", ["Continue with the archive table and keep to the agreed schema.", "Now the table."])
-def test_who_tells_of_an_earlier_session_and_says_what_to_do_is_a_person_whatever_the_words(last: str) -> None:
-    assert likeness(EARLIER + last) >= SURE
+def test_who_tells_of_an_earlier_session_and_says_what_to_do_is_a_person(last: str) -> None:
     (view,) = with_origins([person(EARLIER + last)])
     assert (view.origin, view.inserted) == ("person", ())
     assert gather([view], answered=False).requests

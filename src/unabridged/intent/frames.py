@@ -1,8 +1,7 @@
 """Which blocks of a `user` turn another system wrote: its summary of what was said before, or a text of the host's.
 
 How known systems open and close such texts is data (`frames.json`). A summary of an unknown system is told by its words
-(`records`), and where these are not sure, by one rule: it speaks of a conversation as of something past and of its user
-as of somebody else, and nobody speaks in it.
+alone (`records`).
 Whatever stands in a block of its own, before a frame or behind its end is still the person's, and so is, in doubt, what
 does not have the form of the record above it.
 """
@@ -11,31 +10,26 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from itertools import chain, pairwise, takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from unabridged.intent.records import SURE, likeness
-from unabridged.languages import EASTERN, folded, phrases, vocabulary
+from unabridged.languages import EASTERN, folded, phrases
 from unabridged.messages import View
 from unabridged.text_cache import remembered
 from unabridged.text_tools import bare, blank_fences, sentences
 
 _OURS = "[unabridged "
-_LONG, _READ, _MORE = 200, 20_000, 3_000
-"""Characters from which on a text may be the summary of an unknown system; that are looked through for its signs; for
-which it needs one sign more."""
-_SET_OFF, _COLON, _ASKS = frozenset('\n"\u201c\u201e\u00ab\u300c'), (":", "\uff1a"), ("? ", "\uff1f ")
-_CODE = ("()", "):", ");", "),", "))", "({", "{")
+_LONG, _READ, _HEARD = 200, 20_000, 0.3
+"""Characters from which on a text may be the summary of an unknown system; that are read of it; how much more like one
+it must be where a person is heard at its end."""
+_COLON, _ASKS = (":", "\uff1a"), ("? ", "\uff1f ")
 _MODELS = ("promise", "acts_next", "reported", "offer", "courtesy", "onward")
 """How a model speaks of itself, and how a system that hands over ends."""
-_SHORT, _LABEL, _WORDS, _NEAR = 48, 5, 7, 4
-"""Characters of a line that may be a heading though nothing marks it; words of a label are fewer, and so are those
-behind the user's name that tell what they said; behind "she" or "the customer"."""
-_CORE = {"asked", "done", "left"}
-_TOLD, _ENOUGH, _FIRST, _LAST, _PRINTED = 3, 3, 99, 4, 3
-"""Sentences about the user that count; points that are enough; how many more it takes where a person speaks first, or
-last; lines as a terminal shows them that make a text a log, if they are a sixth of it."""
+_SHORT, _WORDS, _PRINTED = 48, 7, 3
+"""Characters of a line that may be a heading though nothing marks it; words behind the user's name that may tell what
+they said; lines as a terminal shows them that make a text a log, if they are a sixth of it."""
 _PARTS, _SEEN = 40, 1_000
 """Paragraphs at the end of a text that are looked at to tell where it ends, and characters of each."""
 _LABELS, _SPACES = str.maketrans("=|>?*\uff1a", "::::::"), str.maketrans("_-.\":<>'\u2019", 9 * " ")
@@ -128,7 +122,7 @@ def _is_told(part: str, frame: dict[str, Any]) -> bool:
     said, helpers = [folded(piece) for piece in sentences(part)], _shape()["assistants"]
     models = all(map(phrases(*(_MODELS[: -1 if "goal_below" in frame else None])).at_start, said))
     told = any(_tells(words) or _has(" ".join(_plain(words).split()[:2]), helpers) for words in said)
-    ends = len(part) < _LONG and not _speaks(part) and _naming([f"{_plain(part)} "]) > 0
+    ends = len(part) < _LONG and not _speaks(part) and _names_itself(f"{_plain(part)} ")
     return models or ends or (told and not phrases("polite").at_start(said[-1]))
 
 
@@ -136,7 +130,7 @@ def _is_formed(above: str, part: str) -> bool:
     """Whether a paragraph begins with a sign, a heading, or a label that hand-overs have; or stands below a heading."""
     first, _, more = part.lstrip("\n\xbf\xa1").partition("\n")
     title = _title(sentences(first)[0]) if first.strip() and "?" not in first else ""
-    label = title and (_kinds({title}) or ((more or title != _plain(first)) and not _speaks(part)))
+    label = title and (_has(title, _shape()["headings"]) or ((more or title != _plain(first)) and not _speaks(part)))
     labels = [*map(_is_label, part.strip("\n").split("\n"))]
     listed = bare(first) != first or (len(labels) > _PRINTED and 3 * sum(labels) >= 2 * len(labels))
     marked = above.startswith(("#", "**")) or above.rstrip("*_ ").endswith(_COLON)
@@ -152,7 +146,7 @@ def retold_in(view: View) -> str:
 
 def is_guess(view: View) -> bool:
     """Whether a summary in the turn is taken for one by its shape alone."""
-    return any(not _frame("summaries", text) and _end_of_hand_over(text) for text in _summaries(view))
+    return any(not _frame("summaries", text) and _end_of_hand_over(text) for text in _summaries(view)[:1])
 
 
 def _summaries(view: View) -> list[str]:
@@ -186,7 +180,7 @@ def _end_of_hand_over(text: str) -> int:
     below = [folded(piece) for piece in sentences(text[stop:][:_SEEN])]
     about = any(_points(words) or not {*words.split()}.isdisjoint(_shape()["user"]) for words in below)
     long = len(text[:stop].encode("utf-8", "replace")) >= _LONG
-    return stop if long and not about and _is_hand_over(text[:stop]) else 0
+    return stop if long and not about and _is_hand_over(text[:stop], heard=bool(below)) else 0
 
 
 def _asks(text: str) -> bool:
@@ -211,76 +205,33 @@ def _points(words: str) -> bool:
     return _has(" ".join(words.split()[1:2]) or words, _shape()["about"])
 
 
-def _is_hand_over(text: str) -> bool:
-    """Whether a text tells of a conversation and its user as of somebody else, and nobody speaks in it for themselves.
+def _is_hand_over(text: str, *, heard: bool) -> bool:
+    """Whether a text reads like a record, and nobody asks for something first in it.
 
-    Signs are counted: that it calls itself the record of a conversation, tells what the user said or wants, mentions
-    the assistant beside them, has headings of what was asked, done and left. Each voice that is heard in it takes more.
-    Where its words are sure, they decide, but not against who speaks first or last.
+    It must be surer where a person asks at its end, or is heard below it.
     """
-    shape, text = _shape(), blank_fences(text[:_READ]).strip()
+    text = blank_fences(text[:_READ]).strip()
     text = text.replace(',"', ',\n"').replace(', "', ',\n"') if text.startswith("{") else text
-    pieces, like = sentences(text) or [""], likeness(text)
-    if like <= -SURE or len(pieces) > _SEEN or (_is_log(text) and text[:1] != "{"):
+    pieces = sentences(text) or [""]
+    if len(pieces) > _SEEN or _asks(pieces[0][:_LONG]) or (_is_log(text) and text[:1] != "{"):
         return False
-    heard = _heard(text)
-    if like >= SURE and heard < _LAST:
-        return True
-    heads = [f"{_plain(piece[:_LONG])} " for piece in (*pieces[:4], *pieces[-2:])]
-    titles, more = {title for piece in pieces if (title := _title(piece))}, len(text) // _MORE
-    other, helped = _has(heads[0], shape["gatherings"]), _has(_plain(text), shape["assistants"])
-    named = 0 if other else _naming(heads)
-    spoken_of = named > 1 or helped or any(map(_tells, pieces))
-    told = sum(_tells(piece, "roles") for piece in pieces) if spoken_of else 0
-    known = any(len(titles.intersection(names)) >= len(names) - 1 for names in shape["templates"])
-    named *= named > 1 or told > 0 or helped
-    signs = named + min(told, _TOLD + more) + min(len(_kinds(titles) & _CORE), 2) + 2 * known * (1 + more)
-    return signs + bool(told and helped) >= _ENOUGH + more + other + heard
+    last = "" if _is_label(pieces[-1]) and text.endswith(f"\n{pieces[-1]}") else pieces[-1].partition(": ")[0]
+    return likeness(text) >= SURE + _HEARD * (heard or _asks(last))
 
 
-def _heard(text: str) -> int:
-    """How much a person is heard in a text: who says I, who is addressed, and far more who speaks first or last in it.
-
-    Nobody is, where the one who says I, or to whom you is said, is an assistant that was asked by somebody else.
-    """
-    shape, whole = _shape(), _plain(text)
-    own = [] if _has(whole, shape["given"]) else ["own"]
-    you = [] if _has(whole, shape["given_you"]) else shape["addressed"]
-    lines = text.replace("\uff1a", ": ").splitlines()
-    said = [(line.strip(), piece) for line in lines for piece in sentences(line)] or [("", "")]
-    free = [piece.partition(": ")[0] if line != piece or not _is_label(line) else "" for line, piece in said]
-    opening = "" if _has(_plain(said[0][1]), shape["machine"]) else said[0][1][:_LONG]
-    first = _asks(opening) or (_uses(opening, "polite", *own) and not _tells(opening, "roles"))
-    small, verbs = vocabulary("openers", "prefix"), {*phrases("tasks", "customs", "tell").by_word, *shape["orders"]}
-    words = (word.strip(",") for word in _plain(free[-1]).split() if word.strip(",") not in {*small, *shape["small"]})
-    last = next(words, "") in verbs or _asks(free[-1]) or _uses(free[-1], "polite", *own)
-    mine = any(_uses(piece, *own) for _, piece in said if _SET_OFF.isdisjoint(piece))
-    yours = any(_uses(piece, "polite") or _has(f"{_plain(piece)} ", you) for piece in free)
-    return _FIRST * first + _LAST * last + mine + yours
+def _names_itself(head: str) -> bool:
+    """Whether a sentence names two of three: that something is handed on, a summary, a conversation."""
+    sure, likely = ([_has(head, words) for words in kinds] for kinds in _shape()["naming"])
+    return sum(map(max, sure, likely)) > 1 or sure[0]
 
 
-def _naming(heads: list[str]) -> int:
-    """How surely a text calls itself the record of a conversation, at its beginning or end: 2, 1 or 0.
-
-    A sentence names two of three: that something is handed on, that it is a summary, that there was a conversation.
-    """
-    sure, likely = ([[_has(head, words) for words in kinds] for head in heads] for kinds in _shape()["naming"])
-    found = ((some, sum(map(max, some, more))) for some, more in zip(sure, likely, strict=True))
-    return max((2 if n > 1 and any(some) else n > 1 or some[0] for some, n in found), default=0)
-
-
-def _tells(piece: str, *who: str) -> bool:
-    """Whether a sentence tells what the user said or wants, or a label names them; not what is so if they do it."""
-    shape, plain, title = _shape(), _plain(piece), _title(piece)
-    users, words, ifs = shape["user"], plain.replace(",", "").split(), frozenset(shape["if"])
-    people = frozenset(chain(users, *(shape[role] for role in who)))
-    named = [i for i, word in enumerate(words) if word in people and ifs.isdisjoint(words[max(i - 2, 0) : i])]
-    near = " ".join(" ".join(words[i + 1 : i + (_WORDS if words[i] in users else _NEAR)]) for i in named)
-    signs = [word for word in people if word > EASTERN]
-    did = _has(near, shape["told"]) or (_has(plain, signs) and _has(plain, shape["did"]))
-    label = len(title.split()) < _LABEL or "said" in _kinds({title})
-    label = label and (_has(title, signs) or not people.isdisjoint(title.split())) and not piece.endswith(_CODE)
-    return did or label or _has(plain, shape["given"] + shape["given_you"])
+def _tells(piece: str) -> bool:
+    """Whether a sentence tells what the user said or wants."""
+    shape, plain = _shape(), _plain(piece)
+    words = plain.replace(",", "").split()
+    near = (" ".join(words[i + 1 : i + _WORDS]) for i, word in enumerate(words) if word in shape["user"])
+    signs = [word for word in shape["user"] if word > EASTERN]
+    return any(_has(behind, shape["told"]) for behind in near) or (_has(plain, signs) and _has(plain, shape["did"]))
 
 
 def _is_label(line: str) -> bool:
@@ -296,11 +247,6 @@ def _is_log(text: str) -> bool:
     numbered = sum(number.isdigit() and not rest[:1].isdigit() for number, _, rest in (s.partition(":") for s in lines))
     printed = numbered + sum(line.startswith(opens) or line.endswith(closes) for line in lines)
     return printed >= _PRINTED and 6 * printed >= len(lines)
-
-
-def _kinds(titles: set[str]) -> set[str]:
-    """Of which kinds of headings that hand-overs have these are."""
-    return {kind for kind, words in _shape()["headings"].items() if any(_has(title, words) for title in titles)}
 
 
 def _title(line: str) -> str:

@@ -56,6 +56,7 @@ _QUOTATION_MARKS = str.maketrans(
 _WORD = re.compile(r"\w+")
 _ENDS = ".,;:!?\u2026 \u3002\uff01\uff1f\uff0c"
 _QUOTED = re.compile(r"\"([^\"]{1,400})\"")
+_CODE = re.compile(r"`[^`\n]*`")
 _GAPS = re.compile(r"\n{3,}")
 # GitHub, JSON, Node.js: nobody's identifier, unless it is written as one.
 _SIMPLE = re.compile(r"[A-Z]?[a-z]+[A-Z][A-Za-z]*|[A-Z]{3,}[a-z]*|[A-Z][a-z]+\.(?:js|io|net|ai)")
@@ -257,7 +258,8 @@ def find_unfounded(text: str, sources: Iterable[str]) -> tuple[list[str], list[s
     for name in _names(text):
         if not _stands(name.lower(), record, plain) and not any(name in longer for longer in names):
             names.append(name)
-    quoted = [said for line in text.split("\n") for said in _QUOTED.findall(normal(line)) if said.count(" ") > 1]
+    plainly = _CODE.sub(lambda code: code[0].replace('"', ""), text)  # a mark in code opens and closes nothing
+    quoted = [said for line in plainly.split("\n") for said in _QUOTED.findall(normal(line)) if said.count(" ") > 1]
     unsaid = [said for said in quoted if said.lower().strip(_ENDS) not in record]
     if unsaid:  # a line of code stands in the arguments of a call with signs of its own
         spoken = f" {_words(record)} "
