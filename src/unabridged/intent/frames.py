@@ -173,10 +173,12 @@ def _end_of_hand_over(text: str) -> int:
 
     Below it a person may ask for something, in a paragraph of their own; where that is about "this", all is theirs.
     """
-    if len(text.encode("utf-8", "replace")) < _LONG:
+    name = text[1:_SHORT].replace(">", " ").partition(" ")[0] if text[:1] == "<" else ""
+    hosts = name in frames()["tags"]["hosts"].split() or "command-" in name
+    if hosts or len(text.encode("utf-8", "replace")) < _LONG:
         return 0
-    tag = f"</{text[1:_SHORT].replace('>', ' ').partition(' ')[0]}>"
-    stop = text.rfind(tag) + len(tag) if text[:1] == "<" and tag in text else _end_of_form(text, {})
+    tag = f"</{name}>"
+    stop = text.rfind(tag) + len(tag) if name and tag in text else _end_of_form(text, {})
     below = [folded(piece) for piece in sentences(text[stop:][:_SEEN])]
     about = any(_points(words) or not {*words.split()}.isdisjoint(_shape()["user"]) for words in below)
     long = len(text[:stop].encode("utf-8", "replace")) >= _LONG

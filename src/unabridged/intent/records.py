@@ -21,8 +21,9 @@ from unabridged.languages import EASTERN, folded
 from unabridged.text_tools import sentences
 
 _WORD = re.compile(r"[^\W\d_]+|\d+|[^\w\s]")
-_STEM, SURE = 6, 1.6
-"""Letters of a word that count, for its endings say little; the likeness from which on a text is a record."""
+_STEM, _FEW, SURE = 6, 30, 1.6
+"""Letters of a word that count, for its endings say little; traits below which a text can't be sure of itself; the
+likeness from which on it is a record."""
 
 
 def traits_of(text: str) -> set[str]:
@@ -65,4 +66,4 @@ def likeness(text: str) -> float:
 def weigh(traits: set[str], weights: dict[str, float]) -> float:
     """What the traits speak for, by the square root of how many: as likely by chance in a long text as in a short."""
     found = [weights[trait] for trait in traits if trait in weights]
-    return math.fsum(found) / math.sqrt(max(len(found), 1))
+    return math.fsum(found) / math.sqrt(max(len(found), _FEW))
