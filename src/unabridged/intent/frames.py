@@ -9,6 +9,7 @@ does not have the form of the record above it.
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -21,9 +22,16 @@ from unabridged.text_cache import remembered
 from unabridged.text_tools import bare, blank_fences, sentences
 
 _OURS = "[unabridged "
-_LONG, _READ, _HEARD = 200, 20_000, 0.3
-"""Characters from which on a text may be the summary of an unknown system; that are read of it; how much more like one
-it must be where a person is heard at its end."""
+_LONG, _READ, _HEARD, _ASKED = 200, 20_000, 0.3, 1.5
+"""Bytes from which on a text may be the summary of an unknown system; characters that are read of it; how much more
+like one it must be where a person is heard below it, and where its last sentence is theirs."""
+_FIRST, _BOTH, _LAST = -0.5, -0.15, -0.3
+"""The likeness below which the first sentence, the first two, and the last one are a person's."""
+_TAG_ENDS, _BLANK, _SIGNS = (
+    str.maketrans(">\n\t", "   "),
+    re.compile(r"(?<=\n)[ \t\r]+(?=\n)|\r(?=\n)"),
+    frozenset('#=<[{|>-*_~`"'),
+)
 _COLON, _ASKS = (":", "\uff1a"), ("? ", "\uff1f ")
 _MODELS = ("promise", "acts_next", "reported", "offer", "courtesy", "onward")
 """How a model speaks of itself, and how a system that hands over ends."""
@@ -74,12 +82,30 @@ def blocks_of(view: View) -> list[Block]:
 @remembered
 def _divide(text: str) -> tuple[Block, ...]:
     """One block of a turn, cut where a frame ends."""
-    if _frame("host_texts", text):
-        return (Block("host", text),)
-    stop = _end_of_frame(text) or _end_of_hand_over(text)
-    if not stop:
-        return (Block("person", text),) if text.strip() else ()
-    return (Block("summary", text[:stop]), *_divide(text[stop:]))
+    found = list[Block]()
+    while text.strip():
+        lead = 0 if _frame("summaries", text) or _frame("host_texts", text) else _end_of_tag(text)
+        stop = 0 if _frame("host_texts", text) else _end_of_frame(text) or _end_of_hand_over(text[lead:])
+        if not stop:
+            found.append(Block("host" if _frame("host_texts", text) else "person", text))
+            break
+        found += [Block("person", text[:lead])] * bool(lead)
+        found.append(Block("summary", text[lead : lead + stop]))
+        text = text[lead + stop :]
+    return tuple(found)
+
+
+def _end_of_tag(text: str) -> int:
+    """Where a block ends that a text opens with and that only a host or the person would tag so; 0 without one.
+
+    All of the text where it is not closed.
+    """
+    opening = text.lstrip()[:_SHORT]
+    name = opening[1:].translate(_TAG_ENDS).partition(" ")[0] if opening[:1] == "<" else ""
+    tags = frames()["tags"]
+    if name.lower() not in f"{tags['hosts']} {tags['own']}".split() and "command-" not in name.lower():
+        return 0
+    return text.find(f"</{name}>") + len(name) + 3 if f"</{name}>" in text else len(text)
 
 
 def is_summary(text: str) -> bool:
@@ -104,7 +130,8 @@ def _end_of_form(text: str, frame: dict[str, Any]) -> int:
 
     Where it is in plain words itself, only who asks below it, or speaks of themselves as nobody does above.
     """
-    whole = text.rstrip().rsplit("\n\n", _PARTS)
+    even = _BLANK.sub(lambda gap: "\n" * len(gap[0]), text)
+    whole = even.rstrip().rsplit("\n\n", _PARTS)
     parts = [part[:_SEEN] for part in whole]
     formed = [_is_formed("", parts[0].partition("\n")[2] or parts[0]), *(_is_formed(*pair) for pair in pairwise(parts))]
     opened = bool(frame) and "\n" not in parts[0] and parts[0].endswith((*_COLON, ">", "]"))
@@ -121,7 +148,7 @@ def _is_told(part: str, frame: dict[str, Any]) -> bool:
     """Whether a paragraph in plain words is of a record: a model's closing, told of either, or says that it ends."""
     said, helpers = [folded(piece) for piece in sentences(part)], _shape()["assistants"]
     models = all(map(phrases(*(_MODELS[: -1 if "goal_below" in frame else None])).at_start, said))
-    told = any(_tells(words) or _has(" ".join(_plain(words).split()[:2]), helpers) for words in said)
+    told = any(_tells(words) or _has(f"{' '.join(_plain(words).split()[:2])} ", helpers) for words in said)
     ends = len(part) < _LONG and not _speaks(part) and _names_itself(f"{_plain(part)} ")
     return models or ends or (told and not phrases("polite").at_start(said[-1]))
 
@@ -136,7 +163,8 @@ def _is_formed(above: str, part: str) -> bool:
     marked = above.startswith(("#", "**")) or above.rstrip("*_ ").endswith(_COLON)
     below = marked and "\n" not in above.strip() and _is_formed("", above)
     answered = bool(more) and first.endswith("?") and above.partition("\n")[0].endswith("?")
-    return bool(label or listed or below or answered) or not first[:1].isalnum()
+    signed = first[:1] in _SIGNS or not (first[:1].isalnum() or _speaks(part))
+    return bool(label or listed or below or answered or signed)
 
 
 def retold_in(view: View) -> str:
@@ -173,12 +201,10 @@ def _end_of_hand_over(text: str) -> int:
 
     Below it a person may ask for something, in a paragraph of their own; where that is about "this", all is theirs.
     """
-    name = text[1:_SHORT].replace(">", " ").partition(" ")[0] if text[:1] == "<" else ""
-    hosts = name in frames()["tags"]["hosts"].split() or "command-" in name
-    if hosts or len(text.encode("utf-8", "replace")) < _LONG:
+    if len(text.encode("utf-8", "replace")) < _LONG:
         return 0
-    tag = f"</{name}>"
-    stop = text.rfind(tag) + len(tag) if name and tag in text else _end_of_form(text, {})
+    tag = f"</{text[1:_SHORT].replace('>', ' ').partition(' ')[0]}>"
+    stop = text.rfind(tag) + len(tag) if text[:1] == "<" and tag in text else _end_of_form(text, {})
     below = [folded(piece) for piece in sentences(text[stop:][:_SEEN])]
     about = any(_points(words) or not {*words.split()}.isdisjoint(_shape()["user"]) for words in below)
     long = len(text[:stop].encode("utf-8", "replace")) >= _LONG
@@ -208,17 +234,26 @@ def _points(words: str) -> bool:
 
 
 def _is_hand_over(text: str, *, heard: bool) -> bool:
-    """Whether a text reads like a record, and nobody asks for something first in it.
+    """Whether a text reads like a record, and nobody opens it who speaks for themselves.
 
-    It must be surer where a person asks at its end, or is heard below it.
+    It must be surer where a person is heard below it, and far surer where its last sentence reads like one.
     """
+    end = sentences(text[-_SEEN:]) or [""]
     text = blank_fences(text[:_READ]).strip()
     text = text.replace(',"', ',\n"').replace(', "', ',\n"') if text.startswith("{") else text
     pieces = sentences(text) or [""]
-    if len(pieces) > _SEEN or _asks(pieces[0][:_LONG]) or (_is_log(text) and text[:1] != "{"):
+    if len(pieces) > _SEEN or _opens_as_person(pieces) or (_is_log(text) and text[:1] != "{"):
         return False
-    last = "" if _is_label(pieces[-1]) and text.endswith(f"\n{pieces[-1]}") else pieces[-1].partition(": ")[0]
-    return likeness(text) >= SURE + _HEARD * (heard or _asks(last))
+    last = "" if _is_label(end[-1]) and f"\n{end[-1]}" in text else end[-1].partition(": ")[0]
+    asked = _asks(last) or likeness(end[-1]) < _LAST
+    return likeness(text) >= SURE + _HEARD * heard + _ASKED * asked
+
+
+def _opens_as_person(pieces: list[str]) -> bool:
+    """Whether the first sentence asks for something, or it or the first two read like a person's."""
+    first = pieces[0][:_LONG]
+    alone, both = likeness(first) < _FIRST, likeness(" ".join(pieces[:2])) < _BOTH
+    return alone or both or _asks(first) or _uses(first, "polite")
 
 
 def _names_itself(head: str) -> bool:
