@@ -115,6 +115,21 @@ def test_who_opens_a_text_for_themselves_is_a_person_whatever_is_pasted_below(op
     assert gather([view], answered=False).requests
 
 
+THESIS = (
+    "Thesis so far: chapters 1 and 2 are finished, chapter 3 was rejected and is being rewritten, the data of the "
+    "second study were cleaned and the outliers documented. Still open: discussion, abstract, bibliography. The "
+    "supervisor asked for a shorter introduction."
+)
+
+
+@pytest.mark.parametrize("last", ["Please write it.", "Can you finish it?"])
+def test_who_asks_last_is_heard_though_the_words_above_are_sure(last: str) -> None:
+    assert likeness(f"{THESIS} {last}") >= SURE
+    (view,) = with_origins([person(f"{THESIS} {last}")])
+    assert view.origin == "person"
+    assert gather([view], answered=False).requests
+
+
 @pytest.mark.parametrize("tag", ["user_query", "task", "user_message"])
 def test_what_stands_in_a_persons_own_tags_is_theirs(tag: str) -> None:
     (view,) = with_origins([person(f"<{tag}>\nProofread the following.\n\n{PASTED}\n</{tag}>")])
