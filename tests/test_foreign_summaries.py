@@ -219,6 +219,7 @@ BELOW = {
     "Is the numbat test still red?": "anywhere",
     "Add the numbat test.\n\nThen run it, please. Is it green?": "anywhere",
     "The numbat test must be written.": "below a list",
+    "the numbat summary belongs in the appendix": "below a list",
     "the numbat row is still missing, that one before the rest": "below a list",
     'It\'s the 19th. The numbat sent "12" as a new price.\n\nThe users table has it.': "below a list",
     "Zu deiner Frage: der numbat hat vom 1. bis zum 5. zu.": "below a list",
