@@ -27,11 +27,10 @@ _LONG, _READ, _HEARD, _ASKED = 200, 20_000, 0.3, 1.5
 like one it must be where a person is heard below it, and where its last sentence is theirs."""
 _FIRST, _BOTH, _LAST = -0.5, -0.15, -0.3
 """The likeness below which the first sentence, the first two, and the last one are a person's."""
-_TAG_ENDS, _BLANK, _SIGNS = (
-    str.maketrans(">\n\t", "   "),
-    re.compile(r"(?<=\n)[ \t\r]+(?=\n)|\r(?=\n)"),
-    frozenset('#=<[{|>-*_~`"'),
-)
+_TAG_ENDS, _SIGNS = str.maketrans(">\n\t", "   "), frozenset('#=<[{|>-*_~`"')
+"""What ends the name of a tag; what begins a paragraph of a record, whoever speaks in it."""
+_BLANK = re.compile(r"(?<=\n)[ \t\r]+(?=\n)|\r(?=\n)")
+"""What makes a blank line not blank."""
 _COLON, _ASKS = (":", "\uff1a"), ("? ", "\uff1f ")
 _MODELS = ("promise", "acts_next", "reported", "offer", "courtesy", "onward")
 """How a model speaks of itself, and how a system that hands over ends."""
@@ -84,12 +83,14 @@ def _divide(text: str) -> tuple[Block, ...]:
     """One block of a turn, cut where a frame ends."""
     found = list[Block]()
     while text.strip():
-        lead = 0 if _frame("summaries", text) or _frame("host_texts", text) else _end_of_tag(text)
-        stop = 0 if _frame("host_texts", text) else _end_of_frame(text) or _end_of_hand_over(text[lead:])
+        if _frame("host_texts", text):
+            return (*found, Block("host", text))
+        lead = 0 if _frame("summaries", text) else _end_of_tag(text)
+        stop = _end_of_frame(text) or _end_of_hand_over(text[lead:])
         if not stop:
-            found.append(Block("host" if _frame("host_texts", text) else "person", text))
-            break
-        found += [Block("person", text[:lead])] * bool(lead)
+            return (*found, Block("person", text))
+        if lead:
+            found.append(Block("person", text[:lead]))
         found.append(Block("summary", text[lead : lead + stop]))
         text = text[lead + stop :]
     return tuple(found)
@@ -173,7 +174,7 @@ def retold_in(view: View) -> str:
 
 
 def is_guess(view: View) -> bool:
-    """Whether a summary in the turn is taken for one by its shape alone."""
+    """Whether the first summary in the turn is taken for one by its words alone, and not by a known frame."""
     return any(not _frame("summaries", text) and _end_of_hand_over(text) for text in _summaries(view)[:1])
 
 
