@@ -49,7 +49,7 @@ def test_an_ordinary_block_takes_at_most_two_calls_behind_the_live_prompt_too() 
 def test_near_the_trigger_the_reply_gets_the_room_that_is_left_and_the_ledger_gives_way_first() -> None:
     scripted = ScriptedModel([ends(GOOD)])
     ledger = "\n".join(f"- src/file_{i}.py" for i in range(300))
-    summary_of(scripted, block(live=live(28_900), carried=ledger))
+    summary_of(scripted, block(live=live(28_650), carried=ledger))
     (ask,) = scripted.asks
     assert len(ask.messages) == 8
     assert 500 <= ask.max_tokens < 1_500
@@ -69,7 +69,7 @@ def test_without_room_behind_the_whole_prompt_it_is_asked_behind_what_goes() -> 
 
 
 def test_a_reply_that_little_room_cut_off_is_asked_for_apart_with_all_of_it() -> None:
-    given = block(live=live(29_150))
+    given = block(live=live(28_900))
     scripted = ScriptedModel([ends("### Goals and", stop="length"), ends("### Goals", stop="length"), ends(GOOD)])
     summary = summary_of(scripted, given)
     assert summary.text == GOOD
