@@ -170,10 +170,22 @@ def test_plain_words_below_a_record_of_any_form_are_heard(name: str) -> None:
         assert (view.text, len(view.inserted)) == (words, 1)
 
 
+HANDS_OVER = [
+    "Please shorten my notes of the session:",
+    "Proofread the following and mail it to Ann.",
+    "Hello. Please proofread the text and mail it to Ann.",
+    "You should proofread the text below.",
+    "Per favore correggi il testo che segue e mandalo ad Anna.",
+    "Proszę, popraw następujący tekst i wyślij go Annie.",
+    "\u0418\u0441\u043f\u0440\u0430\u0432\u044c \u0442\u0435\u043a\u0441\u0442 \u043d\u0438\u0436\u0435.",
+]
+"""What people say above a record that they paste."""
+
+
 @pytest.mark.parametrize("name", LISTED["unknown"])
 def test_who_asks_for_something_about_a_summary_hands_it_over_themselves(name: str) -> None:
-    before, below = "Please shorten my notes of the session:", "Shorten this to five lines."
-    for text in (f"{before}\n\n{TEXTS[name]}", f"{TEXTS[name].rstrip()}\n\n{below}"):
+    below = "Shorten this to five lines."
+    for text in (*(f"{before}\n\n{TEXTS[name]}" for before in HANDS_OVER), f"{TEXTS[name].rstrip()}\n\n{below}"):
         (view,) = with_origins([person(text)])
         assert view.origin == "person"
         assert view.text == text

@@ -34,9 +34,9 @@ _BLANK = re.compile(r"(?<=\n)[ \t\r]+(?=\n)|\r(?=\n)")
 _COLON, _ASKS = (":", "\uff1a"), ("? ", "\uff1f ")
 _MODELS = ("promise", "acts_next", "reported", "offer", "courtesy", "onward")
 """How a model speaks of itself, and how a system that hands over ends."""
-_SHORT, _WORDS, _PRINTED = 48, 7, 3
-"""Characters of a line that may be a heading though nothing marks it; words behind the user's name that may tell what
-they said; lines as a terminal shows them that make a text a log, if they are a sixth of it."""
+_SHORT, _GREETING, _WORDS, _PRINTED = 48, 20, 7, 3
+"""Characters of a line that may be a heading though nothing marks it, and of a greeting; words behind the user's name
+that may tell what they said; lines as a terminal shows them that make a text a log, if they are a sixth of it."""
 _PARTS, _SEEN = 40, 1_000
 """Paragraphs at the end of a text that are looked at to tell where it ends, and characters of each."""
 _LABELS, _SPACES = str.maketrans("=|>?*\uff1a", "::::::"), str.maketrans("_-.\":<>'\u2019", 9 * " ")
@@ -251,10 +251,15 @@ def _is_hand_over(text: str, *, heard: bool) -> bool:
 
 
 def _opens_as_person(pieces: list[str]) -> bool:
-    """Whether the first sentence asks for something, or it or the first two read like a person's."""
+    """Whether the first sentence, or the one behind a greeting, asks for something or hands over what is below it.
+
+    Or the first sentence, or the first two together, read like a person's.
+    """
     first = pieces[0][:_LONG]
-    alone, both = likeness(first) < _FIRST, likeness(" ".join(pieces[:2])) < _BOTH
-    return alone or both or _asks(first) or _uses(first, "polite")
+    greets = len(first) < _GREETING and first.endswith((".", "!"))
+    asks = any(_asks(said[:_LONG]) or _uses(said[:_LONG], "polite") for said in pieces[: 1 + greets])
+    hands = _has(_plain(first), _shape()["below"]) and not _names_itself(f"{_plain(first)} ")
+    return asks or hands or likeness(first) < _FIRST or likeness(" ".join(pieces[:2])) < _BOTH
 
 
 def _names_itself(head: str) -> bool:
