@@ -45,7 +45,13 @@ def test_writers_it_has_not_seen_are_told_apart_by_their_words_alone(script: Mod
     assert sum(found["others"]) >= 179
 
 
-LEAST = {"two writers": (38, 40), "English": (22, 25), "ten other languages": (36, 50)}
+LEAST = {
+    "two writers": (38, 40),
+    "English": (22, 25),
+    "ten other languages": (36, 50),
+    "eight more in English": (133, 199),
+    "people who write like records": (0, 224),
+}
 """Of each group that nothing was learned from, how many records and how many other texts are told rightly."""
 
 

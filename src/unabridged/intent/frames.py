@@ -31,12 +31,12 @@ _TAG_ENDS, _SIGNS = str.maketrans(">\n\t", "   "), frozenset('#=<[{|>-*_~`"')
 """What ends the name of a tag; what begins a paragraph of a record, whoever speaks in it."""
 _BLANK = re.compile(r"(?<=\n)[ \t\r]+(?=\n)|\r(?=\n)")
 """What makes a blank line not blank."""
-_COLON, _ASKS = (":", "\uff1a"), ("? ", "\uff1f ")
+_COLON, _ASKS, _ENDS = (":", "\uff1a"), ("? ", "\uff1f "), (".", "!", "?", "\u3002", "\uff01", "\uff1f")
 _MODELS = ("promise", "acts_next", "reported", "offer", "courtesy", "onward")
 """How a model speaks of itself, and how a system that hands over ends."""
-_SHORT, _GREETING, _WORDS, _PRINTED = 48, 20, 7, 3
-"""Characters of a line that may be a heading though nothing marks it, and of a greeting; words behind the user's name
-that may tell what they said; lines as a terminal shows them that make a text a log, if they are a sixth of it."""
+_SHORT, _WORDS, _PRINTED = 48, 7, 3
+"""Characters of a line that may be a heading though nothing marks it; words behind the user's name that may tell what
+they said; lines as a terminal shows them that make a text a log, if they are a sixth of it."""
 _PARTS, _SEEN = 40, 1_000
 """Paragraphs at the end of a text that are looked at to tell where it ends, and characters of each."""
 _LABELS, _SPACES = str.maketrans("=|>?*\uff1a", "::::::"), str.maketrans("_-.\":<>'\u2019", 9 * " ")
@@ -235,9 +235,9 @@ def _points(words: str) -> bool:
 
 
 def _is_hand_over(text: str, *, heard: bool) -> bool:
-    """Whether a text reads like a record, and nobody opens it who speaks for themselves.
+    """Whether a text reads like a record, and nobody opens it who asks for something.
 
-    It must be surer where a person is heard below it, and far surer where its last sentence reads like one.
+    It must be surer where a person is heard below it, and far surer where it begins or ends as one would.
     """
     end = sentences(text[-_SEEN:]) or [""]
     text = blank_fences(text[:_READ]).strip()
@@ -247,19 +247,24 @@ def _is_hand_over(text: str, *, heard: bool) -> bool:
         return False
     last = "" if _is_label(end[-1]) and f"\n{end[-1]}" in text else end[-1].partition(": ")[0]
     asked = _asks(last) or likeness(end[-1]) < _LAST
-    return likeness(text) >= SURE + _HEARD * heard + _ASKED * asked
+    return likeness(text) >= SURE + _HEARD * heard + _ASKED * (asked + _sounds_like_person(pieces))
 
 
 def _opens_as_person(pieces: list[str]) -> bool:
-    """Whether the first sentence, or the one behind a greeting, asks for something or hands over what is below it.
+    """Whether somebody asks for something in the first two sentences, or hands over what is below the first.
 
-    Or the first sentence, or the first two together, read like a person's.
+    Below a heading, what is to be done may be the goal that a record tells: there it counts how it sounds.
     """
     first = pieces[0][:_LONG]
-    greets = len(first) < _GREETING and first.endswith((".", "!"))
-    asks = any(_asks(said[:_LONG]) or _uses(said[:_LONG], "polite") for said in pieces[: 1 + greets])
+    headed = not first.endswith(_ENDS)
+    asks = any(_asks(said[:_LONG]) or _uses(said[:_LONG], "polite") for said in pieces[: 2 - headed])
     hands = _has(_plain(first), _shape()["below"]) and not _names_itself(f"{_plain(first)} ")
-    return asks or hands or likeness(first) < _FIRST or likeness(" ".join(pieces[:2])) < _BOTH
+    return asks or hands or (headed and _sounds_like_person(pieces))
+
+
+def _sounds_like_person(pieces: list[str]) -> bool:
+    """Whether the first sentence, or the first two together, read like a person's."""
+    return likeness(pieces[0][:_LONG]) < _FIRST or likeness(" ".join(pieces[:2])) < _BOTH
 
 
 def _names_itself(head: str) -> bool:
