@@ -266,7 +266,7 @@ def test_below_the_form_of_a_frame_without_closing_words_a_person_is_heard(form:
         listed = f"{frame['opens']}\n\n{form}".replace("{claim}", CLAIM).replace("{task}", TASK)
         (view,) = with_origins([person(f"{listed}\n\n{last}")])
         heard = ["anywhere"] if "alone" in frame else ["anywhere", "below a list"]
-        theirs = BELOW[last] in heard and "whole_turn" not in frame
+        theirs = BELOW[last] in heard and frame.keys().isdisjoint({"whole_turn", "whole_block"})
         assert "quokka" not in of_people([view])
         if "goal_below" in frame:  # one paragraph, which may well say to go on
             theirs = theirs or last.startswith("Continue")
@@ -278,10 +278,9 @@ def test_below_the_form_of_a_frame_without_closing_words_a_person_is_heard(form:
 @pytest.mark.parametrize("last", BELOW)
 def test_below_a_frame_in_plain_words_only_who_asks_or_says_i_is_heard(last: str) -> None:
     for frame in frames()["summaries"]:
-        if "goal_below" not in frame and "whole_turn" not in frame:
+        if frame.keys().isdisjoint({"goal_below", "whole_turn", "whole_block"}):
             (view,) = with_origins([person(f"{frame['opens']}\nThe cage is built. {CLAIM}\n\n{last}")])
-            heard = BELOW[last] == "anywhere" and not (last.startswith("my") and frame["of"] == "aider")
-            assert (view.text == last) == heard, frame["of"]
+            assert (view.text == last) == (BELOW[last] == "anywhere"), frame["of"]
             assert "quokka" not in of_people([view])
 
 

@@ -123,7 +123,8 @@ def _end_of_frame(text: str) -> int:
     if not frame or ("\n" not in text.strip() and (frame["opens"][0] == "<" or _asks(text))):  # a line about the frame
         return 0
     places = (text.rfind(words) + len(words) for words in frame.get("closes", ()) if words in text)
-    return max(places, default=len(text) if "whole_turn" in frame else _end_of_form(text, frame))
+    whole = "whole_turn" in frame or "whole_block" in frame
+    return max(places, default=len(text) if whole else _end_of_form(text, frame))
 
 
 def _end_of_form(text: str, frame: dict[str, Any]) -> int:
@@ -151,7 +152,8 @@ def _is_told(part: str, frame: dict[str, Any]) -> bool:
     models = all(map(phrases(*(_MODELS[: -1 if "goal_below" in frame else None])).at_start, said))
     told = any(_tells(words) or _has(f"{' '.join(_plain(words).split()[:2])} ", helpers) for words in said)
     ends = len(part) < _LONG and not _speaks(part) and _names_itself(f"{_plain(part)} ")
-    return models or ends or (told and not phrases("polite").at_start(said[-1]))
+    retold = len(part) >= _LONG and likeness(part) >= SURE
+    return models or ends or ((told or retold) and not phrases("polite").at_start(said[-1]))
 
 
 def _is_formed(above: str, part: str) -> bool:
@@ -257,7 +259,8 @@ def _opens_as_person(pieces: list[str]) -> bool:
     """
     first = pieces[0][:_LONG]
     headed = not first.endswith(_ENDS)
-    asks = any(_asks(said[:_LONG]) or _uses(said[:_LONG], "polite") for said in pieces[: 2 - headed])
+    said = [first, *(piece[:_LONG] for piece in pieces[1:2] if not (headed or _is_label(piece)))]
+    asks = any(_asks(piece) or _uses(piece, "polite") for piece in said)
     hands = _has(_plain(first), _shape()["below"]) and not _names_itself(f"{_plain(first)} ")
     return asks or hands or (headed and _sounds_like_person(pieces))
 
