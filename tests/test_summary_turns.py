@@ -134,17 +134,6 @@ def test_ids_that_a_tool_gave_are_named() -> None:
     assert "- GC-11001 GC-11002 GC-11003" in section(text, "names")
 
 
-def test_names_of_a_message_that_stays_are_not_listed_again() -> None:
-    text = turn(
-        person("Which of GC-11001 and GC-11002 is valid?"),
-        [calls("get_user", id="u1"), answers("cards GC-11002 and GC-11003 " + "x " * 300)],
-        [calls("calculate", expression="1 + 1"), answers("2")],
-        kept=frozenset({0}),
-    )
-    assert "GC-11001" not in text
-    assert "- GC-11002 GC-11003" in section(text, "names")
-
-
 def test_argument_keys_moments_options_and_capitals_are_no_names() -> None:
     query = "SELECT id FROM t WHERE at > '2024-10-27T02:30:00' -- and run with --verbose"
     text = turn(person("Look."), round_of("query_table", "ok", query_text=query, row_limit=3))

@@ -25,8 +25,9 @@ _OURS = "[unabridged "
 _LONG, _READ, _HEARD, _ASKED = 200, 20_000, 0.3, 1.5
 """Bytes from which on a text may be the summary of an unknown system; characters that are read of it; how much more
 like one it must be where a person is heard below it, and where its last sentence is theirs."""
-_FIRST, _BOTH, _LAST = -0.5, -0.15, -0.3
-"""The likeness below which the first sentence, the first two, and the last one are a person's."""
+_FIRST, _BOTH, _LAST, _HANDED = -0.5, -0.15, -0.3, 0.3
+"""The likeness below which the first sentence, the first two, and the last one are a person's; and below which the
+first hands something over, if it points below."""
 _TAG_ENDS, _SIGNS = str.maketrans(">\n\t", "   "), frozenset('#=<[{|>-*_~`"')
 """What ends the name of a tag; what begins a paragraph of a record, whoever speaks in it."""
 _BLANK = re.compile(r"(?<=\n)[ \t\r]+(?=\n)|\r(?=\n)")
@@ -152,8 +153,7 @@ def _is_told(part: str, frame: dict[str, Any]) -> bool:
     models = all(map(phrases(*(_MODELS[: -1 if "goal_below" in frame else None])).at_start, said))
     told = any(_tells(words) or _has(f"{' '.join(_plain(words).split()[:2])} ", helpers) for words in said)
     ends = len(part) < _LONG and not _speaks(part) and _names_itself(f"{_plain(part)} ")
-    retold = len(part) >= _LONG and likeness(part) >= SURE
-    return models or ends or ((told or retold) and not phrases("polite").at_start(said[-1]))
+    return models or ends or (told and not phrases("polite").at_start(said[-1]))
 
 
 def _is_formed(above: str, part: str) -> bool:
@@ -237,9 +237,9 @@ def _points(words: str) -> bool:
 
 
 def _is_hand_over(text: str, *, heard: bool) -> bool:
-    """Whether a text reads like a record, and nobody opens it who asks for something.
+    """Whether a text reads like a record, and nobody opens it who speaks for themselves.
 
-    It must be surer where a person is heard below it, and far surer where it begins or ends as one would.
+    It must be surer where a person is heard below it, and far surer where its last sentence reads like one.
     """
     end = sentences(text[-_SEEN:]) or [""]
     text = blank_fences(text[:_READ]).strip()
@@ -249,25 +249,22 @@ def _is_hand_over(text: str, *, heard: bool) -> bool:
         return False
     last = "" if _is_label(end[-1]) and f"\n{end[-1]}" in text else end[-1].partition(": ")[0]
     asked = _asks(last) or likeness(end[-1]) < _LAST
-    return likeness(text) >= SURE + _HEARD * heard + _ASKED * (asked + _sounds_like_person(pieces))
+    return likeness(text) >= SURE + _HEARD * heard + _ASKED * asked
 
 
 def _opens_as_person(pieces: list[str]) -> bool:
-    """Whether somebody asks for something in the first two sentences, or hands over what is below the first.
+    """Whether somebody asks for something in the first two sentences, hands over what is below, or reads like a person.
 
-    Below a heading, what is to be done may be the goal that a record tells: there it counts how it sounds.
+    Below a heading, what is to be done may be the goal that a record tells.
     """
     first = pieces[0][:_LONG]
     headed = not first.endswith(_ENDS)
     said = [first, *(piece[:_LONG] for piece in pieces[1:2] if not (headed or _is_label(piece)))]
-    asks = any(_asks(piece) or _uses(piece, "polite") for piece in said)
-    hands = _has(_plain(first), _shape()["below"]) and not _names_itself(f"{_plain(first)} ")
-    return asks or hands or (headed and _sounds_like_person(pieces))
-
-
-def _sounds_like_person(pieces: list[str]) -> bool:
-    """Whether the first sentence, or the first two together, read like a person's."""
-    return likeness(pieces[0][:_LONG]) < _FIRST or likeness(" ".join(pieces[:2])) < _BOTH
+    if any(_asks(piece) or _uses(piece, "polite") for piece in said):
+        return True
+    alone, both = likeness(first), likeness(" ".join(pieces[:2]))
+    hands = first.endswith((*_ENDS, *_COLON)) and alone < _HANDED and _has(_plain(first), _shape()["below"])
+    return alone < _FIRST or both < _BOTH or (hands and not _names_itself(f"{_plain(first)} "))
 
 
 def _names_itself(head: str) -> bool:

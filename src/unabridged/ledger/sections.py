@@ -224,7 +224,7 @@ class Sections:
             mixed = zip_longest(likely[::3], likely[1::3], likely[2::3], told)
             listed = [name for names in mixed for name in names if name is not None]
         for name in dict.fromkeys(listed):
-            if name.text in self._shown or name.turn in self._kept or name_rank(name, end) < _NOISE:
+            if name.text in self._shown or name_rank(name, end) < _NOISE:
                 continue
             if (cost := self._count(f" {name.text}")) > room - (0 if name in told else spare):
                 break
