@@ -200,7 +200,7 @@ def test_a_server_that_hangs_ends_at_the_deadline(upstream: Upstream, ran: Ran) 
 
 TOOLS_CHAT = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object", "properties": {}}}}]
 TOOLS_CLAUDE = [{"name": "bash", "input_schema": {"type": "object", "properties": {}}}]
-TURNS = [{"role": view.role, "content": view.text} for view in talk(50)]
+TURNS = [{"role": view.role, "content": view.text} for view in talk(56)]
 RULE = "You build things."
 
 

@@ -88,7 +88,7 @@ def test_names_stand_beside_prose_that_leaves_most_of_its_room_and_not_beside_a_
     full = "\n".join(f"- The {a} of {b} were {c}." for a in things for b in things for c in verbs if a != b)
     named = []
     for prose in (full[:400], full):
-        with engine(lambda _, prose=prose: prose, settings=Settings(summary=1_500), window=8_000) as compactor:
+        with engine(lambda _, prose=prose: prose, settings=Settings(summary=1_500), window=9_000) as compactor:
             text = next(m["content"] for m in compactor.fit(messages, thread="t").messages if prose in m["content"])
         named.append("".join(section(text, "names")))
     assert "_are_sorted" in named[0]
