@@ -18,7 +18,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from unabridged.intent.records import SURE, traits_of, weigh
+from unabridged.intent.records import ALIKE, traits_of, weigh
 from unabridged.languages import sure_language
 
 ROOT = Path(__file__).parent.parent
@@ -89,7 +89,7 @@ def learn(writers: dict[str, Writer]) -> dict[str, float]:
 def unseen(writers: dict[str, Writer], name: str, kind: str) -> list[bool]:
     """Of each text of this writer, whether it is taken for what it is by what the others teach."""
     weights = learn({other: writer for other, writer in writers.items() if other != name})
-    found = [weigh(text.words, weights) >= SURE for text in writers[name][kind]]
+    found = [weigh(text.words, weights) >= ALIKE for text in writers[name][kind]]
     return [record == (kind == "records") for record in found]
 
 

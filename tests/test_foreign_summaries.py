@@ -13,8 +13,8 @@ from ledger_case import LISTS, count, person, says, section
 from unabridged import Compactor, Settings
 from unabridged.formats import FORMATS
 from unabridged.intent import with_origins
-from unabridged.intent.frames import frames, is_guess
-from unabridged.languages import labels
+from unabridged.intent.frames import frames
+from unabridged.languages import labels, tables
 from unabridged.ledger.gather import gather
 from unabridged.ledger.story import Story
 from unabridged.ledger.summary_turn import render
@@ -38,23 +38,28 @@ TEXTS = {name: filled(name, kind) for kind in ("known", "unknown") for name in L
 def of_people(views: list[View]) -> str:
     """All that is told of people: what they asked, what they want always, what they said."""
     ledger = gather(views, answered=False)
-    said = [saying.text for saying in ledger.sayings if saying.by_person]
-    return "\n".join([*(r.text for r in ledger.requests), *(r.text for r in ledger.rules), *said])
+    asked = [request.text for request in ledger.requests if not request.doubtful]
+    said = [saying.text for saying in ledger.sayings if saying.by_person and not saying.retold]
+    return "\n".join([*asked, *(rule.text for rule in ledger.rules if not rule.doubtful), *said])
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_foreign_summary_yields_no_rule_no_request_and_no_quotation(name: str) -> None:
     views = with_origins([person(TEXTS[name]), says("I go on."), person("Thanks. What is next?")])
-    assert [view.origin for view in views] == ["summary", "model", "person"]
+    assert [view.origin for view in views] == [
+        "doubtful" if name in LISTED["unknown"] else "summary",
+        "model",
+        "person",
+    ]
     assert "quokka" not in of_people(views)
     told = [saying for saying in gather(views, answered=False).sayings if saying.retold]
-    assert [saying.turn for saying in told] == [0]
+    assert [(saying.turn, saying.by_person) for saying in told] == [(0, name in LISTED["unknown"])]
     assert "quokka" in told[0].text
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_the_receipt_says_when_a_summary_was_told_by_its_shape_alone(name: str) -> None:
-    messages = [user(TEXTS[name])]
+    messages = [user(TEXTS[name]), {"role": "assistant", "content": "That is done."}, user("Now list the rows.")]
     for i in range(60):
         messages += chat_round("bash", f"row {i} " * 60, command="ls")
     with Compactor(window=6_000, archive="memory:", settings=Settings(clear=None)) as compactor:
@@ -66,15 +71,57 @@ def test_the_receipt_says_when_a_summary_was_told_by_its_shape_alone(name: str) 
     assert "quokka" not in "\n".join([*section(summary, "open"), *section(summary, "rules")])
     lines = [line for line in section(summary, "done") if line.startswith("- [0]")]
     assert lines
-    assert all(line.startswith("- [0] from an earlier summary") for line in lines)
+    whose = {labels(code)["doubtful" if name in LISTED["unknown"] else "retold"] for code in tables()}
+    assert all(line.startswith(tuple(f"- [0] {label}" for label in whose)) for line in lines)
+
+
+@pytest.mark.parametrize("name", LISTED["unknown"])
+@pytest.mark.parametrize("window", [3_000, 9_000])
+def test_what_may_be_a_summary_is_never_lost_while_it_is_worked_on(name: str, window: int) -> None:
+    """It may be a person's after all: it stays in full as an open request would, or is told under its own heading."""
+    messages = [user(TEXTS[name])]
+    with Compactor(window=window, archive="memory:", settings=Settings(clear=None)) as compactor:
+        for i in range(200):
+            messages += chat_round("bash", f"row {i} " * 40, command=f"ls {i}")
+            messages = list(compactor.fit(messages, thread="t").messages)
+    assert "[unabridged summary" in messages[0]["content"]
+    told = section(messages[0]["content"], "doubtful")
+    kept = [message["content"] for message in messages[1:] if message["role"] == "user"]
+    assert told
+    assert TEXTS[name] in kept or TEXTS[name][:20].strip() in "\n".join(told)
+
+
+def test_what_would_be_a_rule_in_what_may_be_a_summary_stays_in_sight_as_doubtful() -> None:
+    text = f"{TEXTS['records']}\n\nNever push to the numbat branch."
+    messages = [user(text), {"role": "assistant", "content": "That is done."}, user("Now list the rows.")]
+    with Compactor(window=6_000, archive="memory:", settings=Settings(clear=None)) as compactor:
+        for i in range(300):
+            messages += chat_round("bash", f"row {i} " * 40, command=f"ls {i}")
+            messages = list(compactor.fit(messages, thread="t").messages)
+    assert "- [0] \u201cNever push to the numbat branch.\u201d" in section(messages[0]["content"], "doubtful")
+    assert "numbat" not in "\n".join(section(messages[0]["content"], "rules"))
+
+
+@pytest.mark.parametrize("name", LISTED["unknown"])
+def test_what_may_be_a_summary_changes_nothing_that_people_asked(name: str) -> None:
+    asked = [person("Build the cage. Never use nails."), says("Which wood shall I take?")]
+    drops = f"Forget the cage, drop it. Nails are fine now.\n\n{TEXTS[name]}"
+    ledger = gather([*asked, person(drops).said_by("doubtful")], answered=False)
+    assert [request.text for request in ledger.open] == ["Build the cage. Never use nails."]
+    assert [(r.text, r.lifted) for r in ledger.rules if not r.doubtful] == [("Never use nails.", -1)]
 
 
 @pytest.mark.parametrize("text", PEOPLE)
 def test_people_who_talk_about_summaries_are_still_people(text: str) -> None:
     (view,) = with_origins([person(text)])
-    assert view.origin == "person"
+    assert view.origin in {"person", "doubtful"}
     assert not view.inserted
     assert gather([view], answered=False).requests
+
+
+def test_hardly_any_of_them_are_even_doubted() -> None:
+    doubted = [text for text in PEOPLE if with_origins([person(text)])[0].origin == "doubtful"]
+    assert len(doubted) <= 8 < len(PEOPLE) / 12
 
 
 CORE = [
@@ -88,42 +135,14 @@ POINTS = [
 
 
 @pytest.mark.parametrize("heads", CORE, ids=" ".join)
-def test_headings_alone_are_a_persons(heads: tuple[str, ...]) -> None:
+def test_who_has_such_headings_is_still_heard(heads: tuple[str, ...]) -> None:
     """Who plans or reports has them too."""
     listed = (
         f"## {head.title()}\n- {point}\n- and what goes with it" for head, point in zip(heads, POINTS, strict=True)
     )
     plan = "\n\n".join(["Numbats", *listed, "## Notes\n- the keeper is on leave until May"])
-    assert with_origins([person(plan)])[0].origin == "person"
-
-
-@pytest.mark.parametrize("last", ["I think the roof can wait.", "Build the doors first, please.", "Is the roof dry?"])
-def test_who_speaks_at_the_end_of_a_note_is_a_person(last: str) -> None:
-    told = (
-        "Summary of the session, from memory: the agent fixed the door, the user asked for a roof. Pending: roof. "
-        "Done: door. The paint is dry and the hinges have been oiled with what was left, the keys are on the shelf."
-    )
-    assert [view.origin for view in with_origins([person(told)])] == ["summary"]
-    (view,) = with_origins([person(f"{told} {last}")])
-    assert (view.origin, view.inserted) == ("person", ())
-
-
-ORDERS = [
-    "Make sure she gets it.",
-    "So book the call.",
-    "Now decide who is right.",
-    "Fasse das zusammen.",
-    "Explique pourquoi.",
-]
-DESK = (
-    "The customer ordered a lamp on 3 May. The agent confirmed it. The customer asked for the invoice, the agent said "
-    "that it is on its way. The customer insisted on a call, which the agent could not promise for the same day."
-)
-
-
-def test_who_gives_an_order_below_what_a_service_desk_did_is_a_person() -> None:
-    origins = {last: with_origins([person(f"{DESK} {last}")])[0].origin for last in ORDERS}
-    assert origins == dict.fromkeys(ORDERS, "person")
+    (request,) = gather(with_origins([person(plan)]), answered=False).requests
+    assert request.text == plan
 
 
 def test_a_listing_of_a_file_tells_of_nobody() -> None:
@@ -150,24 +169,15 @@ def test_a_summary_of_a_shape_that_is_not_told_stays_whole(name: str) -> None:
     assert not view.inserted
 
 
-@pytest.mark.parametrize("name", [name for name in LISTED["unknown"] if name != "telegraphic"])
-def test_who_asks_for_something_below_a_summary_of_any_shape_is_heard(name: str) -> None:
+@pytest.mark.parametrize("name", LISTED["unknown"])
+def test_who_speaks_below_what_may_be_a_summary_is_told_with_it_and_not_lost(name: str) -> None:
+    """Nobody can tell where it ends: what a person says there may as well be its last paragraph."""
     text = TEXTS[name].rstrip()
-    onward = "Bitte mach mit dem numbat weiter, der Sensor ist da."
-    for words in (WORDS, onward, "What is left of the numbat test?", "Add the numbat test.\nNever push to main."):
-        (view,) = with_origins([person(f"{text}\n\n{words}")])
-        assert view.text == words
-        assert "quokka" not in of_people([view])
-
-
-LABELLED = ["compact JSON", "JSON of keys", "TOML", "aligned labels", "kv lines", "yaml between workers", "own tags"]
-
-
-@pytest.mark.parametrize("name", [*LABELLED, "saved state in Spanish", "French labels", "a checklist"])
-def test_plain_words_below_a_record_of_any_form_are_heard(name: str) -> None:
-    for words in (words for words, where in BELOW.items() if where != "nowhere"):
-        (view,) = with_origins([person(f"{TEXTS[name].rstrip()}\n\n{words}")])
-        assert (view.text, len(view.inserted)) == (words, 1)
+    for gap, words in product(("\n\n", "\n"), BELOW):
+        (view,) = with_origins([person(f"{text}{gap}{words}")])
+        assert "quokka" not in of_people([view]), words
+        (request,) = gather([view], answered=False).requests
+        assert "numbat" in request.text
 
 
 HANDS_OVER = [
@@ -175,16 +185,30 @@ HANDS_OVER = [
     "Proofread the following and mail it to Ann.",
     "Hello. Please proofread the text and mail it to Ann.",
     "You should proofread the text below.",
-    "Hey Claude, I ran out of context in my other chat. Here's where we were at:",
-    "My last session died. I saved what we had.",
-    "Moin, ich musste einen neuen Chat aufmachen. Das hier hattest du mir zuletzt geschrieben.",
-    "Salut, j'ai d\u00fb ouvrir un nouveau chat. Voici o\u00f9 on en \u00e9tait.",
-    "Hola, se me cerr\u00f3 la sesi\u00f3n. Esto es lo que ten\u00edamos.",
     "Per favore correggi il testo che segue e mandalo ad Anna.",
     "Proszę, popraw następujący tekst i wyślij go Annie.",
     "\u0418\u0441\u043f\u0440\u0430\u0432\u044c \u0442\u0435\u043a\u0441\u0442 \u043d\u0438\u0436\u0435.",
 ]
-"""What people say above a record that they paste."""
+"""What people ask above a record that they paste."""
+TELLS = [
+    "Hey Claude, I ran out of context in my other chat. Here's where we were at:",
+    "My last session died. I saved what we had.",
+    "For the wiki, in plain English:",
+    "Moin, ich musste einen neuen Chat aufmachen. Das hier hattest du mir zuletzt geschrieben.",
+    "Salut, j'ai d\u00fb ouvrir un nouveau chat. Voici o\u00f9 on en \u00e9tait.",
+    "Hola, se me cerr\u00f3 la sesi\u00f3n. Esto es lo que ten\u00edamos.",
+]
+"""What they say there without asking: a system may say that, too."""
+
+
+@pytest.mark.parametrize("name", LISTED["unknown"])
+def test_what_is_said_above_what_may_be_a_summary_is_told_with_it_and_not_lost(name: str) -> None:
+    for before in TELLS:
+        text = f"{before}\n\n{TEXTS[name]}"
+        (view,) = with_origins([person(text)])
+        assert (view.text, view.inserted) == (text, ())
+        (request,) = gather([view], answered=False).requests
+        assert before in request.text
 
 
 @pytest.mark.parametrize("name", LISTED["unknown"])
@@ -210,7 +234,7 @@ def test_what_a_person_says_in_a_block_beside_a_summary_stays_theirs(name: str, 
         assert said.meaning == view.meaning, "a record of it is still found"
         assert with_origins([said]) == [said]
         ledger = gather([said], answered=False)
-        assert [rule.text for rule in ledger.rules] == ["Never push to main."]
+        assert [rule.text for rule in ledger.rules if not rule.doubtful] == ["Never push to main."]
         assert "numbat" in ledger.requests[0].text
         assert "quokka" not in of_people([said])
         assert "quokka" in said.whole_text()
@@ -310,7 +334,6 @@ def test_a_caller_can_say_that_a_turn_is_a_summary() -> None:
     ledger = gather([view], answered=False)
     assert not ledger.requests
     assert [saying.text for saying in ledger.sayings if saying.retold] == [text]
-    assert not is_guess(view)
 
 
 def test_a_model_is_shown_a_summary_as_a_summary() -> None:
@@ -324,6 +347,24 @@ def test_a_model_is_shown_a_summary_as_a_summary() -> None:
     prompt = str(model.asks[0])
     assert prompt.count("an earlier summary by another system, not the user") >= 2
     assert "] user\\nPlease add the numbat test." in prompt or "] user\nPlease add the numbat test." in prompt
+
+
+@pytest.mark.parametrize("name", ["records", "a recap in capitals"])
+def test_a_model_may_not_make_a_rule_or_a_quotation_of_what_may_be_a_summary(name: str) -> None:
+    rule, task = CLAIM.split(". ", maxsplit=1)[0] + ".", TASK
+    reply = f'### Now\n[0] "{task}"\nThe rows are listed.\n\n### Standing rules\n- {rule}\n- Always use tabs.'
+    model = ScriptedModel([reply], forever=True)
+    messages = [user(TEXTS[name]), {"role": "assistant", "content": "That is done."}, user("Use it. Always use tabs.")]
+    for i in range(60):
+        messages += anthropic_round("bash", f"row {i} " * 60, command="ls")
+    with Compactor(window=9_000, archive="memory:", settings=Settings(clear=None), model=model) as compactor:
+        done = compactor.fit(messages, thread="t")
+    assert "[0] the user, or an earlier summary by another system" in str(model.asks[0])
+    summary = next(str(m["content"]) for m in done.messages if "[unabridged summary" in str(m["content"]))
+    assert f'- In message 0, not certain that the user said it: "{task}"' in summary
+    assert rule not in "\n".join(section(summary, "rules"))
+    assert done.receipt is not None
+    assert any(rule in note for note in done.receipt.mended)
 
 
 def test_a_summary_that_finds_no_place_is_counted_as_what_it_is() -> None:

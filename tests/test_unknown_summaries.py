@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from ledger_case import LISTS, person
-from unabridged.intent import is_guess, with_origins
+from conversations import chat_round, user
+from ledger_case import LISTS, person, says, section
+from unabridged import Compactor, Settings
+from unabridged.clients.hook.reminder import write
+from unabridged.formats import FORMATS
+from unabridged.intent import doubtful_in, with_origins
 from unabridged.intent.frames import frames
-from unabridged.intent.records import SURE, likeness, traits_of
-from unabridged.ledger.gather import gather
+from unabridged.intent.records import ALIKE, likeness, traits_of
+from unabridged.ledger.gather import gather, open_indices
+from unabridged.ledger.sections import Sections
+from unabridged.messages import Media
 
 SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "generate_records.py"
 STRANGERS: dict[str, list[str]] = json.loads((LISTS / "foreign_held_out.json").read_text(encoding="utf-8"))
@@ -42,35 +50,69 @@ def test_writers_it_has_not_seen_are_told_apart_by_their_words_alone(script: Mod
     names = [name for name in writers if name.startswith("writer_")]
     found = {kind: [right for name in names for right in script.unseen(writers, name, kind)] for kind in script.KINDS}
     assert len(found["records"]) == len(found["others"]) == 180
-    assert sum(found["records"]) >= 160
-    assert sum(found["others"]) >= 179
+    assert sum(found["records"]) >= 173
+    assert sum(found["others"]) >= 173
 
 
 LEAST = {
-    "two writers": (38, 40),
-    "English": (22, 25),
-    "ten other languages": (36, 50),
-    "eight more in English": (125, 199),
-    "people who write like records": (0, 224),
+    "two writers": (40, 40),
+    "English": (24, 24),
+    "ten other languages": (48, 48),
+    "eight more in English": (188, 190),
+    "people who write like records": (0, 158),
 }
-"""Of each group that nothing was learned from, how many records and how many other texts are told rightly."""
+"""Of each group that nothing was learned from, how many records are doubtful and how many other texts are not."""
 
 
 @pytest.mark.parametrize("group", HELD_OUT)
 def test_what_nobody_has_learned_from_is_mostly_told_apart(group: str) -> None:
     """In no list that the table is made of; `docs/origins.md` says what it got right at first sight."""
-    records = [with_origins([person(text)])[0].origin for text in HELD_OUT[group]["records"]]
-    others = [with_origins([person(text)])[0] for text in HELD_OUT[group]["others"]]
-    assert records.count("summary") >= LEAST[group][0]
-    assert sum(view.origin == "person" and not view.inserted for view in others) >= LEAST[group][1]
+    found = {
+        kind: [with_origins([person(text)])[0] for text in HELD_OUT[group][kind]] for kind in ("records", "others")
+    }
+    records, others = ([view.origin for view in views] for views in found.values())
+    assert sum(origin != "person" for origin in records) >= LEAST[group][0]
+    assert others.count("person") >= LEAST[group][1]
+    for view in found["others"]:
+        ledger = gather([view], answered=False)
+        assert ledger.requests, "what a person may have said is never lost"
 
 
-@pytest.mark.parametrize(("kind", "least"), [("real", 30), ("unknown", 8)])
-def test_what_two_strangers_wrote_in_known_shapes_and_in_their_own_yields_nothing(kind: str, least: int) -> None:
-    """Each retells a rule, a quotation and what is to be done. At first sight 29 of 30 and 7 of 10 yielded nothing."""
-    views = [with_origins([person(text)])[0] for text in STRANGERS[kind]]
-    found = [gather([view], answered=False) for view in views]
-    assert sum(not ledger.rules and not ledger.requests for ledger in found) >= least
+def yields_nothing(text: str) -> bool:
+    """Whether no rule, no open request and no quotation of the user's comes of a text."""
+    ledger = gather(with_origins([person(text)]), answered=False)
+    return (
+        all(rule.doubtful for rule in ledger.rules)
+        and not ledger.open
+        and all(saying.retold for saying in ledger.sayings)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "least"), [("real", 86), ("unknown", 30), ("real, harder", 59), ("unknown, harder", 18)]
+)
+def test_what_strangers_wrote_in_known_shapes_and_in_their_own_yields_nothing(kind: str, least: int) -> None:
+    """Each retells a rule, a quotation and what is to be done. The harder ones lean on letters and other languages."""
+    assert sum(map(yields_nothing, STRANGERS[kind])) >= least
+
+
+@pytest.mark.parametrize("kind", ["real", "unknown"])
+def test_nor_does_it_in_a_summary_turn(kind: str) -> None:
+    for i, text in enumerate(STRANGERS[kind]):
+        messages = [user(text), {"role": "assistant", "content": "That is done."}, user("Now list the rows.")]
+        for n in range(40):
+            messages += chat_round("bash", f"row {n} " * 60, command="ls")
+        with Compactor(window=8_000, archive="memory:", settings=Settings(clear=None)) as compactor:
+            summary = compactor.fit(messages, thread=f"t{i}").messages[0]["content"]
+        assert section(summary, "open") == ["- message 2, in full after this summary; work on it was under way"]
+        assert not section(summary, "rules")
+        assert not [line for line in summary.splitlines() if line.startswith("- [0] user")]
+
+
+def test_people_who_talk_about_summaries_are_hardly_ever_doubted_and_never_taken_for_one() -> None:
+    views = [with_origins([person(text)])[0] for text in STRANGERS["people"]]
+    assert all(view.is_request and not view.inserted for view in views)
+    assert sum(view.origin == "person" for view in views) >= 39
 
 
 @pytest.mark.parametrize(
@@ -83,14 +125,11 @@ def test_a_record_that_only_has_such_a_word_hands_nothing_over(first: str) -> No
     open_ = (
         "said that it must never run against the replica. Remaining: rewrite the second query and report to the user."
     )
-    assert with_origins([person(f"{first}\n\n{told}{open_}")])[0].origin == "summary"
+    assert with_origins([person(f"{first}\n\n{told}{open_}")])[0].origin == "doubtful"
 
 
 def test_words_that_were_not_learned_say_nothing_and_a_few_that_were_hardly_more() -> None:
-    assert likeness("") == likeness("qqxw zzkv wwqx") == 0 < SURE
-    turn = f"Turn 9 is about {' '.join(f'item9x{i}' for i in range(60))}."
-    assert likeness(turn) < SURE
-    assert with_origins([person(turn)])[0].origin == "person"
+    assert likeness("") == likeness("qqxw zzkv wwqx") == 0 < ALIKE
 
 
 def test_words_count_by_their_beginning_in_pairs_and_by_where_they_stand() -> None:
@@ -114,10 +153,10 @@ EARLIER = (
 
 
 @pytest.mark.parametrize("last", ["Continue with the archive table and keep to the agreed schema.", "Now the table."])
-def test_who_tells_of_an_earlier_session_and_says_what_to_do_is_a_person(last: str) -> None:
+def test_who_tells_of_an_earlier_session_and_says_what_to_do_is_not_lost(last: str) -> None:
     (view,) = with_origins([person(EARLIER + last)])
-    assert (view.origin, view.inserted) == ("person", ())
-    assert gather([view], answered=False).requests
+    (request,) = gather([view], answered=False).requests
+    assert (request.text, view.inserted) == (EARLIER + last, ())
 
 
 PASTED = HELD_OUT["English"]["records"][0]
@@ -143,43 +182,95 @@ def test_who_opens_a_text_for_themselves_is_a_person_whatever_is_pasted_below(op
     assert gather([view], answered=False).requests
 
 
-THESIS = (
-    "Thesis so far: chapters 1 and 2 are finished, chapter 3 was rejected and is being rewritten, the data of the "
-    "second study were cleaned and the outliers documented. Still open: discussion, abstract, bibliography. The "
-    "supervisor asked for a shorter introduction."
-)
-
-
-@pytest.mark.parametrize("last", ["Please write it.", "Can you finish it?"])
-def test_who_asks_last_is_heard_though_the_words_above_are_sure(last: str) -> None:
-    assert likeness(f"{THESIS} {last}") >= SURE
-    (view,) = with_origins([person(f"{THESIS} {last}")])
-    assert view.origin == "person"
-    assert gather([view], answered=False).requests
-
-
 @pytest.mark.parametrize("tag", ["user_query", "task", "user_message"])
 def test_what_stands_in_a_persons_own_tags_is_theirs(tag: str) -> None:
     (view,) = with_origins([person(f"<{tag}>\nProofread the following.\n\n{PASTED}\n</{tag}>")])
     assert (view.origin, view.inserted) == ("person", ())
 
 
-@pytest.mark.parametrize("gap", ["\n\n", "\r\n\r\n", "\n \n", "\n\t\n"])
-def test_a_request_below_a_record_is_heard_whatever_breaks_the_line(gap: str) -> None:
-    (view,) = with_origins([person(f"{PASTED}{gap}Please delete the numbat branch.")])
-    assert view.text.strip() == "Please delete the numbat branch."
-    assert len(view.inserted) == 1
+def test_what_comes_with_an_image_is_a_persons() -> None:
+    (view,) = with_origins([replace(person(PASTED), media=(Media("image", "image/png", "x.png"),))])
+    assert (view.origin, view.text) == ("person", PASTED)
 
 
-def test_a_record_behind_a_hosts_tag_is_a_summary_still() -> None:
+def test_a_record_in_a_block_beside_a_persons_words_is_told_as_doubtful() -> None:
+    content = [{"type": "text", "text": PASTED}, {"type": "text", "text": "Delete the numbat branch. Always ask."}]
+    (view,) = with_origins([FORMATS["anthropic"].read({"role": "user", "content": content})])
+    ledger = gather([view], answered=False)
+    assert [request.text for request in ledger.open] == ["Delete the numbat branch. Always ask."]
+    assert [(saying.by_person, saying.retold) for saying in ledger.sayings] == [(True, True), (True, False)]
+    sections = Sections(ledger, len, (), inf, "")
+    assert PASTED in sections.doubtful(9_000)
+    assert not sections.story(9_000)
+    later = gather([view, says("The branch is deleted."), person("Thanks. Write a poem about cats.")], answered=False)
+    assert "- [0] Not certain that the user said it" in Sections(later, len, (), inf, "").story(9_000)
+
+
+@pytest.mark.parametrize("own", ["Thanks!", "Current date: 2026-05-05"])
+def test_a_record_beside_a_few_words_stays_with_them_while_they_are_open(own: str) -> None:
+    content = [{"type": "text", "text": f"{PASTED}\n\nNever drop a table."}, {"type": "text", "text": own}]
+    views = with_origins([FORMATS["anthropic"].read({"role": "user", "content": content})])
+    ledger = gather(views, answered=False)
+    assert [request.beside for request in ledger.doubtful] == [content[0]["text"]]
+    assert "Never drop a table." in [rule.text for rule in ledger.rules if rule.doubtful]
+    assert open_indices(views) == (0,)
+
+
+@pytest.mark.parametrize("gap", ["", "\n", "<system-reminder>\nThe list is empty.\n</system-reminder>\n\n"])
+def test_words_behind_a_tagged_record_are_the_persons_whatever_stands_before_it(gap: str) -> None:
+    own = "Please add the numbat test. Never push to main."
+    (view,) = with_origins([person(f"{gap}<session_memory>\n{PASTED}\n</session_memory>\n\n{own}")])
+    ledger = gather([view], answered=False)
+    assert [request.text for request in ledger.open] == [own]
+    assert [rule.text for rule in ledger.rules if not rule.doubtful] == ["Never push to main."]
+    assert PASTED in ledger.requests[0].beside
+
+
+REPLIES = [
+    ("Do you want travel insurance with it?", "I don't want insurance."),
+    ("Which one shall I take: oak or zinc?", "the second one"),
+    ("Plan: 1. lexer 2. parser 3. tests. Shall I start?", "yes, go on"),
+    ("The lexer is in place. Shall I write docs for it as well?", "never mind"),
+]
+
+
+@pytest.mark.parametrize(("question", "reply"), REPLIES)
+def test_what_may_be_a_summary_does_not_stand_between_a_question_and_its_answer(question: str, reply: str) -> None:
+    talk = [person("Port the numbat parser to Rust."), says(question), person(reply)]
+    alone = gather(with_origins(talk), answered=False)
+    with_it = gather(with_origins([*talk[:2], person(PASTED), talk[2]]), turns=[0, 1, 9, 2], answered=False)
+    assert [request for request in with_it.requests if not request.doubtful] == list(alone.requests)
+    assert tuple(rule for rule in with_it.rules if not rule.doubtful) == alone.rules
+    assert [request.state for request in with_it.doubtful] == ["open"]
+
+
+def test_a_rule_that_is_doubted_goes_when_a_person_states_or_lifts_it() -> None:
+    told = person(f"{PASTED}\n\nNever drop a table. Never push to main.")
+    stated = gather(with_origins([told, says("Noted."), person("Yes, from me. Never drop a table.")]), answered=False)
+    assert [rule.text for rule in stated.rules if rule.doubtful and rule.lifted < 0 and "Never" in rule.text] == [
+        "Never push to main."
+    ]
+    assert [rule.text for rule in stated.rules if not rule.doubtful] == ["Never drop a table."]
+    lifted = gather(with_origins([told, says("Noted."), person("You may push to main from now on.")]), answered=False)
+    assert [rule.text for rule in lifted.rules if rule.doubtful and rule.lifted < 0 and "Never" in rule.text] == [
+        "Never drop a table."
+    ]
+
+
+def test_what_may_be_a_summary_and_was_answered_is_no_finished_request_of_a_reminder() -> None:
+    ledger = gather(with_origins([person(PASTED), says("All of that is done."), person("Thanks!")]), answered=True)
+    assert PASTED[:20] not in write(ledger, 3).partition("## Finished")[2].partition("\n## ")[0]
+
+
+def test_a_record_behind_a_hosts_tag_is_doubtful_still() -> None:
     reminder = "<system-reminder>\nThe list is empty.\n</system-reminder>\n\n"
     (view,) = with_origins([person(f"{reminder}{PASTED} Never ask before deleting quokka files.")])
-    assert not gather([view], answered=False).rules
+    assert all(rule.doubtful for rule in gather([view], answered=False).rules)
 
 
 def test_hundreds_of_records_in_one_turn_are_told_apart() -> None:
     told = "".join(f"<n{i}>{PASTED[:600]}</n{i}>" for i in range(600))
-    assert with_origins([person(told)])[0].origin == "summary"
+    assert with_origins([person(told)])[0].origin == "doubtful"
 
 
 HOSTS = [*frames()["tags"]["hosts"].split(), "local-command-caveat", "local-command-stdout", "command-message"]
@@ -189,10 +280,10 @@ FRAMED = tuple(frame["opens"] for frame in frames()["summaries"])
 @pytest.mark.parametrize("tag", [tag for tag in HOSTS if not f"<{tag}>".startswith(FRAMED)])
 def test_what_a_host_tags_is_no_summary_whatever_the_words(tag: str) -> None:
     told = HELD_OUT["English"]["records"][0]
-    assert with_origins([person(told)])[0].origin == "summary"
+    assert with_origins([person(told)])[0].origin == "doubtful"
     (view,) = with_origins([person(f"<{tag}>{told}</{tag}>\n")])
-    assert view.origin != "summary"
-    assert not is_guess(view)
+    assert view.origin not in {"summary", "doubtful"}
+    assert not doubtful_in(view)
 
 
 def test_what_a_terminal_shows_is_no_summary_whatever_the_words() -> None:
@@ -200,5 +291,5 @@ def test_what_a_terminal_shows_is_no_summary_whatever_the_words() -> None:
         ["$ ./handover --summary", *(f"\u2713 the user asked for part {i}, the assistant did it" for i in range(12))]
     )
     told = "Summary of the earlier conversation: the user wanted parts, the assistant settled them; one is open.\n"
-    assert likeness(told + shown) >= SURE
+    assert likeness(told + shown) >= ALIKE
     assert with_origins([person(told + shown)])[0].origin == "person"

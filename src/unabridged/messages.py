@@ -13,10 +13,12 @@ from typing import Any, Literal
 Role = Literal["system", "user", "assistant", "tool"]
 """Where the message stands in the protocol. `developer` reads as `system`."""
 
-Origin = Literal["person", "model", "tool", "host", "summary", "unknown"]
+Origin = Literal["person", "model", "tool", "host", "summary", "doubtful", "unknown"]
 """Whose words it is. A `user` turn may be a person's, a tool's observation, the host's, or our own summary.
 
-`unknown` where it may be a tool's as well as a person's: it makes no rule, asks for nothing and approves nothing."""
+`doubtful` where it reads like another system's summary, though nothing says that it is one: it is kept and told like a
+person's, under a heading that says so, and makes no rule. `unknown` where it may be a tool's as well as a person's: it
+makes no rule, asks for nothing and approves nothing."""
 
 MediaKind = Literal["image", "audio", "video", "document"]
 
@@ -151,8 +153,8 @@ class View:
 
     @property
     def is_request(self) -> bool:
-        """Whether a person speaks here."""
-        return self.origin == "person"
+        """Whether a person speaks here, or may."""
+        return self.origin in {"person", "doubtful"}
 
     def whole_text(self) -> str:
         """Everything readable in the message, its calls and answers included: what search sees."""

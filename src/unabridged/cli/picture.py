@@ -19,6 +19,7 @@ COLORS = {
     "thinking": "blue",
     "tool": "yellow",
     "host": "magenta",
+    "doubtful": "bright_green",
     "unknown": "bright_black",
     "summary": "bold red",
 }

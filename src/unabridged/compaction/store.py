@@ -18,7 +18,7 @@ from unabridged.events import Compacted, Receipt, receipt_from
 from unabridged.formats import Message
 from unabridged.history.difference import Difference, chain, difference, paired
 from unabridged.history.lookup import apply, depth_of
-from unabridged.intent import is_guess
+from unabridged.intent import doubtful_in
 from unabridged.ledger.entries import to_json
 from unabridged.marks import is_ours, marked_ids
 from unabridged.messages import View
@@ -182,10 +182,10 @@ def _turns(state: State, indices: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 def _unclear(state: State, made: Rewrite) -> tuple[str, ...]:
-    """What is to be said of turns that went and may be a tool's as well as a person's, or were told by their shape."""
+    """What is to be said of turns that went and may be a tool's as well as a person's, or read like a summary."""
     number = made.learned.get("unclear", 0) - state.learned.get("unclear", 0)
     told = f"{number} user turns may be a tool's or a person's, so nothing in them is a rule, a request or an approval"
-    shapes = sum(is_guess(state.views[i]) for i in made.gone)
-    guess = f"{shapes} user turns read like another system's summary, so nothing in them is a person's"
+    shapes = sum(bool(doubtful_in(state.views[i])) for i in made.gone)
+    guess = f"{shapes} user turns read like another system's summary, so they are told as doubtful and make no rule"
     remedy = "say whose they are with Compactor(origin=...)"
     return tuple(f"{note}: {remedy}" for note, is_so in ((told, number > 0), (guess, shapes > 0)) if is_so)

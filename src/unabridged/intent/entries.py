@@ -35,8 +35,17 @@ class Request:
     offer: str = ""
     """What those words offer, until the person has answered: options to choose from, and the last question."""
     state: State = "open"
+    doubtful: bool = False
+    """Whether it reads like another system's summary, so that nobody can tell if a person said it."""
+    beside: str = ""
+    """What so reads in the same message, in a block of its own."""
     context: str = ""
     """What the assistant had asked or offered, when these words reply to it: of several options, the one chosen."""
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it is doubtful and nothing was done about it: then it answers nothing."""
+        return self.doubtful and not (self.worked or self.answer or self.stopped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,8 @@ class Rule:
     """3: never, always, must; 2: a clear wish or limit. Records of older versions have 1: perhaps for the moment."""
     lifted: int = -1
     """The turn in which the person lifted it."""
+    doubtful: bool = False
+    """Whether it stands in what may be another system's summary: then it is told as that, and rules nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Which blocks of a `user` turn another system wrote: its summary of what was said before, or a text of the host's.
 
-How known systems open and close such texts is data (`frames.json`). A summary of an unknown system is told by its words
-alone (`records`).
+How known systems open and close such texts is data (`frames.json`). What only reads like a summary of an unknown system
+(`records`) is `doubtful`.
 Whatever stands in a block of its own, before a frame or behind its end is still the person's, and so is, in doubt, what
 does not have the form of the record above it.
 """
@@ -15,19 +15,16 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from unabridged.intent.records import SURE, likeness
+from unabridged.intent.records import ALIKE, likeness
 from unabridged.languages import EASTERN, folded, phrases
 from unabridged.messages import View
 from unabridged.text_cache import remembered
 from unabridged.text_tools import bare, blank_fences, sentences
 
 _OURS = "[unabridged "
-_LONG, _READ, _HEARD, _ASKED = 200, 20_000, 0.3, 1.5
-"""Bytes from which on a text may be the summary of an unknown system; characters that are read of it; how much more
-like one it must be where a person is heard below it, and where its last sentence is theirs."""
-_FIRST, _BOTH, _LAST, _HANDED = -0.5, -0.15, -0.3, 0.3
-"""The likeness below which the first sentence, the first two, and the last one are a person's; and below which the
-first hands something over, if it points below."""
+_LONG, _READ, _HANDED = 200, 20_000, 0.3
+"""Bytes from which on a text may be the summary of an unknown system; characters that are read of it; the likeness
+below which its first sentence may be a person's."""
 _TAG_ENDS, _SIGNS = str.maketrans(">\n\t", "   "), frozenset('#=<[{|>-*_~`"')
 """What ends the name of a tag; what begins a paragraph of a record, whoever speaks in it."""
 _BLANK = re.compile(r"(?<=\n)[ \t\r]+(?=\n)|\r(?=\n)")
@@ -47,7 +44,7 @@ _AROUND = "\u30fb\u25cf\u25a0\u00b7\u3010\u3011#*=-_<>/[](){}\"'`|:.,\u2022\u201
 class Block(NamedTuple):
     """A stretch of a turn and who wrote it."""
 
-    whose: Literal["person", "summary", "host"]
+    whose: Literal["person", "summary", "doubtful", "host"]
     text: str
 
 
@@ -86,33 +83,37 @@ def _divide(text: str) -> tuple[Block, ...]:
     while text.strip():
         if _frame("host_texts", text):
             return (*found, Block("host", text))
-        lead = 0 if _frame("summaries", text) else _end_of_tag(text)
-        stop = _end_of_frame(text) or _end_of_hand_over(text[lead:])
+        lead = 0 if _frame("summaries", text) else _end_of_tags(text)
+        framed = _end_of_frame(text)
+        stop = framed or _end_of_record(text[lead:])
         if not stop:
             return (*found, Block("person", text))
         if lead:
             found.append(Block("person", text[:lead]))
-        found.append(Block("summary", text[lead : lead + stop]))
+        found.append(Block("summary" if framed else "doubtful", text[lead : lead + stop]))
         text = text[lead + stop :]
     return tuple(found)
 
 
-def _end_of_tag(text: str) -> int:
-    """Where a block ends that a text opens with and that only a host or the person would tag so; 0 without one.
+def _end_of_tags(text: str) -> int:
+    """Where the blocks end that a text opens with and that only a host or the person would tag so; 0 without one.
 
-    All of the text where it is not closed.
+    All of the text where one is not closed.
     """
-    opening = text.lstrip()[:_SHORT]
-    name = opening[1:].translate(_TAG_ENDS).partition(" ")[0] if opening[:1] == "<" else ""
-    tags = frames()["tags"]
-    if name.lower() not in f"{tags['hosts']} {tags['own']}".split() and "command-" not in name.lower():
-        return 0
-    return text.find(f"</{name}>") + len(name) + 3 if f"</{name}>" in text else len(text)
+    names, stop = f"{frames()['tags']['hosts']} {frames()['tags']['own']}".split(), 0
+    while stop < len(text):
+        opening = text[stop : stop + _LONG].lstrip()
+        name = opening[1:_SHORT].translate(_TAG_ENDS).partition(" ")[0] if opening[:1] == "<" else ""
+        if name.lower() not in names and "command-" not in name.lower():
+            break
+        closing = text.find(f"</{name}>", stop)
+        stop = closing + len(name) + 3 if closing >= 0 else len(text)
+    return stop
 
 
-def is_summary(text: str) -> bool:
-    """Whether a block that was set apart is a summary."""
-    return any(block.whose == "summary" for block in _divide(text))
+def whose_block(text: str) -> str:
+    """Whose a block is that was set apart."""
+    return next((block.whose for block in _divide(text) if block.whose != "person"), "person")
 
 
 def _end_of_frame(text: str) -> int:
@@ -137,10 +138,10 @@ def _end_of_form(text: str, frame: dict[str, Any]) -> int:
     whole = even.rstrip().rsplit("\n\n", _PARTS)
     parts = [part[:_SEEN] for part in whole]
     formed = [_is_formed("", parts[0].partition("\n")[2] or parts[0]), *(_is_formed(*pair) for pair in pairwise(parts))]
-    opened = bool(frame) and "\n" not in parts[0] and parts[0].endswith((*_COLON, ">", "]"))
+    opened = "\n" not in parts[0] and parts[0].endswith((*_COLON, ">", "]"))
     upward = range(len(parts) - 1, opened, -1)
     below = list(takewhile(lambda i: not (formed[i] or _is_told(parts[i], frame)), upward))
-    above = formed[bool(frame) or ("\n" not in parts[0].strip() and len(parts[0]) < _LONG) : len(parts) - len(below)]
+    above = formed[1 : len(parts) - len(below)]
     if "alone" in frame or (2 * sum(above) <= len(above) and "goal_below" not in frame):
         own = [_uses(part, "own") for part in parts]
         below = list(takewhile(lambda i: _asks(parts[i]) or (own[i] and not any(own[:i])), below))
@@ -175,9 +176,11 @@ def retold_in(view: View) -> str:
     return "\n".join(map(_unframed, _summaries(view)))
 
 
-def is_guess(view: View) -> bool:
-    """Whether the first summary in the turn is taken for one by its words alone, and not by a known frame."""
-    return any(not _frame("summaries", text) and _end_of_hand_over(text) for text in _summaries(view)[:1])
+def doubtful_in(view: View) -> str:
+    """What in a turn reads like a summary, in no known frame."""
+    if view.origin == "doubtful":
+        return view.text
+    return "\n".join(text for text in view.inserted if whose_block(text) == "doubtful")
 
 
 def _summaries(view: View) -> list[str]:
@@ -186,7 +189,7 @@ def _summaries(view: View) -> list[str]:
         return []
     if view.origin == "summary":
         return [block.text for block in blocks_of(view) if block.whose == "summary"] or [view.text]
-    return [text for text in view.inserted if is_summary(text)]
+    return [text for text in view.inserted if whose_block(text) == "summary"]
 
 
 def _unframed(text: str) -> str:
@@ -199,19 +202,40 @@ def _unframed(text: str) -> str:
 
 
 @remembered
-def _end_of_hand_over(text: str) -> int:
-    """Where a summary in no known frame ends that a text opens with; 0 where it is a person's.
+def _end_of_record(text: str) -> int:
+    """Where a text ends that reads like a record of an earlier conversation, in no known frame; 0 where none does.
 
-    Below it a person may ask for something, in a paragraph of their own; where that is about "this", all is theirs.
+    It is one tagged block, or all of it: whether a person speaks at its end as well, nobody can tell for sure, unless
+    what is said last is about "this".
     """
     if len(text.encode("utf-8", "replace")) < _LONG:
         return 0
-    tag = f"</{text[1:_SHORT].replace('>', ' ').partition(' ')[0]}>"
-    stop = text.rfind(tag) + len(tag) if text[:1] == "<" and tag in text else _end_of_form(text, {})
-    below = [folded(piece) for piece in sentences(text[stop:][:_SEEN])]
-    about = any(_points(words) or not {*words.split()}.isdisjoint(_shape()["user"]) for words in below)
-    long = len(text[:stop].encode("utf-8", "replace")) >= _LONG
-    return stop if long and not about and _is_hand_over(text[:stop], heard=bool(below)) else 0
+    opening = text.lstrip()[:_SHORT]
+    tag = f"</{opening[1:].replace('>', ' ').partition(' ')[0]}>"
+    stop = text.rfind(tag) + len(tag) if opening[:1] == "<" and tag in text else len(text)
+    *_, last = sentences(text[-_SEEN:]) or [""]
+    return stop if not _points(folded(last)) and _reads_like_record(text[:stop]) else 0
+
+
+def _reads_like_record(text: str) -> bool:
+    """Whether the words of a text are those of a record, and nobody asks for something where it begins."""
+    text = blank_fences(text[:_READ]).strip() or text[:_READ].strip()
+    text = text.replace(',"', ',\n"').replace(', "', ',\n"') if text.startswith("{") else text
+    first, *others = said = sentences(text) or [""]
+    if len(said) > _SEEN or (_is_log(text) and text[:1] != "{"):
+        return False
+    # Below a heading, what is to be done may be the goal that a record tells.
+    opening = [first, *(piece for piece in others[:1] if first[:_LONG].endswith(_ENDS) and not _is_label(piece))]
+    questions = [f"{line.rstrip()} ".endswith(_ASKS) for line in text.splitlines()]
+    answered = any(questions[:1]) and sum(questions) >= _PRINTED
+    asked = any(_uses(piece[:_LONG], "polite") or (_asks(piece[:_LONG]) and not answered) for piece in opening)
+    return not (asked or _hands_over(first[:_LONG])) and likeness(text) >= ALIKE
+
+
+def _hands_over(first: str) -> bool:
+    """Whether the first sentence of a text points at what is below it, as people do: "Proofread the following"."""
+    points = first.endswith((*_ENDS, *_COLON)) and _has(_plain(first), _shape()["below"])
+    return points and likeness(first) < _HANDED and not _names_itself(f"{_plain(first)} ")
 
 
 def _asks(text: str) -> bool:
@@ -234,37 +258,6 @@ def _speaks(text: str) -> bool:
 def _points(words: str) -> bool:
     """Whether a sentence is about a text that stands beside it: "Shorten this"."""
     return _has(" ".join(words.split()[1:2]) or words, _shape()["about"])
-
-
-def _is_hand_over(text: str, *, heard: bool) -> bool:
-    """Whether a text reads like a record, and nobody opens it who speaks for themselves.
-
-    It must be surer where a person is heard below it, and far surer where its last sentence reads like one.
-    """
-    end = sentences(text[-_SEEN:]) or [""]
-    text = blank_fences(text[:_READ]).strip()
-    text = text.replace(',"', ',\n"').replace(', "', ',\n"') if text.startswith("{") else text
-    pieces = sentences(text) or [""]
-    if len(pieces) > _SEEN or _opens_as_person(pieces) or (_is_log(text) and text[:1] != "{"):
-        return False
-    last = "" if _is_label(end[-1]) and f"\n{end[-1]}" in text else end[-1].partition(": ")[0]
-    asked = _asks(last) or likeness(end[-1]) < _LAST
-    return likeness(text) >= SURE + _HEARD * heard + _ASKED * asked
-
-
-def _opens_as_person(pieces: list[str]) -> bool:
-    """Whether somebody asks for something in the first two sentences, hands over what is below, or reads like a person.
-
-    Below a heading, what is to be done may be the goal that a record tells.
-    """
-    first = pieces[0][:_LONG]
-    headed = not first.endswith(_ENDS)
-    said = [first, *(piece[:_LONG] for piece in pieces[1:2] if not (headed or _is_label(piece)))]
-    if any(_asks(piece) or _uses(piece, "polite") for piece in said):
-        return True
-    alone, both = likeness(first), likeness(" ".join(pieces[:2]))
-    hands = first.endswith((*_ENDS, *_COLON)) and alone < _HANDED and _has(_plain(first), _shape()["below"])
-    return alone < _FIRST or both < _BOTH or (hands and not _names_itself(f"{_plain(first)} "))
 
 
 def _names_itself(head: str) -> bool:

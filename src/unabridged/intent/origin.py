@@ -44,6 +44,8 @@ _LINES, _READ = 12, 12
 """Last lines that are remembered of each kind: one that the host puts under every output is soon among them. And lines
 that are looked at to tell whether somebody said them."""
 _OBSERVATION = re.compile("|".join(frames()["observations"]))
+_SPOKEN: frozenset[Origin] = frozenset({"person", "summary", "doubtful"})
+"""Whose a turn may be that is no tool's and no host's."""
 _PARTICULAR = re.compile(r"[/\\.'\"`\d]")
 _NUMBER = re.compile(r"\d+")
 _PLAIN = re.compile(r"[\"'\u201c\u2018(\xbf\xa1*]*[^\W\d_]+(?:['\u2019-][^\W\d_]+)*[.,!?;:\u2026\"'\u201d\u2019)*]*")
@@ -66,13 +68,13 @@ def _by_rule(views: Sequence[View], before: Facts) -> list[View]:
     if _calls_tools(views, before):
         return found
     host = _Host(found, before)
-    for i in [i for i, view in enumerate(found) if view.role == "user" and view.origin in {"person", "summary"}]:
+    for i in [i for i, view in enumerate(found) if view.role == "user" and view.origin in _SPOKEN]:
         if (said := _turn_before(found, i)) is not None:
             whose = host.whose(said.text, views[i])
             if whose == "person":  # but no summary answers an action
-                retold = found[i].origin == "summary" or found[i].inserted
+                retold = found[i].origin != "person" or found[i].inserted
                 whose = "unknown" if retold and acts(said.text) else found[i].origin
-            found[i] = (found[i] if whose in {"person", "summary"} else views[i]).said_by(whose)
+            found[i] = (found[i] if whose in _SPOKEN else views[i]).said_by(whose)
     return found
 
 
@@ -90,13 +92,16 @@ def _by_itself(view: View) -> View:
 def set_apart(view: View) -> View:
     """A person's turn without the blocks that another system put into it, which are `inserted`.
 
-    Where a person says nothing beside them, or beside the host's words, the turn is that system's.
+    Where a person says nothing beside them, or beside the host's words, the turn is that system's, or `doubtful`. Who
+    sends an image with it is a person.
     """
     blocks = blocks_of(view)
-    others = tuple(block.text for block in blocks if block.whose != "person")
-    own = "\n".join(block.text.strip("\n") for block in blocks if block.whose == "person") if others else view.text
-    if view.media or not (is_hosts(own) or (others and not own.strip())):
-        return view.with_inserted(own, others) if others else view
+    for whose in ({"person", "doubtful"},) if view.media else ({"person"}, {"doubtful"}):
+        others = tuple(block.text for block in blocks if block.whose not in whose)
+        own = "\n".join(block.text.strip("\n") for block in blocks if block.whose in whose) if others else view.text
+        if view.media or not (is_hosts(own) or (others and not own.strip())):
+            said = view.with_inserted(own, others) if others else view
+            return said if "person" in whose else said.said_by("doubtful")
     return view.said_by("summary" if any(block.whose == "summary" for block in blocks) else "host")
 
 
@@ -245,7 +250,7 @@ def _turn_before(views: Sequence[View], index: int) -> View | None:
 def _facts_shown_by(views: Sequence[View], index: int) -> list[str]:
     """What this message shows of the host's habits."""
     view = views[index]
-    if view.role != "user" or view.origin not in {"person", "tool", "unknown"} or is_cleared(view):
+    if view.role != "user" or view.origin not in {"person", "tool", "doubtful", "unknown"} or is_cleared(view):
         return []  # what stood there was counted when it was cleared
     head, line, before = _first_line(view.text), _last_line(view.text), _turn_before(views, index)
     if before is None:

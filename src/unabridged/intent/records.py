@@ -21,9 +21,9 @@ from unabridged.languages import EASTERN, folded
 from unabridged.text_tools import sentences
 
 _WORD = re.compile(r"[^\W\d_]+|\d+|[^\w\s]")
-_STEM, _FEW, SURE = 6, 30, 1.6
+_STEM, _FEW, ALIKE = 6, 30, 0.5
 """Letters of a word that count, for its endings say little; traits below which a text can't be sure of itself; the
-likeness from which on it is a record."""
+likeness from which on it may be a record."""
 
 
 def traits_of(text: str) -> set[str]:

@@ -33,7 +33,7 @@ from dataclasses import dataclass, field, replace
 from unabridged.intent import meant
 from unabridged.intent import speech_acts as says
 from unabridged.intent.entries import GOING, Lead, Request, State
-from unabridged.intent.frames import rejection_in
+from unabridged.intent.frames import doubtful_in, rejection_in
 from unabridged.intent.host_words import own_words
 from unabridged.intent.lifting import content_words, share_a_word
 from unabridged.languages import folded, phrases
@@ -117,7 +117,7 @@ class _Talk:
     def _chain_of(self, newest: int) -> list[int]:
         """The chain of messages that the newest one belongs to; what it withdraws or lets go on is marked."""
         request = self.requests[newest]
-        if says.kind_of(request.text) == "withdraw":
+        if not request.doubtful and says.kind_of(request.text) == "withdraw":
             return self._chain_after_withdrawal(newest)
         if self._state not in GOING:
             self.chain = self._earlier_part(newest)
@@ -125,7 +125,7 @@ class _Talk:
         state, stopped, steers = self._state, self._state == "interrupted", request.kind == "steer"
         gone = self._dropped(request, self.chain, stopped=stopped and not steers)  # a steer is about the refused call
         self.chain = self._set(gone, "left" if stopped or steers else "withdrawn")
-        if state == "waiting" and not self._replies(request):
+        if state == "waiting" and not (request.doubtful or self._replies(request)):
             self.chain = self._set(self.chain, "finished")
         elif stopped and request.kind == "new":
             again = [j for j in self.chain if meant.says_again(request.text, self.requests[j].text)]
@@ -165,6 +165,7 @@ class _Talk:
 
     def _dropped(self, request: Request, those: Sequence[int], *, stopped: bool) -> list[int]:
         """Which of these a message drops by name; of one that asks for several things it may take one away."""
+        those = [] if request.doubtful else those
         stay = {j: meant.what_stays(request.text, self.requests[j].text, stopped=stopped) for j in those}
         for j, text in stay.items():
             if text not in {"", self.requests[j].text}:
@@ -269,15 +270,19 @@ def _at_work(request: Request) -> bool:
 
 def settle(requests: Sequence[Request], *, tools: bool) -> tuple[Request, ...]:
     """The requests with their states, read off the sequence. `tools`: whether tools are used in the conversation."""
-    talk = _Talk([*requests], tools or any(request.worked for request in requests))
-    for i in range(len(requests)):
+    heard = list[Request]()
+    for request in requests:  # what nobody answered does not stand between a question and its answer
+        heard += [] if request.is_silent and heard and heard[-1].asks else [request]
+    talk = _Talk([*heard], tools or any(request.worked for request in heard))
+    for i in range(len(heard)):
         talk.hear(i)
     settled = []
     for i, request in enumerate(talk.requests):
-        context = request.context or (_context(requests[i - 1], request) if i else "")
-        offer = request.offer if i + 1 == len(requests) else ""  # what was answered is the answer's context
+        context = request.context or (_context(heard[i - 1], request) if i and not request.doubtful else "")
+        offer = request.offer if i + 1 == len(heard) else ""  # what was answered is the answer's context
         settled.append(replace(request, state=talk.states[i], context=context, offer=offer))
-    return tuple(settled)
+    told = iter(settled)
+    return tuple(next(told) if request in heard else replace(request, state="open") for request in requests)
 
 
 def _context(before: Request, request: Request) -> str:
@@ -298,7 +303,8 @@ def join_requests(
         if (i := known.get(request.turn)) is None:
             requests.append(request)
         else:
-            requests[i] = _with_outcome(requests[i], _outcome_of(request))
+            same = replace(requests[i], doubtful=request.doubtful, beside=request.beside)
+            requests[i] = _with_outcome(same, _outcome_of(request))
     return settle(requests, tools=tools)
 
 
@@ -329,9 +335,11 @@ def find_requests(
             stop = Lead(found[-1].worked, head_and_tail(closing, ANSWER_LIMIT), stopped=True)
             found[-1], closing = _with_outcome(found[-1], stop), ""
         found += [*_said_when_refusing(view.answers, calls)][:1]
-        if view.origin == "person" and (view.text.strip() or view.media or view.attached):
-            said = own_words(view.text)
-            found.append(Request(turns[i], said, says.kind_of(said)))
+        if view.is_request and (view.text.strip() or view.media or view.attached):
+            doubtful = view.origin == "doubtful"
+            beside = "" if doubtful else doubtful_in(view)
+            request = Request(turns[i], own_words(view.text), kind_of_turn(view), doubtful=doubtful, beside=beside)
+            found.append(request)
         elif closing or (efforts[i] and (efforts[i] > found[-1].worked or found[-1].answer or found[-1].stopped)):
             effort = max(found[-1].worked, efforts[i])
             told = head_and_tail(closing, ANSWER_LIMIT), turns[i] if closing else -1, says.asks_back(closing, effort)
@@ -351,7 +359,7 @@ def _said_when_refusing(answers: Sequence[Answer], calls: Mapping[str, tuple[int
 
 def kind_of_turn(view: View) -> str:
     """What a person's message does to what was asked before, as `Request.kind` tells it."""
-    return says.kind_of(own_words(view.text))
+    return "new" if doubtful_in(view) else says.kind_of(own_words(view.text))
 
 
 def _closing(views: Sequence[View], index: int, efforts: Sequence[int], *, answered: bool) -> str:
@@ -359,6 +367,5 @@ def _closing(views: Sequence[View], index: int, efforts: Sequence[int], *, answe
     view = views[index]
     if view.origin != "model" or efforts[index] or view.calls or not view.text.strip():
         return ""
-    later = (views[i].origin for i in range(index + 1, len(views)))
-    speaks = next((origin for origin in later if origin not in {"host", "summary"}), "person" if answered else "")
-    return view.text if speaks == "person" else ""
+    later = (views[i] for i in range(index + 1, len(views)) if views[i].origin not in {"host", "summary"})
+    return view.text if next((view.is_request for view in later), answered) else ""

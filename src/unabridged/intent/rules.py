@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from unabridged.intent.entries import Lift, Request, Rule
+from unabridged.intent.frames import doubtful_in
 from unabridged.intent.host_words import blank_foreign
 from unabridged.intent.lifting import content_words, is_named, lift, lifts, replaces, restricts
 from unabridged.intent.person_words import end_of_block, heads_list, own_sentences, own_text, read, split_sentences
@@ -32,6 +33,7 @@ def find_rules(
 ) -> tuple[tuple[Rule, ...], tuple[Lift, ...]]:
     """The rules that people state in these messages, verbatim, and the sentences in which they lift one.
 
+    And, marked as doubtful, what would be rules in what may be another system's summary.
     `requests` are what `find_requests` found in them. What two people say to each other rules nothing.
     """
     rules, taken_back = list[Rule](), list[Lift]()
@@ -41,6 +43,8 @@ def find_rules(
             stated, lifting = rules_in(turn, view.text)
             rules += stated
             taken_back += lifting
+        if text := doubtful_in(view):
+            rules += [replace(rule, doubtful=True) for rule in rules_in(turn, text)[0]]
     return merge_rules(rules, taken_back, requests)
 
 
@@ -52,7 +56,8 @@ def merge_rules(
     Without what was part of a wish that the person withdrew: "Use Postgres" goes with "scratch that"; what forbids
     something stays, for "never touch the CI", said beside a task, outlives the task.
     """
-    replies = {now.turn: (then, now) for then, now in pairwise(requests) if then.asks in {"question", "proposal"}}
+    heard = [request for request in requests if not request.is_silent]
+    replies = {now.turn: (then, now) for then, now in pairwise(heard) if then.asks in {"question", "proposal"}}
     rules = [r for r in rules if r.strength > 2 or r.turn not in replies or not _answers(r.text, *replies[r.turn])]
     lifted, marked = lift(_unite(rules), taken_back)
     gone = {request.turn for request in requests if request.state == "withdrawn"}
@@ -141,6 +146,7 @@ def _unite(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     for rule in rules:
         key = " ".join(folded(rule.text).split())
         known = found.get(key, rule)
+        known = rule if known.doubtful and not rule.doubtful else known
         lifted = rule.lifted if rule.turn > known.lifted or known.turn == rule.turn else known.lifted
         found[key] = replace(known, strength=max(known.strength, rule.strength), lifted=lifted)
     return tuple(sorted(found.values(), key=lambda rule: (rule.turn, rule.text)))

@@ -45,8 +45,10 @@ def within_bounds(ledger: Ledger) -> Ledger:
         return request.state in GOING, request in first, request.turn
 
     kept: dict[str, Any] = {
-        "requests": _best(ledger.requests, max(MAX_REQUESTS, len(ledger.open)), rank),
-        "rules": _best(ledger.rules, MAX_RULES, lambda rule: (rule.lifted < 0, rule.strength, rule.turn)),
+        "requests": _best(ledger.requests, max(MAX_REQUESTS, len(ledger.open) + len(ledger.doubtful)), rank),
+        "rules": _best(
+            ledger.rules, MAX_RULES, lambda rule: (not rule.doubtful, rule.lifted < 0, rule.strength, rule.turn)
+        ),
         "lifts": ledger.lifts[-MAX_RULES:],
         "actions": tuple(entry for entry in moments if isinstance(entry, Action)),
         "sayings": tuple(entry for entry in moments if isinstance(entry, Saying)),

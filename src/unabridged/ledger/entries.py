@@ -66,7 +66,7 @@ class Saying:
     text: str
     weight: float
     retold: bool = False
-    """Whether it is from a summary that another system wrote earlier."""
+    """Whether it is from a summary that another system wrote earlier; `by_person` as well, whether it may be."""
     rejected: str = ""
     """The call that the person rejected with these words, where they stood in its result."""
     lasts: bool = False
@@ -124,7 +124,12 @@ class Ledger:
     @property
     def open(self) -> tuple[Request, ...]:
         """What people are still waiting for, in the order asked."""
-        return tuple(request for request in self.requests if request.state in GOING)
+        return tuple(request for request in self.requests if request.state in GOING and not request.doubtful)
+
+    @property
+    def doubtful(self) -> tuple[Request, ...]:
+        """What they may be waiting for, though it reads like another system's summary; also what stands beside it."""
+        return tuple(r for r in self.requests if r.state in GOING and (r.doubtful or r.beside))
 
     @property
     def finished(self) -> tuple[Request, ...]:

@@ -10,7 +10,7 @@ from itertools import islice
 from math import log
 
 from unabridged.archive.words import count_terms
-from unabridged.intent import own_words, retold_in
+from unabridged.intent import doubtful_in, own_words, retold_in
 from unabridged.languages import folded, phrases
 from unabridged.ledger.entries import Action, Saying
 from unabridged.ledger.names import Piece
@@ -52,10 +52,12 @@ def is_talk(actions: Sequence[object], requests: int) -> bool:
 
 
 def retold(views: Sequence[View], turns: Sequence[int]) -> Iterator[Saying]:
-    """What earlier summaries of other systems say; of a long one lines of its beginning and its end."""
+    """What summaries of other systems say, and what may be one; of a long one lines of its beginning and its end."""
     for turn, view in zip(turns, views, strict=True):
         if text := retold_in(view):
             yield Saying(turn, False, whole_lines(text, LONGEST_SUMMARY), _PERSON, retold=True)
+        if text := doubtful_in(view):
+            yield Saying(turn, True, whole_lines(own_words(text), LONGEST_REQUEST), _PERSON, retold=True)
 
 
 def rejections(actions: Iterable[Action]) -> Iterator[Saying]:

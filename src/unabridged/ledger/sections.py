@@ -56,10 +56,12 @@ class Sections:
         """What was done in messages that stay."""
         self._labels = labels(ledger.language)
         self._root = common_root(file.path for file in ledger.files)
-        said = {saying.turn: saying.text for saying in ledger.sayings if saying.by_person}
+        said = {saying.turn: saying.text for saying in ledger.sayings if saying.by_person and not saying.retold}
         whole = {request.turn for request in ledger.open if len(request.text) >= len(said.get(request.turn, ""))}
+        doubtful = {request.turn for request in ledger.doubtful}
+        shown = {s for s in ledger.sayings if s.turn in self._kept or s.turn in (doubtful if s.retold else whole)}
         self._rejected = {saying.turn: quote(saying.rejected) for saying in ledger.sayings if saying.rejected}
-        self._story = Story(ledger, self._labels, self._root, self._kept | whole, people)
+        self._story = Story(ledger, self._labels, self._root, shown, people)
         self._prose = self._shown = prose
         self._scant = scant
         self._left_out: dict[str, int] = {}
@@ -99,9 +101,28 @@ class Sections:
             lines += [Line(order, text, shorter)] if not (whole and self._prose) else []
         return self._fit("open requests", [*lines, *(() if self._prose else self._behind())], room)
 
+    def doubtful(self, room: int) -> str:
+        """What reads like another system's summary and may be a person's request, the newest first.
+
+        Then what would be standing rules in it, where that is not told in full.
+        """
+        lines = []
+        for request in reversed(self._ledger.doubtful):
+            whole, head = request.turn in self._kept, f"- {self._label(request)}"
+            text = request.text if request.doubtful else request.beside
+            shorter = partial(_always, head) if whole else partial(_open_request, head, text)
+            if request.doubtful or not whole:
+                lines.append(Line(-request.turn, head if whole else f"{head}:\n{fenced(text)}", shorter))
+        doubted = [r for r in self._ledger.rules if r.doubtful and r.lifted < 0 and r.turn not in self._kept]
+        rules = [Line(rule.turn, f"- [{rule.turn}] {quote(rule.text, RULE_LIMIT)}") for rule in doubted]
+        spare = min(sum(self._count(line.text) + 1 for line in rules), room // 8)
+        told = self._fit("texts that may be summaries", lines, room - spare)
+        rules = [line for line, rule in zip(rules, doubted, strict=True) if rule.text not in told]
+        return f"{told}\n{self._fit('rules that may be from summaries', rules, spare)}".strip()
+
     def _label(self, request: Request) -> str:
         """What is said of an open request; where the assistant has spoken since, in which message: it may be done."""
-        answer = max(r.answer_turn for r in self._ledger.open)
+        answer = max(r.answer_turn for r in (*self._ledger.open, *self._ledger.doubtful))
         silent = request == self._ledger.requests[-1] and not (request.worked or request.answer)
         asked = "answered" if request.turn < answer else "newest" if silent else "asked"
         asked = "kept" if request.turn in self._kept else asked
@@ -111,11 +132,12 @@ class Sections:
     def _behind(self) -> Iterator[Line]:
         """What was dropped for the newest that is open; behind a short one the task, where it was answered before."""
         *_, newest = self._ledger.open or (Request(-1, ""),)
-        before = [r for r in self._ledger.requests if r.turn < newest.turn and r.state not in GOING]
+        sure = [request for request in self._ledger.requests if not request.doubtful]
+        before = [r for r in sure if r.turn < newest.turn and r.state not in GOING]
         for r in takewhile(lambda r: r.state != "finished" and r.kind != "withdraw", reversed(before)):
             asked = f"{self._labels['asked'].format(turn=r.turn)} ({self._labels[r.state]})"
             yield Line(r.turn, f"- {asked}: {quote(r.text, RULE_LIMIT)}")
-        told = [r for r in self._ledger.requests if r.kind == "new" and len(newest.text) < len(r.text)]
+        told = [r for r in sure if r.kind == "new" and len(newest.text) < len(r.text)]
         *_, task = (r for r in (newest, *told) if r.turn <= newest.turn)
         short = newest.kind != "new" or len(newest.text.encode("utf-8", "replace")) <= _SHORT
         if short and task.state == "finished" and task.turn not in self._kept:
@@ -127,11 +149,12 @@ class Sections:
         Rules of a message that stays stand there already.
         """
         asked = {request.turn for request in self._ledger.open}
-        standing = [rule for rule in self._ledger.rules if rule.lifted < 0]
+        sure = [rule for rule in self._ledger.rules if not rule.doubtful]
+        standing = [rule for rule in sure if rule.lifted < 0]
         lines = [*self._rules(rule for rule in standing if rule.strength > (2 if rule.turn in asked else 1))]
         idle = (said for said in reversed(self._ledger.lifts) if not said.used and said.turn not in self._kept)
         lines += [Line(said.turn, f"- [{said.turn}] {said.text}") for said in idle if concerns(said, standing)]
-        lines += self._rules(rule for rule in self._ledger.rules if rule.lifted >= 0)
+        lines += self._rules(rule for rule in sure if rule.lifted >= 0)
         return self._fit("standing rules", lines, room)
 
     def _rules(self, rules: Iterable[Rule]) -> Iterator[Line]:

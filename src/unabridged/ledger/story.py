@@ -93,10 +93,11 @@ class Story:
     """The moments of a ledger, and as many of them as there is room for."""
 
     def __init__(
-        self, ledger: Ledger, words: Mapping[str, str], root: str, kept: Collection[int] = (), people: float = inf
+        self, ledger: Ledger, words: Mapping[str, str], root: str, shown: Collection[Saying] = (), people: float = inf
     ) -> None:
-        """`kept` turns stand in the context anyway; `people` is what people's words may take, in tokens."""
-        self._ledger, self._words, self._kept, self._people = ledger, words, frozenset(kept), people
+        """`shown` is what stands elsewhere anyway; `people` is what people's words may take, in tokens."""
+        self._ledger, self._words, self._people = ledger, words, people
+        self._sayings = [saying for saying in ledger.sayings if saying not in shown]
         self._requests = {request.turn: request for request in ledger.requests}
         self._lines = ActionLines(ledger, words, root)
         self._talk = is_talk(ledger.actions, len(ledger.requests))
@@ -119,7 +120,7 @@ class Story:
 
         Long ones are shortened so that all find a place; should not all fit, the first and the newest of them.
         """
-        said = [s for s in self._ledger.sayings if s.turn not in self._kept and (s.by_person or s.lasts)]
+        said = [saying for saying in self._sayings if not saying.retold and (saying.by_person or saying.lasts)]
         people = [saying for saying in said if saying.by_person]
         if sum(_quoted(saying.text, shown, 0) for saying in people) >= min(len(people) / 4, _ENOUGH):
             return ""
@@ -153,15 +154,14 @@ class Story:
     def _moments(self) -> Iterator[Moment]:
         ledger = self._ledger
         newest = max((saying.turn for saying in ledger.sayings if not saying.by_person), default=-1)
-        for saying in ledger.sayings:
-            if saying.turn not in self._kept:
-                texts = [self._saying(saying, width) for width in _SAID[: bisect_left(_SAID, len(saying.text)) + 1]]
-                rank = worth(saying, ledger, len(texts[0]))
-                if self._talk:  # nothing fades, but where it stood is told
-                    rank, texts = saying.weight * (2 if saying.turn == ledger.sayings[-1].turn else 1), texts[-1:]
-                kind = "user" if saying.by_person else "excerpt" if saying.lasts else _speaker(saying)
-                told = {"reply": self.reply(saying.turn)} if saying.by_person else {"last": saying.turn == newest}
-                yield Moment(saying.turn, rank, texts, kind, **told)
+        for saying in self._sayings:
+            texts = [self._saying(saying, width) for width in _SAID[: bisect_left(_SAID, len(saying.text)) + 1]]
+            rank = worth(saying, ledger, len(texts[0]))
+            if self._talk:  # nothing fades, but where it stood is told
+                rank, texts = saying.weight * (2 if saying.turn == ledger.sayings[-1].turn else 1), texts[-1:]
+            kind = "user" if saying.by_person else "excerpt" if saying.lasts else _speaker(saying)
+            told = {"reply": self.reply(saying.turn)} if saying.by_person else {"last": saying.turn == newest}
+            yield Moment(saying.turn, rank, texts, kind, **told)
         for i, action in enumerate(ledger.actions, _STOOD - len(ledger.actions)):
             if action.rejection:  # told by the person's words
                 continue
@@ -235,8 +235,9 @@ def _widths(action: Action) -> Sequence[int]:
 
 def _speaker(saying: Saying) -> str:
     """The label of who speaks."""
-    spoken = "rejecting" if saying.rejected else "user" if saying.by_person else "assistant"
-    return "retold" if saying.retold else spoken
+    if saying.retold:
+        return "doubtful" if saying.by_person else "retold"
+    return "rejecting" if saying.rejected else "user" if saying.by_person else "assistant"
 
 
 def _quoted(text: str, shown: str, least: float = 0.5) -> bool:

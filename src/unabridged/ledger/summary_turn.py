@@ -35,6 +35,7 @@ class Row(NamedTuple):
 LAYOUT = (
     Row("prose", optional=False),
     Row("open", "open", Sections.open_requests, 1.0, 1.0, optional=False),
+    Row("doubtful", "doubtful", Sections.doubtful, 0.8, 0.5, optional=False),
     Row("rules", "rules", Sections.rules, 0.5, 0.5, optional=False),
     Row("done", "done", Sections.story, 1.0),
     Row("own_words", "own_words", Sections.own_words, beside=0.9),
@@ -45,7 +46,7 @@ LAYOUT = (
     Row("host_state", optional=False),
 )
 OPTIONAL = tuple(row.name for row in LAYOUT if row.optional)
-SERVED = ("rules", "open", "todo", "checks", "files", "own_words", "done", "names")
+SERVED = ("rules", "open", "doubtful", "todo", "checks", "files", "own_words", "done", "names")
 """Who gets room first; what is open gets all that rules leave."""
 NAMES = 1_000
 """Tokens of names at most: what next steps turn out to need is hardly among the others, and more are a burden."""

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from unabridged.intent import Rule, add_rules, own_sentences, possible_rules
+from unabridged.intent import Rule, add_rules, doubtful_in, own_sentences, possible_rules
 from unabridged.ledger.bounds import within_bounds
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.names import Piece, collect_names, find_paths
@@ -48,6 +48,8 @@ _CITED = re.compile(
 )
 PASTED = "- Pasted in message {}:"
 """Before what a line cites that stands in the user's message, but as what somebody else wrote."""
+DOUBTFUL = "- In message {}, not certain that the user said it:"
+"""The same where the message reads like another system's summary."""
 _LIST_SIGN = re.compile(r"(?<!\S)(?:\d{1,2}[.)]|[-*+\u2022]) ")
 _QUOTATION_MARKS = str.maketrans(
     "\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f\u2018\u2019\u201a\u201b\u2039\u203a",
@@ -89,7 +91,7 @@ def check_prose(text: str, brief: Brief, people: People) -> Checked:
         cites = is_citation(line)
         if cites and not people.have_said(line):
             if pasted := people.as_pasted(line):
-                told.append(f"only pasted by the user, told as such: {_in_short(line)}")
+                told.append(f"in the user's message, but not as their own words, told as such: {_in_short(line)}")
                 kept.append(pasted)
             else:
                 told.append(f"the user's message does not say it, left out: {_in_short(line)}")
@@ -129,6 +131,8 @@ class People:
     """What people said themselves, by the number of the message; what they paste or quote is not said by them."""
 
     texts: dict[int | None, list[str]] = field(default_factory=dict)
+    doubtful: dict[int | None, list[str]] = field(default_factory=dict)
+    """What they may have said, though it reads like another system's summary."""
     cited: set[tuple[int | None, str]] = field(default_factory=set)
     """Citations in the earlier prose: they were checked when it was written."""
 
@@ -137,10 +141,12 @@ class People:
         """Those who speak in what goes, in what stays, and in what the ledger carries."""
         unnumbered = ((None, view) for view in brief.beside)
         said: list[tuple[int | None, View]] = [*brief.numbered(), *brief.stays, *unnumbered]
-        numbered = [(turn, view.text) for turn, view in said if view.is_request]
+        numbered = [(turn, view.text) for turn, view in said if view.origin == "person"]
+        doubtful = [(turn, text) for turn, view in said if (text := doubtful_in(view))]
         if brief.ledger is not None:
-            numbered += [(request.turn, request.text) for request in brief.ledger.requests]
-            numbered += [(rule.turn, rule.text) for rule in brief.ledger.rules]
+            numbered += [(request.turn, request.text) for request in brief.ledger.requests if not request.doubtful]
+            doubtful += [(r.turn, r.text if r.doubtful else r.beside) for r in brief.ledger.requests]
+            numbered += [(rule.turn, rule.text) for rule in brief.ledger.rules if not rule.doubtful]
             rejecting = [saying for saying in brief.ledger.sayings if saying.rejected]
             numbered += [(saying.turn, saying.text) for saying in rejecting]
             numbered += [  # in the message that answers the call, too
@@ -152,6 +158,8 @@ class People:
         people = cls()
         for turn, text in numbered:
             people.texts.setdefault(turn, []).append(text)
+        for turn, text in doubtful:
+            people.doubtful.setdefault(turn, []).append(text)
         for earlier in [prose.text for prose in brief.earlier] or [brief.prior]:
             people.cited |= {(turn, words.strip(_ENDS)) for line in earlier.split("\n") for turn, words in cited(line)}
         return people
@@ -172,10 +180,11 @@ class People:
         """The line as it tells of words that stand in the message it cites, and that nobody said there; else ""."""
         for turn, words in cited(line):
             wanted = normal(words).strip(_ENDS)
-            texts = map(normal, self.texts.get(turn, ()) if len(wanted) >= SHORTEST else ())
-            if turn is not None and any(next(_places(text, wanted), None) is not None for text in texts):
-                _, mark, quoted = normal(line).partition('"')
-                return f"{PASTED.format(turn)} {mark}{quoted}"
+            for label, texts in ((PASTED, self.texts), (DOUBTFUL, self.doubtful)):
+                here = texts.get(turn, ()) if turn is not None and len(wanted) >= SHORTEST else ()
+                if any(next(_places(normal(text), wanted), None) is not None for text in here):
+                    _, mark, quoted = normal(line).partition('"')
+                    return f"{label.format(turn)} {mark}{quoted}"
         return ""
 
 
@@ -326,7 +335,7 @@ def find_said_rules(listed: Iterable[str], views: Sequence[View], turns: Sequenc
     wanted = {_plain(sentence) for line in listed for sentence in sentences(line.strip(_MARKS))}
     rules: dict[str, Rule] = {}
     for i, view in enumerate(views):
-        for rule in possible_rules(turns[i], view.text) if view.is_request else ():
+        for rule in possible_rules(turns[i], view.text) if view.origin == "person" else ():
             if _plain(rule.text) in wanted and len(rules) < MOST_RULES:
                 rules.setdefault(rule.text, rule)
     return tuple(rules.values())
@@ -342,6 +351,6 @@ def ledger_with(ledger: Ledger, rules: Sequence[Rule]) -> Ledger:
     What it holds already is not added, nor is the whole of a request that was done: that would be done again.
     """
     done = {request.text.strip() for request in ledger.finished if request.worked}
-    known = [rule.text for rule in ledger.rules]
+    known = [rule.text for rule in ledger.rules if not rule.doubtful]
     new = [rule for rule in rules if rule.text not in done and not any(rule.text in text for text in known)]
     return within_bounds(replace(ledger, rules=add_rules(ledger.rules, new, ledger.lifts))) if new else ledger

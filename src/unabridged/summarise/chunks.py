@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from unabridged.asking.ask import AskFailed
-from unabridged.intent import is_summary
+from unabridged.intent import whose_block
 from unabridged.languages import sure_language
 from unabridged.messages import Media, View
 from unabridged.summarise.brief import Brief, Live, Summariser
@@ -31,7 +31,8 @@ Count = Callable[[str], int]
 _FAULT = "word " * 60
 """As long as the fault that a second ask may have to name."""
 _RETOLD = "an earlier summary by another system, not the user"
-_WHO = {"person": "user", "model": "assistant", "summary": _RETOLD}
+_DOUBTFUL = "the user, or an earlier summary by another system"
+_WHO = {"person": "user", "model": "assistant", "summary": _RETOLD, "doubtful": _DOUBTFUL}
 
 
 # -- how it is cut up -------------------------------------------------------------------------------------------------
@@ -249,7 +250,7 @@ def _speeches(view: View, turn: int, names: dict[str, str]) -> Iterator[tuple[st
     for call in view.calls:
         yield f"{who} calls {_tool_name(call.name)}", call.arguments
     for text in view.inserted:
-        yield _RETOLD if is_summary(text) else "host", text
+        yield _WHO.get(whose_block(text), "host"), text
     for text in view.attached:
         yield "tool of the provider" if who == "assistant" else f"attached, not the words of the {who}", text
     for answer in view.answers:

@@ -33,6 +33,7 @@ _FINISHED: Final = 12
 """Finished requests that are named, the newest."""
 _WIDTH: Final = 160
 """Characters of a finished request."""
+_WANTED: Final = ("open", "doubtful", "rules")
 _UNWANTED: Final = ("names", "checks", "own_words")
 
 
@@ -86,8 +87,8 @@ def write(ledger: Ledger, archived: int) -> str:
     spare = room - sum(_tokens(text) + 2 for text in sections.values())
     if "rules" in sections:
         sections["rules"] = _more_rules(ledger, sections["rules"], spare)
-    wanted = (sections.get(name, "") for name in ("open", "rules"))
-    rest = (text for name, text in sections.items() if name not in {"open", "rules"})
+    wanted = (sections.get(name, "") for name in _WANTED)
+    rest = (text for name, text in sections.items() if name not in _WANTED)
     text = "\n\n".join(text.strip() for text in (told, *wanted, finished, *rest) if text.strip())
     return f"{text}{_names(ledger, text, words['names'])}"
 
@@ -112,7 +113,8 @@ def _names(ledger: Ledger, told: str, heading: str) -> str:
 
 
 def _finished(ledger: Ledger, heading: str) -> str:
-    done = [request for request in ledger.finished if request.state == "finished" and request.kind == "new"]
+    sure = [request for request in ledger.finished if not request.doubtful]
+    done = [request for request in sure if request.state == "finished" and request.kind == "new"]
     lines = [f"- [{request.turn}] {quote(request.text, _WIDTH)}" for request in done[-_FINISHED:]]
     return "\n".join([f"## {heading}", *lines]) if lines else ""
 
