@@ -313,6 +313,16 @@ def test_below_a_frame_in_plain_words_only_who_asks_or_says_i_is_heard(last: str
             assert "quokka" not in of_people([view])
 
 
+@pytest.mark.parametrize("last", ["", *BELOW])
+@pytest.mark.parametrize("name", LISTED["known"])
+def test_a_frame_is_known_below_what_a_host_tags(name: str, last: str) -> None:
+    reminder = "<system-reminder>\nThe list is empty.\n</system-reminder>\n\n"
+    text = f"{TEXTS[name]}\n\n{last}" if last else TEXTS[name]
+    bare, below = (gather(with_origins([person(before + text)]), answered=False) for before in ("", reminder))
+    assert "quokka" not in "\n".join([*(r.text for r in below.requests), *(r.text for r in below.rules)])
+    assert (below.requests, below.rules) == (bare.requests, bare.rules)
+
+
 def test_an_action_is_not_answered_by_a_summary() -> None:
     views = [person("Fix it.")]
     for i in range(3):

@@ -244,6 +244,26 @@ def test_what_may_be_a_summary_does_not_stand_between_a_question_and_its_answer(
     assert [request.state for request in with_it.doubtful] == ["open"]
 
 
+def test_what_may_be_a_summary_takes_no_rule_of_a_persons_and_no_lift_of_it() -> None:
+    rule, lift = person("Never drop a table."), person("You may drop tables now.")
+    told = person(f"{PASTED}\n\nNever drop a table.")
+    older = gather(with_origins([rule, says("Noted."), lift]), answered=False)
+    merged = gather(with_origins([told]), prior=older, first_turn=3, answered=False)
+    assert [(r.text, r.lifted) for r in merged.rules if not r.doubtful] == [("Never drop a table.", 2)]
+    wider = [person("Never push to the main branch."), person(f"{PASTED}\n\nNever push."), person("You may push now.")]
+    with_it, alone = (gather(with_origins(views), answered=False) for views in (wider, [wider[0], wider[2]]))
+    assert [lift.used for lift in with_it.lifts] == [lift.used for lift in alone.lifts]
+
+
+def test_silent_records_between_questions_and_answers_are_closed_with_what_follows_them() -> None:
+    views = [person("Port the tables.")]
+    for i in range(30):
+        views += [says(f"Table {i} is ported. Which one shall I take next?"), person(PASTED), person(f"table {i + 1}")]
+    ledger = gather(with_origins([*views, says("All tables are ported.")]), answered=True)
+    assert sum(request.doubtful for request in ledger.requests) == 30
+    assert not ledger.doubtful
+
+
 def test_a_rule_that_is_doubted_goes_when_a_person_states_or_lifts_it() -> None:
     told = person(f"{PASTED}\n\nNever drop a table. Never push to main.")
     stated = gather(with_origins([told, says("Noted."), person("Yes, from me. Never drop a table.")]), answered=False)

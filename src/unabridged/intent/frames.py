@@ -83,8 +83,8 @@ def _divide(text: str) -> tuple[Block, ...]:
     while text.strip():
         if _frame("host_texts", text):
             return (*found, Block("host", text))
-        lead = 0 if _frame("summaries", text) else _end_of_tags(text)
-        framed = _end_of_frame(text)
+        lead = _end_of_tags(text)
+        framed = _end_of_frame(text[lead:])
         stop = framed or _end_of_record(text[lead:])
         if not stop:
             return (*found, Block("person", text))
@@ -98,17 +98,17 @@ def _divide(text: str) -> tuple[Block, ...]:
 def _end_of_tags(text: str) -> int:
     """Where the blocks end that a text opens with and that only a host or the person would tag so; 0 without one.
 
-    All of the text where one is not closed.
+    All of the text where one is not closed. A summary in a known frame is none of them.
     """
     names, stop = f"{frames()['tags']['hosts']} {frames()['tags']['own']}".split(), 0
-    while stop < len(text):
+    while stop < len(text) and not _frame("summaries", text[stop : stop + _SEEN]):
         opening = text[stop : stop + _LONG].lstrip()
         name = opening[1:_SHORT].translate(_TAG_ENDS).partition(" ")[0] if opening[:1] == "<" else ""
         if name.lower() not in names and "command-" not in name.lower():
             break
         closing = text.find(f"</{name}>", stop)
         stop = closing + len(name) + 3 if closing >= 0 else len(text)
-    return stop
+    return stop and len(text) - len(text[stop:].lstrip())
 
 
 def whose_block(text: str) -> str:

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from unabridged.intent import meant
 from unabridged.intent import speech_acts as says
@@ -270,9 +271,7 @@ def _at_work(request: Request) -> bool:
 
 def settle(requests: Sequence[Request], *, tools: bool) -> tuple[Request, ...]:
     """The requests with their states, read off the sequence. `tools`: whether tools are used in the conversation."""
-    heard = list[Request]()
-    for request in requests:  # what nobody answered does not stand between a question and its answer
-        heard += [] if request.is_silent and heard and heard[-1].asks else [request]
+    heard = [*_heard(requests)]
     talk = _Talk([*heard], tools or any(request.worked for request in heard))
     for i in range(len(heard)):
         talk.hear(i)
@@ -281,8 +280,19 @@ def settle(requests: Sequence[Request], *, tools: bool) -> tuple[Request, ...]:
         context = request.context or (_context(heard[i - 1], request) if i and not request.doubtful else "")
         offer = request.offer if i + 1 == len(heard) else ""  # what was answered is the answer's context
         settled.append(replace(request, state=talk.states[i], context=context, offer=offer))
-    told = iter(settled)
-    return tuple(next(told) if request in heard else replace(request, state="open") for request in requests)
+    known = {id(request): now for request, now in zip(heard, settled, strict=True)}
+    last = max((i for i, request in enumerate(requests) if id(request) in known and request.answer), default=-1)
+    silent: tuple[State, State] = ("open", "finished")  # answered with what was said after it
+    return tuple(known.get(id(r)) or replace(r, state=silent[i < last]) for i, r in enumerate(requests))
+
+
+def _heard(requests: Sequence[Request]) -> Iterator[Request]:
+    """The messages that are part of the talk: of those that are silent only one that is taken back at once."""
+    asked = False
+    for request, after in zip_longest(requests, requests[1:]):
+        if not request.is_silent or (after and after.kind == "withdraw" and not asked):
+            asked = request.asks != ""
+            yield request
 
 
 def _context(before: Request, request: Request) -> str:

@@ -58,8 +58,12 @@ def merge_rules(
     """
     heard = [request for request in requests if not request.is_silent]
     replies = {now.turn: (then, now) for then, now in pairwise(heard) if then.asks in {"question", "proposal"}}
-    rules = [r for r in rules if r.strength > 2 or r.turn not in replies or not _answers(r.text, *replies[r.turn])]
-    lifted, marked = lift(_unite(rules), taken_back)
+    weak = [rule for rule in rules if rule.turn in replies and rule.strength < 3 and not rule.doubtful]
+    replied = {rule for rule in weak if _answers(rule.text, *replies[rule.turn])}
+    united = _unite(rule for rule in rules if rule not in replied)
+    lifted, marked = lift([rule for rule in united if not rule.doubtful], taken_back)
+    again = [replace(sentence, used=False) for sentence in taken_back]
+    lifted = (*lifted, *lift([rule for rule in united if rule.doubtful], again)[0])
     gone = {request.turn for request in requests if request.state == "withdrawn"}
 
     def stays(rule: Rule) -> bool:
@@ -146,6 +150,8 @@ def _unite(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     for rule in rules:
         key = " ".join(folded(rule.text).split())
         known = found.get(key, rule)
+        if rule.doubtful and not known.doubtful:
+            continue
         known = rule if known.doubtful and not rule.doubtful else known
         lifted = rule.lifted if rule.turn > known.lifted or known.turn == rule.turn else known.lifted
         found[key] = replace(known, strength=max(known.strength, rule.strength), lifted=lifted)
