@@ -313,6 +313,17 @@ def test_below_a_frame_in_plain_words_only_who_asks_or_says_i_is_heard(last: str
             assert "quokka" not in of_people([view])
 
 
+DROPPING = "Forget the cage, drop it.\n\n"
+
+
+def test_nor_does_it_when_something_was_done_about_it() -> None:
+    asked = [person("Build the cage."), says("Which wood shall I take?")]
+    doubtful = person(DROPPING + TEXTS["records"]).said_by("doubtful")
+    for after in ("Which of these shall I take first?", "I will look at the numbats next."):
+        ledger = gather([*asked, doubtful, says(after)], answered=True)
+        assert [request.text for request in ledger.open] == ["Build the cage."], after
+
+
 @pytest.mark.parametrize("last", ["", *BELOW])
 @pytest.mark.parametrize("name", LISTED["known"])
 def test_a_frame_is_known_below_what_a_host_tags(name: str, last: str) -> None:
