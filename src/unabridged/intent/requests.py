@@ -23,6 +23,8 @@ The goal is never lost: in doubt a request stays open, and while tools work on t
 - "wait" holds until the person lets it go on, "never mind" withdraws, "continue" goes on, "no, I meant …" reopens,
   "thanks" asks nothing.
 - A request that the assistant answered with a question waits for the person, unless the work was reported as done.
+- What may be another system's summary (`doubtful`) drops, answers and withdraws nothing. While nothing is done about it,
+  it is no part of the talk.
 """
 
 from __future__ import annotations
@@ -282,8 +284,9 @@ def settle(requests: Sequence[Request], *, tools: bool) -> tuple[Request, ...]:
         settled.append(replace(request, state=talk.states[i], context=context, offer=offer))
     known = {id(request): now for request, now in zip(heard, settled, strict=True)}
     last = max((i for i, request in enumerate(requests) if id(request) in known and request.answer), default=-1)
-    silent: tuple[State, State] = ("open", "finished")  # answered with what was said after it
-    return tuple(known.get(id(r)) or replace(r, state=silent[i < last]) for i, r in enumerate(requests))
+    # One that is silent is answered with what was said after it.
+    rest = (replace(request, state="finished" if i < last else "open") for i, request in enumerate(requests))
+    return tuple(known.get(id(request)) or silent for request, silent in zip(requests, rest, strict=True))
 
 
 def _heard(requests: Sequence[Request]) -> Iterator[Request]:
