@@ -23,8 +23,8 @@ The goal is never lost: in doubt a request stays open, and while tools work on t
 - "wait" holds until the person lets it go on, "never mind" withdraws, "continue" goes on, "no, I meant …" reopens,
   "thanks" asks nothing.
 - A request that the assistant answered with a question waits for the person, unless the work was reported as done.
-- What may be another system's summary (`doubtful`) drops, answers and withdraws nothing. While nothing is done about it,
-  it is no part of the talk.
+- What may be another system's summary (`doubtful`) drops, answers and withdraws nothing. While nothing is done about
+  it, it is no part of the talk.
 """
 
 from __future__ import annotations
