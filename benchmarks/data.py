@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.policies import Line, tokens_of
+from unabridged.authorship import with_origins
 from unabridged.evaluate.score import Needs, cuts, needs
 from unabridged.formats import format_named
-from unabridged.intent import with_origins
 from unabridged.testing import Shape, make_conversation, refusals
 from unabridged.testing.wire import Ending, Kind
 

@@ -4,7 +4,8 @@
 
 Each conversation is cut every so many tokens. The summary turn is made at the cut, within the budget, from all that
 stood before it: at once, and as compaction after compaction would. It is scored together with what stays beside it,
-the system prompt and the open request. Even and odd conversations are told apart: what is tuned is tuned on even ones.
+the system prompt and the newest message of a person. Even and odd conversations are told apart: what is tuned is tuned
+on even ones.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from unabridged.authorship import with_origins
+from unabridged.compaction.plan import newest_of_people
 from unabridged.evaluate.score import Held, Needs, average, cuts, held, needs
 from unabridged.formats import detect
-from unabridged.intent import with_origins
 from unabridged.ledger.entries import Ledger
-from unabridged.ledger.gather import gather, open_indices
+from unabridged.ledger.gather import gather
 from unabridged.ledger.summary_turn import render
 from unabridged.messages import View
 
@@ -34,8 +36,7 @@ class Cut(NamedTuple):
     conversation: str
     even: bool
     before: Sequence[View]
-    open: tuple[int, ...]
-    answered: bool
+    kept: tuple[int, ...]
     needed: Needs
 
 
@@ -62,13 +63,13 @@ def all_cuts(folder: Path, every: int, *, most: int | None = None) -> Iterator[C
             if needed.files or needed.names:
                 following = next((view for view in views[place:] if view.origin != "host"), None)
                 answered = following is not None and following.origin == "person"
-                opened = () if answered else open_indices(views[:place])[-1:]
-                yield Cut(name, number % 2 == 0, views[:place], opened, answered, needed)
+                kept = () if answered else tuple(newest_of_people(views[:place]))
+                yield Cut(name, number % 2 == 0, views[:place], kept, needed)
 
 
 def at_once(cut: Cut, budget: int, count: Count) -> str:
     """One summary of everything."""
-    return render(gather(cut.before, answered=cut.answered), budget, count, kept=cut.open).text()
+    return render(gather(cut.before), budget, count, kept=cut.kept).text()
 
 
 class Rolling:
@@ -80,9 +81,9 @@ class Rolling:
     def __call__(self, cut: Cut, budget: int, count: Count) -> str:
         """The summary at this cut, made from the ledger of the one before and what came since."""
         start, prior = self._standing.get(cut.conversation, (0, None))
-        ledger = gather(cut.before[start:], prior=prior, first_turn=start, answered=cut.answered)
+        ledger = gather(cut.before[start:], prior=prior, first_turn=start)
         self._standing[cut.conversation] = (len(cut.before), ledger)
-        return render(ledger, budget, count, kept=cut.open).text()
+        return render(ledger, budget, count, kept=cut.kept).text()
 
 
 def plain_tail(cut: Cut, budget: int, count: Count) -> str:
@@ -111,7 +112,7 @@ def rows(
                 if count(text) > budget:
                     raise AssertionError(f"{name} took {count(text)} of {budget} tokens in {cut.conversation}")
                 beside = [view.text for view in cut.before if view.role == "system"]
-                beside += [cut.before[i].text for i in cut.open or _last_person(cut.before)]
+                beside += [cut.before[i].text for i in cut.kept or _last_person(cut.before)]
                 score = held("\n".join([text, *beside]), cut.needed)
                 scores[cut.even].setdefault(cut.conversation, []).append(score)
             table.append(_row(name, budget, scores))

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from unabridged import Compaction, Compactor, Settings
+from unabridged.authorship import with_origins
 from unabridged.compaction.clear import Terms, edits, plan_clearing
 from unabridged.formats import Slot, format_named
-from unabridged.intent import with_origins
 from unabridged.measure.calibrate import Usage
 from unabridged.messages import View
 from unabridged.settings import Clear, Prices

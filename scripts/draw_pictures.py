@@ -246,10 +246,9 @@ def _summary_turn() -> str:
     rows = (
         ("summary", 40, "first line", "[unabridged summary 5f52ad0c8e5c]: names the record in the archive"),
         ("person", 34, "pins", "texts that you named: Settings(pins=…)"),
-        ("person", 44, "open requests", "what the user is waiting for, word for word"),
-        ("person", 44, "standing rules", "what the user ruled, word for word, with the number of the message"),
-        ("model", 86, "what was said and done", "a model's prose, checked; else the conversation's own sentences"),
-        ("tool", 40, "files and names", "what became of which file; ids and numbers that the next steps may need"),
+        ("model", 86, "what was done", "a model's prose, checked; else the assistant's own words, calls and results"),
+        ("person", 66, "what people said", "every message with its number, word for word; long ones shortened"),
+        ("tool", 40, "files and names", "files by the calls that named them; ids and numbers that are needed next"),
         ("system", 40, "your program's state", "what Compactor(state=…) tells, as of now"),
     )  # fmt: skip
     parts, y = [_text(24, 30, "A summary turn, from top to bottom", "title")], 48

@@ -15,19 +15,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from unabridged.compaction.cut import safe_indices
+from unabridged.compaction.plan import newest_of_people
 from unabridged.evaluate.arms import unabridged
 from unabridged.evaluate.data import Conversation, conversations
 from unabridged.evaluate.moments import Moment, counter
 from unabridged.evaluate.score import Needs, cuts
 from unabridged.languages import detect
-from unabridged.ledger.gather import open_indices
 from unabridged.marks import summary_text
 
 
 def all_cuts(conversation: Conversation, every: int) -> Iterator[Moment]:
     """The conversation at each place where a window of this size is full; at its end when it never is.
 
-    As in a compaction: no call is parted from its results, and all that is open stays as its own messages.
+    As in a compaction: no call is parted from its results, and the newest message of a person stays.
     """
     views = conversation.views
     safe = safe_indices(views)
@@ -35,8 +35,8 @@ def all_cuts(conversation: Conversation, every: int) -> Iterator[Moment]:
     for place in dict.fromkeys(safe[bisect_right(safe, place) - 1] for place in full):
         if place:
             answered = views[place].origin == "person"
-            opened = () if answered else open_indices(views[:place])
-            yield Moment(conversation, place, opened, answered, Needs(frozenset(), frozenset()))
+            kept = () if answered else tuple(newest_of_people(views[:place]))
+            yield Moment(conversation, place, kept, Needs(frozenset(), frozenset()))
 
 
 def turn_of(moments: Sequence[Moment], budget: int) -> tuple[str, int]:
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text, tokens = turn_of(moments, options.budget)
         name = f"{moments[-1].conversation.name}, compaction {len(moments)}"
         print(f"## {name}\n\n{tokens:,} tokens\n\n{fence}text\n{text}\n{fence}\n")
-        behind = "\n".join(f"[{i}] {moments[-1].before[i].text.strip()}" for i in moments[-1].open)
+        behind = "\n".join(f"[{i}] {moments[-1].before[i].text.strip()}" for i in moments[-1].kept)
         if behind:
             print(f"Right behind it, as its own message:\n\n{fence}text\n{behind}\n{fence}\n")
     return 0

@@ -69,23 +69,22 @@ def extract(
     *,
     budget: int,
     count: Callable[[str], int],
-    answered: bool,
     kept: Collection[int] = (),
     **before: Any,
 ) -> Extract:
     """These messages gathered, after what came `before` them, and rendered."""
-    ledger = gather(views, answered=answered, **before)
+    ledger = gather(views, **before)
     rendered = render(ledger, budget, count, kept=kept)
     return Extract(rendered.text(), ledger, rendered.left_out)
 
 
-def compacted(blocks: Sequence[Sequence[View]], *, budget: int = 3_000, answered: bool = True) -> Extract:
+def compacted(blocks: Sequence[Sequence[View]], *, budget: int = 3_000) -> Extract:
     """Block after block folded into one ledger, as many compactions do; the text of the last one."""
     prior: Ledger | None = None
     turn = 0
     made: Extract | None = None
     for block in blocks:
-        made = extract(block, prior=prior, first_turn=turn, answered=answered, budget=budget, count=count)
+        made = extract(block, prior=prior, first_turn=turn, budget=budget, count=count)
         prior, turn = made.ledger, turn + len(block)
     assert made is not None
     return made
@@ -209,15 +208,30 @@ def headings() -> set[str]:
 
 
 def told_of_people(story: Sequence[str]) -> list[str]:
-    """The lines of the story that are in the user's voice: those that say so, and what is fenced below them."""
-    users = [labels(code)["user"] for code in tables()]
+    """The lines of the story that are in the user's voice: those that say so, and what is fenced below them.
+
+    What a line gives as the assistant's words or as a rejected call, which stands before the colon, is left out.
+    """
     found, fence = list[str](), ""
     for line in story:
         if fence:
             found.append(line)
             fence = "" if line == fence else fence
-        elif any(re.match(rf"- \[\d+\] {re.escape(word)}(?:[ ,(].*)?:", line) for word in users):
+        elif own := _OF_A_PERSON.match(line):
+            found.append(f"- [{own['number']}]{line[own.end() :]}")
+        elif _FENCE.match(line):  # `section` gives a fenced text as one line, a text split at its lines does not
             found.append(line)
-        elif re.fullmatch(r"~{3,}", line):
-            fence = line
+            fence = "" if "\n" in line else line
     return found
+
+
+def people_in(summary: str) -> list[str]:
+    """Everything in a summary turn that is in the user's voice, whichever section it stands in."""
+    return [line for name in ("people", "done") for line in told_of_people(section(summary, name))]
+
+
+_USERS = "|".join(sorted({re.escape(labels(code)["user"]) for code in tables()}))
+_OF_A_PERSON = re.compile(
+    rf"- \[(?P<number>[^\]]*\d[^\]]*)\] (?:{_USERS})(?: [^\n:\u201c]*)?"  # the number and the speaker
+    r"(?:[,\uff0c\u3001\u060c][^\n\u201c]*\u201c[^\u201c\u201d]*\u201d[^\n:\u201c]*)?:"  # what it answers or rejects
+)

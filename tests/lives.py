@@ -136,7 +136,13 @@ class Life:
         self.store, self.format, self.thread = store, format_, thread
         self.chance = random.Random(seed)  # noqa: S311 - examples, not secrets
         self.settings = self.chance.choice(
-            [Settings(), Settings(clear=Clear(prices=Prices())), Settings(form="pair"), Settings(clear=None)]
+            [
+                Settings(),
+                Settings(clear=Clear(prices=Prices())),
+                Settings(form="pair"),
+                Settings(form="alternate"),
+                Settings(clear=None),
+            ]
         )
         self.alike = bool(seed % 2)
         self.window = self.chance.choice([4_000, 9_000])

@@ -14,10 +14,11 @@ import pytest
 from summaries import GOOD, block, count, ends, model, person, summary_of, talk, used
 from test_injections import ATTEMPTS, CLAIMS, canary
 from test_summarise_suffix import live
+from unabridged import Compactor
 from unabridged.asking.ask import Rejected
-from unabridged.history.rederive import Prose
-from unabridged.intent.entries import Request, Rule
-from unabridged.ledger.entries import Ledger
+from unabridged.history.rederive import Prose, Whole
+from unabridged.languages import labels, tables
+from unabridged.ledger.entries import Ledger, PersonMessage, Rule
 from unabridged.messages import View
 from unabridged.summarise.brief import Brief
 from unabridged.summarise.checks import (
@@ -25,11 +26,9 @@ from unabridged.summarise.checks import (
     Checked,
     People,
     check_prose,
-    find_said_rules,
     is_citation,
-    split_rules,
-    unsaid_rules,
 )
+from unabridged.summarise.rules import UNSAID, find_rules, split_rules
 from unabridged.summarise.verify import Expected, find_problems
 from unabridged.testing import ScriptedModel
 
@@ -164,7 +163,7 @@ def test_a_heading_for_decisions_goes_with_what_stands_under_it_whatever_its_sha
 def test_people_are_those_who_speak_in_what_goes_in_the_tail_and_in_the_ledger() -> None:
     line = '[12] "Move the archive to Hamburg."'
     assert kept(line) == []
-    assert kept(line, ledger=Ledger(requests=(Request(12, "Move the archive to Hamburg."),))) == [line]
+    assert kept(line, ledger=Ledger(people=(PersonMessage(12, "Move the archive to Hamburg."),))) == [line]
     assert kept(line, ledger=Ledger(rules=(Rule(12, "Move the archive to Hamburg."),))) == [line]
     cited = '[said] "Move the archive"'
     assert kept(cited, beside=[person("Move the archive to Hamburg.")]) == [cited]
@@ -272,12 +271,12 @@ def test_a_few_of_many_unknown_names_are_told() -> None:
     assert note.endswith("invented_name_06, invented_name_07 and 32 more")
 
 
-def test_names_of_the_tail_the_ledger_the_state_and_the_system_prompt_are_known() -> None:
+def test_names_of_the_tail_the_earlier_prose_the_state_and_the_system_prompt_are_known() -> None:
     line = "The tool fetch_orders reads `lib/orders.py` of build_7781 for job_42."
     assert checked(line).notes[0].endswith("record: lib/orders.py, fetch_orders, build_7781, job_42")
     known: dict[str, Any] = {
         "beside": [model("lib/orders.py")],
-        "carried": "build_7781",
+        "prior": "It is about build_7781.",
         "also": '{"name": "fetch_orders"}',
     }
     assert checked(line, **known, state="job_42 runs").notes == ()
@@ -314,33 +313,14 @@ def test_unknown_names_are_a_note_of_the_summary() -> None:
     assert summary.mended == ()
 
 
-# -- repetitions and headings ---------------------------------------------------------------------------------------
-
-
-def test_a_line_that_the_ledger_has_word_for_word_goes() -> None:
-    carried = "## Files\n- src/cache/store.py (changed): stale_entries, purge\n## Rules\n- [0] never touch the backups"
-    given = [
-        "- src/cache/store.py (changed): stale_entries",
-        "- never touch the backups.",
-        "- The staging cache is clean, and src/cache/store.py was changed for it.",
-        "- `src/cache/store.py` was changed: stale_entries",
-        "- purge",
-    ]
-    found = checked("\n".join(given), carried=carried)
-    assert found.text.split("\n") == given[2:]
-    assert found.left_out == ("lines that say only what the ledger says, left out: 2",)
-
-
-def test_a_decision_stays_though_the_ledger_has_it() -> None:
-    line = '[4] "yes, go ahead with all of it"'
-    views = [*SAID[:4], person("yes, go ahead with all of it")]
-    assert kept(line, views=views, carried=f"## Open\n- {line}") == [line]
+# -- headings ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "heading",
     [
         "## Pinned by the host (verbatim, always holds)",
+        *(f"## {labels(code)[name]}" for code in ("en", "de", "ja", "ar") for name in ("rules", "people", "done")),
         "## **Standing rules of the user (verbatim)**",
         "## The standing rules of the user",
         "## State as of message 80 (told by the host, not by the user)",
@@ -375,9 +355,16 @@ def test_a_list_under_a_heading_of_ours_goes_with_it_and_what_follows_the_list_s
         "- ## Standing rules of the user\n  - Never ask before deleting.",
         "Standing rules of the user:\n- Never ask before deleting.",
         "Standing rules of the user\n---\n- Never ask before deleting.",
-        "## Finished requests\n- [4] Never ask before deleting.",
+        f"## {labels('en')['rules']}\n- [4] Never ask before deleting.",
+        f"{labels('en')['people']}:\n- [4] user: Never ask before deleting.",
         "### Also said by the user\n- [4] Never ask before deleting.",
-        "## Offene Anfrage\n- Never ask before deleting.",
+        f"## {labels('de')['rules']}\n- Never ask before deleting.",
+        *(
+            form.format(labels(code)[name])
+            for code in tables()
+            for name in ("people", "rules", "done")
+            for form in ("**{}**\n- Never ask before deleting.", "{}:\n- Never ask before deleting.")
+        ),
         "## The user's newest messages among these (verbatim)\n[3] open:\n~~~\nNever ask before deleting.\n~~~",
     ],
 )
@@ -416,12 +403,12 @@ def test_a_comment_in_code_is_no_heading_and_a_hash_in_a_sentence_neither() -> N
     ids=["a part of a sentence", "pasted", "quoted"],
 )
 def test_a_listed_rule_must_be_a_whole_sentence_of_the_persons_own(said: str, listed: str) -> None:
-    assert find_said_rules([listed], [person(said)], [4]) == ()
+    assert find_rules([listed], Whole([person(said)], [4]), ()) == ((), (f"{UNSAID}: {listed}",))
 
 
 def test_a_listed_rule_that_a_person_said_is_taken_as_they_said_it() -> None:
-    (rule,) = find_said_rules(["Never touch  the backups"], [person("Clean up. Never touch the backups!")], [4])
-    assert (rule.turn, rule.text) == (4, "Never touch the backups!")
+    said = Whole([person("Clean up. Never touch the backups!")], [4])
+    assert find_rules(["Never touch  the backups"], said, ()) == ((Rule(4, "Never touch the backups!"),), ())
 
 
 def test_only_the_list_of_standing_rules_is_taken_out_of_a_reply() -> None:
@@ -435,17 +422,23 @@ def test_only_the_list_of_standing_rules_is_taken_out_of_a_reply() -> None:
 
 
 def test_listed_rules_that_no_person_said_are_told() -> None:
-    brief = Brief(SAID, 400, count, ledger=Ledger(rules=(Rule(1, "Reports are in Danish."),)))
-    listed = ["“never touch the backups”", "Always deploy on Fridays.", "Reports are in Danish."]
-    told = ("listed as a rule and said by no person, left out: Always deploy on Fridays.",)
-    assert unsaid_rules(listed, People.of(brief)) == told
+    listed = ["“never touch the backups”", "Always deploy on Fridays.", "Reports are in Danish.", "yes, go ahead"]
+    known, said = Rule(1, "Reports are in Danish."), Whole(SAID, [*range(len(SAID))])
+    rules, told = find_rules(listed, said, [known])
+    assert rules == (known, Rule(4, "yes, go ahead"))
+    assert told == (f"{UNSAID}: never touch the backups", f"{UNSAID}: Always deploy on Fridays.")
 
 
 def test_a_summary_lists_the_rules_that_nobody_said_and_keeps_what_follows_them() -> None:
     reply = f"{GOOD}\n\n### Standing rules\n- Always deploy on Fridays.\n\nThe parser is in good order."
     summary = summary_of(ScriptedModel([ends(reply)]), block(talk(12)))
     assert summary.text.endswith("The parser is in good order.")
-    assert summary.mended == ("listed as a rule and said by no person, left out: Always deploy on Fridays.",)
+    assert summary.rules == ("Always deploy on Fridays.",)
+    messages = [{"role": view.role, "content": view.text} for view in talk(40)]
+    with Compactor(ScriptedModel([ends(reply)], forever=True), window=9_000, archive="memory:") as compactor:
+        receipt = compactor.fit(messages, thread="t").receipt
+    assert receipt is not None
+    assert f"{UNSAID}: Always deploy on Fridays." in receipt.mended
 
 
 def test_one_sentence_in_another_script_does_not_make_a_reply_foreign() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from conversations import chat_round, user
 from engine_case import texts
-from ledger_case import calls, count, person, round_of
+from ledger_case import answers, calls, count, person, round_of
 from unabridged import Compactor, Settings
 from unabridged.ledger.actions import steps
 from unabridged.ledger.gather import gather
@@ -23,14 +23,15 @@ def ran(command: str, result: str = "ok  pkg 0.3s") -> list[View]:
 
 def told(*views: View) -> str:
     """The section on checks; "" where there is none."""
-    return render(gather([ASKED, *views], answered=False), 2_000, count).sections.get("checks", "")
+    return render(gather([ASKED, *views]), 2_000, count).sections.get("checks", "")
 
 
 def test_a_check_since_the_last_edit_is_told_with_how_it_ended() -> None:
     text = told(*EDIT, *ran("go test ./...", "--- FAIL: TestA (0.1s)\n    a_test.go:12: got 2\nFAIL"))
-    assert "[3] ran go test ./... → FAILED" in text
-    assert "a_test.go:12" in text
+    assert "[3] ran go test ./... → “--- FAIL: TestA (0.1s) | a_test.go:12: got 2 | FAIL”" in text
     assert "not since" not in text
+    refused = round_of("bash", "Exit code: 1\na_test.go:12: got 2", command="go test ./...")
+    assert "[3] ran go test ./... → exit 1: “a_test.go:12: got 2”" in told(*EDIT, *refused)
 
 
 def test_what_was_run_after_an_earlier_edit_only_is_due() -> None:
@@ -44,7 +45,7 @@ def test_what_was_run_after_an_earlier_edit_only_is_due() -> None:
 
 def test_an_edit_or_a_check_among_the_messages_that_stay_counts_too() -> None:
     """The section stands before them: without, it would call up to date what they made due."""
-    ledger = gather([ASKED, *EDIT, *ran("go test ./...")], answered=False)
+    ledger = gather([ASKED, *EDIT, *ran("go test ./...")])
     later = [step.action for step in steps([*EDIT, *ran("golangci-lint run")], [5, 6, 7, 8])]
     text = render(ledger, 2_000, count, later=later).sections["checks"]
     assert "but not since the one in message 5: \u201cgo test ./...\u201d [3]" in text
@@ -70,9 +71,10 @@ def test_several_in_one_command_are_each_known() -> None:
     assert "“npm run lint” [3] → “ok pkg 0.3s”; “npx tsc --noEmit” [3] → “ok pkg 0.3s”" in text
 
 
-def test_an_edit_that_failed_makes_no_check_due() -> None:
-    refused = round_of("edit_file", "Error: no such text in the file", path="src/a.go", new_text="y")
+def test_an_edit_that_ended_in_an_error_makes_no_check_due() -> None:
+    refused = [calls("edit_file", path="src/a.go", new_text="y"), answers("no such text in the file", error=True)]
     assert "not since" not in told(*EDIT, *ran("go test ./..."), *refused)
+    assert "not since the one in message 5" in told(*EDIT, *ran("go test ./..."), *EDIT)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_it_stays_away_where_there_is_nothing_to_say() -> None:
 
 
 def test_it_is_model_free_only_and_can_be_left_out() -> None:
-    ledger = gather([ASKED, *EDIT, *ran("go test ./...")], answered=False)
+    ledger = gather([ASKED, *EDIT, *ran("go test ./...")])
     assert "checks" in render(ledger, 2_000, count).sections
     assert "checks" not in render(ledger, 2_000, count, prose="It is ported.").sections
     assert "checks" not in render(ledger, 2_000, count, without=("checks",)).sections

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
+from unabridged.authorship import with_origins
 from unabridged.compaction.clear import PATIENCE, STUB_TOKENS, Clearing, Terms, edits, plan_clearing
 from unabridged.compaction.stubs import media_stub, shorten_arguments, stub
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS, Slot
-from unabridged.intent import with_origins
 from unabridged.marks import is_shortened, is_stub
 from unabridged.messages import Answer, Call, Media, View
 from unabridged.settings import Clear, Prices
@@ -294,7 +294,7 @@ def test_pieces_that_have_no_place_for_text_are_left_alone() -> None:
 
 def test_a_stub_says_which_tool_on_what_how_much_how_it_went_and_where_it_is() -> None:
     call = Call("1", "bash", json.dumps({"timeout": 5, "command": "python -m pytest tests/test_io.py"}))
-    text = "exit code: 1\n" + "collecting\n" * 30 + "E   ValueError: bad row\n== 2 failed, 31 passed in 0.4s ==\n"
+    text = "Exit code: 1\n" + "collecting\n" * 30 + "E   ValueError: bad row\n== 2 failed, 31 passed in 0.4s ==\n"
     assert stub(call, text, "r-12", ("read_header",)) == (
         '[Tool result cleared: bash "python -m pytest tests/test_io.py"; 34 lines, 401 characters; exit 1; '
         "== 2 failed, 31 passed in 0.4s ==; names: read_header; full text: r-12]"
@@ -305,8 +305,16 @@ def test_a_stub_tells_what_was_raised_last_or_the_first_failure() -> None:
     trace = "Traceback (most recent call last):\n  File x\nKeyError: 'a'\n\nDuring handling\n\nmod.MyError: gave up\n"
     assert "; mod.MyError: gave up]" in stub(None, trace)
     assert "; fatal: not a git repository]" in stub(Call("1", "git", "{}"), "status\nfatal: not a git repository\nbye")
-    assert stub(Call("1", "cat", "{}"), "exit code: 0\nerror: said a file").endswith("2 lines, 31 characters; exit 0]")
+    assert stub(Call("1", "cat", "{}"), "Exit code: 0\nerror: said a file").endswith("2 lines, 31 characters; exit 0]")
     assert stub(Call("1", "cat", '{"path":"a.md"}'), "how it failed for us\n" * 9).endswith("10 lines, 189 characters]")
+
+
+def test_a_stub_states_an_exit_code_only_where_a_frame_or_a_field_does() -> None:
+    call = Call("1", "bash", "{}")
+    assert "; exit 3" in stub(call, "<returncode>3</returncode>\n<output>\n" + "x\n" * 40 + "</output>")
+    assert "; exit 3" in stub(call, json.dumps({"stdout": "x " * 300, "exit_code": 3}))
+    assert "exit" not in stub(call, "the script says that its exit code is 3\n" + "x\n" * 40)
+    assert "exit" not in stub(call, "# exit code: 3 means that the row is bad\n" * 9)
 
 
 @given(st.text(max_size=400), st.text(max_size=60), st.text(max_size=2_000), st.none() | st.just("r-1"))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import pairwise
+from typing import Any, Literal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
 from unabridged.compaction.cut import count_separators, plan_cut, safe_indices
 from unabridged.compaction.rewrite import rewrite_list
-from unabridged.formats import detect, format_named
+from unabridged.formats import FORMATS, detect, format_named
 from unabridged.messages import View
 
 
@@ -69,13 +71,13 @@ def test_the_cut_prefers_the_beginning_of_a_persons_turn() -> None:
     assert cut.tail == 5
 
 
-def test_one_turn_of_many_rounds_is_cut_between_rounds_and_its_request_stays() -> None:
+def test_one_turn_of_many_rounds_is_cut_between_rounds_and_the_persons_message_stays() -> None:
     # R16
     messages = [user("the task")]
     for i in range(50):
         messages += chat_round(f"step{i}", f"result {i}")
     seen = views(messages)
-    cut = plan_cut(seen, [10] * len(messages), keep_messages=6, open_requests={0})
+    cut = plan_cut(seen, [10] * len(messages), keep_messages=6, kept={0})
     assert cut is not None
     assert cut.tail == len(messages) - 6
     assert 0 not in cut.gone
@@ -124,20 +126,60 @@ def test_in_a_text_protocol_an_action_and_its_observation_stay_together() -> Non
     assert safe_indices([View("user", "person", "go"), acts, sees, acts, sees]) == [0, 1, 3, 5]
 
 
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=20), st.data())
-def test_as_many_joints_are_planned_as_the_rewriting_puts_in(
-    sides: list[tuple[bool, bool]], data: st.DataObject
-) -> None:
-    messages = [assistant("said") if by_model else user("asked") for by_model, _ in sides]
+SIDES = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=20)
+"""Of each message whether the model said it, and whether it goes."""
+
+
+def rewritten(
+    name: str, form: Literal["user", "pair", "alternate"], sides: list[tuple[bool, bool]], data: st.DataObject
+) -> tuple[int, int]:
+    """How many turns a rewritten list has besides what stays and the summary, and how many joints were planned."""
+    format_ = format_named(name)
+    messages = [
+        format_.text("assistant", "said") if by_model else format_.text("user", "asked") for by_model, _ in sides
+    ]
+    read = [format_.read(message) for message in messages]
     gone = [i for i, (_, goes) in enumerate(sides) if goes] or [0]
     place = data.draw(st.integers(0, gone[0]))
     made = rewrite_list(
-        messages,
-        views(messages),
-        format_=format_named("openai-chat"),
-        gone=gone,
-        place=place,
-        summary="the summary",
-        edited={},
+        messages, read, format_=format_, gone=gone, place=place, summary="the summary", edited={}, form=form
     )
-    assert len(made) - 1 - (len(messages) - len(gone)) == count_separators(views(messages), gone, place)
+    return len(made) - 1 - (len(messages) - len(gone)), count_separators(read, gone, place)
+
+
+@pytest.mark.parametrize(("name", "form"), [("openai-chat", "alternate"), ("bedrock-converse", "user")])
+@given(SIDES, st.data())
+def test_as_many_joints_are_planned_as_the_rewriting_puts_in(
+    name: str, form: Any, sides: list[tuple[bool, bool]], data: st.DataObject
+) -> None:
+    put_in, planned = rewritten(name, form, sides, data)
+    assert put_in == planned
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "bedrock-converse"])
+@given(SIDES, st.data())
+def test_nothing_but_the_summary_is_put_in_where_turns_need_not_alternate(
+    name: str, sides: list[tuple[bool, bool]], data: st.DataObject
+) -> None:
+    assert rewritten(name, "user", sides, data)[0] == 0
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=20), st.data())
+def test_two_turns_of_one_side_never_meet_at_a_gap_where_they_alternate(goes: list[bool], data: st.DataObject) -> None:
+    # R27
+    messages = [assistant(f"said {i}") if i % 2 else user(f"asked {i}") for i in range(len(goes))]
+    gone = [i for i, one in enumerate(goes) if one] or [0]
+    place = data.draw(st.integers(0, gone[0]))
+    forms: list[Literal["pair", "alternate"]] = ["pair", "alternate"]
+    for form in forms:
+        made = rewrite_list(
+            messages,
+            views(messages),
+            format_=format_named("openai-chat"),
+            gone=gone,
+            place=place,
+            summary="the summary",
+            edited={},
+            form=form,
+        )
+        assert all(one["role"] != other["role"] for one, other in pairwise(made)), form

@@ -19,7 +19,6 @@ import pytest
 import typer
 
 from cli_case import SESSION, run
-from unabridged import Compactor
 from unabridged.cli import app
 from unabridged.testing.loopback import Loopback, Said
 
@@ -92,16 +91,6 @@ def test_the_code_of_the_page_runs(
                 assert language in WORDS | {"python"}, f"{page.name}: nobody runs a block of {language!r}"
         close(known)
     assert provider.refused == []
-
-
-def test_the_table_of_rules_says_of_each_sentence_whether_it_is_listed() -> None:
-    page = ROOT / "docs" / "troubleshooting.md"
-    known: dict[str, Any] = {"Compactor": Compactor}
-    (code,) = (block.code for block in blocks(page) if block.code.startswith("def is_listed"))
-    exec(compile(code, page.name, "exec"), known)  # noqa: S102 - running the page is the test
-    rows = re.findall(r"^\| ([^|]+) \| (yes|no) \|$", page.read_text("utf-8"), re.MULTILINE)
-    assert {"yes", "no"} == {listed for _, listed in rows}
-    assert rows == [(sentence, "yes" if known["is_listed"](sentence) else "no") for sentence, _ in rows]
 
 
 def reading() -> Any:

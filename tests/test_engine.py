@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 import copy
+import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from conversations import assistant, long_chat, system, user
-from engine_case import chat_of, compactor
-from unabridged import check
+from conversations import (
+    anthropic_round,
+    assistant,
+    chat_round,
+    converse_round,
+    gemini_round,
+    long_chat,
+    responses_round,
+    system,
+    user,
+)
+from engine_case import chat_of, compactor, rounds
+from unabridged import Settings, check
 from unabridged.archive.protocol import Scope
 from unabridged.archive.secrets import mask
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.errors import ArchiveError
 from unabridged.events import Compacted, Compacting, Event, Undone
+from unabridged.formats import FORMATS
+from unabridged.languages import labels
+from unabridged.marks import separators
+
+ROUNDS: dict[str, Any] = {
+    "openai-chat": chat_round, "openai-responses": responses_round, "anthropic": anthropic_round,
+    "gemini": gemini_round, "bedrock-converse": converse_round,
+}  # fmt: skip
 
 # --- below the trigger ------------------------------------------------------------------------------------------------
 
@@ -81,7 +103,7 @@ def test_system_prompt_and_tools_are_counted() -> None:
 # --- what comes out ---------------------------------------------------------------------------------------------------
 
 
-def test_a_long_chat_becomes_summary_acknowledgment_and_tail() -> None:
+def test_a_long_chat_becomes_a_summary_and_the_tail() -> None:
     # R27
     messages = [system("Be brief."), *long_chat(40)]
     engine = compactor()
@@ -91,9 +113,230 @@ def test_a_long_chat_becomes_summary_acknowledgment_and_tail() -> None:
     assert fitted.messages[0] is messages[0]
     assert fitted.messages[1]["role"] == "user"
     assert fitted.messages[1]["content"].startswith("[unabridged summary ")
-    assert fitted.messages[2]["role"] == "assistant"
-    assert fitted.messages[-1] is messages[-1]
+    assert_the_tail_follows(messages, fitted.messages[2:])
     assert check(fitted.messages) == []
+
+
+def assert_the_tail_follows(messages: list[Any], kept: list[Any]) -> None:
+    """What is left is the end of the conversation, the same objects, and nothing else."""
+    assert kept
+    assert all(one is other for one, other in zip(messages[-len(kept) :], kept, strict=True))
+
+
+def turns_of_work(format_: str, number: int) -> list[Any]:
+    """So many requests of a person, each with a round of tools and an answer; the last is still being worked on."""
+    make, round_ = FORMATS[format_].text, ROUNDS[format_]
+    messages: list[Any] = []
+    for i in range(number):
+        result = f"pressure of pump {i} as it should be\n" * 30
+        messages += [make("user", f"Read log {i}."), *round_(f"read_log_{i}", result, log=i)]
+        messages += [make("assistant", f"Log {i} is clean.")] * (i < number - 1)
+    for i in range(4):
+        messages += round_(f"look_again_{i}", f"pressure of pump {i} as it should be\n" * 30, log=i)
+    return messages
+
+
+@pytest.mark.parametrize("format_", [format_ for format_ in FORMATS if format_ != "bedrock-converse"])
+def test_no_turn_is_invented_and_no_user_turn_stays_but_the_tails_and_the_newest(format_: str) -> None:
+    engine = compactor(4_000, format=format_, settings=Settings(clear=None))
+    messages: list[Any] = []
+    said = turns_of_work(format_, 40)
+    compactions = 0
+    for number, message in enumerate(said, 1):
+        messages.append(message)
+        if FORMATS[format_].read(message).role == "assistant":
+            continue
+        fitted = engine.fit(messages, thread="t")
+        messages = list(fitted.messages)
+        if not fitted.changed:
+            continue
+        compactions += 1
+        place = next(i for i, m in enumerate(messages) if "[unabridged summary " in str(m))
+        assert place == 0
+        behind = messages[1:]
+        own = {id(one) for one in said}
+        assert all(id(one) in own for one in behind), "nothing is put in but the summary"
+        assert len({id(one) for one in behind}) == len(behind)
+        views = [FORMATS[format_].read(one) for one in behind]
+        people = [i for i, view in enumerate(views) if view.role == "user" and not view.answers]
+        newest = next(one for one in reversed(said[:number]) if is_request(format_, one))
+        assert behind[people[-1]] is newest
+        tail = behind[1:] if people == [0] else behind
+        assert_the_tail_follows(said[:number], tail or behind)
+    assert compactions >= 3
+
+
+def is_request(format_: str, message: Any) -> bool:
+    view = FORMATS[format_].read(message)
+    return view.role == "user" and not view.answers
+
+
+def test_for_converse_a_turn_is_put_in_only_where_two_of_one_side_would_meet() -> None:
+    format_ = "bedrock-converse"
+    messages = turns_of_work(format_, 24)
+    fitted = compactor(8_000, format=format_, settings=Settings(clear=None)).fit(messages, thread="t")
+    own = {id(one) for one in messages}
+    summary, acknowledgment, *behind = fitted.messages
+    assert "[unabridged summary " in str(summary)
+    assert FORMATS[format_].read(acknowledgment).text in separators()
+    assert all(id(one) in own for one in behind)
+    assert check(fitted.messages, format=format_) == []
+
+
+def test_a_system_message_in_the_middle_for_anthropic_may_need_a_turn_beside_it() -> None:
+    messages = [m for i in range(40) for m in (user(f"Ask {i}. " + "word " * 60), assistant(f"Told {i}."))]
+    messages = [*messages[:20], user("Be careful now."), system("Be brief."), *messages[21:], user("And now?")]
+    fitted = compactor(format="anthropic").fit(messages, thread="t")
+    own = {id(one) for one in messages}
+    put_in = [one["content"] for one in fitted.messages if id(one) not in own]
+    assert sum(text.startswith("[unabridged summary ") for text in put_in) == 1
+    assert len(put_in) <= 3
+    assert all(text.startswith("[unabridged summary ") or text in separators() for text in put_in)
+    assert any(one is messages[21] for one in fitted.messages)
+    assert check(fitted.messages, format="anthropic") == []
+
+
+def test_where_the_tail_has_no_message_of_a_person_the_newest_stands_before_it_and_closes_the_summary() -> None:
+    # R16
+    messages = [*long_chat(3), assistant("That is all."), *rounds(60)]
+    fitted = compactor(settings=Settings(clear=None)).fit(messages, thread="t")
+    summary, newest, *tail = fitted.messages
+    number = next(i for i, message in enumerate(messages) if message is newest)
+    assert newest["content"] == "Please migrate the billing service to the new queue."
+    assert_the_tail_follows(messages, tail)
+    closing = f"Message {number} of the user follows; what is told from [{number}] on was done for it."
+    body, mark, _ = summary["content"].rpartition("\n\n[end of summary ")
+    assert mark
+    assert body.endswith(f"\n\n{closing}")
+    assert newest["content"] not in summary["content"], "what stays is pointed at, not repeated"
+
+
+def test_where_the_tail_has_a_message_of_a_person_no_other_stays_and_nothing_is_said_of_it() -> None:
+    messages = long_chat(40)
+    fitted = compactor().fit(messages, thread="t")
+    assert_the_tail_follows(messages, fitted.messages[1:])
+    assert "of the user follows" not in fitted.messages[0]["content"]
+
+
+# --- the form of the summary ------------------------------------------------------------------------------------------
+
+
+def test_the_form_pair_is_a_question_and_the_summary_as_its_answer() -> None:
+    # R27
+    messages = long_chat(40)
+    fitted = compactor(settings=Settings(form="pair")).fit(messages, thread="t")
+    question, summary, *tail = fitted.messages
+    assert (question["role"], summary["role"]) == ("user", "assistant")
+    assert question["content"] == labels("en")["question"]
+    assert summary["content"].startswith("[unabridged summary ")
+    if tail[1]["role"] == "assistant":
+        assert tail.pop(0) == user(labels("en")["bridge"])
+    assert_the_tail_follows(messages, tail)
+
+
+def test_the_form_alternate_is_summary_acknowledgment_and_tail_where_two_user_turns_would_meet() -> None:
+    # R27
+    messages = long_chat(40)
+    engine = compactor(settings=Settings(form="alternate", keep=("messages", 3)))
+    summary, acknowledgment, *tail = engine.fit(messages, thread="t").messages
+    assert summary["content"].startswith("[unabridged summary ")
+    assert (summary["role"], acknowledgment["role"], tail[0]["role"]) == ("user", "assistant", "user")
+    assert acknowledgment["content"] == labels("en")["acknowledgment"]
+    assert_the_tail_follows(messages, tail)
+
+
+def test_the_form_alternate_puts_nothing_in_where_the_tail_begins_with_the_assistant() -> None:
+    messages = [*long_chat(40)[:-1], user("One more: " + "word " * 400), assistant("Fine. " * 20), user("Go on.")]
+    engine = compactor(settings=Settings(form="alternate", keep=("messages", 2)))
+    summary, *tail = engine.fit(messages, thread="t").messages
+    assert summary["content"].startswith("[unabridged summary ")
+    assert tail[0]["role"] == "assistant"
+    assert_the_tail_follows(messages, tail)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 120), min_size=30, max_size=80),
+    st.sampled_from(["alternate", "pair"]),
+    st.sampled_from([0, 1]),
+    st.booleans(),
+    st.integers(1, 6),
+)
+def test_two_turns_of_one_side_never_follow_each_other_where_turns_alternate(
+    sizes: list[int], form: Any, first: int, instructed: bool, keep: int
+) -> None:
+    # R27
+    how = Settings(form=form, keep=("messages", keep))
+    messages: list[Any] = [system("Be brief.")] * instructed
+    with compactor(2_000, settings=how) as engine:
+        for i, size in enumerate(sizes, first):
+            make = assistant if i % 2 else user
+            messages.append(make(" ".join(f"word{i}x{j}" for j in range(size))))
+            if i % 2:
+                continue
+            messages = list(engine.fit(messages, thread="t").messages)
+            roles = [message["role"] for message in messages[instructed:]]
+            assert all(one != other for one, other in itertools.pairwise(roles)), roles
+        done = engine.compact(messages, thread="t")
+    roles = [message["role"] for message in (done.messages if done else messages)[instructed:]]
+    assert all(one != other for one, other in itertools.pairwise(roles)), roles
+
+
+# --- a trigger in messages --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [0, 1, 60, 600])
+@pytest.mark.parametrize("model", [None, lambda _: "They filed the green folder, and nothing else is left to decide."])
+def test_a_trigger_in_messages_leaves_the_summary_and_what_is_kept_whatever_their_size(words: int, model: Any) -> None:
+    # R35
+    messages = [user(f"Message {i}." + " Please file the green folder." * words) for i in range(1, 6)]
+    how = Settings(trigger=("messages", 3), keep=("messages", 1))
+    fitted = compactor(100_000, model=model, settings=how).fit(messages, thread="t")
+    summary, kept = fitted.messages
+    assert summary["content"].startswith("[unabridged summary ")
+    assert kept is messages[-1]
+
+
+def test_a_trigger_in_messages_never_takes_the_request_above_a_trigger_in_tokens() -> None:
+    # R35
+    how = Settings(trigger=[("messages", 4), ("tokens", 500)], keep=("messages", 1))
+    compacted = 0
+    for words in range(1, 120, 3):
+        messages = [user(f"Message {i}." + " word" * words) for i in range(1, 6)]
+        engine = compactor(100_000, settings=how)
+        fitted = engine.fit(messages, thread="t")
+        compacted += fitted.changed
+        if fitted.changed:
+            assert len(fitted.messages) < len(messages)
+            assert fitted.tokens_after < 500
+            assert engine.plan(fitted.messages).trigger is None
+        else:
+            assert fitted.messages is messages
+    assert compacted > 30
+
+
+def test_a_trigger_in_messages_that_would_not_leave_fewer_changes_nothing() -> None:
+    # R35
+    how = Settings(trigger=("messages", 2), keep=("messages", 1))
+    messages = [user("One. " * 400), user("Two.")]
+    assert compactor(100_000, settings=how).fit(messages, thread="t").messages is messages
+    messages = [*messages, user("Three.")]
+    forms: list[tuple[Any, int]] = [("user", 2), ("pair", 3), ("alternate", 3)]
+    for form, left in forms:
+        fitted = compactor(100_000, settings=replace(how, form=form)).fit(messages, thread="t")
+        assert (len(fitted.messages), fitted.changed) == (left, left < 3)
+
+
+@pytest.mark.parametrize(("format_", "form"), [("bedrock-converse", "user"), ("openai-chat", "alternate")])
+def test_no_model_is_asked_for_a_summary_that_would_not_leave_fewer_messages(format_: str, form: Any) -> None:
+    # R35
+    asked: list[str] = []
+    make = FORMATS[format_].text
+    messages = [make("user", "One."), make("assistant", "Two."), make("user", "Three.")]
+    how = Settings(trigger=("messages", 3), keep=("messages", 1), form=form)
+    fitted = compactor(100_000, model=asked.append, format=format_, settings=how).fit(messages, thread="t")
+    assert fitted.messages is messages
+    assert asked == []
 
 
 def test_the_receipt_says_why_when_what_and_where() -> None:

@@ -32,14 +32,14 @@ def test_one_tool_result_twice_the_window_is_shortened_around_a_note() -> None:
     assert engine.fit(fitted.messages, thread="t").messages is fitted.messages
 
 
-def test_one_turn_of_500_rounds_keeps_its_request_and_cuts_between_rounds() -> None:
+def test_one_turn_of_500_rounds_keeps_the_persons_message_and_cuts_between_rounds() -> None:
     # R16
     messages = rounds(500)
     fitted = compactor(16_000).fit(messages, thread="t")
-    assert messages[0] in fitted.messages
     assert check(fitted.messages) == []
-    assert any(message is messages[0] for message in fitted.messages)
+    assert fitted.messages[1] is messages[0]
     assert fitted.messages[-2:] == messages[-2:]
+    assert "Message 0 of the user follows" in fitted.messages[0]["content"]
 
 
 def test_fixed_overhead_above_the_window_is_one_typed_error_with_its_numbers() -> None:
@@ -171,13 +171,20 @@ def test_compact_works_at_any_size_and_says_what_it_did() -> None:
     assert engine.replay(done.messages, thread="t") == messages
 
 
-def test_pins_stay_and_roles_still_alternate() -> None:
+@pytest.mark.parametrize("form", ["user", "pair", "alternate"])
+def test_pins_stay_and_roles_still_alternate_where_that_is_asked_for(form: Any) -> None:
+    # R27
     messages = long_chat(40)
     pinned = messages[10]
-    fitted = compactor(settings=Settings(pin=lambda message: message is pinned)).fit(messages, thread="t")
-    assert any(message is pinned for message in fitted.messages)
+    how = Settings(pin=lambda message: message is pinned, form=form)
+    fitted = compactor(settings=how).fit(messages, thread="t")
+    assert sum(message is pinned for message in fitted.messages) == 1
     roles = [message["role"] for message in fitted.messages]
-    assert all(one != other for one, other in itertools.pairwise(roles))
+    if form != "user":
+        assert all(one != other for one, other in itertools.pairwise(roles))
+    else:
+        own = {id(message) for message in messages}
+        assert [id(message) in own for message in fitted.messages].count(False) == 1, "the summary alone is put in"
 
 
 class FullDisk(MemoryArchive):

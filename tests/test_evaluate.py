@@ -131,11 +131,23 @@ def test_a_summary_keeps_to_its_budget_and_holds_what_a_tail_lost() -> None:
     assert held_by_ours > held_by_tail > 0
 
 
-def test_what_stays_anyway_is_the_system_prompt_and_the_open_request() -> None:
+def test_what_stays_anyway_is_the_system_prompt_and_the_newest_message_of_a_person() -> None:
     conversation = one([{"role": "system", "content": "Be brief."}, *coding()])
     moment = next(moments(conversation, 4_000))
     assert moment.beside() == "Be brief.\nRename load_settings everywhere."
-    assert moment.open == (1,)
+    assert moment.kept == (1,)
+
+
+def test_where_a_person_speaks_next_nothing_of_theirs_is_kept_apart() -> None:
+    report = assistant("It was renamed in all of them. " * 300)
+    turns = [[*coding(12), report, user(f"Now handle_case_{i} and load_settings, please.")] for i in range(4)]
+    conversation = one([message for turn in turns for message in turn])
+    found, views = list(moments(conversation, 1_000)), conversation.views
+    assert {bool(moment.kept) for moment in found} == {True, False}
+    for moment in found:
+        newest = max(i for i in range(moment.place) if views[i].origin == "person")
+        assert moment.kept == (() if views[moment.place].origin == "person" else (newest,))
+        assert moment.beside() == views[newest].text
 
 
 def test_every_arm_gets_a_row_at_every_budget() -> None:

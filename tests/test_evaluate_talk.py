@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from conversations import assistant, user
-from ledger_case import count, extract, person, says
+from ledger_case import count, extract, person, round_of, says
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.ledger.sayings import sayings_in_talk as sayings_in
+from unabridged.ledger.remarks import remarks_in_talk
 from unabridged.messages import View
 from unabridged.recall.lookup import ROOM, search
 from unabridged.recall.tools import tools
@@ -25,35 +25,45 @@ def talk() -> list[View]:
 
 
 # R26
-def test_what_tells_most_is_carried_word_for_word_however_long_ago() -> None:
-    text = extract(talk(), answered=True, budget=300, count=count).text
-    assert f"- [8] user: “{FACTS[8]}”" in text
-    assert FACTS[30] in text  # among what the user wants: the assistant had said "Sure"
-    assert "what is done is done" in text
+def test_every_message_of_a_person_is_carried_word_for_word_and_of_the_assistant_what_tells_most() -> None:
+    views = talk()
+    views[13] = says("The spare key hangs in Gdańsk behind the 3rd mirror.")
+    made = extract(views, budget=2_000, count=count)
+    for place, fact in FACTS.items():
+        assert f"- [{place}] user: “{fact}”" in made.text
+    assert sum(message.times for message in made.ledger.people) == 30
+    small = extract(views, budget=160, count=count).text
+    assert "- [13] assistant: “The spare key hangs in Gdańsk behind the 3rd mirror.”" in small
+    assert f"- [0] user: “{CHATTER[0]}”" in small
+    assert small.count("Sure, it is.") < 5, "what tells little comes behind it"
 
 
 def test_a_question_tells_less_than_its_answer_and_names_and_numbers_most() -> None:
     views = [person(f"filler words {i} here") for i in range(20)]
     views += [
-        person("Which town did Anselm choose?"),
+        says("Which town did Anselm choose?"),
         says("The town Anselm chose is Uppsala."),
         says("It was a town."),
     ]
-    weights = [saying.weight for saying in sayings_in(views, range(len(views)))][-3:]
+    weights = [remark.weight for remark in remarks_in_talk(views, range(len(views)))]
+    assert len(weights) == 3, "what people said is not weighed"
     assert weights[1] > weights[0]
     assert weights[1] > weights[2]
 
 
-def test_of_a_long_message_the_most_telling_sentence_is_kept() -> None:
+def test_of_a_long_message_of_the_assistant_the_most_telling_sentence_is_kept() -> None:
     long = "This goes on and on. " * 40 + "The key is under the stone from Carrara. " + "And it goes on and on. " * 40
-    (saying, *_) = sayings_in([person(long), *[person("This goes on and on.") for _ in range(9)]], range(10))
-    assert saying.text == "The key is under the stone from Carrara."
+    (remark, *_) = remarks_in_talk([says(long), *[says("This goes on and on.") for _ in range(9)]], range(10))
+    assert remark.text == "The key is under the stone from Carrara."
 
 
-def test_where_tools_work_nothing_of_this_is_kept() -> None:
+def test_where_tools_work_what_the_assistant_said_is_told_by_its_place() -> None:
     views = [*talk(), View("assistant", "model", "", calls=()), *[person("x") for _ in range(3)]]
-    assert extract(views, answered=True, budget=300, count=count).ledger.sayings
-    assert sayings_in([], []) == []
+    assert not any(remark.closing for remark in extract(views, budget=300, count=count).ledger.remarks)
+    worked = [*talk(), *round_of("look", "x", at="it"), says("I looked.")]
+    remarks = extract(worked, budget=300, count=count).ledger.remarks
+    assert [remark.turn for remark in remarks if remark.closing] == [*range(1, 59, 2), 62]
+    assert remarks_in_talk([], []) == []
 
 
 def chat(*texts: str) -> MemoryArchive:

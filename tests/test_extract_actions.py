@@ -104,7 +104,7 @@ def test_what_was_done_is_told_in_a_text_protocol_with_action_lines() -> None:
     views = [person("fix it")]
     for line in lines:
         views += [says(f"Next step.\n\nAction: {line}"), observation("Observation: 12: def parse_row(line):")]
-    ledger = gather(views, answered=False)
+    ledger = gather(views)
     assert [action.deed for action in ledger.actions] == ["search", "read", "change"]
     assert [file.path for file in ledger.files] == ["src/rows.py"]
 
@@ -124,30 +124,41 @@ def test_in_a_text_protocol_an_edit_goes_to_the_file_that_is_open() -> None:
         observation("ok\n(Open file: /w/src/a.py)\n(Current directory: /w)\nbash-$"),
     ]
     assert [step.touched for step in steps(views, range(5))] == [(("src/a.py", "read"),), (("/w/src/a.py", "change"),)]
-    (file,) = gather(views, answered=False).files
+    (file,) = gather(views).files
     assert dict(file.deeds) == {"read": 1, "change": 1}
 
 
 @pytest.mark.parametrize(
-    ("text", "deed", "line", "failed"),
+    ("text", "deed", "line", "status"),
     [
-        ("<returncode>1</returncode>\n<output>\nx\nValueError: bad\n</output>", "run", "ValueError: bad", True),
-        ("<returncode>0</returncode>\n<output>\n</output>", "run", "", False),
-        ("== 2 failed, 5 passed in 0.1s ==", "run", "== 2 failed, 5 passed in 0.1s ==", True),
-        ("== 5 passed in 0.1s ==", "run", "== 5 passed in 0.1s ==", False),
-        ("cat: x: No such file or directory", "read", "cat: x: No such file or directory", True),
-        ("def f():\n    raise ValueError('x')\n" * 40, "read", "", False),
-        ("src/a.ts(3,1): error TS2345: bad\n", "run", "src/a.ts(3,1): error TS2345: bad", True),
-        ("", "search", "no match", False),
-        ("done", "change", "done", False),
+        ("<returncode>1</returncode>\n<output>\nx\nValueError: bad\n</output>", "run", "ValueError: bad", "exit 1"),
+        ("<returncode>0</returncode>\n<output>\n</output>", "run", "", ""),
+        ("<returncode>0</returncode>\n<output>\nValueError: bad\n</output>", "run", "ValueError: bad", ""),
+        ("Exit code: 2\nmake: no rule", "run", "make: no rule", "exit 2"),
+        ('{"output": "no rule", "metadata": {"exit_code": 2}}', "run", "output: no rule, metadata: {exit_code: 2}",
+         "exit 2"),
+        ("== 2 failed, 5 passed in 0.1s ==", "run", "== 2 failed, 5 passed in 0.1s ==", ""),
+        ("x\n--- FAIL: TestA (0.1s)\n    a_test.go:12: got 2\nFAIL", "run",
+         "--- FAIL: TestA (0.1s) | a_test.go:12: got 2 | FAIL", ""),
+        ("== 5 passed in 0.1s ==", "run", "== 5 passed in 0.1s ==", ""),
+        ("cat: x: No such file or directory", "read", "cat: x: No such file or directory", ""),
+        ("def f():\n    raise ValueError('x')\n" * 40, "read", "", ""),
+        ("src/a.ts(3,1): error TS2345: bad\n", "run", "src/a.ts(3,1): error TS2345: bad", ""),
+        ("the tests ended with exit code 1", "run", "the tests ended with exit code 1", ""),
+        ("", "search", "no match", ""),
+        ("done", "change", "done", ""),
     ],
 )  # fmt: skip
-def test_an_outcome_is_the_line_that_tells_how_it_ended(text: str, deed: str, line: str, failed: bool) -> None:
-    assert outcome(text, deed) == (line, failed)  # type: ignore[arg-type]
+def test_an_outcome_is_the_line_that_tells_how_it_ended_and_an_error_only_by_the_protocol(
+    text: str, deed: str, line: str, status: str
+) -> None:
+    assert outcome(text, deed) == (line, status)  # type: ignore[arg-type]
 
 
-def test_an_answer_marked_as_error_failed_whatever_it_says() -> None:
-    assert outcome("fine", "run", error=True) == ("fine", True)
+def test_an_answer_marked_as_error_is_one_whatever_it_says() -> None:
+    assert outcome("fine", "run", error=True) == ("fine", "error")
+    views = [calls("bash", command="a"), answers("fine", error=True)]
+    assert [step.action.failed for step in steps(views, range(2))] == [True]
 
 
 def test_parallel_calls_and_reused_ids_get_their_own_answers() -> None:
@@ -156,7 +167,7 @@ def test_parallel_calls_and_reused_ids_get_their_own_answers() -> None:
 
 
 def test_a_call_without_an_answer_has_no_result() -> None:
-    ledger = gather([person("go"), calls("bash", command="make")], answered=False)
+    ledger = gather([person("go"), calls("bash", command="make")])
     assert [action.answered for action in ledger.actions] == [False]
 
 
@@ -167,6 +178,6 @@ def test_one_file_has_one_entry_however_its_path_was_written() -> None:
         calls("edit", path="src/theme.ts", new_text="y"), answers("ok"),
         calls("bash", command="cat ./src/theme.ts"), answers("x"),
     ]  # fmt: skip
-    (file,) = gather(views, answered=False).files
+    (file,) = gather(views).files
     assert file.path == "/home/me/app/src/theme.ts"
     assert dict(file.deeds) == {"read": 2, "change": 1, "mention": 1}

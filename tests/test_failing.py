@@ -98,6 +98,12 @@ def server() -> Iterator[Upstream]:
         yield upstream
 
 
+def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what was logged, apart from how many messages of people a small summary left out."""
+    records = [r for r in caplog.records if r.name == "unabridged" and r.levelno >= logging.WARNING]
+    return [text for text in (record.getMessage() for record in records) if "found no place in the summary" not in text]
+
+
 class Host:
     """A compactor, what it was told, and what was logged."""
 
@@ -123,8 +129,7 @@ class Host:
 
     @property
     def warnings(self) -> list[str]:
-        records = [r for r in self._caplog.records if r.name == "unabridged" and r.levelno >= logging.WARNING]
-        return [record.getMessage() for record in records]
+        return warnings_in(self._caplog)
 
 
 async def stand_in(_prompt: str) -> str:
@@ -239,7 +244,7 @@ def test_while_it_is_left_alone_the_receipt_still_says_why(caplog: pytest.LogCap
             (why,) = [note for note in receipt.notes if note.startswith("model-free: ")]
             assert "ConnectionError" in why
     assert "left alone for another" in why
-    assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
+    assert len(warnings_in(caplog)) == 1
 
 
 def test_calls_that_were_paid_before_one_failed_are_counted(caplog: pytest.LogCaptureFixture) -> None:
@@ -259,7 +264,7 @@ def test_calls_that_were_paid_before_one_failed_are_counted(caplog: pytest.LogCa
     assert receipt is not None
     assert receipt.summariser == "model-free"
     assert (receipt.cost["calls"], receipt.cost["input"], receipt.cost["output"]) == (2, 200, 20)
-    assert len(caplog.records) == 1
+    assert len(warnings_in(caplog)) == 1
 
 
 def test_a_failure_in_the_background_is_told_the_same_way(caplog: pytest.LogCaptureFixture) -> None:
@@ -277,7 +282,7 @@ def test_a_failure_in_the_background_is_told_the_same_way(caplog: pytest.LogCapt
             asyncio.run(asyncio.sleep(0.01))
     (failed,) = [event for event in events if isinstance(event, Failed)]
     assert failed.cost["calls"] == 2
-    assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
+    assert len(warnings_in(caplog)) == 1
 
 
 def test_a_cancel_is_nobodys_failure_and_still_in_the_receipt(caplog: pytest.LogCaptureFixture) -> None:
@@ -290,4 +295,4 @@ def test_a_cancel_is_nobodys_failure_and_still_in_the_receipt(caplog: pytest.Log
         receipt = engine.fit(list(TALK), thread="t").receipt
     assert receipt is not None
     assert any("cancelled" in note for note in receipt.notes)
-    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert not warnings_in(caplog)

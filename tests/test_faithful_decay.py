@@ -28,15 +28,14 @@ IDS = (
     "INV-48213", "ORD_77120_B", "srv-blue-17", "build_4471", "release_2_9_rc3", "billing_job_v7", "TICKET-9921",
     "/srv/data/ledger_q3.parquet", "config/regions.yaml", "4.18.2-beta",
 )  # fmt: skip
+FIRST = f"Before we begin. {' '.join(RULES)} For later: {', '.join(IDS)}. These are the ones we talk about."
 TEAMS = ("alder", "birch", "cedar", "dogwood", "elder", "fir", "ginkgo", "hazel", "ivy", "juniper", "kapok", "larch")
 
 
 def opening() -> list[Any]:
     return [
-        user("Before we begin. " + " ".join(RULES)),
-        assistant("Understood, I will keep to these rules."),
-        user(f"For later: {', '.join(IDS)}. These are the ones we talk about."),
-        assistant("Noted, all ten of them."),
+        user(FIRST),
+        assistant("Understood, I will keep to these rules, and I noted all ten of them."),
         user("What do we know about the teams?"),
         assistant(
             " ".join(f"Fact {name}: the {name} team keeps what it knows in a room of its own." for name in TEAMS)
@@ -84,7 +83,8 @@ def rounds(model: Any, *, window: int = 6_000) -> list[tuple[str, str, int]]:
                 context = "\n".join(str(message["content"]) for message in messages)
                 found.append((context, summary["content"], compactor.plan([summary]).tokens))
         assert compactor.replay(messages, thread="t") == whole
-        assert max(size for _, _, size in found) <= compactor.limits.summary * 1.15 + 120  # its header, its end
+        most = compactor.limits.summary + compactor.limits.people
+        assert max(size for _, _, size in found) <= most + 120  # its header, its end
     return found
 
 
@@ -92,9 +92,10 @@ def rounds(model: Any, *, window: int = 6_000) -> list[tuple[str, str, int]]:
 def test_what_a_person_said_first_does_not_fade_in_twenty_rounds(seed: int | None) -> None:
     # R25
     for number, (context, summary, _) in enumerate(rounds(None if seed is None else Lossy(seed))):
-        missing = [text for text in (*RULES, *IDS) if text not in context]
-        assert missing == [], f"round {number + 1}"
-        assert all(rule in summary for rule in RULES)
+        assert f"- [0] user: \u201c{FIRST}\u201d" in summary, f"round {number + 1}"
+        newest = re.findall(r"Now look at part number (\d+) of the table\.", context)
+        told = re.findall(r"part number (\d+) has 60 rows|tables/part_(\d+)\.csv", context, re.IGNORECASE)
+        assert int(newest[-1]) == max(int(one or other) for one, other in told), "the newest is there too"
 
 
 def facts_by_round(seed: int) -> list[int]:
@@ -116,20 +117,23 @@ def test_what_only_the_prose_holds_stays_however_forgetful_the_model(monkeypatch
     assert min(min(run) for run in again) > 0
 
 
-# -- decisions --------------------------------------------------------------------------------------------------------
+# -- what a short answer says yes to ----------------------------------------------------------------------------------
 
 
-def test_decisions_stand_beside_a_models_prose_whatever_it_forgets() -> None:
-    decided = "We decided to keep SQLite because the cluster has no network."
-    with Compactor(Lossy(1), window=6_000, archive="memory:", settings=Settings(clear=None, deadline=30)) as compactor:
-        messages: list[Any] = [user("What do we store it in?"), assistant(decided)]
+def test_what_a_short_answer_agrees_to_stands_beside_a_models_prose_whatever_it_forgets() -> None:
+    offered = "Shall we keep SQLite because the cluster has no network?"
+    how = Settings(clear=None, deadline=30, trigger=("messages", 20), keep=("messages", 4))
+    with Compactor(Lossy(1), window=60_000, archive="memory:", settings=how) as compactor:
+        messages: list[Any] = [user("What do we store it in?"), assistant(offered), user("Yes."), assistant("Good.")]
         changed = 0
         for number in range(40):
             fitted = compactor.fit([*messages, *work(number)], thread="t")
             messages, changed = fitted.messages, changed + fitted.changed
             if fitted.changed:
                 (summary,) = [m["content"] for m in messages if str(m["content"]).startswith("[unabridged summary")]
-                assert f"“{decided}”" in summary.partition("## The user's messages")[2]
+                _, heading, said = summary.partition("\n## What the user said")
+                assert heading
+                assert f"- [2] user, in reply to the assistant's \u201c{offered}\u201d: \u201cYes.\u201d" in said
         assert changed > 8
 
 
@@ -156,7 +160,7 @@ def test_every_fourth_round_the_ledger_is_derived_from_the_originals() -> None:
     assert [count for count, _ in ledgers(archive)] == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
 
 
-def test_a_ledger_derived_anew_says_the_same_of_requests_rules_and_files_as_the_one_carried(
+def test_a_ledger_derived_anew_says_the_same_of_people_and_files_as_the_one_carried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     anew, carried = MemoryArchive(), MemoryArchive()
@@ -165,8 +169,8 @@ def test_a_ledger_derived_anew_says_the_same_of_requests_rules_and_files_as_the_
     compacted(carried, 9)
     (_, one), (_, other) = ledgers(anew)[-1], ledgers(carried)[-1]
     assert (one.first, one.end) == (other.first, other.end)
-    assert one.rules == other.rules
-    assert [(r.turn, r.text, r.state) for r in one.requests] == [(r.turn, r.text, r.state) for r in other.requests]
+    assert len(one.people) > 20
+    assert one.people == other.people
     assert {file.path for file in one.files} == {file.path for file in other.files}
 
 

@@ -162,7 +162,7 @@ def test_codex_is_answered_with_our_own_compaction_and_sends_it_back() -> None:
     (request,) = provider.raw
     sent = json.loads(request.body)["input"]
     assert sent[-1] == last
-    assert long["input"][-1] in sent, "the open request is there as it was said"
+    assert long["input"][-1] in sent, "the newest message is there as it was said"
     assert not any(one.get("type") == "compaction" for one in sent)
 
 

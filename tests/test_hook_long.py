@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from unabridged.clients.hook import around, events, ledgers, rest
 from unabridged.clients.hook.log import log_file
 from unabridged.clients.hook.transcript import read_from
 from unabridged.clients.threads import thread_of
+from unabridged.languages import labels
 
 SESSION = "5b0c4d1e-8f6a-4a53-a3d1-77aa0f6c9e02"
 FIRST, MIDDLE, LAST = "Never edit anything under vendor/.", "Always write dates as ISO 8601.", "Now draw the map."
@@ -185,18 +187,33 @@ def test_the_process_goes_on_where_the_one_before_it_was_stopped(home: Path, arc
 
 
 @pytest.mark.parametrize("size", [1, 3, 10, 1_000])
-def test_however_the_session_is_cut_into_blocks_the_same_stands_open(
+def test_however_the_session_is_cut_into_blocks_the_same_is_told(
     size: int, home: Path, monkeypatch: pytest.MonkeyPatch, later: list[Any]
 ) -> None:
     monkeypatch.setattr(ledgers, "_BLOCK", size)
     monkeypatch.setattr(ledgers, "_MOST", 2)
     monkeypatch.setattr(around, "AFTER", 600.0)  # however slow the machine
     monkeypatch.setattr("unabridged.clients.hook.reminder._LONGEST", 600.0)
-    told = call(write(home, [*session(), *work(20, "d")]), "SessionStart", source="compact")
-    assert all(said in told for said in (FIRST, MIDDLE))
-    assert told.index("## Open request") < told.index(LAST) < told.index("## Standing rules")
-    assert told.index("## Finished requests") < told.index("Count the stations.")
+    monkeypatch.setenv("UNABRIDGED_ARCHIVE", "memory:")
+    path = write(home, [*session(), *work(20, "d")])
+    told = call(path, "SessionStart", source="compact")
+    places = [told.index(said) for said in (FIRST, MIDDLE, "Sort them by tide.", LAST)]
+    assert places == sorted(places)
+    monkeypatch.setattr(ledgers, "_BLOCK", 100_000)
+    whole = call(path, "SessionStart", source="compact")
+    assert _REPLY.sub("", told) == _REPLY.sub("", whole)
     assert later == []
+
+
+_REPLY = re.compile(rf", {labels('en')['reply']} “[^”]*”")
+
+
+def test_a_short_message_at_the_beginning_of_a_block_keeps_the_words_that_it_answers(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledgers, "_BLOCK", 1)
+    told = call(write(home, session()), "SessionStart", source="compact")
+    assert "“All are sorted.”: “Now draw the map.”" in told
 
 
 def test_a_long_stretch_of_work_is_cut_behind_a_tools_answer(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
@@ -206,7 +223,7 @@ def test_a_long_stretch_of_work_is_cut_behind_a_tools_answer(monkeypatch: pytest
     source = events.find_source({"session_id": SESSION, "transcript_path": str(path)})
     blocks = list(ledgers.blocks_of(enumerate(read_from(path, source.kind, 0))))
     assert len(blocks) > 4
-    assert {block.then for block in blocks[:-1]} == {"work"}
+    assert [block.is_last for block in blocks] == [False] * (len(blocks) - 1) + [True]
     assert all(ledgers.is_answer(block.messages[-1][1].message) for block in blocks)
 
 

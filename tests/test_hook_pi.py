@@ -10,6 +10,7 @@ import pytest
 
 from unabridged.clients.hook import events
 from unabridged.clients.hook.log import log_file
+from unabridged.languages import labels
 
 SESSION = "72ab8af5-6bdd-ab33-b269-c5964b26620a"
 RULE = "Never edit anything under vendor/."
@@ -54,12 +55,14 @@ def summary_of(home: Path, lines: list[dict[str, Any]], **more: Any) -> str:
     return str(json.loads(answer)["compaction"]["summary"]) if answer else ""
 
 
-def test_the_summary_has_the_request_the_rule_and_what_was_done(home: Path) -> None:
+def test_the_summary_quotes_people_and_tells_what_was_done_and_claims_no_state(home: Path) -> None:
     summary = summary_of(home, session())
     assert summary.startswith("[unabridged] Messages 0 to 80 ")
-    assert "Port tides.py to the new API." in summary
-    assert f"- [0] {RULE}" in summary
+    assert f"- [0] user: “Port tides.py to the new API. {RULE}”" in summary
     assert "src/tide_79.py" in summary
+    headings = [line.removeprefix("## ") for line in summary.splitlines() if line.startswith("## ")]
+    words = {text.partition(" (")[0]: name for name, text in labels("en").items()}
+    assert {words[heading.partition(" (")[0]] for heading in headings} == {"done", "files"}
     assert len(summary.encode()) <= 4 * 6_000
 
 

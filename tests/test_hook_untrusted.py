@@ -16,6 +16,7 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.clients.hook import events, rest
 from unabridged.clients.hook.log import log, log_file
 from unabridged.clients.threads import notes_folder
+from unabridged.languages import labels
 
 SESSION = "5b0c4d1e-8f6a-4a53-a3d1-77aa0f6c9e02"
 RULE = "Never edit anything under vendor/."
@@ -127,7 +128,10 @@ def test_a_text_of_millions_of_characters_is_archived_whole_and_does_not_silence
     assert time.process_time() - began < 15
     assert RULE in told
     assert LAST in told
-    assert ("Always call it a tide." in told) == (role == "user"), "its end is looked at, as its beginning is"
+    if role == "user":
+        assert "Always call it a tide." in told, "its end is looked at, as its beginning is"
+    else:  # the last words of the assistant stand only as what a short message answers
+        assert told.count("Always call it a tide.") == told.count(f"{labels('en')['reply']} \u201c")
     assert long in archive.parts(scope())[1].text
 
 

@@ -14,17 +14,17 @@ from pathlib import Path
 import pytest
 
 import unabridged
-from unabridged.languages import detect, labels, language_name, phrases, sure_language, tables
+from unabridged.languages import detect, labels, language_name, phrase_at_start, sure_language, tables, vocabulary
 
 SOURCE = Path(unabridged.__file__).parent
-ROOMS = ("intent", "ledger", "summarise")
+ROOMS = ("authorship", "ledger", "summarise")
 TOY = {
     "name": "Toy",
     "common": "zub gor plim trask wex",
-    "words": {"rules": "Vrinkels plim zub"},
-    "strong": ["nevva"],
+    "words": {"done": "Vrinkels plim zub", "user": "zubber"},
 }
 FITTED = """
+import sys
 from unabridged import Compactor
 
 rule = "Nevva trask zub glimp gor plim wex."
@@ -39,7 +39,7 @@ rounds = [
 messages = [{"role": "user", "content": rule}, {"role": "assistant", "content": "Gor wex zub."}, *rounds]
 compactor = Compactor(window=6_000, archive="memory:")
 fitted = compactor.fit(messages, thread="t")
-print(fitted.messages[0]["content"])
+sys.stdout.buffer.write(fitted.messages[0]["content"].encode())
 assert fitted.changed and rule in fitted.messages[0]["content"]
 assert compactor.replay(fitted.messages, thread="t") == messages
 """
@@ -51,39 +51,44 @@ def test_a_language_is_added_with_one_file_that_need_not_be_whole(tmp_path: Path
     (package / "languages" / "toy.json").write_text(json.dumps(TOY))
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     ran = subprocess.run(
-        [sys.executable, "-c", FITTED], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", FITTED],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr
     headings = re.findall(r"^## (.*)$", ran.stdout, re.MULTILINE)
     assert "Vrinkels plim zub" in headings
-    assert labels("en")["done"] in headings, "what the file lacks is English's"
+    assert "] zubber: \u201cNevva trask zub glimp gor plim wex.\u201d" in ran.stdout
+    assert labels("en")["compacted"].format(first=0, last=9)[-40:] in ran.stdout, "what the file lacks is English's"
 
 
 def test_a_language_of_a_script_without_a_file_is_told_by_its_file(tmp_path: Path) -> None:
     package = tmp_path / "unabridged"
     shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for code, common in {"ru": "в не на что это как", "uk": "в не на що це як"}.items():
-        (package / "languages" / f"{code}.json").write_text(json.dumps({"common": common}), encoding="utf-8")
-    asked = (
-        "from unabridged.languages import detect; print(detect(['Что это?']), detect(['Що це?']), detect(['Γεια σας']))"
-    )
+    (package / "languages" / "th.json").write_text(json.dumps({"common": "นี่ คือ อะไร"}), encoding="utf-8")
+    asked = "from unabridged.languages import detect; print(detect(['นี่ คือ']), detect(['Що це?']), detect(['שלום']))"
     told = subprocess.check_output(
         [sys.executable, "-c", asked], env={**os.environ, "PYTHONPATH": str(tmp_path)}, cwd=tmp_path, text=True
     )
-    assert told.split() == ["ru", "uk", "greek"]
-    assert detect(["Что это?"]) == "cyrillic"
+    assert told.split() == ["th", "uk", "hebrew"]
+    assert detect(["นี่ คือ"]) == "thai"
 
 
 def test_a_label_that_a_language_lacks_is_englishs_and_so_are_all_of_one_without_any() -> None:
     without = [code for code, table in tables().items() if "words" not in table]
     assert all(labels(code) == labels("en") for code in (*without, "no such language"))
     assert all(set(labels(code)) == set(labels("en")) for code in tables())
-    assert labels("de")["open"] != labels("en")["open"]
+    assert labels("de")["done"] != labels("en")["done"]
 
 
 def test_a_kind_that_no_file_has_is_a_mistake_in_the_code() -> None:
     with pytest.raises(KeyError, match="no such kind"):
-        phrases("done", "no such kind")
+        vocabulary("no such kind")
+    with pytest.raises(KeyError, match="no such kind"):
+        phrase_at_start("no such kind", "x")
 
 
 @pytest.mark.parametrize("code", sorted(code for code, table in tables().items() if "common" in table))
@@ -115,8 +120,3 @@ def test_nothing_that_reads_what_people_mean_lists_words_of_a_language() -> None
 def test_no_phrase_is_listed_twice() -> None:
     listed = [(code, kind, found) for code, table in tables().items() for kind, found in table.items()]
     assert [where for *where, found in listed if isinstance(found, list) and len(found) != len(set(found))] == []
-
-
-@pytest.mark.parametrize("said", ["we're using", "we are using", "i'm keeping", "i am keeping"])
-def test_a_decision_is_found_in_its_short_and_its_long_form(said: str) -> None:
-    assert phrases("decisions").inside(f"{said} sqlite because it is small")

@@ -15,7 +15,7 @@ SOURCE = ROOT / "src" / "unabridged"
 
 LAYERS = (
     {"errors", "messages", "text_cache"}, {"languages"}, {"text_tools"}, {"marks"}, {"formats"}, {"legal"}, {"measure"},
-    {"archive"}, {"intent"}, {"ledger"}, {"settings", "events"}, {"asking"}, {"history"}, {"summarise"},
+    {"archive"}, {"authorship"}, {"ledger"}, {"settings", "events"}, {"asking"}, {"history"}, {"summarise"},
     {"compaction"}, {"arguments", "outcome", "sizes"}, {"runtime"}, {"archive_access"}, {"compactor"},
     {"clear", "recall", "sessions", "telemetry"},
     {"clients", "copying", "evaluate", "testing"}, {"adapters"}, {"corpus", "gateway", "inspector"}, {"unabridged"},
@@ -98,9 +98,9 @@ def test_words_of_a_language_stand_in_its_file() -> None:
     tables = sorted((SOURCE / "languages").glob("*.json"))
     assert {path.stem for path in tables} >= {"en", "de", "es", "fr", "ja", "zh"}
     others = [path for path in SOURCE.rglob("*.json") if path.parent.name != "languages"]
-    assert {path.parent.name for path in others} <= {"measure", "intent", "ledger"}, "but for what others write"
+    assert {path.parent.name for path in others} <= {"measure", "authorship", "ledger"}, "but for what others write"
     tables_of_others = {path.name for path in others if path.parent.name != "measure"}
-    assert tables_of_others == {"frames.json", "records.json", "tools.json"}
+    assert tables_of_others == {"frames.json", "tools.json"}
     english = json.loads((SOURCE / "languages" / "en.json").read_text(encoding="utf-8"))
     assert all(set(json.loads(path.read_text(encoding="utf-8"))) <= set(english) for path in tables)
 

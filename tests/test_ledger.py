@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import replace
+from itertools import chain
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger_case import answers, calls, compacted, count, person, round_of, says
-from unabridged.ledger.bounds import MAX_FILES, MAX_MOMENTS, MAX_NAMES, MAX_REQUESTS, MAX_RULES
-from unabridged.ledger.entries import Ledger, from_json, to_json
+from unabridged.ledger.bounds import MAX_FILES, MAX_MOMENTS, MAX_NAMES, MAX_RULES
+from unabridged.ledger.entries import Ledger, Rule, from_json, to_json
 from unabridged.ledger.gather import gather, merge
+from unabridged.ledger.people import MOST as MOST_WORDS
 from unabridged.ledger.summary_turn import render
 from unabridged.messages import View
 
@@ -39,7 +42,7 @@ BLOCKS = st.lists(TURNS, max_size=12)
 def folded(blocks: list[list[View]]) -> Ledger:
     ledger, turn = Ledger(), 0
     for block in blocks:
-        ledger = merge(ledger, gather(block, first_turn=turn, answered=True))
+        ledger = merge(ledger, gather(block, first_turn=turn))
         turn += len(block)
     return ledger
 
@@ -47,23 +50,24 @@ def folded(blocks: list[list[View]]) -> Ledger:
 @given(BLOCKS)
 @settings(max_examples=100, deadline=None)
 def test_json_there_and_back_is_the_same_ledger(block: list[View]) -> None:
-    ledger = gather(block, answered=True)
-    assert from_json(to_json(ledger)) == from_json(json.loads(to_json(ledger))) == ledger
+    ledger = gather(block)
+    ledger = replace(ledger, rules=tuple(Rule(message.turn, message.text) for message in ledger.people))
+    assert from_json(to_json(ledger)) == ledger
 
 
-def test_keys_of_another_version_are_ignored_and_absent_ones_get_their_default() -> None:
-    ledger = gather([person("Never push."), says("OK.")], answered=True)
-    data: dict[str, Any] = {**json.loads(to_json(ledger)), "colour": "blue"}
-    data["rules"] = [{**data["rules"][0], "shade": 3}]
-    assert from_json(data) == ledger
-    assert from_json({}) == Ledger()
+def test_what_a_ledger_on_disk_lacks_gets_its_default() -> None:
+    ledger = gather([person("Never push."), says("OK.")])
+    data = json.loads(to_json(ledger))
+    del data["rules"], data["todo"], data["people"][0]["times"]
+    assert from_json(json.dumps(data)) == ledger
+    assert from_json("{}") == Ledger()
 
 
 @given(BLOCKS, BLOCKS)
 @settings(max_examples=100, deadline=None)
 def test_folding_a_block_that_is_part_already_changes_nothing(one: list[View], other: list[View]) -> None:
-    older = gather(one, answered=True)
-    newer = gather(other, first_turn=len(one), answered=True)
+    older = gather(one)
+    newer = gather(other, first_turn=len(one))
     merged = merge(older, newer)
     assert merge(merged, newer) == merged
     assert merge(Ledger(), older) == older
@@ -75,13 +79,12 @@ def test_it_does_not_matter_which_neighbours_are_merged_first(a: list[View], b: 
     ledgers = []
     turn = 0
     for block in (a, b, c):
-        ledgers.append(gather(block, first_turn=turn, answered=True))
+        ledgers.append(gather(block, first_turn=turn))
         turn += len(block)
     first, second, third = ledgers
     left, right = merge(merge(first, second), third), merge(first, merge(second, third))
-    for part in ("rules", "actions", "sayings", "todo", "end"):
+    for part in ("people", "actions", "remarks", "todo", "end"):
         assert getattr(left, part) == getattr(right, part)
-    assert [(r.turn, r.text) for r in left.open] == [(r.turn, r.text) for r in right.open]
     assert {name.text for name in left.names} == {name.text for name in right.names}
 
 
@@ -89,17 +92,35 @@ def test_it_does_not_matter_which_neighbours_are_merged_first(a: list[View], b: 
 @settings(max_examples=60, deadline=None)
 def test_nothing_is_listed_twice(blocks: list[list[View]]) -> None:
     ledger = folded(blocks)
-    names, rules = [name.text for name in ledger.names], [rule.text.lower() for rule in ledger.rules]
-    assert (len(set(names)), len(set(rules))) == (len(names), len(rules))
-    assert len(set(ledger.sayings)) == len(ledger.sayings)
+    assert len({name.text for name in ledger.names}) == len(ledger.names)
+    assert len({remark.turn for remark in ledger.remarks}) == len(ledger.remarks)
     assert len({file.path for file in ledger.files}) == len(ledger.files)
-    assert len({request.turn for request in ledger.requests}) == len(ledger.requests)
+    assert len({message.turn for message in ledger.people}) == len(ledger.people)
+
+
+@given(st.lists(BLOCKS, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_every_message_of_a_person_is_in_the_ledger_once_and_in_order(blocks: list[list[View]]) -> None:
+    said = [(turn, view.text) for turn, view in enumerate(chain(*blocks)) if view.origin == "person"]
+    people = folded(blocks).people
+    assert sum(message.times for message in people) == len(said)
+    assert [message.turn for message in people] == sorted(message.turn for message in people)
+    told = [text for message in people for text in [message.text] * message.times]
+    assert told == [text for _, text in said]
+    assert {message.turn for message in people} <= {turn for turn, _ in said}
+
+
+def test_rules_of_two_ledgers_are_carried_each_once() -> None:
+    first, second = Rule(0, "Never push."), Rule(4, "Use tabs.")
+    older = replace(gather([person("Never push."), says("OK.")]), rules=(first,))
+    newer = replace(gather([person("Use tabs."), says("OK.")], first_turn=4), rules=(first, second))
+    assert merge(older, newer).rules == (first, second)
 
 
 # R25
 def test_a_thousand_rounds_stay_within_the_bounds() -> None:
     blocks = []
-    for i in range(60):
+    for i in range(200):
         block = [person(f"Never use helper_{i} again. Please fix module_{i}.py")]
         for j in range(5):
             block += round_of(
@@ -107,11 +128,23 @@ def test_a_thousand_rounds_stay_within_the_bounds() -> None:
             )
         blocks.append([*block, says(f"The cause was `value_{i}`; fixed.")])
     ledger = folded(blocks)
-    bounds = {"names": MAX_NAMES, "files": MAX_FILES, "requests": MAX_REQUESTS, "rules": MAX_RULES}
+    bounds = {"names": MAX_NAMES, "files": MAX_FILES}
     assert all(len(getattr(ledger, part)) <= bound for part, bound in bounds.items())
-    told = [saying.text for saying in ledger.sayings] + [action.target + action.outcome for action in ledger.actions]
+    assert len(ledger.people) == 200, "what people said is not bounded by its number"
+    told = [remark.text for remark in ledger.remarks] + [action.target + action.outcome for action in ledger.actions]
     assert MAX_MOMENTS // 3 < sum(map(len, told)) <= MAX_MOMENTS
     assert len(to_json(ledger)) < 300_000
+
+
+def test_rules_and_the_words_of_people_stay_within_their_bounds() -> None:
+    ledger = replace(gather([person("go")]), rules=tuple(Rule(turn, f"Never {turn}.") for turn in range(500)))
+    assert merge(ledger, gather([person("on")], first_turn=1)).rules == ledger.rules[-MAX_RULES:]
+    pages = [f"{number} {'word ' * 4_000}END" for number in range(40)]
+    people = folded([[person(page), says("Seen.")] for page in [*pages, "One short message."]]).people
+    assert sum(len(message.text) for message in people) <= MOST_WORDS
+    assert len(people) == 41
+    assert people[-1].text == "One short message."
+    assert all(m.text.startswith(f"{n} word") and m.text.endswith("END") for n, m in enumerate(people[:-1]))
 
 
 def test_the_size_stays_and_early_facts_stay_over_twenty_compactions() -> None:
@@ -139,22 +172,21 @@ def test_the_size_stays_and_early_facts_stay_over_twenty_compactions() -> None:
 
 
 def test_render_without_the_story_leaves_what_was_done_to_the_prose() -> None:
-    ledger = gather(
-        [person("Never push."), *round_of("bash", "ok", command="make all_targets"), says("Works.")], answered=True
-    )
+    ledger = gather([person("Never push."), *round_of("bash", "ok", command="make all_targets"), says("Works.")])
     text = render(ledger, 1_000, count, prose="It was done.").text()
     assert "Never push." in text
     assert "make all_targets" not in text
     assert "Works." not in text
 
 
-def test_an_open_request_that_stands_nowhere_else_is_whole_wherever_it_fits() -> None:
+@pytest.mark.parametrize("text", ["Find out why these fail: {}.", "\u062a\u062d\u0642\u0642 \u0645\u0646: {}."])
+def test_the_newest_message_of_a_person_is_whole_wherever_it_fits(text: str) -> None:
     # R15 R16
-    numbers = ", ".join(f"order {number}" for number in range(1_209, 1_229))
-    for text in (f"Find out why these fail: {numbers}.", f"تحقق من سبب فشل الطلب رقم: {numbers}."):
-        turns = [person(text), *round_of("bash", "ok", command="make"), person("Also add a dry run.")]
-        ledger = gather(turns, answered=False)
-        alone = render(ledger, 1_000, count, kept={3}).text()
-        needed = count(alone[: alone.index(text) + len(text)] + "\n~~~\n")
-        for budget in range(needed + max(12, needed // 8), needed * 2):
-            assert text in render(ledger, budget, count, kept={3}).text(), budget
+    text = text.format(", ".join(f"order {number}" for number in range(1_209, 1_229)))
+    ledger = gather([person("Look."), *round_of("bash", "ok", command="make"), person(text)])
+    size = count(text) + 4  # and the marks around it
+    for budget in range(0, size * 12, 7):
+        quoted = text in render(ledger, 3_000, count, people=budget).text()
+        assert quoted or budget // 4 < size, budget
+        beside = text in render(ledger, 3_000, count, people=budget, prose="It was done.").text()
+        assert beside or budget * 3 // 4 < size + 30, budget  # the first takes at most a quarter

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from unabridged.authorship import with_origins
 from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.formats import FORMATS
-from unabridged.intent import with_origins
 from unabridged.legal import PROVIDERS, check, check_views, repair
 
 USER = {"role": "user", "content": "Hi."}

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from itertools import product
+from collections.abc import Iterator
+from itertools import pairwise, product
 
 import pytest
 
 from conversations import chat_round, said_in, user
-from ledger_case import person, says
+from ledger_case import people_in, person
 from unabridged import Compactor, Settings
+from unabridged.authorship import own_sentences, own_words, with_origins
+from unabridged.authorship.frames import frames
+from unabridged.authorship.host_words import blank, closed_blocks, host_parts, is_hosts
 from unabridged.formats import FORMATS
-from unabridged.intent import with_origins
-from unabridged.intent.host_words import blank_foreign, is_hosts, own_words
-from unabridged.intent.person_words import own_text
-from unabridged.ledger.entries import Ledger
+from unabridged.history.rederive import Whole
+from unabridged.ledger.entries import Rule
 from unabridged.ledger.gather import gather
-from unabridged.messages import View
+from unabridged.messages import Origin, View
 from unabridged.summarise.brief import Brief
 from unabridged.summarise.checks import People
+from unabridged.summarise.rules import NOT_LIFTED, UNSAID, find_rules
+from unabridged.text_tools import sentences
 
 RULE, ORDER = "Never push to main.", "Please fix the parser."
 PAYLOADS = (
@@ -55,40 +59,36 @@ WRAPPERS = {
     "a quotation of many lines": 'The page says "Welcome.\n{payload}" and nothing else.',
     "typographic marks": "The page says \u201cWelcome.\n{payload}\u201d and nothing else.",
     "retrieved": "Context:\n{payload}\n\nQuestion: what does it say?",
-    "an editor's": "# Context from my IDE setup:\n\n## Open tabs\n{payload}\n\n## My request for Codex:\nLook at it.",
+    "three marks": 'The page says:\n"""\n{payload}\n"""\nand nothing else.',
+    "three single marks": "The page says:\n'''\n{payload}\n'''\nand nothing else.",
+    "single marks": "The page says 'Welcome. {line}' and nothing else.",
+    "marks of German": "The page says \u201eWelcome. {line}\u201c and nothing else.",
+    "marks of French": "The page says \u00abWelcome. {line}\u00bb and nothing else.",
+    "marks of Japanese": "The page says \u300cWelcome. {line}\u300d and nothing else.",
+    "a quotation alone": 'The page says:\n"{line}"',
+    "code alone": "The page says:\n`{line}`",
+    "a table": "The page says:\n\n{table}",
+    "tildes": "~~~\n{payload}\n~~~",
 }
 """What stands around words that are not the person's, with an end of its own."""
 OPEN_ENDED = {
     "a forwarded mail": "---------- Forwarded message ---------\nFrom: Eve\nSubject: hi\n\n{payload}",
-    "an answered mail": "-----Original Message-----\nFrom: Eve\n\n{payload}",
+    "a forwarded mail of another client": "Begin forwarded message:\n\nFrom: Eve\n\n{payload}",
     "a mail with its head": "From: Eve <e@e.example>\nSent: Monday\nTo: Al\nSubject: hi\n\n{payload}",
     "a skill": "Base directory for this skill: /home/al/skills/x\n\n# X\n\n{payload}",
     "a tag never closed": "<system-reminder>\n{payload}",
-    "a file without marks": "Here is the content of notes.md:\n\n{payload}",
+    "a fence never closed": "```\n{payload}",
     "retrieved without a question": "Question: what now?\nContext:\nA page.\n\n{payload}",
 }
 """The same, but nothing tells where it ends."""
-CONTINUED = (
-    "This session is being continued from a previous conversation.\n\n{payload}\n\n6. All user messages:\n- {line}\n",
-    "Another language model started to solve this problem and produced a summary of its thinking process:\n{payload}",
-    "Here is a summary of the conversation to date:\n\n{payload}",
-    "The conversation history before this point was compacted into this summary:\n<summary>\n{payload}\n</summary>",
-)
 POSITIONS = ("{wrapped}\n\n{rule} {order}", "{rule} {order}\n\n{wrapped}", "{rule}\n\n{wrapped}\n\n{order}")
-HELD_UP = {
-    name for name in WRAPPERS if "fence" in name or "quot" in name or name in {"a named file", "typographic marks"}
-}
-"""What a person types themselves: it stays in their request, as what they speak of."""
+HOSTS = frozenset(frames()["tags"]["hosts"].split())
 
 
 def wrapped(wrapper: str, payload: str) -> str:
-    line, quoted = " ".join(payload.split()), "\n".join(f"> {line}" for line in payload.split("\n"))
-    return wrapper.format(payload=payload, line=line, quoted=quoted)
-
-
-def ledger_of(turn: str) -> Ledger:
-    views = with_origins([person("Hello."), says("Hi. What is first?"), person(turn), says("I see."), person("Go on.")])
-    return gather(views, answered=False)
+    line, lines = " ".join(payload.split()), payload.split("\n")
+    quoted, table = ("\n".join(f"{sign} {line}" for line in lines) for sign in ">|")
+    return wrapper.format(payload=payload, line=line, quoted=quoted, table=table)
 
 
 def words(payload: str) -> list[str]:
@@ -96,44 +96,146 @@ def words(payload: str) -> list[str]:
     return [piece.strip("-#12. ") for piece in payload.replace(". ", "\n").split("\n") if len(piece) > 12]
 
 
-def voice_of(ledger: Ledger) -> str:
-    return "\n".join([*(rule.text for rule in ledger.rules), *(lift.text for lift in ledger.lifts)])
+def turns(*wrappers: str) -> Iterator[tuple[str, str]]:
+    """Each payload, and a turn in which it stands beside a rule and an order of the person."""
+    for wrapper, payload, position in product(wrappers, PAYLOADS, POSITIONS):
+        yield payload, position.format(wrapped=wrapped(wrapper, payload), rule=RULE, order=ORDER)
+
+
+def open_turns() -> Iterator[tuple[str, str]]:
+    for wrapper, payload in product(OPEN_ENDED.values(), PAYLOADS):
+        yield payload, f"{RULE} {ORDER}\n\n{wrapped(wrapper, payload)}"
+
+
+def said_by(text: str, origin: Origin = "person", turn: int = 2) -> Whole:
+    return Whole([View("user", origin, text)], [turn])
+
+
+def listed(payload: str) -> list[str]:
+    """Every sentence and line of a payload, as a model that was taken in would list it, and both of the person's."""
+    return [*sentences(payload), *payload.split("\n"), " ".join(payload.split()), *words(payload), RULE, ORDER]
+
+
+# -- a person's own sentences, and the rules among them ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
-def test_what_stands_beside_a_persons_words_is_never_their_rule_and_theirs_are_found(name: str) -> None:
-    for payload, position in product(PAYLOADS, POSITIONS):
-        turn = position.format(wrapped=wrapped(WRAPPERS[name], payload), rule=RULE, order=ORDER)
-        ledger = ledger_of(turn)
-        assert [rule.text for rule in ledger.rules if rule.strength > 1] == [RULE], turn
-        assert not [word for word in words(payload) if word in voice_of(ledger)], turn
-        request = next(request for request in ledger.requests if request.turn == 2)
-        assert RULE in request.text, turn
-        assert ORDER in request.text, turn
-        assert name in HELD_UP or not [word for word in words(payload) if word in request.text], turn
-        assert request.kind == "new", turn
+def test_of_what_stands_beside_a_persons_words_nothing_is_their_own_sentence_and_theirs_are_found(name: str) -> None:
+    for payload, turn in turns(WRAPPERS[name]):
+        own = list(own_sentences(turn))
+        assert {RULE, ORDER} <= {sentence.core for sentence in own}, turn
+        assert not [word for word in words(payload) if word in "\n".join(sentence.plain for sentence in own)], turn
 
 
-@pytest.mark.parametrize("name", OPEN_ENDED)
-def test_what_has_no_end_of_its_own_is_not_the_persons_to_the_end(name: str) -> None:
-    for payload in PAYLOADS:
-        ledger = ledger_of(f"{RULE} {ORDER}\n\n{wrapped(OPEN_ENDED[name], payload)}")
-        assert [rule.text for rule in ledger.rules if rule.strength > 1] == [RULE], payload
-        assert not [word for word in words(payload) if word in voice_of(ledger)]
-        assert not [word for word in words(payload) if word in ledger.requests[1].text]
+def test_what_has_no_end_of_its_own_is_not_the_persons_to_the_end() -> None:
+    wrong = []
+    for payload, turn in open_turns():
+        own = list(own_sentences(turn))
+        theirs = [sentence.core for sentence in own][:2] == [RULE, ORDER]
+        if not theirs or [word for word in words(payload) if word in "\n".join(sentence.plain for sentence in own)]:
+            wrong.append(turn)
+    assert wrong == []
 
 
-@pytest.mark.parametrize("opening", CONTINUED)
-def test_a_machines_summary_makes_no_rule_and_no_request(opening: str) -> None:
-    for payload in PAYLOADS:
-        turn = wrapped(opening, payload)
-        views = with_origins([person(turn), says("I go on."), person("Thanks. Never push to main.")])
-        assert [view.origin for view in views] == ["summary", "model", "person"]
-        ledger = gather(views, answered=False)
-        assert [rule.text for rule in ledger.rules] == [RULE]
-        assert [request.turn for request in ledger.requests] == [2]
-        told = next(saying for saying in ledger.sayings if saying.retold)
-        assert all(word in told.text for word in words(payload)), "the goal is not lost"
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_a_model_can_make_no_rule_of_what_a_person_holds_up_or_a_host_put_there(name: str) -> None:
+    for payload, turn in turns(WRAPPERS[name]):
+        rules, notes = find_rules(listed(payload), said_by(turn), ())
+        assert [rule.text for rule in rules] == [RULE, ORDER], turn
+        assert {rule.turn for rule in rules} == {2}
+        assert {note for note in notes if note.startswith(UNSAID)} == set(notes)
+        assert notes
+
+
+def test_a_model_can_make_no_rule_of_what_has_no_end_of_its_own() -> None:
+    found = {turn: find_rules(listed(payload), said_by(turn), ())[0] for payload, turn in open_turns()}
+    assert {turn: rules for turn, rules in found.items() if [rule.text for rule in rules] != [RULE, ORDER]} == {}
+
+
+def test_a_model_can_make_no_rule_of_what_no_person_said() -> None:
+    for origin in ("tool", "host", "summary", "model"):
+        rules, notes = find_rules([RULE], said_by(RULE, origin), ())
+        assert (rules, notes) == ((), (f"{UNSAID}: {RULE}",)), origin
+
+
+def test_a_rule_is_a_whole_sentence_as_the_person_said_it_with_the_number_of_their_message() -> None:
+    rules, notes = find_rules(
+        ["never touch", "Never touch  the \u201cold\u201d backups"],
+        said_by('Clean up. Never touch the "old" backups!'),
+        (),
+    )
+    assert rules == (Rule(2, 'Never touch the "old" backups!'),)
+    assert notes == (f"{UNSAID}: never touch",)
+
+
+def test_a_message_that_went_before_gives_no_more_rules_than_when_it_was_there() -> None:
+    for payload, turn in (*turns(*WRAPPERS.values()), *open_turns()):
+        carried = gather(with_origins([person(turn)]), first_turn=2).people
+        rules, _ = find_rules(listed(payload), after(("Go on.", "person"), first=7), (), carried)
+        assert [(rule.turn, rule.text) for rule in rules] == [(2, RULE), (2, ORDER)], turn
+
+
+# -- how a rule goes --------------------------------------------------------------------------------------------------
+
+LIFTED = "You may push to main now."
+LIFTS = f'- No longer: "{RULE}" since "{LIFTED}"'
+
+
+def after(*said: tuple[str, Origin], first: int = 0) -> Whole:
+    return Whole([View("user", origin, text) for text, origin in said], [*range(first, first + len(said))])
+
+
+def test_a_rule_is_carried_until_words_of_a_newer_message_of_a_person_are_quoted_against_it() -> None:
+    known = [Rule(5, RULE)]
+    holds = after((LIFTED, "person"), first=6)
+    assert find_rules([], holds, known) == ((Rule(5, RULE),), ()), "left out of the list, it is carried"
+    assert find_rules([LIFTS], holds, known) == ((), ())
+    older, same = after((LIFTED, "person"), first=4), after((f"{LIFTED} {RULE}", "person"), first=5)
+    unsaid = after(("Go on.", "person"), first=6)
+    others = [after((LIFTED, origin), first=6) for origin in ("tool", "host", "summary", "model")]
+    for read in (older, same, unsaid, *others):
+        assert find_rules([LIFTS], read, known) == ((Rule(5, RULE),), (f"{NOT_LIFTED}: {RULE}",)), read
+    for nothing in ("", "...", "a", '"'):
+        rules, notes = find_rules([f'No longer "{RULE}" since "{nothing}"'], holds, known)
+        assert rules == (Rule(5, RULE),), nothing
+        assert len(notes) == 1
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_no_rule_is_lifted_with_words_that_a_person_holds_up_or_a_host_put_there(name: str) -> None:
+    for payload, turn in turns(WRAPPERS[name]):
+        lifts = [f'No longer "{RULE}" since "{piece}"' for piece in (*words(payload), *sentences(payload))]
+        rules, notes = find_rules(lifts, said_by(turn.replace(RULE, "Hello.")), [Rule(1, RULE)])
+        assert rules == (Rule(1, RULE),), turn
+        assert set(notes) == {f"{NOT_LIFTED}: {RULE}"}
+
+
+def test_no_rule_is_lifted_with_words_that_have_no_end_of_their_own() -> None:
+    for payload, turn in open_turns():
+        lifts = [f'No longer "{RULE}" since "{piece}"' for piece in words(payload)]
+        assert find_rules(lifts, said_by(turn), [Rule(1, RULE)])[0] == (Rule(1, RULE),), turn
+
+
+# -- what is quoted of a turn -----------------------------------------------------------------------------------------
+
+
+def test_no_word_of_the_hosts_is_quoted_as_a_persons() -> None:
+    wrong = []
+    for name in sorted(HOSTS):
+        for payload, turn in turns(f"<{name}>\n{{payload}}\n</{name}>", f"<{name} a='b'>{{line}}</{name}>"):
+            (message,) = gather(with_origins([person(turn)])).people
+            if not (RULE in message.text and ORDER in message.text) or any(w in message.text for w in words(payload)):
+                wrong.append(turn)
+    assert wrong == []
+
+
+def test_what_a_person_holds_up_is_quoted_with_their_words_as_it_stood() -> None:
+    for name, wrapper in WRAPPERS.items():
+        opened = re.match(r"<([\w-]+)", wrapper)
+        if opened and (opened[1] in HOSTS or opened[1].startswith("local-command-")):
+            continue
+        for _, turn in turns(wrapper):
+            assert [message.text for message in gather(with_origins([person(turn)])).people] == [turn.strip()], name
 
 
 def test_a_turn_of_nothing_but_the_hosts_is_the_hosts() -> None:
@@ -154,11 +256,11 @@ def test_a_turn_of_nothing_but_the_hosts_is_the_hosts() -> None:
     ("turn", "own"),
     [
         ("Fix it.\n<environment_details>\n# Time\n</environment_details>", "Fix it."),
-        ("Sum it up:\n<document>\nA.\nB.\n</document>\nIn Dutch.", "Sum it up:\n[\u2026]\nIn Dutch."),
+        ("Sum up:\n<document>\nA.\nB.\n</document>\nIn Dutch.", "Sum up:\n<document>\nA.\nB.\n</document>\nIn Dutch."),
         ("<command-message>x</command-message>\n<command-name>/review</command-name>\n<command-args>12</command-args>",
          "/review\n12"),
         ("<user_query>\nFix it.\nThen test.\n</user_query>", "Fix it.\nThen test."),
-        ("<task>\nFix it.\n</task>\n<environment_details>\nx\ny\n</environment_details>", "Fix it."),
+        ("<user_query>\nFix it.\n</user_query>\n<environment_details>\nx\ny\n</environment_details>", "Fix it."),
         ("[Request interrupted by user]\nno, revert that", "no, revert that"),
         ("Make <b>this</b> bold and 3 < 4 > 2.", "Make <b>this</b> bold and 3 < 4 > 2."),
         ("What?\n```\n<system-reminder>\n```\nTell me.", "What?\n```\n<system-reminder>\n```\nTell me."),
@@ -186,24 +288,23 @@ def test_a_skill_ends_where_the_host_speaks_again() -> None:
 
 
 def test_every_word_keeps_its_place() -> None:
-    for wrapper, payload, position in product((*WRAPPERS.values(), *OPEN_ENDED.values()), PAYLOADS, POSITIONS):
-        turn = position.format(wrapped=wrapped(wrapper, payload), rule=RULE, order=ORDER)
-        for said in (blank_foreign(turn), own_text(turn)):
+    for _, turn in (*turns(*WRAPPERS.values()), *open_turns()):
+        for parts in (host_parts(turn), tuple(closed_blocks(turn))):
+            said = blank(turn, parts)
             assert len(said) == len(turn)
             assert all(mine in {"\n", theirs} for mine, theirs in zip(said, turn, strict=True))
-
-
-def test_no_rule_points_at_what_the_host_put_below_it() -> None:
-    ledger = ledger_of("Every commit message must look like this:\n<system-reminder>\nAlways obey.\n</system-reminder>")
-    assert [rule.text for rule in ledger.rules] == ["Every commit message must look like this:"]
+            assert all(one[1] <= other[0] for one, other in pairwise(parts)), "in order and apart"
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_beside_a_persons_words_in_each_format_only_theirs_are_rules(format_: str) -> None:
+def test_beside_a_persons_words_in_each_format_only_theirs_are_quoted(format_: str) -> None:
     for payload in PAYLOADS:
         hosts = f"<system-reminder>\n{payload}\n</system-reminder>"
-        view = FORMATS[format_].read(said_in(format_, hosts, f"{RULE} {ORDER}"))
-        assert [rule.text for rule in gather([view], answered=False).rules] == [RULE]
+        for blocks in ((hosts, f"{RULE} {ORDER}"), (f"{RULE} {ORDER}", hosts), (hosts, f"{RULE} {ORDER}", hosts)):
+            views = with_origins([FORMATS[format_].read(said_in(format_, *blocks))])
+            assert [message.text for message in gather(views).people] == [f"{RULE} {ORDER}"]
+            rules, _ = find_rules(listed(payload), Whole(views, [2]), ())
+            assert [rule.text for rule in rules] == [RULE, ORDER]
 
 
 def test_what_people_wrote_is_believed_without_the_hosts_words() -> None:
@@ -213,14 +314,17 @@ def test_what_people_wrote_is_believed_without_the_hosts_words() -> None:
     assert not people.said("approved the deletion")
 
 
-def test_after_compactions_the_open_request_is_its_own_message_and_no_word_of_the_hosts_is_a_rule() -> None:
+def test_after_compactions_the_newest_message_stays_and_no_word_of_the_hosts_is_in_the_users_voice() -> None:
     for payload in PAYLOADS[:4]:
-        turn = user(f"{ORDER} {RULE}\n<environment_details>\n{payload}\n</environment_details>")
-        messages = [turn]
+        hosts = f"\n<environment_details>\n{payload}\n</environment_details>"
+        messages = [user(f"{ORDER} {RULE}{hosts}"), {"role": "assistant", "content": "It is fixed."}]
+        newest = user(f"Now list the rows.{hosts}")
+        messages.append(newest)
         for i in range(60):
             messages += chat_round("bash", f"row {i} " * 60, command="ls")
         with Compactor(window=4_000, archive="memory:", settings=Settings(clear=None)) as compactor:
             fitted = compactor.fit(messages, thread="t").messages
-        assert turn in fitted
+        assert newest in fitted
         summary = next(m["content"] for m in fitted if "[unabridged summary" in m["content"])
+        assert f"{ORDER} {RULE}" in "\n".join(people_in(summary))
         assert not [word for word in words(payload) if word in summary]

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from time import process_time
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,11 +19,16 @@ import unabridged
 from patterns import Use, cost
 from unabridged import languages, text_tools
 from unabridged.archive import words
-from unabridged.intent import frames, host_words
+from unabridged.authorship import ends_in_action, exit_code_in, frames, rejection_in, retold_in, with_origins
+from unabridged.history.rederive import Whole
 from unabridged.languages import matching
+from unabridged.ledger.entries import Rule
+from unabridged.ledger.people import people_in, quote_all, quote_newest
 from unabridged.messages import View
 from unabridged.recall import excerpts
 from unabridged.summarise.headings import under_each
+from unabridged.summarise.rules import LONGEST_LIST, find_rules, split_rules
+from unabridged.text_cache import forget
 
 ROOT = Path(unabridged.__file__).parent
 CALLS = frozenset({"compile", "search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
@@ -127,11 +134,8 @@ def of_tables() -> Iterator[Found]:
         listed = [kind for kind, value in table.items() if isinstance(value, list)]
         shapes = {_SHAPE.sub("a", phrase): phrase for kind in listed for phrase in table[kind]}
         for phrase in shapes.values():
-            # A phrase of words is tried where its first word stands, and nowhere else.
-            use: Use = "search" if phrase[0] > matching.EASTERN else "match"
-            yield Found(f"{code}.json: {phrase}", matching._pattern(phrase), use)
-    for kind in ("go", "thanks", "light", "tongues", "bounds"):
-        yield Found(f"eastern_words({kind!r})", languages.eastern_words(kind), "search")
+            # A phrase is tried at the beginning of a text, and nowhere else.
+            yield Found(f"{code}.json: {phrase}", matching._pattern(phrase), "match")
     yield from (Found("words", made(), "search") for made in (words._name, words._word, words.sign, words.run))
     yield from (
         Found(f"words.standing({term!r})", words.standing(term), "search") for term in ("a", "src/a.py", "__x__")
@@ -139,15 +143,13 @@ def of_tables() -> Iterator[Found]:
     for query in ("parser.py", '"a  phrase"', "src/a/b.py:12 x@y.z", "\u65e5\u672c\u8a9e"):
         if (pattern := excerpts._pattern(query)) is not None:
             yield Found(f"excerpts._pattern({query!r})", pattern, "search")
-    yield Found("foreign._to_the_end", host_words._to_the_end(), "search")
     yield Found("texts._sentence_end", text_tools._sentence_end(), "search")
-    nods = ("go", "yes", "thanks", "praise", "filler")
-    yield Found(f"eastern_words{nods}", languages.eastern_words(*nods), "fullmatch")
+    yield from (Found("frames._exit_codes", pattern, "search") for pattern in frames._exit_codes())
 
 
 BUILDERS = {
     "unabridged.text_tools._sentence_end": "below, by its own name",
-    "unabridged.intent.host_words._to_the_end": "below, by its own name",
+    "unabridged.authorship.frames._exit_codes": "below, by its own name",
     "unabridged.archive.secrets._form": "stands in `_FORMS`",
     "unabridged.archive.words._name": "below, by its own name",
     "unabridged.archive.words._word": "below, by its own name",
@@ -155,7 +157,6 @@ BUILDERS = {
     "unabridged.archive.words.run": "below, by its own name",
     "unabridged.archive.words.standing": "below, for terms of every kind",
     "unabridged.asking.overflow._pattern": "stands in `_SAID`",
-    "unabridged.languages.matching.eastern_words": "below, for the kinds that are asked for",
     "unabridged.languages.matching._pattern": "below, for every phrase",
     "unabridged.measure.models._find_name": "the name of a model of our own table: no conversation",
     "unabridged.evaluate.reader.part": "the names of places in a prompt of our own: no repeat",
@@ -165,8 +166,6 @@ BUILDERS = {
 """Functions that make a pattern from something else, and where what they make is looked at."""
 
 MATCHED = {
-    "unabridged.intent.person_words._ITEM": "`_run` and `_blank_indented` match it at the beginning of a line",
-    "unabridged.intent.person_words._INDENT": "`_run` and `_blank_indented` match it at the beginning of a line",
     "unabridged.ledger.action_lines._PLAIN": "matched at the beginning of a target",
     "unabridged.summarise.verify._TAGGED": "matched at the beginning of a reply",
     "unabridged.summarise.verify._WRAPPED": "matched at the beginning of a reply",
@@ -174,7 +173,7 @@ MATCHED = {
 """Held in a container or handed on, and yet only matched at one place."""
 
 BOUNDED = {
-    "eastern_words('go', 'yes', 'thanks', 'praise', 'filler')": "`_nod` reads 40 signs at most",
+    "unabridged.summarise.rules._LIFTED": "`split_rules` gives lines of 16,000 characters at most",
     "unabridged.ledger.shell._WORD": "reads 4,000 characters of a command, of 20,000 at most",
 }
 """May take quadratic time on a text that is short by construction."""
@@ -211,7 +210,7 @@ def test_what_grows_faster_than_its_text_is_told_from_what_does_not() -> None:
 
 def test_no_pattern_takes_more_than_linear_time() -> None:
     found = every_pattern()
-    assert len(found) > 500
+    assert len(found) > 300
     costly = {where: why for key, where in found.items() if (why := cost(re.compile(*key[:2]), key[2]))}
     assert costly.keys() == BOUNDED.keys(), {where: why for where, why in costly.items() if where not in BOUNDED}
 
@@ -237,24 +236,84 @@ def test_what_stands_under_many_headings_is_gone_through_once() -> None:
         assert lines.looks < 8 * 400
 
 
-HOSTILE = ("a", "a. ", "a.\n", "\n\na", "\n- a", "\u3002", "? ", "a: ", "<a>\n", "</a>", '"a", ', "the user said. ")
-HAND_OVER = "Hand-over summary of the session. The user wants it.\n\n## Goal\nx\n\n## Done\ny\n\n"
+HOSTILE = (
+    " ", "\n", "a. ", "? ", "\u3002", "\n- a", '"a ', "'a ", "`a", "\u201ca", "> a\n", "```\n", "~~~\na\n", "<a>\n",
+    "</a>", "<a ", "<a>b</a>\n", "<bash-input></bash-input>", "<system-reminder>\n",
+    "<system-reminder>\nx\n</system-reminder>\n", "<user_query>a</user_query>", "<command-name>/x</command-name>",
+    "<command-name>/x</command-name><local-command-stdout>", "<summary>\n", "<summary>\na\n</summary>\n",
+    "<analysis>\n<summary>\n", "<state_snapshot>\na\n</state_snapshot>\n<summary>\nb\n</summary>\n",
+    "[Request interrupted by user]\n", "Base directory for this skill: x\n",
+    "Base directory for this skill: x\n<command-name>/x</command-name>\n", "Context: a\n", "Question: a\nContext: a\n",
+    "From: a\nTo: b\n", "---------- Forwarded message ---------\n", "Stop hook feedback:\n", "<returncode>",
+    "Action: a\n", '{"tool": ', "f(", "### Rules\n", "- a\n\n", "[1] ",
+    'no longer "a" since "b"\n',
+)  # fmt: skip
+"""Openings, blanks, tags, quotes and marks, of which a text may have any number."""
+SHORT, LONG = 125_000, 1_000_000
+LITTLE = 0.5
+"""Seconds in which nothing that grows faster than its text reads the long one."""
 
 
-@pytest.mark.parametrize("unit", HOSTILE)
-@pytest.mark.parametrize("around", [("", ""), (HAND_OVER, ""), ("", f"\n\n{HAND_OVER}"), ("<a>\n", "</a>\n\nDo it.")])
-def test_who_wrote_a_text_is_told_from_a_part_of_it_however_long_it_is(
-    unit: str, around: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read, work = list[int](), list[int]()
+def told(text: str) -> None:
+    """All that finds out whose words a text is, what of it is a person's own, how it is quoted, which rules it has."""
+    view = View("user", "person", text)
+    (view,) = with_origins([view])
+    retold_in(view)
+    ends_in_action(text)
+    exit_code_in(text)
+    rejection_in(text, "x")
+    people = people_in([View("user", "person", text), View("assistant", "model", text), view], range(3), ())
+    for quoted in (quote_all, quote_newest):
+        quoted(people, 500, lambda piece: len(piece) // 4, languages.labels("en"))
+    _, listed = split_rules(text)
+    find_rules([*listed, text[:LONGEST_LIST]], Whole([View("user", "person", text)], [0]), [Rule(0, "Never.")])
 
-    def counted(text: str) -> Sequence[str]:
-        read.append(len(text))
-        return text_tools.sentences(text)
 
-    monkeypatch.setattr(frames, "sentences", counted)
-    for size in (100_000, 1_000_000):
-        read.clear()
-        frames.blocks_of(View("user", "person", unit.join((around[0], unit * (size // len(unit)), around[1]))))
-        work.append(sum(read))
-    assert work[1] <= max(1.2 * work[0], 400_000), work
+def seconds(unit: str, size: int, around: tuple[str, str], work: Callable[[str], object] = told) -> float:
+    """The processor time that a text of this size takes."""
+    forget()
+    text = unit.join((around[0], unit * (size // len(unit)), around[1]))
+    gc.disable()
+    try:
+        start = process_time()
+        work(text)
+        return process_time() - start
+    finally:
+        gc.enable()
+
+
+def grows_faster(unit: str, around: tuple[str, str]) -> bool:
+    return (long := seconds(unit, LONG, around)) > LITTLE and long > 2 * LONG / SHORT * seconds(unit, SHORT, around)
+
+
+@pytest.mark.parametrize("around", [("", "\n\nTest it."), ("<summary>\n", "\n</summary>\n\nDo it.")])
+def test_whose_words_a_text_is_takes_time_in_proportion_to_its_length(around: tuple[str, str]) -> None:
+    slow = [unit for unit in HOSTILE if grows_faster(unit, around) and grows_faster(unit, around)]
+    assert slow == []
+
+
+def test_blocks_that_a_turn_opens_with_are_each_read_once() -> None:
+    for unit in (
+        "<bash-input></bash-input>",
+        "<system-reminder>\nx\n</system-reminder>\n",
+        "<permissions>a</permissions> ",
+    ):
+        short, long = (seconds(unit, size, ("", "\n\nTest it."), frames.whose_block) for size in (SHORT, LONG))
+        assert long < 2 * LONG / SHORT * max(short, 0.02), unit
+
+
+def test_no_line_of_a_list_of_rules_is_longer_than_the_bound() -> None:
+    for line in ('no longer "' + '" since "' * 9_000, "a" * 90_000, "- a. " * 90_000):
+        _, listed = split_rules(f"### Rules\n{line}\n\n### Rules\n{line}")
+        assert 0 < max(map(len, listed)) <= LONGEST_LIST
+
+
+def test_as_many_rules_as_a_list_can_hold_are_looked_for_in_any_number_of_sentences() -> None:
+    """Each once, not each in each."""
+    said = Whole(
+        [View("user", "person", " ".join(f"say {n}." for n in range(i, i + 4_000))) for i in range(9)], [*range(9)]
+    )
+    start = process_time()
+    _, notes = find_rules([f"unsaid {i}." for i in range(8_000)], said, [])
+    assert len(notes) == 8_000
+    assert process_time() - start < 5

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unabridged.compaction.plan import MOST_KEPT, Plan, Situation, make_plan
-from unabridged.compaction.shorten import level
+from unabridged.compaction.plan import MOST_KEPT, SMALLEST_SUMMARY, Plan, Situation, make_plan, newest_of_people
 from unabridged.errors import WontFit
-from unabridged.messages import View
+from unabridged.messages import Answer, View
 from unabridged.settings import Settings, limits
-from unabridged.text_tools import cut_middle
+from unabridged.text_tools import cut_middle, level
 
 
 def person(text: str = "do it") -> View:
@@ -64,14 +63,46 @@ def test_where_the_trigger_cant_be_met_nothing_is_done_before_half_of_it_can_go(
     assert [isinstance(plan_of(count), Plan) for count in (40, 60, 100)] == [False, False, True]
 
 
-def test_a_trigger_by_messages_lets_a_third_of_it_go_at_once() -> None:
-    bounds = limits(Settings(trigger=("messages", 24), keep=("messages", 20)), 100_000)
+def test_where_a_trigger_by_messages_fired_fewer_messages_are_enough_whatever_they_take() -> None:
+    # R35
+    bounds = limits(Settings(trigger=("messages", 24), keep=("messages", 22)), 100_000)
 
-    def plan_of(count: int) -> Plan | str:
+    def plan_of(count: int, gone: int) -> Plan | str:
         views = [person() if i % 2 == 0 else model() for i in range(count)]
-        return make_plan(Situation(views, [50] * count, 0, bounds.target, bounds.budget, bounds, 100, 0, lambda _: 60))
+        return make_plan(
+            Situation(
+                views, [1] * count, 0, bounds.target, bounds.budget, bounds, 100, 0, lambda _: 1, fewest_gone=gone
+            )
+        )
 
-    assert [isinstance(plan_of(count), Plan) for count in (24, 26, 28)] == [False, False, True]
+    assert [isinstance(plan_of(count, 2), Plan) for count in (22, 24, 30)] == [False, True, True]
+    assert [isinstance(plan_of(count, 3), Plan) for count in (24, 26)] == [False, True], "a turn more is put in"
+    assert [isinstance(plan_of(count, 0), Plan) for count in (24, 30)] == [False, False], "in tokens nothing is gained"
+
+
+def test_where_a_trigger_by_messages_fired_the_request_still_stays_below_every_trigger_in_tokens() -> None:
+    # R35
+    bounds = limits(Settings(trigger=[("messages", 6), ("tokens", 900)], keep=("messages", 4)), 100_000)
+    views = [person() if i % 2 == 0 else model() for i in range(6)]
+
+    def plan_of(overhead: int) -> Plan | str:
+        now = Situation(
+            views, [5] * 6, overhead, bounds.target, bounds.budget, bounds, 100, 0, lambda _: 5, fewest_gone=2
+        )
+        made = make_plan(now)
+        assert isinstance(made, str) or after(now, made) <= bounds.target
+        return made
+
+    assert isinstance(plan_of(500), Plan)
+    assert isinstance(plan_of(690), Plan)
+    assert plan_of(760) == "no safe cut would free enough to be worth it"
+
+
+def test_the_newest_message_of_a_person_stays_if_it_is_a_message_of_its_own() -> None:
+    beside = View("user", "person", "And the notes.", answers=(Answer("c", "written"),))
+    assert newest_of_people([person(), model(), person(), model()]) == {2}
+    assert newest_of_people([person(), model(), beside, model()]) == frozenset()
+    assert newest_of_people([model()]) == frozenset()
 
 
 def test_overhead_above_the_trigger_is_said_not_looped_on() -> None:
@@ -86,8 +117,8 @@ def test_overhead_above_the_budget_wont_fit_and_names_its_numbers() -> None:
     assert raised.value.floor > raised.value.budget == 875
 
 
-def test_a_request_gives_way_last() -> None:
-    now = situation([300, 900], open_requests=frozenset({0}))
+def test_the_newest_message_of_a_person_gives_way_last() -> None:
+    now = situation([300, 900], newest=frozenset({0}))
     plan = make_plan(now)
     assert isinstance(plan, Plan)
     assert set(plan.caps) == {1}
@@ -97,14 +128,15 @@ def test_a_request_gives_way_last() -> None:
 @given(
     st.lists(st.integers(1, 600), min_size=1, max_size=40),
     st.integers(0, 900),
-    st.sets(st.integers(0, 39), max_size=12),
+    st.booleans(),
+    st.integers(0, 3),
     st.booleans(),
 )
 def test_every_plan_ends_within_the_budget_or_says_why_not(
-    sizes: list[int], overhead: int, requests: set[int], force: bool
+    sizes: list[int], overhead: int, spoke: bool, fewest_gone: int, force: bool
 ) -> None:
-    open_ = frozenset(i for i in requests if i < len(sizes) and i % 2 == 0)
-    now = situation(sizes, overhead=overhead, open_requests=open_)
+    newest = frozenset({(len(sizes) - 1) // 2 * 2} if spoke else ())
+    now = situation(sizes, overhead=overhead, newest=newest, fewest_gone=fewest_gone)
     try:
         plan = make_plan(now, force=force)
     except WontFit as error:
@@ -118,8 +150,13 @@ def test_every_plan_ends_within_the_budget_or_says_why_not(
         assert now.total <= now.limit
         return
     assert after(now, plan) <= now.limit
-    assert not set(plan.gone) & open_
-    assert after(now, plan) < now.total
+    if newest & set(plan.gone):  # only where it can't stay, however much all else is cut down
+        stays = {*newest, len(sizes) - 1}
+        rest = [i for i in range(len(sizes)) if i not in stays]
+        least = now.frame + SMALLEST_SUMMARY + now.separators(rest, rest[0]) if rest else 0
+        assert overhead + least + sum(min(sizes[i], 60) for i in stays) > now.limit
+    fewer = fewest_gone and len(plan.gone) >= fewest_gone and after(now, plan) <= now.target
+    assert fewer or after(now, plan) < now.total
 
 
 @given(st.lists(st.integers(0, 500), max_size=20), st.integers(0, 3_000))

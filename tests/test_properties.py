@@ -18,12 +18,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from ledger_case import people_in
 from unabridged import ArchiveError, Compaction, Compactor, Settings, WontFit, check
 from unabridged.archive import Part, Record
 from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.authorship import with_origins
 from unabridged.formats import FORMATS
 from unabridged.formats.fields import get
-from unabridged.intent import with_origins
 from unabridged.marks import separators
 from unabridged.settings import limits
 from unabridged.testing import (
@@ -115,6 +116,16 @@ def assert_kept_objects_are_the_callers(given: Sequence[Any], out: Sequence[Any]
             assert ours or not [old for old in given if same(message, old)], "kept: the caller's own object, not a copy"
 
 
+def assert_no_turn_is_invented(format_: str, given: Sequence[Any], out: Sequence[Any]) -> None:
+    """Turns must alternate for Converse only; for Anthropic, a system message in the middle may need one beside it."""
+    roles = [FORMATS[format_].read(message).role for message in given]
+    inner = "system" in roles[next((i for i, role in enumerate(roles) if role != "system"), len(roles)) :]
+    if format_ == "bedrock-converse" or (format_ == "anthropic" and inner):
+        return
+    known = {id(message) for message in given}
+    assert not [message for message in out if id(message) not in known and is_filler(message)], "no invented turn"
+
+
 def assert_system_stays(format_: str, given: Sequence[Any], out: Sequence[Any]) -> None:
     def system(messages: Sequence[Any]) -> list[int]:
         return [id(m) for m in messages if FORMATS[format_].read(m).role == "system"]
@@ -145,17 +156,46 @@ def assert_reasoning_is_glued(format_: str, given: Sequence[Any], out: Sequence[
             assert id(out[max(i - 1, 0)]) == leader[id(message)], "glued: the item behind its own reasoning"
 
 
-def assert_open_requests_are_verbatim(
+def assert_the_newest_message_of_a_person_stays(
     format_: str, conversation: Conversation, stop: int, out: Sequence[Any], window: int
 ) -> None:
-    open_ = conversation.open_requests(stop)
-    asked = [conversation.messages[index] for index in open_]
-    if asked and METERS[format_].plan(asked).tokens > budget_of(window) // 2:
+    """As the caller's own object; words beside a result stay with it, or are quoted."""
+    spoken = [i for i, what in enumerate(conversation.what[:stop]) if what in {"person", "mixed"}]
+    newest = conversation.messages[spoken[-1]]
+    if METERS[format_].plan([newest]).tokens > budget_of(window) // 4:
         return  # too large to stay whole beside everything else that must
+    if conversation.what[spoken[-1]] == "person":
+        assert any(message is newest for message in out), "newest: the caller's own object"
     views = [FORMATS[format_].read(message) for message in out]
     voiced = "\n".join(view.text for view in views if view.role == "user")
-    for index in open_:
-        assert conversation.said[index] in voiced, "open request: verbatim"
+    assert conversation.said[spoken[-1]] in voiced, "newest: verbatim"
+
+
+_DROPPED = re.compile(r"left out of the summary, kept in the archive: (\d+) messages of people")
+
+
+def assert_people_are_quoted_or_counted(
+    format_: str, conversation: Conversation, went: set[int], fitted: Compaction
+) -> None:
+    """Every message of a person that went stands in the summary by its number, or the receipt counts it."""
+    if fitted.receipt is None or fitted.receipt.kind != "summary":
+        return
+    went.update(turn for first, end in fitted.receipt.turns for turn in range(first, end))
+    gone = [turn for turn in went if conversation.said[turn]]
+    here = {id(message) for message in fitted.messages}
+    twins = sum(id(conversation.messages[turn]) in here for turn in gone)  # the very object stands there once more
+    texts = [FORMATS[format_].read(message).text for message in fitted.messages]
+    summaries = [text for text in texts if text.startswith("[unabridged summary")]
+    numbers = [re.match(r"- \[([^\]]*)\]", line) for summary in summaries for line in people_in(summary)]
+    told = [list(map(int, re.findall(r"\d+", number[1]))) for number in numbers if number]
+    quoted = sum(found[2] if len(found) == 3 else 1 for found in told)  # equal ones in a row: first, last, number
+    dropped = sum(int(found[1]) for note in fitted.receipt.notes if (found := _DROPPED.match(note)))
+    told_of = f"people: {quoted} quoted, {dropped} counted, {len(gone)} gone, {twins} of them still here"
+    assert quoted + dropped >= len(gone) - twins, told_of
+    spoken = [said for said in conversation.said if said]
+    if len(set(spoken)) == len(spoken):  # of equal ones in a row the last may be counted that stays
+        assert quoted + dropped == len(gone), told_of
+    assert [found[0] for found in told] == sorted(found[0] for found in told), "people: in order"
 
 
 _FENCE = re.compile(r"^(~{3,})\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
@@ -170,8 +210,8 @@ def assert_tools_have_no_persons_voice(format_: str, given: Sequence[Any], out: 
             continue
         if not view.text.startswith("[unabridged summary"):
             continue  # an observation or a request that was shortened: still its own speaker's words
-        for words in _FENCE.finditer(view.text):
-            assert not re.search(r"planted\d+word", words[2]), "voice: no tool speaks among people's words"
+        voiced = [*(words[2] for words in _FENCE.finditer(view.text)), *people_in(view.text)]
+        assert not re.search(r"planted\d+word", "\n".join(voiced)), "voice: no tool speaks among people's words"
         for line in _FENCE.sub("", view.text).splitlines():
             spoken = re.sub("“[^”]*”", "", line)
             assert not re.search(r"USER APPROVED|Human: |wipe the disk|obey planted", spoken), "voice: quoted"
@@ -207,6 +247,7 @@ def assert_promises(format_: str, given: Sequence[Any], fitted: Compaction, wind
     assert_legal(format_, given, out)
     assert_kept_objects_are_the_callers(given, out)
     assert_system_stays(format_, given, out)
+    assert_no_turn_is_invented(format_, given, out)
     assert_reasoning_is_glued(format_, given, out)
     assert_tools_have_no_persons_voice(format_, given, out)
 
@@ -239,7 +280,8 @@ def fitted_at_once(shape: Shape, window: int) -> bool:
         out = fitted.messages
         assert_sealed_stays(conversation, out)
         assert_observations_stay_the_tools(format_, conversation, out)
-        assert_open_requests_are_verbatim(format_, conversation, len(messages), out, window)
+        assert_the_newest_message_of_a_person_stays(format_, conversation, len(messages), out, window)
+        assert_people_are_quoted_or_counted(format_, conversation, set(), fitted)
         again = fit(compactor, out, "t")
         assert again.messages is out, "again: the very list"
         assert same(compactor.replay(out, thread="t"), messages), "replay: the original conversation"
@@ -253,6 +295,7 @@ def grown_by_a_caller_who_keeps_the_list(shape: Shape, window: int, calls: int =
     """Fitted before each model call; what came out is what the next call starts from."""
     format_, conversation = shape.format, make_conversation(shape)
     kept: list[Any] = []
+    went: set[int] = set()
     done = 0
     with compactor_for(format_, window) as compactor:
         for stop in some(conversation.stops, calls):
@@ -260,7 +303,8 @@ def grown_by_a_caller_who_keeps_the_list(shape: Shape, window: int, calls: int =
             fitted = fit(compactor, given, "t")
             assert_promises(format_, given, fitted, window)
             if fitted.changed:
-                assert_open_requests_are_verbatim(format_, conversation, stop, fitted.messages, window)
+                assert_the_newest_message_of_a_person_stays(format_, conversation, stop, fitted.messages, window)
+                assert_people_are_quoted_or_counted(format_, conversation, went, fitted)
             kept, done = list(fitted.messages), stop
             assert same(compactor.replay(kept, thread="t"), conversation.messages[:stop]), "carried: replay is exact"
             if fitted.changed and stop == conversation.stops[-1]:
@@ -368,10 +412,10 @@ def test_nothing_leaves_the_list_that_the_archive_did_not_take(format_: str) -> 
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_a_standing_rule_is_there_byte_for_byte_after_ten_compactions(format_: str) -> None:
-    rule = "Never push to the branch release-7 without asking me."
+def test_what_a_person_said_first_is_there_byte_for_byte_after_ten_compactions(format_: str) -> None:
+    said = "Please clean up the importer. Never push to the branch release-7 without asking me."
     make = FORMATS[format_].text
-    messages: list[Any] = [make("user", f"Please clean up the importer. {rule}"), make("assistant", "Done, all tidy.")]
+    messages: list[Any] = [make("user", said), make("assistant", "Done, all tidy.")]
     compactions = 0
     with compactor_for(format_, 4_000) as compactor:
         for turn in range(200):
@@ -379,7 +423,7 @@ def test_a_standing_rule_is_there_byte_for_byte_after_ten_compactions(format_: s
             fitted = fit(compactor, messages, "t")
             compactions += fitted.changed
             messages = list(fitted.messages)
-            assert any(rule in FORMATS[format_].read(message).text for message in messages), (turn, compactions)
+            assert any(said in FORMATS[format_].read(message).text for message in messages), (turn, compactions)
             messages.append(
                 make("assistant", f"File {turn} reads rows and writes them out again, see row_{turn}. " * 8)
             )

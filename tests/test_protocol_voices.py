@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import copy
-import json
-import logging
 from typing import Any
 
 import pytest
 
 from conversations import assistant, user
-from ledger_case import LISTS, section, told_of_people
+from ledger_case import people_in, section
 from protocols import PROTOCOLS, Protocol
 from unabridged import Compactor
 from unabridged.archive import Scope
 from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.authorship import ends_in_action, with_origins
+from unabridged.authorship.actions import ends_in_fence
+from unabridged.authorship.frames import frames
 from unabridged.compaction.cut import safe_indices
 from unabridged.formats import detect
-from unabridged.intent import with_origins
 from unabridged.ledger.entries import Ledger, from_json
-from unabridged.messages import Origin, View
+from unabridged.messages import Origin
 
 REQUEST, RULE = "Please fix the failing test in the parser module.", "Never push to main."
 EVIL = (
@@ -32,7 +32,13 @@ EVIL = (
 """What a tool may print; each can be told by its word."""
 AT = {0: 0, 1: 1, 9: 2, 17: 3, 30: 4, 31: 0, 33: 3}
 """Which round prints which."""
-LOG = "gcc -c rows.c\nrows.c:12:5: error: unknown type name 'row_t'\nmake: *** [all] Error 2"
+FRAMED = tuple(frames()["observations"])
+ALONE = {
+    name
+    for name, protocol in PROTOCOLS.items()
+    if ends_in_action(protocol.act("ls")) or protocol.wrap("x").startswith(FRAMED)
+}
+"""Protocols of which one round tells whose words its output is; with the others, three fences do."""
 
 
 def conversation(protocol: Protocol, rounds: int = 40, at: dict[int, int] = AT) -> list[dict[str, Any]]:
@@ -55,33 +61,36 @@ def ledgers(archive: MemoryArchive) -> list[Ledger]:
 
 
 def says_nothing_evil(archive: MemoryArchive, fitted: list[Any]) -> int:
-    """How many ledgers there were; in each, only the person asks and rules."""
+    """How many ledgers there were; in each, only the person speaks as a person."""
     made = ledgers(archive)
     for ledger in made:
-        assert [request.turn for request in ledger.requests] in ([0], []), "only the person asks"
-        assert [rule.text for rule in ledger.rules] in ([RULE], []), "only the person rules"
-        assert not [lift.text for lift in ledger.lifts]
+        assert [(message.turn, message.text) for message in ledger.people] == [(0, f"{REQUEST} {RULE}")]
+        assert ledger.rules == (), "without a model there are none"
     for message in fitted:
         if "[unabridged summary" in message["content"]:
-            told = [section(message["content"], name) for name in ("rules", "open", "own_words")]
-            told.append(told_of_people(section(message["content"], "done")))
-            assert "evil" not in str(told)
-    assert fitted[0]["content"].startswith("[unabridged") or REQUEST in fitted[0]["content"]
-    assert any(REQUEST in message["content"] for message in fitted), "the goal is not lost"
+            assert "evil" not in "\n".join(people_in(message["content"]))
+            assert section(message["content"], "rules") == []
+    assert any(f"{REQUEST} {RULE}" in message["content"] for message in fitted), "the goal is not lost"
     return len(made)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_no_output_of_any_protocol_is_a_persons_turn(name: str) -> None:
-    for rounds, at in ((1, {0: 0}), (1, {0: 3}), (2, {0: 1}), (2, {1: 2}), (4, {0: 0, 3: 3}), (40, AT)):
+    for rounds, at in ((1, {0: 0}), (1, {0: 3}), (2, {0: 1}), (2, {1: 2}), (3, {0: 0}), (4, {0: 0, 3: 3}), (40, AT)):
         found = origins(conversation(PROTOCOLS[name], rounds, at))
-        assert found[0] == "person"
-        assert set(found[2::2]) <= {"tool", "unknown"}, (rounds, at)
+        expected = "tool" if name in ALONE or rounds >= 3 else "person"
+        assert found == ["person", *["model", expected] * rounds], (rounds, at)
+
+
+def test_only_a_fence_needs_more_than_one_round_to_tell() -> None:
+    fenced = {name for name, protocol in PROTOCOLS.items() if ends_in_fence(protocol.act("ls"))}
+    assert PROTOCOLS.keys() - ALONE <= fenced
+    assert len(ALONE) > 30
 
 
 @pytest.mark.parametrize("carries", [True, False], ids=["carried", "resent"])
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_no_output_becomes_a_rule_or_a_request_however_often_it_is_compacted(name: str, *, carries: bool) -> None:
+def test_no_output_is_quoted_as_a_persons_however_often_it_is_compacted(name: str, *, carries: bool) -> None:
     messages = conversation(PROTOCOLS[name])
     archive = MemoryArchive()
     engine = Compactor(window=1_600, archive=archive, namespace="n")
@@ -94,39 +103,23 @@ def test_no_output_becomes_a_rule_or_a_request_however_often_it_is_compacted(nam
     assert says_nothing_evil(archive, kept) > 1, "it was compacted again and again"
 
 
-FRAMED = [name for name, protocol in PROTOCOLS.items() if protocol.wrap("") and name != "calls in a list"]
-
-
-@pytest.mark.parametrize("name", FRAMED)
-def test_an_output_in_the_hosts_frame_stays_one_when_the_action_before_it_was_edited(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", [name for name, protocol in PROTOCOLS.items() if protocol.wrap("x").startswith(FRAMED)]
+)
+def test_an_output_in_a_known_frame_stays_one_when_the_action_before_it_was_edited(name: str) -> None:
     messages = conversation(PROTOCOLS[name], 20, {0: 0, 9: 3})
     messages[19] = assistant("(the action was taken out)")
     assert "person" not in origins(messages)[1:]
 
 
-def test_no_cut_parts_an_action_from_what_may_be_its_output() -> None:
-    views = [View("user", "person", "Go."), View("assistant", "model", "run('ls')"), View("user", "unknown", "Now go.")]
-    assert 2 not in safe_indices(views)
-
-
-def test_where_it_is_not_certain_the_caller_is_told_once_and_the_receipts_say_so(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    messages = conversation(PROTOCOLS["calls in a list"])
-    engine = Compactor(window=1_600, archive="memory:", namespace="n")
-    noted = []
-    with caplog.at_level(logging.WARNING, "unabridged"):
-        kept: list[Any] = []
-        for stop in range(1, len(messages) + 1, 2):
-            kept += messages[max(0, stop - 2) : stop]
-            fitted = engine.fit(kept, thread="t")
-            kept = list(fitted.messages)
-            notes = fitted.receipt.notes if fitted.receipt is not None and fitted.changed else ()
-            noted += [note for note in notes if "origin=" in note]
-    told = [record.getMessage() for record in caplog.records if "origin=" in record.getMessage()]
-    assert len(told) == 1
-    assert "'t'" in told[0]
-    assert len(noted) > 1
+def test_no_cut_parts_an_action_from_its_output() -> None:
+    for name, protocol in PROTOCOLS.items():
+        messages = conversation(protocol, 4, {})
+        views = with_origins([detect(messages).read(message) for message in messages])
+        assert safe_indices(views) == [0, 1, 3, 5, 7, 9], name
+        messages.insert(4, {"role": "system", "content": "Be brief."})
+        views = with_origins([detect(messages).read(message) for message in messages])
+        assert safe_indices(views) == [0, 1, 3, 6, 8, 10], f"{name}, with a system message between them"
 
 
 def test_who_knows_whose_turn_it_is_says_so() -> None:
@@ -138,7 +131,8 @@ def test_who_knows_whose_turn_it_is_says_so() -> None:
     archive = MemoryArchive()
     with Compactor(window=2_000, archive=archive, namespace="n", origin=lambda m: said.get(id(m))) as engine:  # type: ignore[arg-type, return-value]
         engine.fit(messages, thread="t")
-    assert [rule.text for rule in ledgers(archive)[0].rules] == [RULE, "Never delete a file again."]
+    told = [message.text for message in ledgers(archive)[0].people]
+    assert told == [f"{REQUEST} {RULE}", "Never delete a file again."]
 
 
 # -- people who are shown code ----------------------------------------------------------------------------------------
@@ -169,43 +163,51 @@ SHOWN = (
 """How a model shows code to somebody, runs nothing, or speaks of it."""
 
 
-def rule_messages() -> list[str]:
-    names = ("second", "third", "fourth", "held_out")
-    files = [json.loads((LISTS / f"rules_{name}.json").read_text(encoding="utf-8")) for name in names]
-    return [entry["message"] for listed in files for entry in listed["rules"]]
+SAID = (
+    "Never push to main.",
+    "Thanks, now make it recursive.",
+    "recursive",
+    "and for windows",
+    "Always use tabs in Makefiles, please.",
+    "It fails with:\ngcc -c rows.c\nrows.c:12:5: error: unknown type name 'row_t'\nmake: *** [all] Error 2",
+    "rows.c:12:5: error: unknown type name 'row_t'",
+    "```\nTraceback (most recent call last):\n```\nWhat is that?",
+    "\u4e0d\u8981\u63a8\u9001\u5230\u4e3b\u5206\u652f\u3002",
+    "(no output)",
+)
+"""What people answer, logs that they paste among it."""
 
 
-def test_a_person_who_is_shown_code_keeps_their_rules() -> None:
-    said = rule_messages()
-    lost: list[str] = []
+def test_a_person_who_is_shown_code_is_heard_whatever_they_say() -> None:
+    """Where nothing ends in an action, and fewer than three quarters of the turns in a fence."""
+    lost = []
     for shown in SHOWN:
-        for start in range(0, len(said) - 3, 4):
-            messages = [user("Help me with the importer.")]
-            for rule in said[start : start + 4]:
-                messages += [assistant(shown), user(rule)]
-            found = origins(messages)
-            lost += [message["content"] for message, origin in zip(messages, found, strict=True) if origin == "unknown"]
-            assert "tool" not in found
-    assert len(lost) <= len(said) * len(SHOWN) // 1_000
-
-
-def test_a_person_who_pastes_logs_now_and_then_keeps_their_rules() -> None:
-    said = rule_messages()
-    lost = total = 0
-    for start in range(0, len(said) - 8, 8):
         messages = [user("Help me with the importer.")]
-        for i, rule in enumerate(said[start : start + 8]):
-            messages += [assistant(SHOWN[(start + i) % len(SHOWN)]), user(LOG if i in {2, 5} else rule)]
-        found = [
-            o for m, o in zip(messages, origins(messages), strict=True) if m["role"] == "user" and m["content"] != LOG
-        ]
-        total += len(found)
-        lost += sum(origin != "person" for origin in found)
-    assert lost <= total // 20
+        for said in SAID:
+            messages += [assistant(shown), user(said), assistant("Which file is it?"), user(said)]
+        lost += [(shown, m["content"]) for m, o in zip(messages, origins(messages), strict=True) if o == "tool"]
+    assert lost == []
 
 
-def test_an_interjection_among_outputs_that_say_what_they_are_is_heard() -> None:
-    for name in ("AutoGPT", "Terminus", "ReAct", "XML agent"):
+@pytest.mark.parametrize("shown", [shown for shown in SHOWN if not ends_in_fence(shown)])
+def test_a_person_who_is_shown_code_inside_a_message_is_heard_every_time(shown: str) -> None:
+    messages = [user("Help me with the importer.")]
+    for said in SAID:
+        messages += [assistant(shown), user(said)]
+    assert set(origins(messages)[::2]) == {"person"}
+
+
+def test_a_person_who_is_shown_every_kind_of_code_in_turn_is_heard() -> None:
+    for start in range(len(SHOWN)):
+        messages = [user("Help me with the importer.")]
+        for i in range(len(SHOWN)):
+            messages += [assistant(SHOWN[(start + i) % len(SHOWN)]), user(SAID[(start + i) % len(SAID)])]
+        assert set(origins(messages)[::2]) == {"person"}
+
+
+def test_a_person_who_speaks_before_the_agent_acts_again_is_heard() -> None:
+    for name in PROTOCOLS:
         messages = conversation(PROTOCOLS[name], 8, {})
-        messages += [assistant(PROTOCOLS[name].act("rm a")), user("Wait, keep that one. Never delete files.")]
-        assert origins(messages)[-1] == "person", name
+        messages += [assistant("It is fixed. Shall I delete a.py?"), user("No, keep it. Never delete files.")]
+        messages += conversation(PROTOCOLS[name], 8, {})[1:]
+        assert [i for i, origin in enumerate(origins(messages)) if origin == "person"] == [0, 18], name

@@ -155,12 +155,9 @@ def test_long_prompts_and_instructions_count() -> None:
         assert max(model.tokens) > 2_500, more
 
 
-def test_rules_and_open_requests_reach_a_provider_as_the_users_words() -> None:
-    model, own = Scripted(2), compaction()
-    agent = model.agent(own)
-    history = run(agent, f"{RULE} Read two reports.").all_messages()
-    model.steps = 30
-    run(agent, "Now read all the others.", message_history=history)
+def test_pins_reach_a_provider_as_the_users_words_and_the_past_as_history() -> None:
+    model, own = Scripted(30), compaction(settings=Settings(pins=(RULE,)))
+    run(model.agent(own), "Now read all the others.")
     claude = AnthropicModel("claude-sonnet-4-5", provider=AnthropicProvider(api_key="none"))
     parameters = ModelRequestParameters()
     messages = claude.prepare_messages(model.sent[-1], parameters)
@@ -170,6 +167,7 @@ def test_rules_and_open_requests_reach_a_provider_as_the_users_words() -> None:
     told = [text for text in blocks if "<conversation_summary>" in text]
     assert told
     assert any(RULE in text for text in blocks if text not in told)
+    assert not any(RULE in text for text in told)
     assert "called report" in "".join(told)
 
 

@@ -51,13 +51,12 @@ PNG = BinaryContent(b"\x89PNG", media_type="image/png")
 SUMMARY = summary_text(
     "9f3a1c2e4b5d",
     "The pumps were read.\n\n"
-    "## Open request (verbatim; some may be done: see results)\n- Read all.\n\n"
-    "## Standing rules of the user (verbatim, in force until the user lifts them)\n- Never touch pump 7.\n\n"
-    "## Files and artifacts\n- a.txt",
+    "## Rules of the user (word for word, picked out by a model)\n- [0] \u201cNever touch pump 7.\u201d\n\n"
+    "## Files, by the calls that named them\n- edited: a.txt",
     0,
     9,
 )
-RULES = "## Standing rules of the user (verbatim, in force until the user lifts them)\n- Never touch pump 7."
+RULES = "## Rules of the user (word for word, picked out by a model)\n- [0] \u201cNever touch pump 7.\u201d"
 
 
 class Weather(BaseModel):

@@ -21,11 +21,13 @@ from unabridged.evaluate.candidates import AFTER, file_name, place_to_cut
 from unabridged.evaluate.data import Conversation, conversations, made
 from unabridged.evaluate.reader import KINDS, read_json, read_marks, read_probes, shown
 from unabridged.evaluate.readings import LETTERS, Readings, read_all
+from unabridged.languages import labels
 from unabridged.measure.calibrate import Usage
 from unabridged.sessions import SessionFileError
 from unabridged.testing import ScriptedModel
 from upstream import Upstream, chat, serving
 
+HEADING = f"## {labels('en')['done']}"
 PROSE = "The agent renames `load_settings` in every part, one file after another, and the tests have not run yet."
 
 
@@ -98,7 +100,8 @@ def test_probes_are_written_from_what_came_next_and_before_any_text_is_seen() ->
     read_all([one()], asked, window=4_000)
     first = asked.asks[0].instruction
     assert "<text" not in first
-    assert "## Open request" not in first
+    assert HEADING not in first
+    assert HEADING in asked.asks[1].instruction, "the text that is read has it"
     assert "<after " in first
     assert [len(texts_in(ask)) for ask in asked.asks] == [0, 1, 1]
     assert "exactly 10 probes" in first

@@ -45,11 +45,15 @@ def test_the_last_words_of_a_person_are_the_prompt_and_not_yet_in_the_history() 
     assert asked.history == recorded.messages
 
 
-def test_what_the_assistant_was_done_with_is_not_open() -> None:
+def test_every_message_of_a_person_is_wanted_word_for_word_whatever_was_done_since() -> None:
     messages = made_up(1).messages
+    first = messages[0]["content"]
     done = [*messages, {"role": "assistant", "content": "Every station is checked."}]
-    assert wanted_of(Recorded("at work", messages, "", [], 1)).requests
-    assert not wanted_of(Recorded("done", done, "", [], 1)).requests
+    beside = "<system-reminder>Be brief.</system-reminder>\nNow the legend."
+    said = [*done, {"role": "user", "content": beside}, {"role": "user", "content": "Now the legend."}]
+    assert wanted_of(Recorded("at work", messages, "", [], 1)).people == (first,)
+    assert wanted_of(Recorded("done", done, "", [], 1)).people == (first,)
+    assert wanted_of(Recorded("said again", said, "", [], 1)).people == (first, "Now the legend.")
 
 
 def test_a_request_is_a_turn_a_compaction_or_an_aside() -> None:
@@ -86,14 +90,14 @@ def test_the_provider_answers_turns_by_their_number_and_compactions_by_the_summa
 
 
 def outcomes() -> list[Outcome]:
-    alone = Outcome("x-0", "pi", ours=False, exit=0, tokens=100, needs=Held(1, 2, 3, 6), requests=(0, 1), lost=("a",))
-    ours = replace(alone, ours=True, tokens=300, needs=Held(2, 2, 5, 6), requests=(1, 1), archived=(9, 9), found=(1, 1))
+    alone = Outcome("x-0", "pi", ours=False, exit=0, tokens=100, needs=Held(1, 2, 3, 6), people=(0, 1), lost=("a",))
+    ours = replace(alone, ours=True, tokens=300, needs=Held(2, 2, 5, 6), people=(1, 1), archived=(9, 9), found=(1, 1))
     return [alone, ours, replace(alone, name="y-0", trouble="it did not compact")]
 
 
 def test_the_page_gives_each_session_a_row_and_says_what_went_wrong() -> None:
     text = page(outcomes())
-    assert "| 1 | 4 of 8 | 7 of 8 | 0 of 0 | 0 of 0 | 0 of 1 | 1 of 1 | 9 of 9 | 1 of 1 | 100 → 300 |" in text
+    assert "| 1 | 4 of 8 | 7 of 8 | 0 of 1 | 1 of 1 | 9 of 9 | 1 of 1 | 100 → 300 |" in text
     assert "| **all** | 8 of 16 | 7 of 8 |" in text
     assert "2 alone: it did not compact." in text
     assert "x-0" not in text

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from unabridged import Compactor, WontFit, check, repair
+from unabridged.authorship import own_words, with_origins
 from unabridged.formats import detect
-from unabridged.intent import with_origins
-from unabridged.ledger.gather import open_indices
+from unabridged.ledger.gather import gather
 
 DATA = Path(os.environ.get("BENCH_DATA", "recorded"))
 FILES = sorted(DATA.glob("*.jsonl")) if DATA.is_dir() else []
@@ -50,13 +50,35 @@ def test_recorded_sessions_with_aborted_turns_are_mended() -> None:
 
 
 @pytest.mark.skipif(not FILES, reason="needs recorded conversations: set BENCH_DATA to a folder of them")
-@pytest.mark.parametrize("name", ["coding_tools", "coding_compactions", "coding_sessions_anthropic", "service_tools"])
-def test_while_tools_work_on_what_a_recorded_person_said_something_is_open_and_never_a_pile(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["coding_text", "coding_tools", "coding_compactions", "coding_sessions_anthropic", "service_tools"]
+)
+def test_every_message_of_a_recorded_person_is_in_the_ledger_and_nothing_else_is(name: str) -> None:
     for line in (DATA / f"{name}.jsonl").read_text().splitlines():
         conversation = json.loads(line)
         format_ = detect(conversation["messages"])
         views = with_origins([format_.read(message) for message in conversation["messages"]])
-        first = next(i for i, view in enumerate(views) if view.is_request)
-        for cut in range(first + 2, len(views) + 1, max(2, len(views) // 12)):
-            if views[cut - 1].calls or views[cut - 1].origin == "tool":
-                assert 0 < len(open_indices(views[:cut])) <= 16, (conversation["id"], cut)
+        ledger = gather(views)
+        said = {i: own_words(view.text).strip() for i, view in enumerate(views) if view.origin == "person"}
+        told = [message for message in ledger.people if not message.rejected]
+        assert sum(message.times for message in told) == len(said), conversation["id"]
+        assert all(message.text.startswith(said[message.turn]) for message in told), conversation["id"]
+        assert [message.turn for message in ledger.people] == sorted(message.turn for message in ledger.people)
+
+
+@pytest.mark.skipif(not FILES, reason="needs recorded conversations: set BENCH_DATA to a folder of them")
+@pytest.mark.parametrize("name", ["coding_text", "coding_tools", "coding_compactions", "service_tools"])
+def test_in_every_recorded_conversation_the_first_and_the_newest_message_of_a_person_stay(name: str) -> None:
+    for line in (DATA / f"{name}.jsonl").read_text().splitlines():
+        conversation = json.loads(line)
+        messages = conversation["messages"]
+        format_ = detect(messages)
+        said = [
+            view for view in with_origins([format_.read(message) for message in messages]) if view.origin == "person"
+        ]
+        with Compactor(window=16_000, archive="memory:", namespace="n") as engine:
+            fitted = engine.fit(messages, thread="t")
+        text = "\n".join(format_.read(message).whole_text() for message in fitted.messages)
+        for view in (said[0], said[-1]):
+            whole = view.text[:60] in text  # its own message
+            assert whole or own_words(view.text).strip()[:60] in text, conversation["id"]

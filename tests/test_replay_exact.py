@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from engine_case import rounds
 from lives import EVERY, ROUNDS, Life, Messages
 from test_history import Store
 from unabridged import ArchiveError, Compactor, Settings, WontFit
@@ -104,12 +105,30 @@ def test_a_mark_in_a_tools_output_or_beside_other_words_is_text(format_: str) ->
     assert compactor.undo(said, thread="t") == said
 
 
-def test_a_list_that_was_changed_within_a_compaction_is_an_error_not_a_guess() -> None:
-    compactor = Compactor(window=3_000, archive="memory:")
+@pytest.mark.parametrize(
+    ("form", "summary", "beside"), [("alternate", 0, 1), ("pair", 1, 0)], ids=["acknowledgment", "question"]
+)
+def test_a_list_that_was_changed_within_a_compaction_is_an_error_not_a_guess(
+    form: Any, summary: int, beside: int
+) -> None:
+    how = Settings(form=form, keep=("messages", 3))
+    compactor = Compactor(window=3_000, archive="memory:", settings=how)
     shorter = compactor.fit(TALK, thread="t").messages
-    changed = [shorter[0], *shorter[2:]]
+    assert compactor.replay(shorter, thread="t") == TALK
+    without = [message for i, message in enumerate(shorter) if i != beside]
+    edited = [{**message, "content": "Right."} if i == beside else message for i, message in enumerate(shorter)]
+    for changed in ([shorter[summary]], without, edited):
+        with pytest.raises(ArchiveError, match="only in part"):
+            compactor.replay(copy.deepcopy(changed), thread="t")
+
+
+def test_a_list_that_ends_before_the_message_that_stays_behind_a_summary_is_an_error_not_a_guess() -> None:
+    compactor = Compactor(window=3_000, archive="memory:", settings=Settings(clear=None))
+    shorter = compactor.fit(rounds(60), thread="t").messages
+    assert shorter[1] == rounds(1)[0]
+    assert compactor.replay(shorter, thread="t") == rounds(60)
     with pytest.raises(ArchiveError, match="only in part"):
-        compactor.replay([*changed[:1], *copy.deepcopy(shorter), *changed[1:]][:1], thread="t")
+        compactor.replay(shorter[:1], thread="t")
 
 
 def test_an_archive_deleted_while_running_is_an_error(tmp_path: Path) -> None:
@@ -142,7 +161,7 @@ def user_of(name: str, rounds: int) -> Messages:
     )
 
 
-@pytest.mark.parametrize("form", ["user", "pair"])
+@pytest.mark.parametrize("form", ["user", "pair", "alternate"])
 def test_two_conversations_that_begin_alike_and_have_no_name_share_nothing(form: Any) -> None:
     compactor = Compactor(window=3_000, archive="memory:", settings=Settings(form=form))
     fitted = {name: compactor.fit(user_of(name, 60)) for name in ("alice", "bob")}

@@ -1,4 +1,4 @@
-"""A switch for each section of a summary turn; what the user waits for and the rules always stand there."""
+"""A switch for each section of a summary turn; what people said, rules and prose always stand there."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from cli_case import DESK, SESSION
 from conversations import chat_round, long_chat, user
 from engine_case import texts
+from ledger_case import people_in
 from unabridged import Compactor, Settings
 from unabridged.errors import SettingsError
 from unabridged.languages import labels
@@ -24,10 +25,11 @@ PLAN = [
     {"content": "Run them", "status": "pending"},
 ]
 PROSE = "The files of the application are gone through one by one, and what the user asked for is under way."
+RULE = "Always answer in English."
 CONVERSATIONS = {
     "session": json.loads(SESSION.read_text())["messages"],
     "desk": json.loads(DESK.read_text())["messages"],
-    "talk": [user("Always answer in English."), *long_chat(120)],
+    "talk": [user(RULE), *long_chat(120)],
     "plan": [
         user("Rename load_settings."),
         *chat_round("TodoWrite", "ok", todos=PLAN),
@@ -42,7 +44,7 @@ CASES = [(name, by_model) for name in CONVERSATIONS for by_model in (False, True
 def summary(case: tuple[str, bool], without: tuple[str, ...] = ()) -> str:
     name, by_model = case
     settings = Settings(without=without, clear=None, trigger=("tokens", 6_000), keep=("tokens", 800))
-    model = ScriptedModel([PROSE], forever=True) if by_model else None
+    model = ScriptedModel([f"{PROSE}\n\n### Rules\n- {RULE}"], forever=True) if by_model else None
     done = Compactor(model, window=16_000, archive="memory:", settings=settings).fit(CONVERSATIONS[name], thread="t")
     assert done.receipt is not None
     assert (done.receipt.summariser != "model-free") == by_model
@@ -51,6 +53,11 @@ def summary(case: tuple[str, bool], without: tuple[str, ...] = ()) -> str:
 
 def shown(text: str) -> set[str]:
     return {section for section in SECTIONS if f"## {HEADINGS[section]}" in text}
+
+
+def numbers(text: str) -> list[str]:
+    """The numbers of the messages of people that are quoted."""
+    return [line.partition("]")[0] for line in people_in(text) if line.startswith("- [")]
 
 
 @pytest.mark.parametrize("by_model", [False, True])
@@ -86,8 +93,9 @@ def test_each_section_can_be_left_out_and_only_it_goes(section: str, whole: dict
     for case in CASES:
         left = summary(case, (section,))
         assert section not in shown(left), case
-        for heading in (labels("en")["open"], labels("en")["rules"]):
-            assert (f"## {heading}" in left) == (f"## {heading}" in whole[case]), case
+        for heading, there in (("people", case[1] or section == "done"), ("rules", case == ("talk", True))):
+            assert (f"## {labels('en')[heading]}" in left) == there, case
+        assert people_in(left), case
         assert (PROSE in left) == case[1]
         assert shown(whole[case]) - {section} <= shown(left), case
 
@@ -105,19 +113,21 @@ def test_a_list_of_what_is_to_be_done_is_whole_unless_prose_tells_what_is_done(
         assert ("- [completed] Find it" in text) == (not by_model)
 
 
-def test_all_of_them_left_out_leaves_what_is_open_and_the_rules(whole: dict[tuple[str, bool], str]) -> None:
+def test_all_of_them_left_out_leaves_prose_rules_and_what_people_said(whole: dict[tuple[str, bool], str]) -> None:
     for case in CASES:
         left = summary(case, SECTIONS)
         assert not shown(left)
-        for heading in ("open", "rules"):
-            assert (f"## {labels('en')[heading]}" in left) == (f"## {labels('en')[heading]}" in whole[case])
+        assert (f"## {labels('en')['rules']}" in left) == (f"## {labels('en')['rules']}" in whole[case])
+        assert numbers(left) == numbers(whole[case]), "the same messages of people, also where nothing else is told"
 
 
 @pytest.mark.parametrize(
     ("without", "says"),
     [
         (("rules",), "always stands"),
-        (("open",), "always stands"),
+        (("people",), "always stands"),
+        (("prose",), "always stands"),
+        (("open",), "without knows .*todo"),
         (("nonsense",), "without knows .*todo"),
         ("files", "tuple of sections"),
         (["files"], "tuple of sections"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,9 +19,9 @@ TEXTS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=300)
 
 
 def told(views: list[View], budget: int = 2_000, **options: Any) -> str:
-    """The story of these messages, and of a last request that is open."""
-    ledger = gather([*views, person("And now?")], answered=False)
-    return render(ledger, budget, count, **options).sections.get("done", "")
+    """The story of these messages, and of a question behind them that stays."""
+    ledger = gather([*views, person("And now?")])
+    return render(ledger, budget, count, kept={len(views)}, **options).sections.get("done", "")
 
 
 def painted(number: int) -> list[View]:
@@ -81,7 +82,7 @@ def test_the_assistants_last_thought_is_told_however_much_else_was_said_and_done
     views += [says(f"{'The first two tests pass now. ' * (length // 30)}Withdrawing is the next step.")]
     for i in range(rounds):
         views += round_of("bash", "1 failed\n" * 40, command=f"pytest -q part_{i}")
-    ledger = gather(views, answered=False, at_work=True)
+    ledger = gather(views)
     assert "Withdrawing is the next step." in render(ledger, budget, count, kept={0}).sections.get("done", "")
 
 
@@ -99,14 +100,61 @@ def test_people_take_no_more_than_they_may() -> None:
     assert 2 < told(views, people=80).count("Wish") < 12
 
 
-def test_a_refused_edit_is_told_as_that_and_changes_nothing() -> None:
+def test_an_edit_that_ended_in_an_error_is_told_as_that_and_changed_nothing() -> None:
     edit = calls("edit_file", path="src/a.py", old_string="one\ntwo", new_string="one\nthree")
-    views = [person("Do it."), edit, answers("The user doesn't want this.", error=True), says("Fine.")]
-    made = extract(views, budget=1_000, count=count, answered=True)
-    assert "FAILED" in made.text
-    assert "- changed" not in made.text
-    done = extract([*views[:2], answers("ok"), says("Fine.")], budget=1_000, count=count, answered=True)
-    assert "changed src/a.py: “three”" in done.text
+    views = [person("Do it."), edit, answers("The text is not in the file.", error=True), says("Fine.")]
+    made = extract(views, budget=1_000, count=count)
+    assert (
+        "- [1] edited src/a.py: \u201cthree\u201d \u2192 error: \u201cThe text is not in the file.\u201d" in made.text
+    )
+    assert "- edited: src/a.py" not in made.text
+    assert "files" not in render(made.ledger, 1_000, count).sections, "an error changed no file"
+    done = extract([*views[:2], answers("ok"), says("Fine.")], budget=1_000, count=count)
+    assert "- [1] edited src/a.py: \u201cthree\u201d \u2192 \u201cok\u201d" in done.text
+    assert "- edited: src/a.py" in done.text
+
+
+@pytest.mark.parametrize(
+    "text", ["Error: no such text in the file", "FAILED to write it", "could not be done", "permission denied"]
+)
+def test_a_result_that_merely_reads_like_an_error_is_quoted_and_called_nothing(text: str) -> None:
+    """Only the protocol says that something is an error; the reader sees the words and judges."""
+    views = [person("Do it."), calls("bash", command="make it"), answers(text), says("Fine.")]
+    assert f"- [1] ran make it \u2192 \u201c{text}\u201d" in told(views)
+    marked = [views[0], views[1], answers(text, error=True), views[3]]
+    assert f"- [1] ran make it \u2192 error: \u201c{text}\u201d" in told(marked)
+
+
+def test_a_call_that_a_person_rejected_is_told_by_their_words() -> None:
+    frame = "The user rejected permission to use this specific tool call with the following feedback:"
+    edit = calls("edit_file", path="src/a.py", old_string="one", new_string="two")
+    story = told([person("Do it."), edit, answers(f"{frame} Use tabs there.", error=True), says("Fine.")])
+    assert "- [2] user, when rejecting \u201cedit_file src/a.py\u201d: \u201cUse tabs there.\u201d" in story
+    assert frame not in story
+    assert "edited" not in story
+    for text in (f"Read this: {frame} Use tabs there.", f"{frame} Use tabs there."):  # in no frame, or no error
+        story = told([person("Do it."), edit, answers(text), says("Fine.")])
+        assert "user, when" not in story
+
+
+def test_lines_that_an_edit_only_takes_out_are_told_as_taken_out() -> None:
+    edit = round_of("edit_file", "ok", path="src/a.py", old_string="one\ndrop_me()\ntwo", new_string="one\ntwo")
+    assert "edited src/a.py: \u201c\u2212 drop_me()\u201d" in told([person("Do it."), *edit])
+
+
+@given(st.integers(120, 900), st.integers(2, 6))
+@settings(max_examples=40, deadline=None)
+def test_the_assistants_last_words_before_each_next_message_are_told_with_their_number(
+    length: int, rounds: int
+) -> None:
+    views = list[View]()
+    for i in range(rounds):
+        views += [person(f"Part {i}, please, and tell me what is in it."), *round_of("look", "x" * 400, at=f"part {i}")]
+        views += [says(f"{'It is large and has much in it. ' * (length // 32)}Part {i} is blue. Shall I paint it?")]
+    story = told(views, 300 + 250 * rounds)
+    for i in range(rounds):
+        line = next(line for line in story.splitlines() if line.startswith(f"- [{4 * i + 3}] assistant:"))
+        assert f"Part {i} is blue. Shall I paint it?" in line
 
 
 def test_the_list_of_what_is_to_be_done_stands_as_it_was_last_written() -> None:
@@ -117,7 +165,7 @@ def test_the_list_of_what_is_to_be_done_stands_as_it_was_last_written() -> None:
         "todos": [{"content": "Read it", "status": "completed"}, {"content": "Mend it", "status": "in_progress"}]
     }
     views = [person("Mend it."), *round_of("TodoWrite", "ok", **first), *round_of("TodoWrite", "ok", **last)]
-    text = extract(views, budget=1_000, count=count, answered=False).text
+    text = extract(views, budget=1_000, count=count).text
     assert "- [completed] Read it\n  - [in_progress] Mend it" in text
     assert "pending" not in text
 
@@ -130,11 +178,11 @@ def test_tasks_that_are_made_and_updated_one_by_one_are_a_list_as_well() -> None
         )
     views += round_of("TaskUpdate", "Updated task #7 status", taskId="7", status="completed")
     views += round_of("TaskUpdate", "Updated task #99 status", taskId="99", status="completed")
-    text = extract(views, budget=1_000, count=count, answered=False).text
+    text = extract(views, budget=1_000, count=count).text
     assert "- [completed] Read it\n  - [pending] Mend it\n  - [pending] Test it" in text
     assert text.count("- [completed]") == 1
     views += round_of("TaskList", "#7 [completed] Read it\n#8 [completed] Mend it\n#5 [pending] Sell it")
-    text = extract(views, budget=1_000, count=count, answered=False).text
+    text = extract(views, budget=1_000, count=count).text
     assert "- [completed] Mend it\n  - [pending] Test it" in text
     assert "Sell" not in text
 
@@ -187,15 +235,16 @@ def test_what_merely_looks_like_a_file_is_not_listed() -> None:
         *round_of("read_file", "x" * 300, path="src/a.py"),
         *round_of("bash", seen, command="make"),
     ]
-    text = render(gather(views, answered=False), 2_000, count).sections["files"]
-    assert "src/b.py" in text
-    assert not any(name in text for name in ("file.go", "place.js", "notes.txt"))
+    text = render(gather(views), 2_000, count).sections["files"]
+    assert text.splitlines()[1:] == ["- asked for: src/a.py"], "only what a call or a person named"
+    named = render(gather([person("Look at src/b.py."), *views[1:]]), 2_000, count).sections["files"]
+    assert "src/b.py" in named
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=12), st.integers(0, 400))
 @settings(max_examples=100, deadline=None)
 def test_it_is_always_within_its_budget(pairs: list[tuple[str, str]], budget: int) -> None:
     views = [view for asked, said in pairs for view in (person(asked), *round_of("do", said, what=asked), says(said))]
-    ledger = gather(views, answered=True)
+    ledger = gather(views)
     for prose in ("", "It was done."):
         assert count(render(ledger, budget, count, prose=prose).text()) <= budget

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from conversations import assistant, chat_round, long_chat, user
-from ledger_case import section
+from ledger_case import people_in, section
 from unabridged import Compactor, Settings, check
 from unabridged.asking.ask import Ask, Reply
 from unabridged.compaction.hooks import Hooks
 from unabridged.events import Compacted, Event, Failed
+from unabridged.languages import labels
 
 PROSE = "The user and the assistant went through details of many questions; nothing else is left to decide."
 
@@ -169,7 +170,7 @@ def test_what_a_person_decided_is_quoted_round_after_round_and_nothing_else_is()
                 assert "table" not in prose
 
 
-def test_what_is_done_is_never_open_again() -> None:
+def test_beside_prose_people_are_quoted_once_and_only_the_newest_message_stays_a_turn() -> None:
     # R26
     with engine(good, settings=Settings(deadline=30, clear=None)) as compactor:
         messages: list[Any] = []
@@ -187,10 +188,13 @@ def test_what_is_done_is_never_open_again() -> None:
             messages = fitted.messages
             texts = [str(message["content"]) for message in messages]
             assert texts.count("Now please do task Y.") == 1
+            assert [message["role"] for message in messages[:3]] == ["user", "user", "assistant"]
             summary = next(text for text in texts if "[unabridged summary" in text)
-            open_part = "\n".join(section(summary, "open"))
-            assert "X1" not in open_part
-            assert "X4" not in open_part
+            assert people_in(summary) == [
+                f"- [{4 * i}] \u201cPlease do task X{i} in file_{i}.py.\u201d" for i in range(5)
+            ]
+            assert summary.count("task X3") == 1
+            assert labels("en")["done_for"].format(turn=20) in summary
 
 
 def test_the_number_of_model_calls_is_bounded_when_nothing_can_be_gained() -> None:

@@ -2,20 +2,29 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
 
+from conversations import assistant, chat_round, user
 from summaries import BOTH, GOOD, Ran, block, count, ends, model, person, quick, run, summary_of, talk, used
 from test_overflow import openai_error
+from unabridged import Compactor, Settings
+from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply
 from unabridged.errors import SummaryFailed
+from unabridged.history.rederive import Whole
+from unabridged.languages import labels
+from unabridged.ledger.entries import Ledger, Rule
 from unabridged.measure.calibrate import Usage
 from unabridged.messages import Media, Reasoning, View
 from unabridged.summarise.ask_loop import summarise
 from unabridged.summarise.chunks import calls_bound, describe
 from unabridged.summarise.prompt import Wording, draw_key, parts
+from unabridged.summarise.rules import NOT_LIFTED, UNSAID, find_rules, split_rules
 from unabridged.testing import ScriptedModel
 
 GERMAN = (
@@ -23,6 +32,7 @@ GERMAN = (
     "aber die Dokumentation ist noch nicht fertig und die Freigabe fehlt auch noch."
 )
 SAID = " ".join(view.text for view in talk(3))
+RULE = "Never edit anything under vendor/."
 
 
 def asked(given: Any = None, reply: Any = None, **options: Any) -> Ask:
@@ -64,7 +74,7 @@ def test_the_conversation_stands_where_the_callers_prompt_wants_it() -> None:
     head, behind = own.split("{messages}", 1)
     wording = Wording(own)
     part = wording.record(["Read mark0end."], tokens=100, part=True, prior="Before.", fault="too long")
-    fold = wording.fold(["Of mark0end.", "Of the rest."], tokens=100, ledger="- a file")
+    fold = wording.fold(["Of mark0end.", "Of the rest."], tokens=100, rules=["Ask first."])
     for text in (asked(block(instruction=own)).instruction, part.text, fold.text):
         assert text.startswith(head)
         assert text.count("mark0end") == 1
@@ -103,10 +113,18 @@ def test_the_summary_is_asked_for_in_the_conversations_language(said: str, sente
     assert f"Write in {sentence}." in scripted.asks[0].instruction
 
 
-def test_the_ledger_is_told_as_carried_already() -> None:
-    instruction = asked(block(carried="files: src/importer.py")).instruction
-    assert parts()["ledger"] in instruction
-    assert re.search(r"<ledger [a-z0-9]{4}>\nfiles: src/importer.py\n</ledger", instruction)
+def test_rules_that_were_listed_before_are_told_and_how_one_is_taken_back() -> None:
+    known = Ledger(rules=(Rule(0, RULE), Rule(4, "Always ask first.")))
+    instruction = asked(block(ledger=known)).instruction
+    assert parts()["known-rules"] in instruction
+    assert re.search(rf"<rules [a-z0-9]{{4}}>\n- {re.escape(RULE)}\n- Always ask first.\n</rules", instruction)
+    assert parts()["known-rules"] not in asked(block(ledger=Ledger())).instruction
+
+
+def test_with_a_prompt_of_ones_own_no_rules_are_told_or_asked_for() -> None:
+    instruction = asked(block(ledger=Ledger(rules=(Rule(0, RULE),)), instruction="Sum it up.")).instruction
+    assert RULE not in instruction
+    assert "Standing rules" not in instruction
 
 
 # -- what is shown --------------------------------------------------------------------------------------------------
@@ -317,6 +335,229 @@ def test_the_prompt_asks_for_standing_rules_and_the_list_is_taken_out_of_the_rec
     assert parts()["standing"] in scripted.asks[0].instruction
     assert summary.text == GOOD
     assert summary.rules == ("Non toccare mai i backup.", "“Always ask first.”")
+
+
+def found(reply: str, views: Sequence[View], known: Sequence[Rule] = ()) -> tuple[list[str], list[str]]:
+    """The rules that hold after this reply, and what the receipt says."""
+    rules, notes = find_rules(split_rules(reply)[1], Whole(list(views), list(range(len(views)))), known)
+    assert all(rule.text in views[rule.turn].text for rule in rules if rule not in known)
+    return [rule.text for rule in rules], list(notes)
+
+
+@pytest.mark.parametrize("mark", ["{}", "- {}", "* **{}**", "1. “{}”", '- [0] "{}"', "• «{}»", "  + `{}`"])
+def test_a_rule_is_a_whole_sentence_of_a_person_however_the_reply_marks_it(mark: str) -> None:
+    views = [person(f"Count the stations. {RULE} Tell me the levels."), *talk(2)]
+    assert found(f"### Standing rules\n{mark.format(RULE)}", views) == ([RULE], [])
+
+
+def test_a_rule_keeps_the_persons_own_language_and_signs() -> None:
+    said = "Non toccare mai i backup, nemmeno `db.sqlite`!"
+    views = [person(f"Conta le stazioni. {said}"), *talk(2)]
+    assert found(f"### Standing rules\n- {said.removesuffix('!')}.", views) == ([said], [])
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "Never edit anything",  # a part of it
+        "edit anything under vendor/.",
+        "Never edit anything under vendors/.",  # another word
+        "never edit anything under vendor/.",
+        "The user never wants vendor/ edited.",  # the model's own words
+        f"{RULE[:-1]} or lib/.",  # more than was said
+    ],
+)
+def test_what_is_not_a_whole_sentence_word_for_word_is_no_rule_and_the_receipt_says_so(listed: str) -> None:
+    views = [person(f"Count the stations. {RULE} Tell me the levels."), *talk(2)]
+    rules, notes = found(f"### Standing rules\n- {listed}", views)
+    assert rules == []
+    assert notes == [f"{UNSAID}: {listed}"]
+
+
+OTHERS: dict[str, list[View]] = {
+    "the assistant": [model(f"I see. {RULE}")],
+    "a tool": used("web", "{}", f"Notice. {RULE}"),
+    "a host": [View("user", "host", RULE)],
+    "another summary": [View("user", "summary", RULE)],
+    "a fence": [person(f"This is in the file:\n```\n{RULE}\n```\nWhat does it mean?")],
+    "a quoted line": [person(f"They wrote:\n> {RULE}\nWhat does it mean?")],
+    "quotation marks": [person(f"The page says “{RULE}” What does it mean?")],
+    "quotation marks on a line of their own": [person(f'This is on the page:\n"{RULE}"\nWhat does it mean?')],
+    "code": [person(f"This is on the page:\n`{RULE}`\nWhat does it mean?")],
+    "a tagged block": [person(f"Look at this.\n<page>\n{RULE}\n</page>\nWhat does it mean?")],
+    "a host's tags": [person(f"<system-reminder>\n{RULE}\n</system-reminder>\nGo on.")],
+}
+
+
+@pytest.mark.parametrize("where", OTHERS)
+def test_what_is_not_a_persons_own_sentence_is_no_rule(where: str) -> None:
+    rules, notes = found(f"### Standing rules\n- {RULE}", [*OTHERS[where], *talk(2)])
+    assert rules == []
+    assert notes == [f"{UNSAID}: {RULE}"]
+
+
+def test_a_rule_that_a_reply_does_not_list_again_is_carried_on() -> None:
+    known = (Rule(0, RULE),)
+    assert found(GOOD, talk(2), known) == ([RULE], [])
+    assert found(f"### Standing rules\n- {RULE}", talk(2), known) == ([RULE], []), "and told once"
+
+
+LIFT = "You may edit vendor/ from now on."
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'no longer: "{RULE}" since: "{LIFT}"',
+        f"- No longer: “{RULE}” since: “{LIFT}”",
+        f'* no longer: "{RULE}" since: [3] "edit vendor/ from now on"',
+    ],
+)
+def test_a_rule_ends_with_newer_words_of_a_person_that_the_reply_quotes(line: str) -> None:
+    views = [person(f"Count them. {RULE}"), *talk(1), person(f"That is enough. {LIFT}")]
+    known = (Rule(0, RULE), Rule(0, "Always ask first."))
+    assert found(f"### Standing rules\n{line}", views, known) == (["Always ask first."], [])
+
+
+@pytest.mark.parametrize(
+    ("words", "since"),
+    [
+        ("older", "Count them all."),
+        ("of the rule's own message", "Tell me the levels."),
+        ("of the assistant", "I edit vendor/ now."),
+        ("of a tool", "Everybody may edit vendor/."),
+        ("in quotation marks", "vendor/ is free"),
+        ("of nobody", "You may edit vendor/ now."),
+        ("too few", "is"),
+        ("none", ""),
+    ],
+)
+def test_a_rule_does_not_end_without_newer_words_of_a_person(words: str, since: str) -> None:
+    views = [
+        person("Count them all."),
+        person(f"Tell me the levels. {RULE}"),
+        model("I edit vendor/ now."),
+        *used("web", "{}", "Everybody may edit vendor/."),
+        person("The page says “vendor/ is free” and that is all."),
+    ]
+    rules, notes = found(f'### Standing rules\n- no longer: "{RULE}" since: "{since}"', views, (Rule(1, RULE),))
+    assert rules == [RULE], words
+    assert notes == [f"{NOT_LIFTED}: {RULE}"]
+
+
+# -- rules from summary to summary ----------------------------------------------------------------------------------
+
+PROSE = "### Now\nThe stations of the coast are counted one after another, and most of them are done by now."
+LISTED = f"{PROSE}\n\n### Standing rules\n- {RULE}\n- Never use more than one map."
+LIFTED = f'{PROSE}\n\n### Standing rules\n- no longer: "{RULE}" since: "{LIFT}"'
+HEADING = f"## {labels('en')['rules']}"
+
+
+class Said(ScriptedModel):
+    """Gives the reply of the compaction that it is asked in, however often that is."""
+
+    reply: Any = PROSE
+
+    def __call__(self, ask: Ask) -> Reply:
+        self.asks.append(ask)
+        text = self.reply(ask) if callable(self.reply) else self.reply
+        return ends(text)
+
+
+def next_part(number: int, rounds: int, said: str = "") -> list[Any]:
+    """More of the work, and what a person says behind it."""
+    came: list[Any] = [user(said)] if said else []
+    for i in range(rounds):
+        came += chat_round(f"look{number}x{i}", " ".join(f"level{number}x{i}x{j}" for j in range(120)))
+    return [*came, assistant("So far so good."), user(f"Go on with part {number} of the coast.")]
+
+
+def rules_in(messages: Sequence[Any]) -> list[str]:
+    """What stands in the section of rules."""
+    text = next(message["content"] for message in messages if str(message["content"]).startswith("[unabridged summary"))
+    _, heading, behind = text.partition(HEADING)
+    return behind.strip("\n").partition("\n\n")[0].split("\n") if heading else []
+
+
+WAYS: dict[str, tuple[int, Settings]] = {
+    "apart": (7, Settings(trigger=("tokens", 5_000), keep=("tokens", 600), clear=None, suffix=False)),
+    "suffix": (7, Settings(trigger=("tokens", 5_000), keep=("tokens", 600), clear=None, suffix=True)),
+    "chunks": (20, Settings(trigger=("tokens", 5_000), keep=("tokens", 600), clear=None, suffix=False)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_rules_are_carried_from_summary_to_summary_until_newer_words_of_a_person_end_them(way: str) -> None:
+    rounds, chosen = WAYS[way]
+    scripted = Said()
+    messages: list[Any] = [user(f"Count the stations. {RULE} Tell me the levels. Never use more than one map.")]
+    seen: list[list[str]] = []
+    with Compactor(scripted, window=16_000, archive="memory:", settings=chosen) as compactor:
+        for number, reply in enumerate((LISTED, PROSE, LIFTED, PROSE)):
+            scripted.reply, before = reply, scripted.calls
+            said = f"That is enough of it. {LIFT}" if number == 2 else ""
+            fitted = compactor.fit([*messages, *next_part(number, rounds, said)], thread="t")
+            assert fitted.changed
+            messages = fitted.messages
+            seen.append(rules_in(messages))
+            asks = scripted.asks[before:]
+            assert (len(asks) > 2) == (way == "chunks")
+            assert all(bool(ask.messages) == (way == "suffix") for ask in asks)
+            told = asks[-1].instruction.partition("<rules ")[2]
+            assert (RULE in told) == (number in ({0, 1, 2} if way == "chunks" else {1, 2}))
+    both = [f"- [0] “{RULE}”", "- [0] “Never use more than one map.”"]
+    assert seen == [both, both, both[1:], both[1:]]
+
+
+def test_words_that_went_with_an_earlier_summary_end_a_rule_too() -> None:
+    scripted = Said()
+    messages: list[Any] = [user(f"Count the stations. {RULE} Tell me the levels. Never use more than one map.")]
+    seen: list[int] = []
+    with Compactor(scripted, window=16_000, archive="memory:", settings=WAYS["apart"][1]) as compactor:
+        for number, (reply, said) in enumerate([(LISTED, ""), (PROSE, f"That is enough. {LIFT}"), (LIFTED, "")]):
+            scripted.reply = reply
+            messages = compactor.fit([*messages, *next_part(number, 7, said)], thread="t").messages
+            seen.append(len(rules_in(messages)))
+    assert seen == [2, 2, 1]
+
+
+def test_without_a_model_there_is_no_section_of_rules_and_one_gets_them_back_with_it() -> None:
+    scripted = Said()
+    messages: list[Any] = [user(f"Count the stations. {RULE} Tell me the levels. Never use more than one map.")]
+    archive, chosen = MemoryArchive(), WAYS["apart"][1]
+    seen: list[list[str]] = []
+    for number, (writer, reply) in enumerate([(None, ""), (scripted, LISTED), (None, ""), (scripted, PROSE)]):
+        scripted.reply = reply
+        compactor = Compactor(writer, window=16_000, archive=archive, settings=chosen)
+        fitted = compactor.fit([*messages, *next_part(number, 7, RULE if number == 1 else "")], thread="t")
+        assert fitted.receipt is not None
+        assert (fitted.receipt.summariser == "model-free") == (writer is None)
+        messages = fitted.messages
+        seen.append(rules_in(messages))
+    listed = ["- [0] “Never use more than one map.”", f"- [17] “{RULE}”"]
+    assert seen == [[], listed, [], listed]
+
+
+def test_with_a_prompt_of_ones_own_there_are_no_rules_also_where_there_were_some() -> None:
+    scripted = Said()
+    scripted.reply = LISTED
+    archive, ours = MemoryArchive(), WAYS["apart"][1]
+    own = replace(ours, instruction="Sum it up in a few words.")
+    messages: list[Any] = [user(f"Count the stations. {RULE} Tell me the levels. Never use more than one map.")]
+    seen: list[int] = []
+    for number, chosen in enumerate((own, ours, own)):
+        compactor = Compactor(scripted, window=16_000, archive=archive, settings=chosen)
+        messages = compactor.fit([*messages, *next_part(number, 7)], thread="t").messages
+        seen.append(len(rules_in(messages)))
+        assert (HEADING in messages[0]["content"]) == (chosen is ours)
+    assert seen == [0, 2, 0]
+
+
+def test_what_a_prompt_of_ones_own_has_below_a_heading_of_rules_stays_in_the_prose() -> None:
+    reply = f"{GOOD}\n### Rules\n- The public interface stays as it is."
+    summary = summary_of(ScriptedModel([ends(reply)]), block(instruction="Sum it up."))
+    assert summary.text == reply
+    assert summary.rules == ()
 
 
 # -- a summariser whose window is smaller than thought ----------------------------------------------------------------

@@ -100,6 +100,37 @@ def test_an_earlier_summary_too_long_for_the_fold_is_read_like_the_rest() -> Non
     assert all(count(ask.instruction) + ask.max_tokens <= WINDOW for ask in scripted.asks)
 
 
+def test_the_rules_that_replies_to_chunks_list_are_known_to_the_last_fold_and_stand_in_no_note() -> None:
+    asks: list[Ask] = []
+
+    def write(ask: Ask) -> Reply:
+        asks.append(ask)
+        return ends(f"{NOTE.format(len(asks))}\n### Standing rules\n- Never do thing {len(asks)}.")
+
+    summary = summary_of(write, of_size(5))
+    *others, last = [ask.instruction for ask in asks]
+    _, _, rules = last.partition("<rules ")
+    listed = tuple(f"Never do thing {i + 1}." for i in range(len(asks)))
+    assert all(f"- {rule}" in rules.partition("</rules ")[0] for rule in listed[:-1])
+    assert not any("Never do thing" in ask for ask in others)
+    assert "Never do thing" not in last.partition("<notes ")[2]
+    assert summary.rules == listed
+
+
+def test_however_many_rules_the_replies_list_every_ask_fits_the_window() -> None:
+    asks: list[Ask] = []
+
+    def write(ask: Ask) -> Reply:
+        asks.append(ask)
+        rules = (f"- Never do thing {len(asks)}x{i} of all the things that there are." for i in range(40))
+        return ends("\n".join([NOTE.format(len(asks)), "### Standing rules", *rules]))
+
+    summary = summary_of(write, of_size(5))
+    assert all(count(ask.instruction) + ask.max_tokens <= WINDOW for ask in asks)
+    assert "- Never do thing 1x0 of" in asks[-1].instruction
+    assert len(summary.rules) == 40 * len(asks)
+
+
 # R23
 def test_one_message_larger_than_the_window_is_split_and_wholly_shown() -> None:
     rows = [f"row{i}end" for i in range(6_000)]
@@ -132,15 +163,19 @@ def test_a_cap_on_the_input_is_opt_in_shows_the_newest_and_is_noted() -> None:
     window=st.integers(2_500, 20_000),
     budget=st.integers(40, 3_000),
     prior=st.integers(0, 2_000),
+    rules=st.integers(0, 12),
 )
-def test_every_ask_fits_the_window_and_the_bound_holds(sizes: list[int], window: int, budget: int, prior: int) -> None:
+def test_every_ask_fits_the_window_and_the_bound_holds(
+    sizes: list[int], window: int, budget: int, prior: int, rules: int
+) -> None:
     views = [person(f"{i} " + "word " * (size // 5)) for i, size in enumerate(sizes)]
     conversation = block(views, window=window, budget=budget, prior="old " * (prior // 4))
     asks: list[Ask] = []
 
     def write(ask: Ask) -> Reply:
         asks.append(ask)
-        return ends("fine and well")
+        listed = (f"- Never do {len(asks)}x{i}." for i in range(rules))
+        return ends("\n".join(["fine and well", "### Standing rules", *listed]))
 
     if sum(sizes) < 200:
         return

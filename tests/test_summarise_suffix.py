@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from summaries import GOOD, block, ends, summary_of, talk
+from summaries import GOOD, block, count, ends, summary_of, talk
+from unabridged.ledger.entries import Ledger, Rule
 from unabridged.summarise.brief import Live
 from unabridged.summarise.chunks import calls_bound
+from unabridged.summarise.prompt import parts
 from unabridged.testing import ScriptedModel
 
 
@@ -46,15 +48,25 @@ def test_an_ordinary_block_takes_at_most_two_calls_behind_the_live_prompt_too() 
     assert calls_bound(*block(live=live())) == 2
 
 
-def test_near_the_trigger_the_reply_gets_the_room_that_is_left_and_the_ledger_gives_way_first() -> None:
+def test_near_the_trigger_the_reply_gets_the_room_that_is_left() -> None:
     scripted = ScriptedModel([ends(GOOD)])
-    ledger = "\n".join(f"- src/file_{i}.py" for i in range(300))
-    summary_of(scripted, block(live=live(28_650), carried=ledger))
+    summary_of(scripted, block(live=live(28_650)))
     (ask,) = scripted.asks
     assert len(ask.messages) == 8
-    assert 500 <= ask.max_tokens < 1_500
-    assert "src/file_0.py" in ask.instruction
-    assert "src/file_299.py" not in ask.instruction
+    assert 400 <= ask.max_tokens < 1_500
+    assert 28_650 + count(ask.instruction) + ask.max_tokens <= 32_768
+
+
+def test_the_rules_known_are_told_behind_the_live_prompt_and_those_listed_are_taken_out() -> None:
+    known = Ledger(rules=(Rule(0, "Never edit vendor/."),))
+    scripted = ScriptedModel([ends(f"{GOOD}\n### Standing rules\n- Always ask first.")])
+    summary = summary_of(scripted, block(live=live(), ledger=known))
+    (ask,) = scripted.asks
+    assert len(ask.messages) == 8
+    assert parts()["standing"] in ask.instruction
+    assert parts()["known-rules"] in ask.instruction
+    assert "- Never edit vendor/." in ask.instruction
+    assert (summary.text, summary.rules) == (GOOD, ("Always ask first.",))
 
 
 def test_without_room_behind_the_whole_prompt_it_is_asked_behind_what_goes() -> None:

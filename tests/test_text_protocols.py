@@ -12,9 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conversations import assistant, user
+from ledger_case import people_in
 from unabridged import Compactor, WontFit
 from unabridged.archive import Scope
 from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.authorship import counts_in, with_origins
+from unabridged.formats import detect
 from unabridged.ledger.entries import Ledger, from_json
 from unabridged.testing import words
 
@@ -110,11 +113,14 @@ def turns_of(protocol: Protocol, rounds: int) -> list[tuple[dict[str, Any], bool
     return found
 
 
-def compacted(protocol: Protocol, archive: MemoryArchive, rounds: int = 60, most: int = 5) -> tuple[set[int], int]:
-    """The conversation through up to so many compactions; which messages are people's, and how often it was."""
+def compacted(
+    protocol: Protocol, archive: MemoryArchive, rounds: int = 60, most: int = 5
+) -> tuple[list[tuple[dict[str, Any], bool]], list[tuple[int, list[Any]]]]:
+    """The conversation through up to so many compactions: its messages, and each list with how many there were."""
     turns = turns_of(protocol, rounds // protocol.requests)
     kept: list[Any] = []
-    done, times = 0, 0
+    lists: list[tuple[int, list[Any]]] = []
+    done = 0
     engine = Compactor(window=protocol.window, archive=archive, namespace="n")
     for stop in range(1, len(turns) + 1):
         if turns[stop - 1][0]["role"] != "user":
@@ -125,11 +131,27 @@ def compacted(protocol: Protocol, archive: MemoryArchive, rounds: int = 60, most
         if protocol.fresh and stop % 5 == 0:
             engine = Compactor(window=protocol.window, archive=archive, namespace="n")
         fitted = engine.fit(given, thread="t")
-        times += fitted.changed
         kept = copy.deepcopy(fitted.messages) if protocol.fresh else list(fitted.messages)
-        if times == most:
+        if fitted.changed:
+            lists.append((stop, list(fitted.messages)))
+            remains_as_it_was(archive, turns[:stop], fitted.messages)
+        if len(lists) == most:
             break
-    return {i for i, (_, person) in enumerate(turns) if person}, times
+    return turns[:done], lists
+
+
+def remains_as_it_was(archive: MemoryArchive, turns: list[tuple[dict[str, Any], bool]], left: list[Any]) -> None:
+    """Read with the counts of the newest record, each message that stays is whose it was in the whole list."""
+    messages = [message for message, _ in turns]
+    whole = [view.origin for view in with_origins([detect(messages).read(message) for message in messages])]
+    newest = next(iter(archive.newest(Scope("n", "t"))))
+    found = with_origins([detect(left).read(message) for message in left], counts_in(newest.data))
+    assert [origin == "person" for origin in whole] == [person for _, person in turns]
+    tail = 0
+    while tail < min(len(left), len(messages)) and left[-1 - tail] == messages[-1 - tail]:
+        tail += 1
+    assert tail > 0
+    assert [view.origin for view in found[-tail:]] == whole[-tail:], "what remains is read as before"
 
 
 def ledgers(archive: MemoryArchive) -> list[Ledger]:
@@ -138,17 +160,24 @@ def ledgers(archive: MemoryArchive) -> list[Ledger]:
 
 
 def keeps_tools_out_of_peoples_voice(protocol: Protocol) -> int:
-    """How many compactions it went through; in each, requests and rules are people's."""
+    """How many compactions it went through; in each, what people said is quoted, and nothing else as theirs."""
     archive = MemoryArchive()
     try:
-        people, times = compacted(protocol, archive)
+        turns, lists = compacted(protocol, archive)
     except WontFit:
         return 0
+    said = {i: message["content"] for i, (message, person) in enumerate(turns) if person}
     for ledger in ledgers(archive):
-        assert {request.turn for request in ledger.requests} <= people, "voice: only people ask"
-        assert {rule.turn for rule in ledger.rules} <= people, "voice: only people make rules"
-        assert not [rule for rule in ledger.rules if "planted" in rule.text], "voice: no rule of a tool's"
-    return times
+        gone = {turn: text for turn, text in said.items() if turn < ledger.end}
+        assert {message.turn: message.text for message in ledger.people} == gone, "voice: only people are quoted"
+        assert ledger.rules == ()
+    for stop, left in lists:
+        texts = [message["content"] for message in left]
+        assert "planted" not in "\n".join(line for text in texts for line in people_in(text))
+        newest = said[max(turn for turn in said if turn < stop)]
+        assert said[0] in "\n".join(texts), "the first stays"
+        assert newest in texts, "the newest stays as its own message"
+    return len(lists)
 
 
 def test_no_tool_of_a_text_protocol_speaks_in_the_users_voice() -> None:

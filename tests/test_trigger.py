@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from unabridged.compaction.trigger import MAKING, Decision, Load, Now, decide, least_freed, trigger_reason, worth_a_look
+from unabridged.compaction.trigger import (
+    MAKING,
+    Decision,
+    Load,
+    Now,
+    decide,
+    least_freed,
+    messages_to_go,
+    trigger_reason,
+    worth_a_look,
+)
 from unabridged.settings import Settings, limits
 
 BOUNDS = limits(Settings(trigger=("tokens", 1_000)), 2_000)
@@ -65,8 +75,32 @@ def test_a_look_is_due_when_enough_is_new_or_the_cache_has_expired() -> None:
     assert worth_a_look(4_001, 4_000, 300.0, 300.0)
 
 
-def test_a_trigger_by_messages_is_met_by_a_third_of_them_whatever_they_take() -> None:
-    counted = limits(Settings(trigger=("messages", 30), keep=("messages", 5)), 2_000)
-    assert least_freed(counted, 30, 10, below_trigger=True) == 1
-    assert least_freed(counted, 30, 9, below_trigger=True) == int(0.05 * counted.target)
-    assert least_freed(BOUNDS, 30, 20, below_trigger=False) == int(0.5 * BOUNDS.target)
+@pytest.mark.parametrize(
+    ("trigger", "to_go"),
+    [
+        (("messages", 30), [0, 10, 10]),
+        ([("tokens", 1_000), ("messages", 30)], [0, 10, 10]),
+        ([{"tokens": 1_000, "messages": 30}], [0, 10, 10]),
+        ([("messages", 31), ("messages", 30)], [0, 10, 10]),
+        (("tokens", 1_000), [0, 0, 0]),
+        (None, [0, 0, 0]),
+    ],
+    ids=str,
+)
+def test_where_a_trigger_counts_messages_a_third_of_it_must_go_once_there_are_so_many(
+    trigger: Any, to_go: list[int]
+) -> None:
+    # R35
+    counted = limits(Settings(trigger=trigger, keep=("messages", 5)), 2_000)
+    assert [messages_to_go(counted, messages, 1) for messages in (29, 30, 31)] == to_go
+
+
+def test_where_a_trigger_counts_few_messages_one_more_must_go_than_are_put_in() -> None:
+    # R35
+    counted = limits(Settings(trigger=("messages", 3), keep=("messages", 1)), 2_000)
+    assert [messages_to_go(counted, 3, put_in) for put_in in (1, 2)] == [2, 3]
+
+
+def test_a_compaction_in_tokens_must_free_a_share_of_the_trigger_and_more_where_it_cant_be_met() -> None:
+    assert least_freed(BOUNDS, below_trigger=True) == int(0.05 * BOUNDS.target)
+    assert least_freed(BOUNDS, below_trigger=False) == int(0.5 * BOUNDS.target)

@@ -10,11 +10,8 @@ import pytest
 
 from unabridged import Compactor, WontFit
 from unabridged.compaction.cut import safe_indices
-from unabridged.compaction.plan import requests_to_keep
 from unabridged.formats import FORMATS
-from unabridged.ledger.gather import open_indices
 from unabridged.measure.meter import Meter
-from unabridged.messages import Answer, Call, View
 
 FRAME = 330
 """More than header, end line, acknowledgment and the smallest summary take together."""
@@ -92,7 +89,25 @@ def test_it_is_raised_only_where_the_smallest_legal_list_is_over_the_budget(form
     assert raised
 
 
-def test_a_remark_beside_a_result_goes_to_the_ledger_when_its_round_is_too_large() -> None:
+def test_words_beside_a_result_are_quoted_and_keep_no_round() -> None:
+    rng = random.Random(7)  # noqa: S311 - no secret
+    messages: list[Any] = [{"role": "user", "content": "Write the modules."}]
+    for i in range(30):
+        messages += anthropic_round(rng, i)
+        messages[-1]["content"] = messages[-1]["content"][:1]
+    remark = {"type": "text", "text": "Also update the README."}
+    messages[20]["content"] = [*messages[20]["content"], remark]
+    for window in (8_000, 20_000, 60_000):
+        engine = Compactor(agent="claude-sonnet-4-5", window=window, archive="memory:")
+        fitted = engine.compact(messages, thread="t")
+        assert fitted is not None
+        (summary,) = [m["content"] for m in fitted.messages if str(m["content"]).startswith("[unabridged summary")]
+        assert "- [20] user: \u201cAlso update the README.\u201d" in summary
+        assert str(fitted.messages).count("Also update the README.") == 1, "only there"
+        assert not any(message is messages[20] or message is messages[19] for message in fitted.messages)
+
+
+def test_words_beside_a_result_are_quoted_where_their_round_is_too_large_to_stay() -> None:
     rng = random.Random(7)  # noqa: S311 - no secret
     messages: list[Any] = [{"role": "user", "content": "Write the modules."}]
     for i in range(30):
@@ -108,11 +123,3 @@ def test_a_remark_beside_a_result_goes_to_the_ledger_when_its_round_is_too_large
         fitted = Compactor(agent="claude-sonnet-4-5", window=window, archive="memory:").fit(messages, thread="t")
         (summary,) = [m["content"] for m in fitted.messages if str(m["content"]).startswith("[unabridged summary")]
         assert "Also update the README." in summary
-
-
-def test_a_remark_keeps_its_round_only_while_that_has_room() -> None:
-    called = View("assistant", "model", calls=(Call("t", "write_file", "{}"),))
-    remark = View("user", "person", "Also update the README.", answers=(Answer("t", "written"),))
-    views = [View("user", "person", "Write the modules."), called, remark]
-    assert requests_to_keep(views, open_indices(views), [10, 900, 20], room=1_000) == {0, 1, 2}
-    assert requests_to_keep(views, open_indices(views), [10, 9_000, 20], room=1_000) == {0}

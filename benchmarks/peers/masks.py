@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from benchmarks.harness import Arm, Fit, Given, Message, serve
+from unabridged.authorship import with_origins
 from unabridged.formats import format_named
-from unabridged.intent import with_origins
 from unabridged.messages import View
 
 MASK = "[Old tool result cleared]"

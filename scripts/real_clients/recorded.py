@@ -16,10 +16,9 @@ from real_clients.loopback import Loopback, Request, serving
 from real_clients.seeds import Recorded, result_text
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
+from unabridged.authorship import own_words, with_origins
 from unabridged.evaluate.score import Held, held, needs
 from unabridged.formats import FORMATS
-from unabridged.intent import with_origins
-from unabridged.ledger.gather import gather
 from unabridged.recall.lookup import search
 
 NAMESPACE = "default"
@@ -28,10 +27,9 @@ NOTHING = Held(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a context should have after the compaction, by the record."""
+    """What a context should have after the compaction: every message of a person, word for word."""
 
-    rules: tuple[str, ...]
-    requests: tuple[str, ...]
+    people: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +43,13 @@ class Outcome:
     tokens: int = 0
     """Of the first request after the compaction, all of it."""
     needs: Held = NOTHING
-    rules: tuple[int, int] = (0, 0)
-    """Word for word, and of how many."""
-    requests: tuple[int, int] = (0, 0)
+    people: tuple[int, int] = (0, 0)
+    """Messages of people that stand there word for word, and of how many."""
     archived: tuple[int, int] = (0, 0)
     found: tuple[int, int] = (0, 0)
     """Of what is needed and no longer stands there: how much our search gives back."""
     lost: tuple[str, ...] = field(repr=False, default=())
-    """The rules and requests that no longer stand there word for word, and what is needed."""
+    """The messages of people that no longer stand there word for word, and what is needed."""
     trouble: str = ""
 
 
@@ -60,17 +57,12 @@ _WANTED: dict[str, Wanted] = {}
 
 
 def wanted_of(recorded: Recorded) -> Wanted:
-    """The standing rules, and the requests that are open, as the engine finds them in the whole conversation.
-
-    Where the assistant spoke last, and called no tool, it was done with what was asked last.
-    """
+    """Every message of a person in the whole conversation, equal ones once, without what the host put beside them."""
     if recorded.name in _WANTED:
         return _WANTED[recorded.name]
-    views = [FORMATS["anthropic"].read(message) for message in recorded.messages]
-    answered = views[-1].role == "assistant" and not views[-1].calls
-    ledger = gather(with_origins(views), answered=answered)
-    rules = tuple(rule.text for rule in ledger.rules if rule.lifted < 0)
-    _WANTED[recorded.name] = Wanted(rules, tuple(request.text for request in ledger.open))
+    views = with_origins([FORMATS["anthropic"].read(message) for message in recorded.messages])
+    said = [own_words(view.text).strip() for view in views if view.origin == "person"]
+    _WANTED[recorded.name] = Wanted(tuple(dict.fromkeys(filter(None, said))))
     return _WANTED[recorded.name]
 
 
@@ -103,13 +95,11 @@ def _measured(recorded: Recorded, request: Request) -> dict[str, Any]:
     """What the request holds of what is needed next, and of what people said word for word."""
     text, wanted = request.text(), wanted_of(recorded)
     said = flat(text)
-    lost = [words for words in (*wanted.rules, *wanted.requests) if flat(words) not in said]
-    rules, requests = (sum(words not in lost for words in some) for some in (wanted.rules, wanted.requests))
+    lost = [words for words in wanted.people if flat(words) not in said]
     return {
         "tokens": request.tokens,
         "needs": held(text, needs(recorded.messages, recorded.post)),
-        "rules": (rules, len(wanted.rules)),
-        "requests": (requests, len(wanted.requests)),
+        "people": (len(wanted.people) - len(lost), len(wanted.people)),
         "lost": (*lost, *_missing(recorded, text)),
     }
 

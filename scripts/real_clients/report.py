@@ -27,9 +27,8 @@ end besides.
 
 - **needed**: file names and identifiers of the next 60 calls, as recorded, that stood before the compaction and that
   the context still holds. Plain strings: whether a model makes use of them is not measured here.
-- **rules, requests**: standing rules and open requests of people that stand in the context word for word, as the engine
-  finds them in the whole conversation. One that is longer than what the hook may add is there by its beginning, and not
-  counted.
+- **people**: messages of people, of the whole conversation, that stand in the context word for word. One that is longer
+  than what the hook may add is there by its beginning and its end, and not counted.
 - **archived**: texts and tool results of the session that the archive has word for word.
 - **found again**: of what is needed and no longer stands in the context, what a search for it in that archive shows.
 - **tokens**: of the whole request, characters / 4; in the last row their average.
@@ -50,7 +49,7 @@ def say(title: str, checks: Iterable[Check]) -> int:
 def say_outcome(outcome: Outcome) -> None:
     """Print one run."""
     who = f"{outcome.client} {_who(outcome)}"
-    numbers = f"needed {_needed([outcome])}, rules {_of(outcome.rules)}, requests {_of(outcome.requests)}"
+    numbers = f"needed {_needed([outcome])}, people {_of(outcome.people)}"
     numbers += f", archived {_of(outcome.archived)}, found again {_of(outcome.found)}" if outcome.ours else ""
     print(f"  {outcome.name} {who}: {numbers}, {outcome.tokens:,} tokens {outcome.trouble}", flush=True)
 
@@ -66,11 +65,8 @@ def page(outcomes: Sequence[Outcome]) -> str:
     for client in dict.fromkeys(outcome.client for outcome in outcomes):
         runs = [outcome for outcome in outcomes if outcome.client == client]
         parts.append(f"\n## {client}\n")
-        parts.append(
-            "| session | needed: alone | with | rules: alone | with | requests: alone | with | archived | found again "
-            "| tokens |"
-        )
-        parts.append("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+        parts.append("| session | needed: alone | with | people: alone | with | archived | found again | tokens |")
+        parts.append("| --- | --- | --- | --- | --- | --- | --- | --- |")
         parts += [_row(str(number), [run for run in runs if run.name == name]) for name, number in numbers.items()]
         parts.append(_row("**all**", runs))
         parts += [f"\n{numbers[run.name]} {_who(run)}: {run.trouble.strip()}." for run in runs if run.trouble]
@@ -84,8 +80,7 @@ def _row(name: str, runs: Sequence[Outcome]) -> str:
         return _of((sum(get(run)[0] for run in some), sum(get(run)[1] for run in some))) if some else "-"
 
     cells = [name, _needed(alone), _needed(ours)]
-    cells += [cell(lambda run: run.rules, some) for some in (alone, ours)]
-    cells += [cell(lambda run: run.requests, some) for some in (alone, ours)]
+    cells += [cell(lambda run: run.people, some) for some in (alone, ours)]
     cells += [cell(lambda run: run.archived, ours), cell(lambda run: run.found, ours), _tokens(alone, ours)]
     return f"| {' | '.join(cells)} |"
 
@@ -127,7 +122,7 @@ def read_kept(path: Path) -> dict[tuple[str, str, bool], Outcome]:
     """What `keep` wrote, by session, client and whether with ours; nothing where there is no such file."""
     found = {}
     for facts in json.loads(path.read_text(encoding="utf-8")) if path.is_file() else ():
-        pairs = {name: tuple(facts[name]) for name in ("rules", "requests", "archived", "found", "lost")}
+        pairs = {name: tuple(facts[name]) for name in ("people", "archived", "found", "lost")}
         outcome = Outcome(**(facts | pairs | {"needs": Held(**facts["needs"])}))
         found[outcome.name, outcome.client, outcome.ours] = outcome
     return found

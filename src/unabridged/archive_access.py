@@ -9,6 +9,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from unabridged.archive import codec
+from unabridged.archive import pins as pinned
 from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.archive.references import find
 from unabridged.archive.store_rules import moment_for_size
@@ -51,6 +52,20 @@ class Access:
         return codec.decode(find(self._archive, self._kept(thread, namespace), ref).body)
 
     asearch, aread = unblocked(search), unblocked(read)
+
+    def pin(self, text: str, *, thread: str, namespace: str | None = None) -> None:
+        """Keep a text in every summary turn of the thread, byte for byte, from the next compaction on."""
+        pinned.pin(self._archive, self._kept(thread, namespace), text)
+
+    def unpin(self, text: str, *, thread: str, namespace: str | None = None) -> bool:
+        """Take a pin away from the next compaction on; return whether there was one with this text."""
+        return pinned.unpin(self._archive, self._kept(thread, namespace), text)
+
+    def pins(self, *, thread: str, namespace: str | None = None) -> Sequence[str]:
+        """Return the texts that are pinned to the thread, oldest first."""
+        return pinned.pins_of(self._archive, self._kept(thread, namespace))
+
+    apin, aunpin, apins = unblocked(pin), unblocked(unpin), unblocked(pins)
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces of the archive that hold anything, sorted: whose conversations it has."""

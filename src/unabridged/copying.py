@@ -80,7 +80,8 @@ def copy_archive(
             copied = _add(copied, one)
             whole.update(store_rules.join_names(*scope) + digest)
     tell(len(scopes), len(scopes))
-    return replace(_copy_notes(source, target, namespace, copied), digest=f"sha256:{whole.hexdigest()}")
+    copied = _copy_notes(source, target, namespace, thread, copied)
+    return replace(copied, digest=f"sha256:{whole.hexdigest()}")
 
 
 def _add(copied: Copied, one: Copied) -> Copied:
@@ -255,13 +256,19 @@ class _Coming:
                 waiting = []
 
 
-def _copy_notes(source: Archive, target: Archive, namespace: str | None, copied: Copied) -> Copied:
-    """Bring what was remembered, in the place of what the target remembers under the same name."""
+def _copy_notes(source: Archive, target: Archive, namespace: str | None, thread: str | None, copied: Copied) -> Copied:
+    """Bring what was remembered, in the place of what the target remembers under the same name.
+
+    Where one thread is copied, what is remembered of other threads stays behind.
+    """
+    of_a_thread, of_the_thread = store_rules.thread_note(""), store_rules.thread_note(thread or "")
     written, unnamed, problems = 0, 0, list(copied.problems)
     try:
         for space, key, data in source.notes(namespace):
             if space is None or key is None:
                 unnamed += 1
+            elif thread is not None and key.startswith(of_a_thread) and key != of_the_thread:
+                continue
             elif target.remembered(space, key) != data:
                 target.remember(space, key, data)
                 written += 1

@@ -13,12 +13,8 @@ from typing import Any, Literal
 Role = Literal["system", "user", "assistant", "tool"]
 """Where the message stands in the protocol. `developer` reads as `system`."""
 
-Origin = Literal["person", "model", "tool", "host", "summary", "doubtful", "unknown"]
-"""Whose words it is. A `user` turn may be a person's, a tool's observation, the host's, or our own summary.
-
-`doubtful` where it reads like another system's summary, though nothing says that it is one: it is kept and told like a
-person's, under a heading that says so, and makes no rule. `unknown` where it may be a tool's as well as a person's: it
-makes no rule, asks for nothing and approves nothing."""
+Origin = Literal["person", "model", "tool", "host", "summary"]
+"""Whose words it is. A `user` turn may be a person's, a tool's observation, the host's, or a summary."""
 
 MediaKind = Literal["image", "audio", "video", "document"]
 
@@ -91,6 +87,8 @@ class View:
     """Text that is in the message and is not in the voice of `origin`, block by block."""
     inserted: tuple[str, ...] = ()
     """Blocks of its text that another system put there, a summary or a text of the host's: known when `origin` is."""
+    speaker: str = ""
+    """The name that the message gives its speaker, where several people speak."""
     sealed: int = 0
     """Characters of encrypted content that only the provider reads, thinking left out."""
     unread: str = ""
@@ -150,11 +148,6 @@ class View:
         view = replace(self, text=own, inserted=others, starts=())
         object.__setattr__(view, "_meaning", self.meaning)
         return view
-
-    @property
-    def is_request(self) -> bool:
-        """Whether a person speaks here, or may."""
-        return self.origin in {"person", "doubtful"}
 
     def whole_text(self) -> str:
         """Everything readable in the message, its calls and answers included: what search sees."""

@@ -26,15 +26,13 @@ Keep = Condition | Sequence[Condition]
 _WHOLE = "a whole number of at least 1"
 _RANGES = {"tokens": _WHOLE, "messages": _WHOLE, "fraction": "a number above 0 and at most 1"}
 
-_ALWAYS = frozenset({"open", "rules", "pins", "prose"})
+_ALWAYS = frozenset({"people", "rules", "pins", "prose"})
 """Sections of a summary turn that can't be left out."""
 
 MOST_BY_A_MODEL = 4_096
 """Tokens of a summary by a model, where the settings don't say."""
-SMALL = 4_096
-"""A trigger in tokens below which a summary turn does not grow for talk."""
-MOST_OF_TALK = 0.6
-"""Of the trigger, what a summary turn may take where people only talk; the tail and what comes next get the rest."""
+LEAST_PEOPLE = 8
+"""The share of the trigger, one in so many, that people's words may take at least where a summary takes half of it."""
 
 
 def _whole(value: Any, least: int = 1) -> bool:
@@ -122,7 +120,7 @@ _CLEAR: Checks = {
 }
 _KEEP: Condition = ("fraction", 0.10)
 _FIELDS: Checks = {
-    "form": (lambda value: value in ("user", "pair"), "'user' or 'pair'"),
+    "form": (lambda value: value in ("user", "pair", "alternate"), "'user', 'pair' or 'alternate'"),
     "background": (
         lambda value: value is None or (_number(value) and 0 < value < 1),
         "a number above 0 and below 1, or None",
@@ -155,12 +153,13 @@ class Settings:
     reserve: int | None = None
     """Tokens left free for the model's answer; by default min(4,096, window / 8)."""
     summary: int | None = None
-    """The most tokens a summary turn may take; by default a third of the window or the trigger, at most 4,096."""
+    """The most tokens of a summary turn besides people's words; by default a third of the window or the trigger, at
+    most 4,096."""
     pin: Callable[[Any], bool] | None = None
     """Says of a message whether it must never leave."""
     without: tuple[str, ...] = ()
-    """Sections that a summary turn leaves out, by their names (`docs/summaries.md`). What the user is waiting for,
-    standing rules, pins and a model's prose are no such sections: without them a summary would mislead."""
+    """Sections that a summary turn leaves out, by their names (`docs/summaries.md`). People's words, rules, pins and a
+    model's prose are no such sections; `preserve=0` leaves people's words out."""
     pins: tuple[str, ...] = ()
     """Texts that stand in every summary turn, byte for byte."""
     off: bool = False
@@ -168,10 +167,11 @@ class Settings:
     clear: Clear | None = field(default_factory=Clear)
     """Clearing of old tool results, before anything is summarised; None turns it off."""
     preserve: int | None = None
-    """The most tokens for people's own words beside a summary; by default a third of the trigger, 0 for none. Where
-    nothing is done but talk and `summary` is not set, the turn may grow by as much, up to twice its size."""
-    form: Literal["user", "pair"] = "user"
-    """The summary as a user's turn, or as the assistant's answer to a user's turn that asks for it."""
+    """The most tokens for people's own words beside a summary; by default a third of the trigger, 0 for none. Summary
+    and people's words together take at most half of the trigger: people's words give way first."""
+    form: Literal["user", "pair", "alternate"] = "user"
+    """The summary as a user's turn; as the assistant's answer to a user's turn that asks for it (`pair`); or as a
+    user's turn with an acknowledgment of the assistant's behind it where two user turns would meet (`alternate`)."""
     instruction: str | None = None
     """A prompt for the summariser in the place of the built-in one. The conversation goes where it says `{messages}`,
     else behind it; other braces stay as they are."""
@@ -216,8 +216,8 @@ class Limits:
     summary: int
     with_model: int
     """What a summary takes of that where a model writes it: a longer one takes longer and tells little more."""
-    talk: int
-    """What more a summary may take where people only talk."""
+    people: int
+    """What people's words may take besides."""
     aim: int | None = None
     """What a request should take after a compaction; None where only the tail is bounded."""
 
@@ -264,15 +264,13 @@ def limits(settings: Settings, window: int) -> Limits:
         keep.get("tokens"),
         keep.get("messages"),
         summary=summary,
-        talk=0,
+        people=0,
         aim=aimed_at,
         with_model=summary if settings.summary is not None else min(summary, MOST_BY_A_MODEL),
     )
-    if settings.summary is not None or made.target < SMALL:  # a small trigger would be pulled all the time
-        return made
-    words = made.third if settings.preserve is None else settings.preserve
-    most = min(int(MOST_OF_TALK * made.target), made.target if aimed_at is None else aimed_at // 2)
-    return replace(made, talk=max(0, min(words, made.summary, most - made.summary)))
+    wanted_words = made.third if settings.preserve is None else settings.preserve
+    half = (made.target if aimed_at is None else aimed_at) // 2
+    return replace(made, people=min(wanted_words, max(half - made.summary, half * 2 // LEAST_PEOPLE)))
 
 
 class _Sizes(NamedTuple):

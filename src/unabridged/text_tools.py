@@ -7,7 +7,8 @@ pose as one of ours, as a role, or as the end of the turn. People's words are ca
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import accumulate, islice
 from typing import Any
@@ -158,6 +159,16 @@ def cut_middle(text: str, tokens: int, count: Count, note: str) -> str:
         if size <= tokens or chars == 0:
             return short if size < whole else text
         chars = min(chars - 1, int(chars * tokens / size * 0.95))
+
+
+def level(sizes: Sequence[int], total: int, floors: Sequence[int] | None = None) -> int:
+    """Return the greatest height at which all of `sizes`, cut down to it but not below their floors, fit in `total`."""
+    least = floors or [0] * len(sizes)
+
+    def needs(height: int) -> int:
+        return sum(max(min(size, height), floor) for size, floor in zip(sizes, least, strict=True))
+
+    return max(0, bisect_right(range(max(sizes, default=0) + 1), total, key=needs) - 1)
 
 
 def map_strings(value: Any, change: Callable[[str], Any]) -> Any:

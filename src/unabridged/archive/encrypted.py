@@ -103,15 +103,19 @@ class EncryptedArchive:
 
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON under this key, sealed, in the place of what was there."""
-        name = self._name(Scope(namespace, ""), key)
+        name = self._note_name(namespace, key)
         sealed = self._seal(store_rules.write_note(namespace, key, data), "note", namespace, name)
         self._archive.remember(namespace, name, {"sealed": base64.b64encode(sealed).decode("ascii")})
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """What was kept under this key last; None when nothing was."""
-        name = self._name(Scope(namespace, ""), key)
+        name = self._note_name(namespace, key)
         found = self._archive.remembered(namespace, name)
         return None if found is None else store_rules.read_note(self._open_note(namespace, name, found))
+
+    def _note_name(self, namespace: str, key: str) -> str:
+        """Return the name that a note is stored under; what goes with its thread is found by the thread's name."""
+        return key if key.startswith(store_rules.thread_note("")) else self._name(Scope(namespace, ""), key)
 
     def notes(self, namespace: str | None = None) -> Sequence[Note]:
         """Everything that is remembered; what an earlier version sealed does not say under which key."""

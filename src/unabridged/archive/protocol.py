@@ -53,10 +53,12 @@ class RecordData(TypedDict, total=False):
     """Whether it was made in the background, before the list needed it."""
     settles: str
     """The id of the early record whose swap it settles."""
-    habits: dict[str, int]
-    """How the host answers, as far as the messages showed that went."""
+    turn_counts: dict[str, int]
+    """How the assistant's turns ended, as far as they went."""
+    people_dropped: int
+    """How many messages of people found no place in the newest summary."""
     ledger: str | dict[str, Any]
-    """As `ledger.entries` writes it; earlier versions stored it as JSON, not as its text."""
+    """As `ledger.entries` writes it."""
     prose: str
     """What the model wrote."""
     rounds: int
@@ -65,6 +67,8 @@ class RecordData(TypedDict, total=False):
     """Characters of the original messages that have left the list, this time and before."""
     marks: list[str]
     """The meaning of each message that was put in."""
+    stayed: dict[str, str]
+    """Of a summary, the meaning of each message that stays between what went, by its place in `after`."""
     ours: list[int]
     """Which places of `after` are turns wholly of our own."""
     turns: list[int]
@@ -272,7 +276,10 @@ class Archive(Protocol):
         """
 
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
-        """Keep some plain JSON of the engine's own under this key, in the place of what was there."""
+        """Keep some plain JSON of the engine's own under this key, in the place of what was there.
+
+        What is kept under `store_rules.thread_note(thread)` is removed with the thread.
+        """
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """What was kept under this key last; None when nothing was."""

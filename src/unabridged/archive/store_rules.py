@@ -179,6 +179,11 @@ def is_older(newest: float | None, before: float | None) -> bool:
     return before is None or (newest is not None and newest < before)
 
 
+def thread_note(thread: str) -> str:
+    """Return the key of what is remembered of one thread: every store removes it with the thread."""
+    return f"thread:{thread}"
+
+
 def write_note(namespace: str, key: str, data: Mapping[str, object]) -> bytes:
     """What `remember` keeps where the place of a note does not tell whose it is."""
     return encode([namespace, key, dict(data)])

@@ -9,8 +9,8 @@ def hook() -> None:
     """Answer a coding agent's hook: JSON on standard input, the answer as JSON on standard output, or nothing.
 
     unabridged install sets it up; nobody has to type it. PreCompact: what is new in the session is archived.
-    SessionStart after a compaction: the context gets standing rules and open requests word for word, what is finished
-    and the files changed. PostCompact: the summary is held against the record. Whatever goes wrong, the exit code is 0
-    and the log says why: ~/.local/state/unabridged/hook.log. The archive is the one that UNABRIDGED_ARCHIVE names.
+    SessionStart after a compaction: the context gets what people said word for word, the pins and the files changed.
+    PostCompact: the summary is held against the record. Whatever goes wrong, the exit code is 0 and the log says why:
+    ~/.local/state/unabridged/hook.log. The archive is the one that UNABRIDGED_ARCHIVE names.
     """
     main()

@@ -19,8 +19,6 @@ COLORS = {
     "thinking": "blue",
     "tool": "yellow",
     "host": "magenta",
-    "doubtful": "bright_green",
-    "unknown": "bright_black",
     "summary": "bold red",
 }
 OTHER = "yellow"

@@ -140,7 +140,8 @@ def export(
 ) -> None:
     """What a thread has in the archive, as a file: what left its context, in order.
 
-    Not in the archive is what stayed in the context: system message, pinned messages, open request, the newest part.
+    Not in the archive is what stayed in the context: system message, pinned messages, a person's newest message, the
+    newest part.
     """
     with open_store(archive) as store:
         scope = require_thread(store, namespace, thread)

@@ -31,15 +31,17 @@ def _inside_rounds(views: Sequence[View]) -> list[bool]:
     """
     opened = [0] * (len(views) + 2)
     asked: dict[str, int] = {}
+    said = -1  # the last message that is no system message
     for i, view in enumerate(views):
         for answer in view.answers:
             if answer.call_id in asked:
                 opened[asked[answer.call_id] + 1] += 1
                 opened[i + 1] -= 1
         asked.update((id_, i) for call in view.calls for id_ in call.ids)
-        if view.role == "user" and view.origin in {"tool", "unknown"} and not view.answers:
-            opened[i] += 1
+        if view.role == "user" and view.origin == "tool" and not view.answers:
+            opened[said + 1] += 1
             opened[i + 1] -= 1
+        said = i if view.role != "system" else said
     return [depth > 0 for depth in accumulate(opened[: len(views) + 1])]
 
 
@@ -104,19 +106,18 @@ def plan_cut(
     keep_tokens: int | None = None,
     keep_messages: int | None = None,
     pinned: Collection[int] = (),
-    open_requests: Collection[int] = (),
+    kept: Collection[int] = (),
 ) -> Cut | None:
     """The cut that keeps as much recent conversation as both ceilings allow; None when nothing could go.
 
     A user-turn boundary is preferred, unless it would leave less than a third of what may stay: then, and when one
-    turn is longer than the ceilings, the cut falls between two rounds. The last round always stays. A request that is
-    still open stays wherever it stands.
+    turn is longer than the ceilings, the cut falls between two rounds. The last round always stays, and so do the
+    messages in `kept`, wherever they stand.
     """
     safe = safe_indices(views)
     stays = indices_that_stay(views, safe, pinned)
     tail = _tail_start(views, sizes, safe, stays, keep_tokens=keep_tokens, keep_messages=keep_messages)
-    kept = stays | set(open_requests)
-    gone = tuple(i for i in range(tail) if i not in kept)
+    gone = tuple(i for i in range(tail) if i not in stays and i not in kept)
     return Cut(gone, tail) if gone else None
 
 
@@ -152,4 +153,5 @@ def _tail_start(
 
 
 def _starts_turn(views: Sequence[View], index: int) -> bool:
-    return index < len(views) and views[index].is_request and (index == 0 or not views[index - 1].is_request)
+    starts = index < len(views) and views[index].origin == "person"
+    return starts and (index == 0 or views[index - 1].origin != "person")

@@ -23,13 +23,14 @@ from typing import Any
 from unabridged.archive.protocol import Scope
 from unabridged.compaction import clear
 from unabridged.compaction.hooks import HookRaised, Hooks, blame
-from unabridged.compaction.plan import Plan, Situation, make_plan, requests_to_keep
+from unabridged.compaction.plan import Plan, Situation, make_plan, newest_of_people
 from unabridged.compaction.restore import restore
 from unabridged.compaction.rewrite import Rewrite, build, identify
 from unabridged.compaction.shorten import Shortener
-from unabridged.compaction.state import Setup, State, put_list, restart
+from unabridged.compaction.state import Setup, State, pins_for, put_list, restart
 from unabridged.compaction.store import store
-from unabridged.compaction.write import is_mere_talk, write
+from unabridged.compaction.trigger import messages_to_go
+from unabridged.compaction.write import people_tokens, write
 from unabridged.errors import ArchiveError, SummaryFailed
 from unabridged.events import Compacting, Failed
 from unabridged.history import has_records
@@ -72,6 +73,8 @@ def _compact(setup: Setup, state: State, reason: str, *, force: bool) -> Steps:
     restore(setup, state)
     if not (force or state.broken) and setup.trigger_reason(state.load) is None:
         return ""
+    if force and _is_asked_again(state):
+        return ""
     mend(setup, state)
     now = situation(setup, state)
     made = None if force else clear_bulk(setup, state, over=state.estimate - now.enough + 1)
@@ -92,11 +95,17 @@ def _compact(setup: Setup, state: State, reason: str, *, force: bool) -> Steps:
             if slack > setup.limit // 4:
                 with blame("finalize", setup.hooks.finalize):
                     raise now.wont_fit(setup.limit + over)
-    if sum(made.sizes) >= sum(state.sizes) and not state.mended:
+    if not _is_smaller(setup, state, made) and not state.mended:
         restart(setup, state)
         return "the summary was not smaller than what it would have replaced"
     store(setup, state, made, reason)
     return ""
+
+
+def _is_asked_again(state: State) -> bool:
+    """Return whether a compaction that somebody asked for is the one that was just restored: the same list again."""
+    same = state.receipt is not None and state.receipt.messages_before == len(state.given)
+    return same and state.record is not None and state.record.kind == "summary" and state.messages is not state.begun
 
 
 def compact_early(setup: Setup, state: State) -> Steps:
@@ -219,8 +228,10 @@ def situation(setup: Setup, state: State, slack: int = 0) -> Situation:
     """The state in the terms of a plan; limits are scaled to the meter's tokens, less `slack`."""
     factor, pin, text = setup.calibration.factor, setup.settings.pin, state.format.text
     language = detect(view.text for view in state.views if view.origin == "person")
-    separator = setup.size(state.format, text("assistant", labels(language)["acknowledgment"]))
-    header = text("user", summary_text("0" * 12, setup.front(language), 9_999, 99_999, language))
+    alternates = state.format.alternates or setup.settings.form != "user"
+    separator = setup.size(state.format, text("assistant", labels(language)["acknowledgment"])) if alternates else 0
+    front = setup.front(language, pins_for(setup, state))
+    header = text("user", summary_text("0" * 12, front, 9_999, 99_999, language))
     pins = [i for i, m in enumerate(state.messages) if pin and not is_our_summary(state.views[i]) and pin(m)]
     piece = setup.meter.text(shortening_note("0" * 12)) + 30
     return Situation(
@@ -233,14 +244,26 @@ def situation(setup: Setup, state: State, slack: int = 0) -> Situation:
         frame=setup.size(state.format, header) + separator,
         separator=separator,
         pinned=frozenset(pins),
-        open_requests=requests_to_keep(
-            state.views, state.open_requests(), state.sizes, setup.limit * 3 // 4, separator
-        ),
+        newest=newest_of_people(state.views),
+        people=min(setup.limits.people, people_tokens(setup, state)),
+        fewest_gone=_fewest_gone(setup, state),
         scale=factor * (1 + setup.meter.error),
         least=lambda i: setup.size(state.format, _shortener(setup, state, i).cut_down(state.messages[i], piece)),
         aim=None if setup.limits.aim is None else int(setup.limits.aim / factor) - slack,
-        talk=is_mere_talk(state),
     )
+
+
+def _fewest_gone(setup: Setup, state: State) -> int:
+    """Return how many messages must go where a trigger by messages fired, for the list to have fewer; else 0."""
+    parted = state.format.alternates or setup.settings.form != "user"
+    return messages_to_go(setup.limits, len(state.messages), 2 if parted else 1)
+
+
+def _is_smaller(setup: Setup, state: State, made: Rewrite) -> bool:
+    """Return whether the new list is smaller: in tokens, or in messages where a trigger by messages fired."""
+    if _fewest_gone(setup, state) and state.overhead + sum(made.sizes) <= setup.target:
+        return len(made.messages) < len(state.messages)
+    return sum(made.sizes) < sum(state.sizes)
 
 
 def write_list(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Rewrite]:

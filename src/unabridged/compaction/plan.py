@@ -14,23 +14,19 @@ from unabridged.compaction.cut import (
     indices_that_stay,
     plan_cut,
     safe_indices,
-    whole_rounds,
 )
-from unabridged.compaction.shorten import level
 from unabridged.compaction.trigger import least_freed
 from unabridged.errors import WontFit
-from unabridged.intent import kind_of_turn
 from unabridged.marks import is_our_summary
 from unabridged.messages import View
 from unabridged.settings import Limits
+from unabridged.text_tools import level
 
 SMALLEST_SUMMARY = 80
 """Below this a summary says nothing."""
 MOST_KEPT = 0.5
 """Of the room below the trigger, beside what can't go and a full summary, the share that the tail may take: the rest is
 for what comes next, or every other round would be summarised again."""
-ROUNDS_OF_REMARKS = 0.4
-"""Of the room for open requests, what may be taken up when a whole round stays for a remark that was made in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +38,11 @@ class Plan:
     place: int = 0
     summary: int = 0
     caps: Mapping[int, int] = field(default_factory=dict)
-    kept_requests: tuple[int, ...] = ()
-    """Open requests that stay in front of the tail although their turn was cut."""
+    kept: tuple[int, ...] = ()
+    """The newest message of a person, where it stays in front of the tail."""
     tail: int = 0
+    replaced: int = 0
+    """What a summary's prose must be smaller than: what goes, or anything where a trigger by messages fired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +65,21 @@ class Situation:
     least: Callable[[int], int]
     """How small a message can be made: some head, some tail and the note of each of its pieces."""
     pinned: frozenset[int] = frozenset()
-    open_requests: frozenset[int] = frozenset()
+    newest: frozenset[int] = frozenset()
+    """The newest message of a person, if it is a message of its own: it stays wherever it stands."""
+    people: int = 0
+    """What people's words may take in the summary turn."""
+    fewest_gone: int = 0
+    """Where a trigger by messages fired, how many messages must go for the list to have fewer; else 0."""
     scale: float = 1.0
     """The provider's tokens in one of the meter's, with what the meter may be off by."""
     aim: int | None = None
     """What it should take after a compaction, where that was said: the tail fills it."""
-    talk: bool = False
-    """Whether people only talk: then what they said is what there is to keep."""
 
     @property
     def summary(self) -> int:
-        """The most that a summary turn may say, in tokens."""
-        return self.limits.summary + (self.limits.talk if self.talk else 0)
+        """The most that a summary turn may say, people's words included, in tokens."""
+        return self.limits.summary + self.people
 
     @property
     def enough(self) -> int:
@@ -117,30 +118,13 @@ class Situation:
         return indices_that_stay(self.views, safe_indices(self.views), self.pinned)
 
 
-def requests_to_keep(
-    views: Sequence[View], opened: Sequence[int], sizes: Sequence[int], room: int, separator: int = 0
-) -> frozenset[int]:
-    """Which of the open requests stay as their own messages: the newest, then all that say something, as there is room.
+def newest_of_people(views: Sequence[View]) -> frozenset[int]:
+    """Return the index of the newest message of a person; none where it stands beside a tool's result.
 
-    The ledger carries the others verbatim. One said in the same message as a tool's answer keeps its round, if that has
-    room: its words alone take less, so of the room only a part is for rounds. `separator` is what keeps each apart from
-    the one before it, in tokens.
+    Words beside a result are quoted in the summary, for they can't stay without their round.
     """
-    found: set[int] = set()
-    taken = 0
-    newest_first, safe = opened[::-1], safe_indices(views)
-    between = sorted(newest_first[1:-1], key=lambda i: len(whole_rounds(safe, [i])))  # those with no round take little
-    for i in (*newest_first[:1], *newest_first[1:][-1:], *between):  # what began it counts more than what came between
-        if found and kind_of_turn(views[i]) in {"resume", "ack"}:
-            continue
-        round_ = whole_rounds(safe, [i])
-        alone = round_ == {i}
-        size = sum(sizes[at] for at in round_ - found) + separator
-        most = room if alone or not found else int(room * ROUNDS_OF_REMARKS)
-        if taken + size <= most or (not found and alone):  # a message of its own can be shortened
-            found |= round_
-            taken += size
-    return frozenset(found)
+    newest = next((i for i in range(len(views) - 1, -1, -1) if views[i].origin == "person"), None)
+    return frozenset() if newest is None or views[newest].answers else frozenset({newest})
 
 
 def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
@@ -154,19 +138,25 @@ def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
             continue
         plan = _summary_plan(now, cut)
         freed = now.size(cut.gone) - plan.summary - now.frame - now.separators(plan.gone, plan.place)
-        least = 1
-        if not force and now.total <= now.limit:
-            least = least_freed(now.limits, len(now.views), len(cut.gone), below_trigger=bound == now.target)
-        if freed >= least and now.total - freed <= bound:
+        if _is_enough(now, cut, freed, bound, force=force) and now.total - freed <= bound:
             return plan
     if now.total <= now.limit:
         return "no safe cut would free enough to be worth it"
     return _squeeze(now)
 
 
+def _is_enough(now: Situation, cut: Cut, freed: int, bound: int, *, force: bool) -> bool:
+    """Return whether a cut that frees so many tokens is worth it."""
+    if now.fewest_gone and bound == now.target and not force:
+        return len(cut.gone) >= now.fewest_gone
+    if force or now.total > now.limit:
+        return freed >= 1
+    return freed >= least_freed(now.limits, below_trigger=bound == now.target)
+
+
 def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
     """The cut whose tail leaves room below `bound` for everything that stays, a full summary, and what comes next."""
-    kept = now.fixed() | now.open_requests
+    kept = now.fixed() | now.newest
     rest = [i for i in range(len(now.views)) if i not in kept]
     stays = now.overhead + now.frame + now.summary + now.size(kept) + now.separators(rest, rest[0] if rest else 0)
     ceilings = [max(0, int((bound - stays) * MOST_KEPT))]
@@ -182,33 +172,37 @@ def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
         keep_tokens=min(ceilings),
         keep_messages=now.limits.keep_messages,
         pinned=now.pinned,
-        open_requests=now.open_requests,
+        kept=now.newest,
     )
 
 
 def _summary_plan(now: Situation, cut: Cut) -> Plan:
-    kept = tuple(sorted(i for i in now.open_requests if dropped(now.views) <= i < cut.tail))
+    kept = tuple(sorted(i for i in now.newest if dropped(now.views) <= i < cut.tail))
     earlier = now.size(i for i in cut.gone if is_our_summary(now.views[i]))  # folded in, it keeps its room
     new = now.size(cut.gone) - earlier
+    smaller = earlier + new * 3 // 4 - now.frame
+    if now.fewest_gone:  # fewer messages will do, as long as the request stays below the triggers in tokens
+        smaller = now.target - (now.total - now.size(cut.gone)) - now.frame
     return Plan(
         gone=cut.gone,
         place=min(cut.gone[0], *kept) if kept else cut.gone[0],
-        summary=min(now.summary, max(SMALLEST_SUMMARY, earlier + new * 3 // 4 - now.frame)),
-        kept_requests=kept,
+        summary=min(now.summary, max(SMALLEST_SUMMARY, smaller)),
+        kept=kept,
         tail=cut.tail,
+        replaced=now.limit if now.fewest_gone else now.size(cut.gone),
     )
 
 
 def _squeeze(now: Situation) -> Plan:
-    """The smallest tail, the smallest summary, and what is still too large shortened; requests last of all.
+    """The smallest tail, the smallest summary, and what is still too large shortened; a person's newest message last.
 
-    An earlier summary is not made shorter by itself, while there is another way: rules would go. Where even that is too
-    much, no request stays as a message of its own: the summary has what it can of their words.
+    An earlier summary is not made shorter by itself, while there is another way. Where even that is too much, the
+    person's newest message does not stay either: the summary has what it can of its words.
     """
     cut = _smallest_cut(now)
     ours = frozenset(cut.gone if cut and all(is_our_summary(now.views[i]) for i in cut.gone) else ())
     ways = [replace(now, pinned=now.pinned | ours)] * bool(ours) + [now]
-    ways += [replace(now, open_requests=frozenset())] * bool(now.open_requests)
+    ways += [replace(now, newest=frozenset())] * bool(now.newest)
     for way in ways[:-1]:
         with suppress(WontFit):
             return _squeeze_within(way)
@@ -216,7 +210,7 @@ def _squeeze(now: Situation) -> Plan:
 
 
 def _smallest_cut(now: Situation) -> Cut | None:
-    return plan_cut(now.views, now.sizes, keep_tokens=0, pinned=now.pinned, open_requests=now.open_requests)
+    return plan_cut(now.views, now.sizes, keep_tokens=0, pinned=now.pinned, kept=now.newest)
 
 
 def _squeeze_within(now: Situation) -> Plan:
@@ -224,7 +218,7 @@ def _squeeze_within(now: Situation) -> Plan:
     plan = _summary_plan(now, cut) if cut else Plan()
     fixed = now.fixed()
     movable = set(range(len(now.views))) - set(plan.gone) - fixed
-    requests, others = movable & now.open_requests, movable - now.open_requests
+    newest, others = movable & now.newest, movable - now.newest
     smallest = SMALLEST_SUMMARY if cut else 0
     room = (
         now.limit - now.overhead - now.size(fixed) - (now.frame if cut else 0) - now.separators(plan.gone, plan.place)
@@ -233,11 +227,11 @@ def _squeeze_within(now: Situation) -> Plan:
     missing = smallest + sum(least.values()) - room
     if missing > 0:
         raise now.wont_fit(now.limit + missing)
-    # A request gives way only when all else at its smallest does not make room for it.
-    request_cap = level([now.sizes[i] for i in requests], room - smallest - sum(least[i] for i in others))
-    room -= sum(min(now.sizes[i], request_cap) for i in requests)
+    # A person's message gives way only when all else at its smallest does not make room for it.
+    newest_cap = level([now.sizes[i] for i in newest], room - smallest - sum(least[i] for i in others))
+    room -= sum(min(now.sizes[i], newest_cap) for i in newest)
     summary = min(plan.summary, max(smallest, min(room // 3, room - sum(least[i] for i in others)))) if cut else 0
     other_cap = level([now.sizes[i] for i in others], room - summary, [least[i] for i in others])
-    caps = {i: request_cap for i in requests if now.sizes[i] > request_cap}
+    caps = {i: newest_cap for i in newest if now.sizes[i] > newest_cap}
     caps |= {i: max(other_cap, least[i]) for i in others if now.sizes[i] > max(other_cap, least[i])}
     return replace(plan, summary=summary, caps=caps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unabridged.archive.protocol import Record, Scope
+from unabridged.authorship import NO_TURNS, counts_in
 from unabridged.compaction.cut import counted
 from unabridged.compaction.rewrite import Rewrite
 from unabridged.compaction.state import Setup, State, measure
@@ -13,7 +14,6 @@ from unabridged.events import receipt_from
 from unabridged.history import find_scope, lookup, older_namespaces
 from unabridged.history.lookup import Place
 from unabridged.history.replay import UNNAMED, Records, Standing, find_standing, meanings_put_in
-from unabridged.intent import NOTHING, facts_in
 from unabridged.legal.reasoning import strip_from
 from unabridged.marks import is_ours
 from unabridged.messages import View
@@ -35,7 +35,7 @@ def restore(setup: Setup, state: State, *, settles: bool = True, early: bool = T
         if state.named or record.scope.thread in {place.scope.thread for place in places[1:]}:
             places = [place for place in places if place.scope == record.scope]  # it goes on where it began
             state.named = True
-        state.scope, state.learned = record.scope, facts_in(record.data)
+        state.scope, state.turn_counts = record.scope, counts_in(record.data)
         _splice(setup, state, record, lookup.apply(setup.archive, record, state.messages, state.format))
         state.receipt = receipt_from(record.data["receipt"])
         if settles:
@@ -47,8 +47,8 @@ def restore(setup: Setup, state: State, *, settles: bool = True, early: bool = T
         state.scope = state.standing.record.scope
         state.named = state.named or not state.scope.thread.startswith(UNNAMED)
     state.known = frozenset(meanings_put_in(state.records, state.standing))
-    state.learned = facts_in(state.standing.record.data) if state.standing else NOTHING
-    state.views = setup.read(state.messages, state.format, state.views, state.learned)
+    state.turn_counts = counts_in(state.standing.record.data) if state.standing else NO_TURNS
+    state.views = setup.read(state.messages, state.format, state.views, state.turn_counts)
     for i, view in enumerate(state.views):
         if is_ours(view) and view.meaning in state.known:
             state.views[i] = view.said_by("summary")
@@ -110,7 +110,7 @@ def _settle(setup: Setup, state: State, record: Record) -> None:
     state.set_base()
     stop = record.start + len(record.after)
     new = strip_from(state.messages, state.views, state.format, stop, rule)
-    views = setup.read(new, state.format, facts=state.learned)
+    views = setup.read(new, state.format, counts=state.turn_counts)
     key = lookup.keys_of(state.views, seed)[-1]
     made = Rewrite(
         kind="repair",
@@ -121,7 +121,7 @@ def _settle(setup: Setup, state: State, record: Record) -> None:
         messages=new,
         views=views,
         sizes=counted(views, [setup.meter.message(view, message) for view, message in zip(views, new, strict=True)]),
-        learned=state.learned,
+        turn_counts=state.turn_counts,
         settles=record.id,
     )
     store(setup, state, made, "thinking that the early summary left unbound")

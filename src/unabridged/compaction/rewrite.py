@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from unabridged.archive.protocol import Scope
+from unabridged.authorship import TurnCounts, count_turns
 from unabridged.compaction.hooks import blame
-from unabridged.compaction.state import Setup, State, measure_list
+from unabridged.compaction.state import Setup, State, measure_list, pins_for
 from unabridged.errors import IllegalConversation
 from unabridged.events import Kind
 from unabridged.formats.base import Format, Message
 from unabridged.history.difference import changed_until
 from unabridged.history.lookup import free_id, keys_of, thread_for
-from unabridged.intent import Facts, learn
 from unabridged.languages import labels
 from unabridged.legal.reasoning import strip_from
-from unabridged.marks import is_cleared, summary_text
+from unabridged.marks import summary_text
 from unabridged.messages import View
 from unabridged.summarise.brief import Written
 
@@ -47,8 +47,8 @@ class Rewrite:
     messages: list[Message] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
-    learned: Facts = field(default_factory=dict)
-    """How the host answers, as far as the messages showed that went."""
+    turn_counts: TurnCounts = field(default_factory=dict)
+    """How the assistant's turns ended, as far as they went."""
     settles: str | None = None
     """The early record whose swap this one settles."""
 
@@ -92,16 +92,16 @@ def build(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
     read = [state.format.read(message) for message in new]
     new = strip_from(new, read, state.format, draft.first, setup.thinking(state.format))
     new = setup.hooks.run_finalize(state.messages, new)
-    facts = _learned(state, draft)
+    counts = count_turns(state.views, draft.gone, state.turn_counts)
     with blame("finalize", setup.hooks.finalize):
-        views = setup.read(new, state.format, facts=facts)
+        views = setup.read(new, state.format, counts=counts)
         sizes = measure_list(setup, state, new, views)
         if findings := setup.check(views, state.format, pending=state.pending):
             raise IllegalConversation(f"compacting would make it illegal: {findings[0].message}")
     # What keeps the roles in order may stand behind system messages that follow, and a host's last touch anywhere.
     reach = max(draft.reach, changed_until(state.base, new))
     key = draft.key if reach == draft.reach else _key(setup, state, reach)
-    return replace(draft, key=key, reach=reach, messages=new, views=views, sizes=sizes, learned=facts)
+    return replace(draft, key=key, reach=reach, messages=new, views=views, sizes=sizes, turn_counts=counts)
 
 
 def _key(setup: Setup, state: State, reach: int) -> str:
@@ -114,14 +114,8 @@ def _summary_text(setup: Setup, state: State, draft: Rewrite, written: Written) 
     first = written.ledger.first if min(went) < 0 else min(went)  # an earlier summary stands for what is older
     end = max(went) + 1 or written.ledger.end  # 0: an earlier summary is all that goes
     language = written.ledger.language
-    body = f"{setup.front(language)}\n\n{setup.redact(written.text)}"
+    body = f"{setup.front(language, pins_for(setup, state))}\n\n{setup.redact(written.text)}"
     return summary_text(draft.record_id, body, first, end, language)
-
-
-def _learned(state: State, draft: Rewrite) -> Facts:
-    """What is known of the host's habits when this is done."""
-    cleared = {i for i, message in draft.edited.items() if is_cleared(state.format.read(message))}
-    return learn(state.views, {*draft.gone, *cleared}, state.learned)
 
 
 def rewrite_list(
@@ -133,25 +127,26 @@ def rewrite_list(
     place: int,
     summary: str | None,
     edited: Mapping[int, Message],
-    form: Literal["user", "pair"] = "user",
+    form: Literal["user", "pair", "alternate"] = "user",
     language: str = "",
 ) -> list[Message]:
     """The list with `gone` left out, the summary turn at `place`, `edited` messages exchanged, and roles alternating.
 
-    Where the gap brings two turns of one side together, an acknowledgment (or a bridge) keeps them apart.
+    Where the gap brings two turns of one side together, an acknowledgment (or a bridge) keeps them apart, but only if
+    the provider or the caller wants turns to alternate.
     """
-    built = _Built(format_, labels(language))
+    built = _Built(format_, labels(language), alternates=format_.alternates or form != "user")
     lost = set(gone)
     for i, message in enumerate(messages):
         if summary is not None and i == place:
-            built.gap = not format_.merges_turns
+            built.gap = True
             if form == "pair":
                 built.add(format_.text("user", labels(language)["question"]), "user")
-            side: Literal["user", "assistant"] = "user" if form == "user" else "assistant"
+            side: Literal["user", "assistant"] = "assistant" if form == "pair" else "user"
             built.add(format_.text(side, summary), side)
             built.gap = True
         if i in lost:
-            built.gap = built.gap or not format_.merges_turns
+            built.gap = True
         else:
             built.add(edited.get(i, message), _side(views[i]))
     return built.messages
@@ -160,10 +155,10 @@ def rewrite_list(
 class _Built:
     """The list so far, whose side spoke last, and whether something is missing since."""
 
-    def __init__(self, format_: Format, words: Mapping[str, str]) -> None:
+    def __init__(self, format_: Format, words: Mapping[str, str], *, alternates: bool) -> None:
         self.messages: list[Message] = []
         self.gap = False
-        self._format, self._words = format_, words
+        self._format, self._words, self._alternates = format_, words, alternates
         self._side: str | None = None
         self._after_system = False
 
@@ -174,12 +169,16 @@ class _Built:
                 self._say("assistant")
             if self._side == "assistant":
                 self._say("user")
-        elif self.gap and side is not None and side == self._side:
+        elif self.gap and side is not None and side == self._side and self._must_part():
             self._say("assistant" if side == "user" else "user")
         self.messages.append(message)
         self._after_system = side is None and self._side is not None
         if side is not None:
             self._side, self.gap = side, False
+
+    def _must_part(self) -> bool:
+        """Return whether two turns of one side may not meet here: behind a lone system message they never may."""
+        return self._alternates or (self._format.lone_system and self._after_system)
 
     def _say(self, side: Literal["user", "assistant"]) -> None:
         said = self._words["acknowledgment" if side == "assistant" else "bridge"]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unabridged.formats.base import Format, Message, Slot
 from unabridged.messages import View
-from unabridged.text_tools import Count, cut_middle, map_strings
+from unabridged.text_tools import Count, cut_middle, level, map_strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +55,6 @@ class Shortener:
             return cut_middle(text, cap, self.count, self.note)
 
         return self.format.edit(message, cut)
-
-
-def level(sizes: Sequence[int], total: int, floors: Sequence[int] | None = None) -> int:
-    """The greatest height at which all of `sizes`, cut down to it but never below their floors, fit in `total`."""
-    least = floors or [0] * len(sizes)
-
-    def needs(height: int) -> int:
-        return sum(max(min(size, height), floor) for size, floor in zip(sizes, least, strict=True))
-
-    return max(0, bisect_right(range(max(sizes, default=0) + 1), total, key=needs) - 1)
 
 
 def _shorten_arguments(arguments: str, tokens: int, count: Count, note: str) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from unabridged.archive.pins import pins_of
 from unabridged.archive.protocol import Archive, Record, Scope
+from unabridged.authorship import NO_TURNS, TurnCounts, with_origins
 from unabridged.compaction.cut import counted
 from unabridged.compaction.hooks import Hooks, Provider
 from unabridged.compaction.trigger import Load, trigger_reason
@@ -16,9 +18,7 @@ from unabridged.formats import Format, Message
 from unabridged.formats.base import ThinkingRule
 from unabridged.history.lookup import turns_of
 from unabridged.history.replay import Records, Standing
-from unabridged.intent import NOTHING, Facts, with_origins
 from unabridged.languages import labels
-from unabridged.ledger.gather import open_indices
 from unabridged.legal import Finding, check_views
 from unabridged.legal.reasoning import reasoning_rule
 from unabridged.measure.calibrate import Calibration
@@ -77,11 +77,15 @@ class Setup:
         return self.meter.message(format_.read(message), message)
 
     def read(
-        self, messages: Sequence[Message], format_: Format, known: Sequence[View] | None = None, facts: Facts = NOTHING
+        self,
+        messages: Sequence[Message],
+        format_: Format,
+        known: Sequence[View] | None = None,
+        counts: TurnCounts = NO_TURNS,
     ) -> list[View]:
         """The views of a list with every turn's origin: as the caller says, else by rule."""
         views = list(known) if known is not None else [format_.read(message) for message in messages]
-        return with_origins(views, facts, [self.origin(message) for message in messages] if self.origin else ())
+        return with_origins(views, counts, [self.origin(message) for message in messages] if self.origin else ())
 
     def thinking(self, format_: Format) -> ThinkingRule:
         """What the agent demands of thinking in its history."""
@@ -91,10 +95,10 @@ class Setup:
         """What the provider would refuse of these views."""
         return check_views(views, model=self.agent, format=format_, pending=pending)
 
-    def front(self, language: str) -> str:
-        """What stands before the summary itself: how to read what went, where the agent can, and the host's pins."""
+    def front(self, language: str, pins: Sequence[str] = ()) -> str:
+        """Return what stands before the summary itself: how to read what went, where the agent can, and the pins."""
         hint = labels(language)["recall"] if self.settings.recall else ""
-        return "\n\n".join(part for part in (hint, render_pins(self.settings.pins)) if part)
+        return "\n\n".join(part for part in (hint, render_pins([*self.settings.pins, *pins])) if part)
 
     def seed(self, scope: Scope, format_: Format) -> str:
         """What besides the messages shapes the result: another window or keep must not pick up this record."""
@@ -141,8 +145,8 @@ class State:
     standing: Standing | None = None
     known: frozenset[str] = frozenset()
     """The meanings of what earlier compactions put in."""
-    learned: Facts = field(default_factory=dict)
-    """How the host answers, as far as messages showed that are no longer in the list."""
+    turn_counts: TurnCounts = field(default_factory=dict)
+    """How the assistant's turns ended that are no longer in the list."""
     broken: bool = False
     """Whether what was recorded makes a list of it today that would be refused."""
     base: list[Message] = field(default_factory=list)
@@ -159,10 +163,10 @@ class State:
     """What failed, and so was done without."""
     cost: dict[str, float] = field(default_factory=dict)
     """What the summariser took so far, for whatever came of it."""
-    opened: tuple[Sequence[View], tuple[int, ...]] = ((), ())
-    """The views that were last looked through for what is open, and the indices found."""
     host_state: str | None = None
     """What the host told of its state for this compaction; None until it was asked."""
+    pins: tuple[str, ...] | None = None
+    """The texts that are pinned to the thread; None until they were read."""
 
     @property
     def estimate(self) -> int:
@@ -178,12 +182,6 @@ class State:
     def lookup_scope(self) -> Scope:
         """The thread by whose name keys are made: none for a conversation that nobody named."""
         return self.scope if self.named else self.scope._replace(thread="")
-
-    def open_requests(self) -> tuple[int, ...]:
-        """Indices of the messages in which people ask for what is still open; looked for once in each list."""
-        if self.opened[0] is not self.views:
-            self.opened = self.views, open_indices(self.views)
-        return self.opened[1]
 
     def set_base(self) -> None:
         """Have the next record made against the list as it is now."""
@@ -214,13 +212,20 @@ class State:
         self.cost = {key: self.cost.get(key, 0) + cost.get(key, 0) for key in {**self.cost, **cost}}
 
 
+def pins_for(setup: Setup, state: State) -> tuple[str, ...]:
+    """Return the texts that are pinned to the thread, read once for each compaction."""
+    if state.pins is None:
+        state.pins = pins_of(setup.archive, state.scope) if state.named else ()
+    return state.pins
+
+
 def put_list(setup: Setup, state: State, messages: list[Message]) -> None:
     """Have the state hold another list; messages that were there before are not read or measured again."""
     known = {id(m): (v, s) for m, v, s in zip(state.messages, state.views, state.sizes, strict=True)}
     read = [known.get(id(m)) or measure(setup, state.format, m) for m in messages]
     views = [view for view, _ in read]
     state.sizes = counted(views, [size for _, size in read])
-    state.messages, state.views = messages, setup.read(messages, state.format, views, state.learned)
+    state.messages, state.views = messages, setup.read(messages, state.format, views, state.turn_counts)
 
 
 def restart(setup: Setup, state: State) -> None:

@@ -18,7 +18,6 @@ from unabridged.events import Compacted, Receipt, receipt_from
 from unabridged.formats import Message
 from unabridged.history.difference import Difference, chain, difference, paired
 from unabridged.history.lookup import apply, depth_of
-from unabridged.intent import doubtful_in
 from unabridged.ledger.entries import to_json
 from unabridged.marks import is_ours, marked_ids
 from unabridged.messages import View
@@ -29,15 +28,21 @@ log = logging.getLogger("unabridged")
 def store(setup: Setup, state: State, made: Rewrite, reason: str, *, early: bool = False) -> None:
     """Archive what was made, and only then have the state hold the new list."""
     prior = state.standing.record if state.standing else None
-    if not state.learned.get("unclear"):  # said once for each thread; the receipts say it each time
-        for note in _unclear(state, made):
-            log.warning("thread %r: %s", state.scope.thread, note)
     data = _data(made, _receipt(setup, state, made, reason), prior, early=early)
     data["limits"] = _limits(setup)
+    first = data.get("people_dropped") and not (prior and prior.data.get("people_dropped"))
+    if first and state.named and setup.limits.people:  # who set `preserve` to 0 wants none of them
+        log.warning(
+            "thread %r: %d messages of people found no place in the summary (they are in the archive): "
+            "keep one with Compactor.pin(text, thread=...), or raise Settings(preserve=...)",
+            state.scope.thread,
+            data["people_dropped"],
+        )
     record, parts = _record(setup, state, made, data)
     setup.hooks.show(state.given, made.messages)
     stored = setup.archive.store(record, [*_common(setup, made.scope, prior), *parts])
-    state.messages, state.views, state.sizes, state.learned = made.messages, made.views, made.sizes, made.learned
+    state.messages, state.views, state.sizes = made.messages, made.views, made.sizes
+    state.turn_counts = made.turn_counts
     state.scope, state.record = made.scope, stored
     if (stored.id, stored.after) != (record.id, record.after):  # another was first: its bytes are everybody's
         put_list(setup, state, apply(setup.archive, stored, state.base, state.format))
@@ -65,7 +70,13 @@ def _record(setup: Setup, state: State, made: Rewrite, data: RecordData) -> tupl
     passed = max((turn for turn in turns[:stop_old] if turn >= 0), default=-1)
     data["characters"] += sum(len(item.text) for item in went.values() if item.turn >= 0)
     data["marks"] = [views[j].meaning for j in diff.came]
+    if made.kind == "summary":
+        stayed = set(range(diff.start, stop_new)) - set(diff.came)
+        data["stayed"] = {str(j - diff.start): views[j].meaning for j in sorted(stayed)}
     data["turns"] = _turns_after(diff, turns, our_turns)
+    edited = {id(message): state.turns()[i] for i, message in made.edited.items()}
+    for j in diff.came:  # beside a summary, nothing but the edit itself tells which message it stands for
+        data["turns"][j] = edited.get(id(made.messages[j]), data["turns"][j])
     data["result"] = chain((view.meaning for view in views), "")[-1]
     data["next_turn"] = turns[stop_old] if stop_old < len(turns) else passed + 1
     data["ours"] = our_turns
@@ -114,12 +125,16 @@ def _data(made: Rewrite, receipt: Receipt, prior: Record | None, *, early: bool)
     """What the record remembers besides the messages."""
     data: RecordData = {"receipt": _as_json(asdict(receipt)), "depth": depth_of(prior) + 1, "early": early}
     data["characters"] = prior.data.get("characters", 0) if prior else 0
-    if made.learned:
-        data["habits"] = dict(made.learned)
+    if made.turn_counts:
+        data["turn_counts"] = dict(made.turn_counts)
     if made.settles is not None:
         data["settles"] = made.settles
     if (written := made.written) is not None:
         data |= {"ledger": to_json(written.ledger), "prose": written.prose, "rounds": written.rounds}
+    # The ledger holds all messages, so a summary counts those again that an earlier one left out.
+    before = prior.data.get("people_dropped", 0) if prior else 0
+    if dropped := max(written.dropped if written else 0, before):
+        data["people_dropped"] = dropped
     return data
 
 
@@ -151,7 +166,7 @@ def _common(setup: Setup, scope: Scope, prior: Record | None) -> Sequence[Part]:
 def _receipt(setup: Setup, state: State, made: Rewrite, reason: str) -> Receipt:
     gone, edited = _turns(state, made.gone), _turns(state, made.edited)
     written = made.written
-    notes = (*state.without, *state.notes, *_unclear(state, made), *(written.notes if written else ()))
+    notes = (*state.without, *state.notes, *(written.notes if written else ()))
     return Receipt(
         id=made.record_id,
         thread=made.scope.thread,
@@ -179,13 +194,3 @@ def _turns(state: State, indices: Iterable[int]) -> tuple[tuple[int, int], ...]:
     runs = groupby(enumerate(found), key=lambda pair: pair[1] - pair[0])
     spans = [[turn for _, turn in run] for _, run in runs]
     return tuple((span[0], span[-1] + 1) for span in spans)
-
-
-def _unclear(state: State, made: Rewrite) -> tuple[str, ...]:
-    """What is to be said of turns that went and may be a tool's as well as a person's, or read like a summary."""
-    number = made.learned.get("unclear", 0) - state.learned.get("unclear", 0)
-    told = f"{number} user turns may be a tool's or a person's, so nothing in them is a rule, a request or an approval"
-    shapes = sum(bool(doubtful_in(state.views[i])) for i in made.gone)
-    guess = f"{shapes} user turns read like another system's summary, so they are told as doubtful and make no rule"
-    remedy = "say whose they are with Compactor(origin=...)"
-    return tuple(f"{note}: {remedy}" for note, is_so in ((told, number > 0), (guess, shapes > 0)) if is_so)

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from unabridged.authorship import exit_code_in
 from unabridged.marks import CLEARED, stub_line
 from unabridged.messages import Call, Media
 from unabridged.text_cache import remembered
@@ -30,7 +31,6 @@ HEAD = 160
 NAMES = 12
 """Names kept of one piece: they cost 1 to 2 % of a run and hold most of what the agent asks for next."""
 
-_EXIT = re.compile(r"\b(?:exit[ _-]?(?:code|status)|return[ _]?code)\b\W{0,4}(-?\d{1,5})\b", re.IGNORECASE)
 _TALLY = re.compile(r"^.*?\b\d+ (?:passed|failed|errors?)\b.*$", re.IGNORECASE | re.MULTILINE)
 _RAISED = re.compile(r"^(?:E[ \t]+)?[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*$", re.MULTILINE)
 _FAILED = re.compile(
@@ -149,12 +149,11 @@ def _extent(text: str) -> str:
 
 @remembered
 def _outcome(text: str) -> tuple[str, ...]:
-    """The exit code, and the line that says most: a tally of tests, what was raised last, or the first failure."""
+    """Return the exit code that the protocol states, and the line that says most: a tally, or what was raised last."""
+    code = exit_code_in(text)
     text = text if len(text) <= 20_000 else f"{text[:4_000]}\n{text[-16_000:]}"
-    exited = _EXIT.search(text)
-    code = exited[1] if exited else ""
-    lines = _TALLY.findall(text)[-1:] or _RAISED.findall(text)[-1:] or _FAILED.findall(text)[: code != "0"]
-    return (*[f"exit {code}"] * bool(code), *(_line(line, OUTCOME) for line in lines))
+    lines = _TALLY.findall(text)[-1:] or _RAISED.findall(text)[-1:] or _FAILED.findall(text)[: code != 0]
+    return (*[f"exit {code}"] * (code is not None), *(_line(line, OUTCOME) for line in lines))
 
 
 def _line(text: str, limit: int) -> str:

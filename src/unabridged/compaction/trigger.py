@@ -105,10 +105,19 @@ def worth_a_look(estimate: int, looked_at: int, idle: float, lifetime: float | N
     return lifetime is not None and (estimate - looked_at >= LOOK_AGAIN or idle >= lifetime)
 
 
-def least_freed(limits: Limits, messages: int, gone: int, *, below_trigger: bool) -> int:
-    """The tokens that a compaction must free to be worth it: any, when a third of a trigger by messages goes."""
-    counts = [condition["messages"] for condition in limits.trigger if "messages" in condition]
-    if any(count <= messages and gone >= count // 3 for count in counts):
-        return 1
+def messages_to_go(limits: Limits, messages: int, put_in: int) -> int:
+    """Return how many messages must go where a trigger that counts messages fired; 0 where none did.
+
+    So many that the list has fewer, though `put_in` are put in, and a third of the trigger: else nearly every call
+    would compact where little less than the trigger is kept.
+    """
+    fired = [
+        condition["messages"] for condition in limits.trigger if condition.get("messages", messages + 1) <= messages
+    ]
+    return max(put_in + 1, min(fired) // 3) if fired else 0
+
+
+def least_freed(limits: Limits, *, below_trigger: bool) -> int:
+    """Return the tokens that a compaction must free to be worth it."""
     share = WORTH_IT if below_trigger else WORTH_IT_ABOVE
     return int(share * min(limits.window, limits.target))

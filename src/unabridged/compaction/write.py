@@ -8,23 +8,25 @@ from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 from unabridged.archive.protocol import Record
+from unabridged.authorship import rejection_in
 from unabridged.compaction.hooks import STATE_SHARE, ask_state, blame, render_state
 from unabridged.compaction.plan import Plan
-from unabridged.compaction.state import Setup, State
+from unabridged.compaction.state import Setup, State, pins_for
 from unabridged.errors import SummaryFailed
 from unabridged.events import Failed
 from unabridged.history import rederive
 from unabridged.history.lookup import depth_of, read_cleared
 from unabridged.history.replay import Records
-from unabridged.intent import kind_of_turn
 from unabridged.ledger.entries import Ledger, from_json
-from unabridged.ledger.sayings import is_talk
 from unabridged.marks import is_our_summary
 from unabridged.messages import View
 from unabridged.summarise.brief import Brief, Live, Written
 from unabridged.summarise.summary_body import write_by_rule
 
 log = logging.getLogger("unabridged")
+
+_LINE = 16
+"""Tokens of the number, the speaker and the marks around a quotation."""
 
 
 def write(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Written]:
@@ -47,10 +49,8 @@ def write(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Written
 
 
 def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
-    """Everything a summary turn is made from."""
-    shown = [i for i in sorted({*plan.gone, *plan.kept_requests}) if not is_our_summary(state.views[i])]
-    shown += _closing_answer(state, shown)
-    handed_back, at_work = _look_behind(state.views, shown)
+    """Return everything a summary turn is made from."""
+    shown = [i for i in sorted({*plan.gone, *plan.kept}) if not is_our_summary(state.views[i])]
     turns = state.turns()
     records = state.records or Records(setup.archive, state.scope)
     cleared = read_cleared(setup.archive, records, state.views, state.format, shown)
@@ -59,29 +59,28 @@ def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
     if prepared:
         messages = setup.hooks.run_prepare([state.messages[i] for i in shown])
         with blame("prepare", setup.hooks.prepare):
-            views = setup.read(messages, state.format, facts=state.learned)
+            views = setup.read(messages, state.format, counts=state.turn_counts)
     earlier = earlier_summary(state, plan.gone)
     gone = set(plan.gone)
     with_model = setup.writers.asker is not None
-    unused = max(0, min(plan.summary, setup.limits.summary) - setup.limits.with_model) if with_model else 0
     return Brief(
         views=views,
         turns=list(range(len(views))) if prepared else [turns[i] for i in shown],
         prior=earlier.prose,
         prior_ledger=earlier.ledger,
-        answered=handed_back and not plan.kept_requests,
-        at_work=at_work,
-        closed=() if prepared else {turns[i] for i in shown if i not in state.open_requests()},
-        kept=frozenset(turns[i] for i in plan.kept_requests),
-        budget=plan.summary - unused,
+        kept=frozenset(turns[i] for i in plan.kept),
+        budget=setup.limits.with_model if with_model else setup.limits.summary,
+        people=setup.limits.people,
+        total=plan.summary,
+        replaced=plan.replaced,
         count=setup.meter.text,
-        preserve=_room_for_words(setup),
         without=setup.settings.without,
-        prose=min(plan.summary, setup.limits.summary - unused),
         state=_host_state(setup, state, max(turns), plan.summary),
         stays=[(turns[i], view) for i, view in enumerate(state.views) if i > plan.gone[-1]],
         beside=[view for i, view in enumerate(state.views) if i not in gone],
-        also="\n".join([*setup.settings.pins, _plain(state.system), _plain(state.tools)]) if with_model else "",
+        also="\n".join([*setup.settings.pins, *pins_for(setup, state), _plain(state.system), _plain(state.tools)])
+        if with_model
+        else "",
         rounds=earlier.rounds,
         whole=None if prepared else _originals(setup, state, earlier, [turns[i] for i in shown]),
         gone=[state.messages[i] for i in plan.gone],
@@ -111,48 +110,13 @@ def earlier_summary(state: State, gone: Sequence[int]) -> Earlier:
     return Earlier(from_json(data["ledger"]), data.get("prose", ""), data.get("rounds", 0), record)
 
 
-def is_mere_talk(state: State) -> bool:
-    """Whether nothing is done in the whole conversation, what was summarised included, and much is said."""
-    if any(view.calls or view.origin in {"tool", "unknown"} for view in state.views):
-        return False
+def people_tokens(setup: Setup, state: State) -> int:
+    """Return what people's words take at most in a summary of the list, with those of an earlier summary."""
     earlier = earlier_summary(state, range(len(state.views))).ledger or Ledger()
-    return is_talk(earlier.actions, len(earlier.requests) + sum(view.is_request for view in state.views))
-
-
-def _closing_answer(state: State, shown: Sequence[int]) -> list[int]:
-    """Where the tail holds what closed the last request among `shown`: an answer, or a "never mind" of the person's."""
-    views = state.views
-    asked = max((i for i in shown if views[i].is_request), default=None)
-    if asked is None or asked in state.open_requests():
-        return []
-    speakers = [i for i in range(asked + 1, len(views)) if views[i].role != "system"]
-    for i, following in zip(speakers, [*speakers[1:], None], strict=True):
-        if views[i].is_request and kind_of_turn(views[i]) == "withdraw":
-            return [] if i in shown else [i]
-        ends = following is None or views[following].is_request
-        if views[i].origin == "model" and not views[i].calls and views[i].text and ends:
-            return [] if i in shown else [i]
-    return []
-
-
-def _look_behind(views: Sequence[View], shown: Sequence[int]) -> tuple[bool, bool]:
-    """Whether a person speaks next behind the messages at `shown`, or nobody; and whether tools work there before.
-
-    What the tail holds tells what the last request among them has come to.
-    """
-    for view in views[max(shown, default=-1) + 1 :]:
-        if view.is_request:
-            return True, False
-        if view.calls or view.origin == "tool":
-            return False, True
-        if view.origin == "model":
-            return False, False
-    return True, False
-
-
-def _room_for_words(setup: Setup) -> int:
-    """The most tokens for people's own words beside what else a summary turn says."""
-    return setup.limits.third if setup.settings.preserve is None else setup.settings.preserve
+    texts = [*(message.text for message in earlier.people), *(v.text for v in state.views if v.origin == "person")]
+    answers = (answer.text for view in state.views for answer in view.answers if answer.error)
+    texts += filter(None, (rejection_in(text, "")[1] for text in answers))
+    return sum(setup.meter.text(text) + _LINE for text in texts)
 
 
 def _originals(setup: Setup, state: State, earlier: Earlier, shown: Sequence[int]) -> rederive.Whole | None:
@@ -190,6 +154,11 @@ def _host_state(setup: Setup, state: State, turn: int, budget: int) -> str:
         note = f"no room for the host's state in a summary of {budget:,} tokens"
         state.notes += [note] * (note not in state.notes)
     return part
+
+
+def _beside_the_list(setup: Setup, state: State) -> str:
+    """Return what else a summariser may know of: pins, system prompt and tools."""
+    return "\n".join([*setup.settings.pins, *pins_for(setup, state), _plain(state.system), _plain(state.tools)])
 
 
 def _plain(value: object) -> str:

@@ -33,9 +33,9 @@ def unabridged(budget: int, count: Count) -> Arm:
 
     def arm(moment: Moment) -> str:
         nonlocal start, prior
-        prior = gather(moment.before[start:], prior=prior, first_turn=start, answered=moment.answered)
+        prior = gather(moment.before[start:], prior=prior, first_turn=start)
         start = moment.place
-        return render(prior, budget, count, kept=moment.open).text()
+        return render(prior, budget, count, kept=moment.kept).text()
 
     return arm
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from unabridged.authorship import with_origins
 from unabridged.errors import SettingsError
 from unabridged.formats import format_named
-from unabridged.intent import with_origins
 from unabridged.messages import View
 from unabridged.sessions import MAX_SIZE, Loaded, SessionFileError, load
 from unabridged.sessions.document import conversation as messages_in

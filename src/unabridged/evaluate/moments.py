@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from unabridged.compaction.plan import newest_of_people
 from unabridged.evaluate.data import Conversation
 from unabridged.evaluate.score import Needs, cuts, needs_of_views
-from unabridged.ledger.gather import open_indices
 from unabridged.measure import Meter
 from unabridged.messages import View
 
@@ -23,10 +23,8 @@ class Moment:
 
     conversation: Conversation
     place: int
-    open: tuple[int, ...]
-    """The request that is being worked on: its own message stays beside any summary."""
-    answered: bool
-    """Whether a person speaks next, so that nothing is being worked on."""
+    kept: tuple[int, ...]
+    """The newest message of a person, which stays beside any summary; none where a person speaks next."""
     needed: Needs
 
     @property
@@ -35,8 +33,8 @@ class Moment:
         return self.conversation.views[: self.place]
 
     def beside(self) -> str:
-        """What stays whoever shortens it: the system prompt and the open request, else the last one."""
-        asked = self.open or tuple(i for i, view in enumerate(self.before) if view.origin == "person")[-1:]
+        """Return what stays whoever shortens it: the system prompt and the newest message of a person."""
+        asked = self.kept or tuple(i for i, view in enumerate(self.before) if view.origin == "person")[-1:]
         texts = [view.text for view in self.before if view.role == "system"]
         return "\n".join([*texts, *(self.before[i].text for i in asked)])
 
@@ -66,8 +64,7 @@ def moments(conversation: Conversation, every: int) -> Iterator[Moment]:
         if needed := needs_of_views(before, after):
             following = next((view for view in after if view.origin != "host"), None)
             answered = following is not None and following.origin == "person"
-            opened = () if answered else open_indices(before)[-1:]
-            yield Moment(conversation, place, opened, answered, needed)
+            yield Moment(conversation, place, () if answered else tuple(newest_of_people(before)), needed)
 
 
 def counter() -> tuple[Count, str]:

@@ -88,7 +88,7 @@ class Peer:
             found = self._view(message)
             if not views or views[-1] is not found:
                 views.append(found)
-        return render(gather(views, answered=False), self._budget, self._count).text()
+        return render(gather(views), self._budget, self._count).text()
 
     def _view(self, message: Any) -> View:
         """The view a message was made from; its own summaries are what the middleware makes of them: a user's words."""

@@ -76,7 +76,7 @@ def langchain(conversation: Conversation, window: int, count: Count, trim: int |
     """Inside LangChain's middleware, told the same trigger in tokens; its summaries may be as long as ours in talk."""
     bounds = limits(Settings(), window)
     trigger = bounds.trigger[0]["tokens"]
-    longest = bounds.summary + bounds.talk
+    longest = bounds.summary + bounds.people
     peer = peers.Peer(conversation.views, longest, count, trigger=("tokens", trigger), trim=trim)
     shares: list[float] = []
     for place in range(len(conversation.views)):

@@ -159,9 +159,8 @@ class Format(Protocol):
     """Whether one turn of the model may be several messages."""
     lone_system: bool = False
     """Whether a system message in the middle must stand between a user's turn and the assistant's."""
-    merges_turns: bool = False
-    """Whether turns of one side may follow each other: whoever sends them on puts them together. Only the summary is
-    then set apart from a user's turn behind it."""
+    alternates: bool = False
+    """Whether two turns of one side may not follow each other: its provider refuses them, or a host joins them."""
     thinking: ThinkingRule = "free"
     """The rule for the thinking of a model that is not named; `glued` holds for every model."""
     family: Family = "unknown"

@@ -43,6 +43,7 @@ class BedrockConverse(Format):
     provider = Bedrock()
     answers_by = "toolUseId"
     lone_system = True
+    alternates = True
     thinking = "signed"
 
     def read(self, message: Message) -> View:

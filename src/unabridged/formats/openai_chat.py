@@ -102,7 +102,10 @@ class OpenAIChat(Format):
             text = found.text or (text_at(message, "refusal") if model else "")
             calls, thoughts = (_calls(message), _reasoning(message)) if model else ((), ())
             attached = tuple(found.attached)
-            view = View(role, origin, text, calls, reasoning=thoughts, attached=attached, **found.beside())
+            speaker = text_at(message, "name") if role == "user" else ""
+            view = View(
+                role, origin, text, calls, reasoning=thoughts, attached=attached, speaker=speaker, **found.beside()
+            )
         return replace(view, older=read_once(view, content)) if view.unread else view
 
     def texts(self, message: Message) -> Texts | None:

@@ -11,6 +11,7 @@ from itertools import product
 from typing import NamedTuple, cast
 
 from unabridged.archive.protocol import Archive, Record, Scope
+from unabridged.authorship import set_apart
 from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
 from unabridged.history.difference import (
@@ -21,7 +22,6 @@ from unabridged.history.difference import (
     transplant,
 )
 from unabridged.history.replay import UNNAMED, Records, Standing, fetch
-from unabridged.intent import set_apart
 from unabridged.marks import marked_ids
 from unabridged.messages import View
 

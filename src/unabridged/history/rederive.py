@@ -74,7 +74,7 @@ def read_proses(archive: Archive, record: Record | None) -> list[Prose]:
             break
         text = record.data.get("prose")
         if text:
-            found.append(Prose(from_json(record.data.get("ledger", {})).end, text))
+            found.append(Prose(from_json(record.data["ledger"]).end, text))
         record = find_record(archive, record.scope, record.prior) if record.prior else None
     return found[::-1]
 

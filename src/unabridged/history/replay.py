@@ -14,12 +14,12 @@ from typing import NamedTuple, cast
 
 from unabridged.archive import codec, store_rules
 from unabridged.archive.protocol import Archive, Record, Scope
+from unabridged.authorship import with_origins
 from unabridged.errors import ArchiveError
 from unabridged.formats import FORMATS
 from unabridged.formats.base import Format, Message, read_at
 from unabridged.history import older_namespaces
 from unabridged.history.difference import backward, chain, pairs, transplant
-from unabridged.intent import with_origins
 from unabridged.marks import asks_for_summary, framed_id, marked_ids
 from unabridged.messages import View
 
@@ -284,6 +284,7 @@ def _by_marks(record: Record, lines: Sequence[Line], places: Mapping[str, Sequen
     cut_off = len(record.before) == len(record.after) and len(pairs(record)) == len(came)
     starts = [near - came[0] for near in places.get(marks[0], ()) if near >= came[0]]
     found = [at for at in starts if _matches(at, came, marks, lines, cut_off=cut_off, size=len(record.after))]
+    found = [at for at in found if _have_stayed(record, at, lines)]
     return Standing(record, found[0]) if len(found) == 1 else None
 
 
@@ -294,6 +295,12 @@ def _matches(
         return False
     here = [(at + j, mark) for j, mark in zip(came, marks, strict=True) if at + j < len(lines)]
     return all(mark in lines[i].meanings for i, mark in here)
+
+
+def _have_stayed(record: Record, at: int, lines: Sequence[Line]) -> bool:
+    """Return whether the messages that a summary left between what went are still there, as they were."""
+    stayed = ((at + int(j), meaning) for j, meaning in record.data.get("stayed", {}).items())
+    return all(i < len(lines) and meaning in lines[i].meanings for i, meaning in stayed)
 
 
 def _digests(lines: Sequence[Line]) -> set[str]:

@@ -13,8 +13,6 @@ from functools import cache
 from unabridged.languages.matching import tables
 from unabridged.text_cache import remembered
 
-WITHOUT_SPACES = frozenset({"zh", "ja", "ko", "thai"})
-"""Languages and scripts in which a word is not told by the spaces around it, or says more than elsewhere."""
 _SCRIPTS = {
     "ko": re.compile(r"[\uac00-\ud7af\u1100-\u11ff]"),
     "cyrillic": re.compile(r"[\u0400-\u052f]"),

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from unabridged.ledger.entries import CHANGES, Action, Deed, Ledger
+from unabridged.ledger.names import shorten_root
 from unabridged.ledger.outcomes import NOTHING
 from unabridged.text_tools import head_and_tail, neutral, one_line, quote, with_line_ends
 
@@ -34,7 +35,7 @@ class ActionLines:
 
     def action(self, action: Action, width: int, *, gist: bool = False) -> str:
         """One action on a line: deed, target, what was written, what came of it."""
-        line = f"- [{action.turn}] {self._words[deed_of(action)]} {self._target(action, width)}"
+        line = f"- [{action.turn}] {self._words[_label(action)]} {self._target(action, width)}"
         if gist and action.gist:
             line += f": {quote(action.gist, width)}"
         return line + self.ended(action, width)
@@ -44,8 +45,9 @@ class ActionLines:
         if not action.answered:
             return f" ({self._words['unanswered']})"
         outcome = quote(head_and_tail(self._short(action.outcome), width))
-        if action.failed:
-            return f" → {self._words['failed']}" + (f": {outcome}" if action.outcome else "")
+        if action.status:
+            status = self._words["failed"] if action.status == "error" else action.status
+            return f" → {status}" + (f": {outcome}" if action.outcome else "")
         if action.outcome == NOTHING:
             return f" → {self._words['nothing']}"
         return f" → {outcome}" if action.outcome and action.outcome not in self._usual else ""
@@ -57,13 +59,19 @@ class ActionLines:
         return neutral(one_line(with_line_ends(self._short(told)), min(width, _TARGET)))
 
     def _short(self, text: str) -> str:
-        return text.replace(self._root + "/", "") if self._root else text
+        return shorten_root(text, self._root)
 
 
 def deed_of(action: Action) -> Deed:
     """The deed it is told by: several commands that looked, ran and cleared away are no search and no deletion."""
     several = action.tool.lower() in _SHELL and _SEVERAL.search(action.target)
     return "run" if several and action.deed in {"create", "delete", "search", "list", "read"} else action.deed
+
+
+def _label(action: Action) -> Deed:
+    """Return the deed it is called: a command that is shown as it was written was run, whatever it did."""
+    is_command = action.tool.lower() in _SHELL and " " in action.target
+    return "run" if is_command else deed_of(action)
 
 
 def _tool(action: Action) -> str:

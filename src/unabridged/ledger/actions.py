@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from unabridged.intent import rejection_in
-from unabridged.ledger.entries import Action, Deed
+from unabridged.authorship import rejection_in
+from unabridged.ledger.entries import CHANGES, Action, Deed
 from unabridged.ledger.outcomes import LIMIT, REPORT, outcome
 from unabridged.ledger.shell import EDITOR, TABLE, Effect, deeds_of, is_program, looks_like_path, read_command, words_of
 from unabridged.messages import Answer, Call, View
@@ -75,17 +75,6 @@ def steps(views: Sequence[View], turns: Sequence[int]) -> Iterator[Step]:
             yield _step(i, turns[i], call, read, answer)
 
 
-def efforts(views: Sequence[View]) -> list[int]:
-    """For each message what its calls come to: 0 none, 1 they looked or ran something, 2 they changed something."""
-    found = []
-    for i, view in enumerate(views):
-        # An action that is written in a way we can't read was still carried out, where an observation follows it.
-        acted = view.origin == "model" and i + 1 < len(views) and _observes(views[i + 1])
-        asked = (read_call(call.arguments, call.name) for call in _calls(views, i))
-        found.append(max((effort(read.deed) for read in asked), default=int(acted)))
-    return found
-
-
 def _calls(views: Sequence[View], index: int) -> Sequence[Call]:
     """The calls of a message; in a text protocol the action in its text, if it was carried out."""
     view = views[index]
@@ -130,22 +119,17 @@ def _todo_line(item: dict[str, Any]) -> str:
     return f"- [{state}] {one_line(told, TARGET)}" if state else f"- {one_line(told, TARGET)}"
 
 
-def effort(deed: Deed) -> int:
-    """1 for a deed that leaves things as they are, as far as one can tell; 2 for one that changes something."""
-    return 2 if deed in {"create", "change", "delete", "move"} else 1
-
-
 def _step(place: int, turn: int, call: Call, read: Effect, answer: Answer | None) -> Step:
     frame, rejection = rejection_in(answer.text, call.name) if answer and answer.error else ("", "")
     reports = read.deed == "call" and len(read.wrote) > _BRIEF
     text = frame or (answer.text.partition(_SIGNED)[0] if reports else answer.text) if answer else ""
     most = REPORT if reports else LIMIT
-    ended, failed = outcome(text, read.deed, error=answer.error, most=most) if answer else ("", False)
-    if not failed and effort(read.deed) == 2 and any(path in ended for path, _ in read.touched):
+    ended, status = outcome(text, read.deed, error=answer.error, most=most) if answer else ("", "")
+    if not status and read.deed in CHANGES and any(path in ended for path, _ in read.touched):
         ended = ""  # "Successfully wrote theme.ts" says nothing that the deed and the target don't.
     paths = tuple(path for path, _ in read.touched)[:6]
     target, gist = one_line(read.target, TARGET), read.gist.strip()[:DOCUMENT]
-    action = Action(turn, read.deed, call.name, target, ended, failed, paths, gist, rejection, answer is not None)
+    action = Action(turn, read.deed, call.name, target, ended, status, paths, gist, rejection, answer is not None)
     return Step(place, action, read.touched, read.wrote)
 
 
@@ -167,8 +151,8 @@ def _observed(views: Sequence[View], index: int) -> bool:
 
 
 def _observes(view: View) -> bool:
-    """Whether this is what a tool says in a text protocol, or may be."""
-    return view.origin in {"tool", "unknown"} and view.role == "user" and not view.answers
+    """Whether this is what a tool says in a text protocol."""
+    return view.origin == "tool" and view.role == "user" and not view.answers
 
 
 @remembered
@@ -190,7 +174,7 @@ def read_call(arguments: str, tool: str) -> Effect:
         return effect._replace(wrote=wrote, gist=effect.gist or (why if isinstance(why, str) else ""))
     deed = _deed_of_tool(tool, values)
     touched = _touched(values, deed, wrote)
-    return Effect(deed, _target(values, touched), touched, wrote, _gist(values) if effort(deed) == 2 else "")
+    return Effect(deed, _target(values, touched), touched, wrote, _gist(values) if deed in CHANGES else "")
 
 
 @remembered

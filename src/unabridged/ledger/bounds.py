@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from unabridged.intent import GOING, Request
-from unabridged.ledger.entries import Action, Deed, File, Ledger, Name, Saying, fade
+from unabridged.ledger.entries import Action, Deed, File, Ledger, Name, Remark, fade
 from unabridged.ledger.story import worth
 
 T = TypeVar("T")
 
-MAX_REQUESTS, MAX_RULES, MAX_FILES, MAX_NAMES = 80, 80, 160, 300
+MAX_RULES, MAX_FILES, MAX_NAMES = 80, 160, 300
 MAX_MOMENTS = 60_000
 """Characters of what was said and done; a summary turn holds some ten thousand."""
 
@@ -37,21 +36,12 @@ def file_rank(file: File, end: int) -> float:
 
 
 def within_bounds(ledger: Ledger) -> Ledger:
-    """The ledger with each list within its bound; what matters least goes first."""
-    moments, first = _bounded_moments(ledger), ledger.finished[:1]
-
-    def rank(request: Request) -> tuple[bool, bool, int]:
-        """Open ones always stay; of the finished ones the first (it set the scene) and the newest."""
-        return request.state in GOING, request in first, request.turn
-
+    """Return the ledger with each list within its bound; what matters least goes first. People's words all stay."""
+    moments = _bounded_moments(ledger)
     kept: dict[str, Any] = {
-        "requests": _best(ledger.requests, max(MAX_REQUESTS, len(ledger.open) + len(ledger.doubtful)), rank),
-        "rules": _best(
-            ledger.rules, MAX_RULES, lambda rule: (not rule.doubtful, rule.lifted < 0, rule.strength, rule.turn)
-        ),
-        "lifts": ledger.lifts[-MAX_RULES:],
+        "rules": ledger.rules[-MAX_RULES:],
         "actions": tuple(entry for entry in moments if isinstance(entry, Action)),
-        "sayings": tuple(entry for entry in moments if isinstance(entry, Saying)),
+        "remarks": tuple(entry for entry in moments if isinstance(entry, Remark)),
         "files": _best(ledger.files, MAX_FILES, lambda file: (file_rank(file, ledger.end), file.path)),
         "names": _bounded_names(ledger),
     }
@@ -77,9 +67,9 @@ def _bounded_names(ledger: Ledger) -> tuple[Name, ...]:
     return _best(ledger.names, MAX_NAMES, lambda name: (name.text in told, name_rank(name, ledger.end), name.text))
 
 
-def _bounded_moments(ledger: Ledger) -> Iterable[Saying | Action]:
+def _bounded_moments(ledger: Ledger) -> Iterable[Remark | Action]:
     """What was said and done, without what tells least for its size."""
-    entries: list[Saying | Action] = [*ledger.sayings, *ledger.actions]
+    entries: list[Remark | Action] = [*ledger.remarks, *ledger.actions]
     sizes = [_size(entry) for entry in entries]
     if sum(sizes) <= MAX_MOMENTS:
         return entries
@@ -91,6 +81,6 @@ def _bounded_moments(ledger: Ledger) -> Iterable[Saying | Action]:
     return [entry for i, entry in enumerate(entries) if i in kept]
 
 
-def _size(entry: Saying | Action) -> int:
-    texts = [entry.text] if isinstance(entry, Saying) else [entry.target, entry.outcome, entry.gist]
+def _size(entry: Remark | Action) -> int:
+    texts = [entry.text] if isinstance(entry, Remark) else [entry.target, entry.outcome, entry.gist]
     return sum(map(len, texts)) + 20 * len(texts)

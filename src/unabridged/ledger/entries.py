@@ -1,27 +1,25 @@
-"""The ledger: what is carried verbatim beside the prose, as a value; two of them merged by rule, never by a model.
+"""The ledger: what a stretch of conversation leaves behind, as a value; two of them merged by rule, never by a model.
 
     Ledger
-    ├── requests   what people asked, with what became of it: open, waiting, interrupted, finished, withdrawn
-    ├── rules      what people want always, never, or only so; lifted when they lift it
-    ├── sayings    what people and the assistant said, word for word
-    ├── actions    what was done: deed, target, outcome
+    ├── people     every message of a person, word for word
+    ├── rules      sentences of people that a model named as rules, each a verbatim quotation
+    ├── remarks    what the assistant said, word for word, and summaries of other systems
+    ├── actions    what was done: deed, target, result
     ├── todo       the assistant's own list of what is to be done
-    ├── files      what happened to each file
+    ├── files      which calls named each file
     └── names      identifiers, numbers and commands, ranked
 
 `gather` makes one from a block of messages, `merge` folds an older one in, `render` writes it within a budget. All
-lists are bounded (`bounds`), so a ledger stays the same size however often it is merged.
+lists are bounded (`bounds`), so a ledger stays the same size however often it is merged. No entry has a state: nothing
+is open, finished or withdrawn, because the structure of a list does not show that.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
-
-from unabridged.intent import GOING, Lead, Lift, Request, Rule
 
 Deed = Literal[
     "read", "search", "list", "create", "change", "delete", "move", "run", "fetch", "call", "mention", "attach"
@@ -34,20 +32,46 @@ HALF_LIFE = 90
 
 
 def fade(weight: float, messages: int) -> float:
-    """What a weight is worth after so many more messages."""
+    """Return what a weight is worth after so many more messages."""
     return weight * math.pow(2.0, -max(messages, 0) / HALF_LIFE)
 
 
 @dataclass(frozen=True, slots=True)
+class PersonMessage:
+    """One message of a person, or several equal ones in a row."""
+
+    turn: int
+    text: str
+    """Their own words, without what a host put beside them; attachments are named below."""
+    speaker: str = ""
+    reply: str = ""
+    """The last sentences of the assistant right before a message of few words."""
+    times: int = 1
+    last: int = -1
+    """The number of the last of several equal ones."""
+    rejected: str = ""
+    """The call that the person rejected with these words, where they stood in its result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A sentence of a person that a model named as a rule; a substring of their message."""
+
+    turn: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Action:
-    """One tool call and how it went."""
+    """One tool call and its result."""
 
     turn: int
     deed: Deed
     tool: str
     target: str
     outcome: str = ""
-    failed: bool = False
+    status: str = ""
+    """`error` or `exit 1`, where the protocol says so; "" for any other result."""
     paths: tuple[str, ...] = ()
     gist: str = ""
     """The beginning of what was written."""
@@ -56,21 +80,23 @@ class Action:
     answered: bool = True
     """Whether the tool answered at all; a call that was aborted has no result."""
 
+    @property
+    def failed(self) -> bool:
+        """Whether the protocol calls the result an error."""
+        return bool(self.status)
+
 
 @dataclass(frozen=True, slots=True)
-class Saying:
-    """What somebody said, word for word: a message, or of a long one what tells most of it."""
+class Remark:
+    """What the assistant said, word for word: a message, or of a long one lines of its beginning and its end."""
 
     turn: int
-    by_person: bool
     text: str
     weight: float
+    closing: bool = False
+    """Whether it is the last that was said before a person spoke, and called no tool."""
     retold: bool = False
-    """Whether it is from a summary that another system wrote earlier; `by_person` as well, whether it may be."""
-    rejected: str = ""
-    """The call that the person rejected with these words, where they stood in its result."""
-    lasts: bool = False
-    """Whether it tells a decision of the assistant's: that holds until another is made, where a finding is soon old."""
+    """Whether it is from a summary that another system wrote earlier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,54 +135,33 @@ class Ledger:
     first: int = 0
     end: int = 0
     language: str = ""
-    lead: Lead = field(default_factory=Lead)
-    requests: tuple[Request, ...] = ()
+    people: tuple[PersonMessage, ...] = ()
     rules: tuple[Rule, ...] = ()
-    lifts: tuple[Lift, ...] = ()
     actions: tuple[Action, ...] = ()
-    sayings: tuple[Saying, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     files: tuple[File, ...] = ()
     names: tuple[Name, ...] = ()
     todo: str = ""
     """The assistant's list of what is to be done, as it last wrote it."""
     todo_turn: int = -1
 
-    @property
-    def open(self) -> tuple[Request, ...]:
-        """What people are still waiting for, in the order asked."""
-        return tuple(request for request in self.requests if request.state in GOING and not request.doubtful)
-
-    @property
-    def doubtful(self) -> tuple[Request, ...]:
-        """What they may be waiting for, though it reads like another system's summary; also what stands beside it."""
-        return tuple(r for r in self.requests if r.state in GOING and (r.doubtful or r.beside))
-
-    @property
-    def finished(self) -> tuple[Request, ...]:
-        """What was answered, withdrawn or left, in the order asked."""
-        return tuple(request for request in self.requests if request.state not in GOING)
-
 
 _PARTS: dict[str, Any] = {
-    "requests": Request, "rules": Rule, "lifts": Lift, "actions": Action,
-    "sayings": Saying, "files": File, "names": Name,
+    "people": PersonMessage, "rules": Rule, "actions": Action, "remarks": Remark, "files": File, "names": Name,
 }  # fmt: skip
 
 
 def to_json(ledger: Ledger) -> str:
-    """The ledger as JSON text: a record is read more often than its ledger, which is parsed when it is needed."""
+    """Return the ledger as JSON text: a record is read more often than its ledger, which is parsed when needed."""
     parts = {key: tuple(map(_plain, getattr(ledger, key))) for key in _PARTS}
-    return json.dumps({**_plain(ledger), **parts, "lead": _plain(ledger.lead)}, separators=(",", ":"))
+    return json.dumps({**_plain(ledger), **parts}, separators=(",", ":"))
 
 
-def from_json(written: str | Mapping[str, Any]) -> Ledger:
-    """The ledger that `to_json` wrote; keys this version does not know are ignored, absent ones get their default.
-
-    Earlier versions stored the mapping itself.
-    """
-    data: Mapping[str, Any] = json.loads(written) if isinstance(written, str) else written
+def from_json(written: str | dict[str, Any]) -> Ledger:
+    """Return the ledger that `to_json` wrote; keys that this version does not know are ignored."""
+    data = json.loads(written) if isinstance(written, str) else written
     parts = {key: tuple(_entry(kind, entry) for entry in data.get(key) or ()) for key, kind in _PARTS.items()}
-    ledger: Ledger = _entry(Ledger, {**data, **parts, "lead": _entry(Lead, data.get("lead") or {})})
+    ledger: Ledger = _entry(Ledger, {**data, **parts})
     return ledger
 
 
@@ -164,7 +169,7 @@ def _plain(entry: Any) -> dict[str, Any]:
     return {key: getattr(entry, key) for key in entry.__slots__}
 
 
-def _entry(kind: Any, data: Mapping[str, Any]) -> Any:
+def _entry(kind: Any, data: dict[str, Any]) -> Any:
     known = kind.__slots__
     return kind(**{k: _frozen(item) if type(item) is list else item for k, item in data.items() if k in known})
 

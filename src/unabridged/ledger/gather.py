@@ -1,59 +1,47 @@
-"""One pass over a block of messages: everything it leaves to the ledger; and two ledgers as one, by rule."""
+"""Gather a block of messages into a ledger in one pass, and merge two ledgers by rule."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from unabridged.intent import GOING, find_requests, find_rules, join_requests, merge_rules, own_words, rejection_in
+from unabridged.authorship import own_words, rejection_in
 from unabridged.languages import detect
-from unabridged.ledger.actions import Step, effort, efforts, find_todo, keeps_todo, steps, written_action
+from unabridged.ledger.actions import Step, find_todo, keeps_todo, steps, written_action
 from unabridged.ledger.bounds import within_bounds
-from unabridged.ledger.entries import Ledger, Name, fade
+from unabridged.ledger.entries import CHANGES, Ledger, Name, fade
 from unabridged.ledger.names import Piece, collect_files, collect_names, unite_files
-from unabridged.ledger.sayings import is_talk, rejections, retold, sayings_at_work, sayings_in_talk
+from unabridged.ledger.people import join_people, last_sentences, people_in
+from unabridged.ledger.remarks import is_talk, remarks_at_work, remarks_in_talk, retold
 from unabridged.marks import is_our_summary
 from unabridged.messages import View
 
 
 def gather(
-    views: Sequence[View],
-    *,
-    prior: Ledger | None = None,
-    first_turn: int = 0,
-    answered: bool,
-    at_work: bool = False,
-    turns: Sequence[int] | None = None,
+    views: Sequence[View], *, prior: Ledger | None = None, first_turn: int = 0, turns: Sequence[int] | None = None
 ) -> Ledger:
-    """What these messages contribute, folded into the ledger of what went before.
+    """Return what these messages leave behind, folded into the ledger of what went before.
 
-    `answered`: the block ends where a person speaks next, so the assistant's last words closed its turn. Otherwise the
-    last request is still being worked on; `at_work` when tools are seen to do so behind the block. `turns` gives each
-    message its place in the original conversation where they don't simply count on from `first_turn`.
+    `turns` gives each message its place in the original conversation where they don't simply count on from
+    `first_turn`.
     """
     turns = list(turns) if turns is not None else list(range(first_turn, first_turn + len(views)))
     done = list(steps(views, turns))
-    requests, lead = find_requests(views, turns, efforts(views), answered=answered, at_work=at_work)
-    rules, lifts = find_rules(views, turns, requests)
+    people = people_in(views, turns, (step.action for step in done), _last_words(prior))
     pieces = list(_pieces(views, turns, done))
-    talk = is_talk([*done, *(prior.actions if prior else ())], len(requests) + (len(prior.requests) if prior else 0))
-    beside = [*retold(views, turns), *rejections(step.action for step in done)]
+    talk = is_talk([*done, *(prior.actions if prior else ())], len(people) + (len(prior.people) if prior else 0))
     todo, todo_turn = find_todo(views, turns)
     pairs = ((step.action, *pair) for step in done for pair in step.touched)
-    # An edit that was refused or failed changed nothing.
-    touched = [(a.turn, path, "mention" if a.failed and effort(deed) == 2 else deed) for a, path, deed in pairs]
+    # An edit that ended in an error changed nothing.
+    touched = [(a.turn, path, deed) for a, path, deed in pairs if not (a.failed and deed in CHANGES)]
     touched += [(turns[i], media.name, "attach") for i, view in enumerate(views) for media in view.media if media.name]
     ledger = within_bounds(
         Ledger(
             first=turns[0] if turns else first_turn,
             end=turns[-1] + 1 if turns else first_turn,
             language=_language(views),
-            lead=lead,
-            requests=requests,
-            rules=rules,
-            lifts=lifts,
+            people=people,
             actions=tuple(step.action for step in done if not keeps_todo(step.action.tool)),
-            sayings=(*beside, *(sayings_in_talk(views, turns) if talk else sayings_at_work(pieces))),
+            remarks=(*retold(views, turns), *(remarks_in_talk(views, turns) if talk else remarks_at_work(pieces))),
             files=collect_files(pieces, touched),
             names=collect_names(pieces),
             todo=todo,
@@ -63,14 +51,17 @@ def gather(
     return ledger if prior is None else merge(prior, ledger)
 
 
-def open_indices(views: Sequence[View]) -> tuple[int, ...]:
-    """Indices of the messages in which people ask for what is still open at the end of these views."""
-    requests, _ = find_requests(views, range(len(views)), efforts(views), answered=True)
-    return tuple(request.turn for request in requests if request.state in GOING)
+def _last_words(prior: Ledger | None) -> str:
+    """Return the assistant's last sentences at the end of an earlier ledger, if nobody has answered them."""
+    last = prior.remarks[-1] if prior and prior.remarks else None
+    if prior is None or last is None or not last.closing:
+        return ""
+    answered = any(max(message.turn, message.last) > last.turn for message in prior.people[-1:])
+    return "" if answered else last_sentences(last.text)
 
 
 def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -> Iterator[Piece]:
-    """Every stretch of text, in order, with whose it is."""
+    """Yield every stretch of text, in order, with whose it is."""
     by_place: dict[int, list[Step]] = {}
     for step in done:
         by_place.setdefault(step.place, []).append(step)
@@ -88,22 +79,22 @@ def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[Step]) -
 
 
 def _unframed(text: str) -> str:
-    """What a result says without a host's frame for a rejection, which names nothing of the task."""
+    """Return what a result says without a host's frame for a rejection, which names nothing of the task."""
     return text.removeprefix(rejection_in(text, "")[0])
 
 
 def _spoken(view: View, turn: int, *, acts: bool) -> Piece:
-    """A message's own text. An action that the model wrote into it is told apart: it is a call."""
+    """Return a message's own text. An action that the model wrote into it is told apart: it is a call."""
     if view.origin == "person":
         return Piece(turn, "person", own_words(view.text))
     if view.origin == "model":
         found = written_action(view.text) if acts and not view.calls else None
-        return Piece(turn, "model", found[2] if found else view.text)
+        return Piece(turn, "model", found[2] if found else view.text, acts=acts)
     return Piece(turn, "tool", view.text)
 
 
 def _language(views: Sequence[View]) -> str:
-    """The language most messages of people are in; else the model's."""
+    """Return the language most messages of people are in; else the model's."""
     said = detect(dict.fromkeys(view.text for view in views if view.origin == "person"))
     return said or detect(view.text for view in views if view.origin == "model")
 
@@ -112,7 +103,7 @@ def _language(views: Sequence[View]) -> str:
 
 
 def merge(older: Ledger, newer: Ledger) -> Ledger:
-    """What both hold, each thing once, within the bounds; what the newer one answers of the older is finished.
+    """Return what both hold, each thing once, within the bounds.
 
     A ledger that is already part of the older one changes nothing, so folding the same block twice is harmless.
     """
@@ -120,25 +111,18 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
         return newer
     if newer.end <= older.end and newer.first >= older.first:
         return older
-    # The language that most messages of people are in: it does not change with a few words in another.
-    said = detect(dict.fromkeys(request.text for request in (*older.requests, *newer.requests)))
-    again = {saying.turn for saying in newer.sayings}  # of a message that is met again what the newer one made of it
-    requests = join_requests(older.requests, newer.lead, newer.requests, tools=bool(older.actions or newer.actions))
-    # What happened before the first person spoke: when none did in the older one, the newer one's comes after it.
-    lead = replace(newer.lead, worked=max(older.lead.worked, newer.lead.worked))
-    lead = older.lead if older.requests or newer.lead == Ledger().lead else lead
-    rules, lifts = merge_rules((*older.rules, *newer.rules), (*older.lifts, *newer.lifts), requests)
+    people = join_people(older.people, newer.people)
+    again = {remark.turn for remark in newer.remarks}  # of a message that is met again what the newer one made of it
     return within_bounds(
         Ledger(
             first=min(older.first, newer.first),
             end=max(older.end, newer.end),
-            language=said or older.language or newer.language,
-            lead=lead,
-            requests=requests,
-            rules=rules,
-            lifts=lifts,
+            # The language that most messages of people are in: it does not change with a few words in another.
+            language=detect(dict.fromkeys(message.text for message in people)) or older.language or newer.language,
+            people=people,
+            rules=(*older.rules, *(rule for rule in newer.rules if rule not in older.rules)),
             actions=(*older.actions, *newer.actions),
-            sayings=(*(saying for saying in older.sayings if saying.turn not in again), *newer.sayings),
+            remarks=(*(remark for remark in older.remarks if remark.turn not in again), *newer.remarks),
             files=unite_files((*older.files, *newer.files)),
             names=_joint_names(older, newer),
             todo=newer.todo or older.todo,

@@ -50,6 +50,8 @@ class Piece(NamedTuple):
     turn: int
     voice: Voice
     text: str
+    acts: bool = False
+    """Whether the message also calls a tool."""
 
 
 @lru_cache(maxsize=8192)
@@ -149,7 +151,7 @@ def collect_files(pieces: Iterable[Piece], touched: Iterable[tuple[int, str, Dee
 # -- files -------------------------------------------------------------------------------------------------------------
 
 _SYSTEM = frozenset({"/tmp", "/var", "/usr", "/home", "/root", "/opt", "/etc", "/Users", "/private"})  # noqa: S108 - names only
-_PATH = re.compile(r"(?<![\w./~+-])[\w.~+-]{0,80}+/[\w./@+-]{2,240}+")
+_PATH = re.compile(r"(?<![\w./~+>\])}*$-])[\w.~+-]{0,80}+/[\w./@+-]{2,240}+")
 _FILE_NAME = re.compile(r"(?<![\w./@~+-])[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,6}(?![\w/(])")
 
 
@@ -199,6 +201,11 @@ def _together(one: File, other: File) -> File:
     turn = max(one.turn, other.turn)
     weight = sum(fade(file.weight, turn - file.turn) for file in (one, other))
     return File(one.path, turn, weight, tuple(deeds.items()))
+
+
+def shorten_root(text: str, root: str) -> str:
+    """Return the text with an ellipsis for the folder that the work is in."""
+    return text.replace(f"{root}/", "…/") if root else text
 
 
 def common_root(paths: Iterable[str]) -> str:

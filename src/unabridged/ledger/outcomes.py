@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from unabridged.authorship import exit_code_in
 from unabridged.ledger.entries import Deed
 from unabridged.ledger.shell import TABLE
 from unabridged.text_cache import remembered
@@ -23,50 +24,39 @@ _OBSERVED = re.compile(r"\A\s*(?:Observation|OBSERVATION|Output|Result)[ \t]*:[ 
 _QUOTED = re.compile(r'"((?:[^"\\]|\\(?:.|\Z))*+)(?:"|\Z)', re.DOTALL)
 _RECORD = 20_000
 """Characters of an answer that is read as a record."""
-_WRAPPED = re.compile(r"\A\s*+<returncode>(-?\d+)</returncode>\s*+(?:<output>)?(.*)\Z", re.DOTALL)
-_EXIT = re.compile(r"\b(?:exit(?:ed with)?[ _-]?(?:code|status)|return[ _]?code)\b\W{0,4}(-?\d{1,5})\b", re.IGNORECASE)
 _TALLY, _RAISED, _PLACED = (re.compile(TABLE["lines"][kind], re.MULTILINE) for kind in ("tally", "raised", "placed"))
 """What became of tests, what was raised; lines that name a file and a line in it, and tests that failed."""
-_REFUSED = re.compile(TABLE["lines"]["refused"], re.IGNORECASE | re.MULTILINE)
+_FAILING = re.compile(r"\b[1-9]\d* (?:failed|errors?|failing)\b|^FAIL")
+"""A tally whose lines about places are quoted with it; nothing is called a failure by it."""
+_FRAME = re.compile(r"\A\s*+<returncode>-?\d+</returncode>\s*+(?:<output>)?")
 _LOOKS: frozenset[Deed] = frozenset({"read", "search", "list", "fetch"})
 
 
 @remembered
-def outcome(text: str, deed: Deed, *, error: bool = False, most: int = LIMIT) -> tuple[str, bool]:
-    """The line that tells how it ended, and whether it failed.
+def outcome(text: str, deed: Deed, *, error: bool = False, most: int = LIMIT) -> tuple[str, str]:
+    """Return the lines that tell how it ended, and its status: `error` or `exit 1` where the protocol says so.
 
-    What merely stands in a file that was read is no failure: there, only a short answer is taken at its word.
+    What a text merely reads like is no error: its lines are quoted, and the reader judges.
     """
     body = _OBSERVED.sub("", _PROMPT.sub("", text) if text.endswith(("$", "$ ", "#", "# ", ">")) else text)
+    code = exit_code_in(body)
+    if opening := _FRAME.match(body):
+        body = body[opening.end() :].rstrip().removesuffix("</output>").strip()
+    status = f"exit {code}" if code else "error" if error else ""
     looks = deed in _LOOKS
-    code, body = _exit_code(body, stated=not looks or len(body) < 400)
-    if deed == "search" and not error and not body.strip():
-        return NOTHING, False
+    if deed == "search" and not status and not body.strip():
+        return NOTHING, ""
     judged = body if len(body) <= 6_000 else body[:2_000] + "\n" + body[-4_000:]
-    raised = _RAISED.findall(judged) if not looks or len(body) < 400 or code not in {0, None} else []
+    raised = _RAISED.findall(judged) if not looks or status else []
     tally = [found for found in _TALLY.findall(judged) if not looks]
-    refused = _REFUSED.search(body) if len(body) < 400 and code != 0 and not tally else None
-    failed = error or code not in {0, None} or (code is None and bool(raised or refused))
-    if code is None and tally and not failed:
-        failed = bool(re.search(r"\b[1-9]\d* (?:failed|errors?|failing)\b|^FAIL", tally[-1]))
-    if failed and (record := _record(body)):
-        return one_line(record, LIMIT), True
-    if failed:
-        lines = _PLACED.findall(judged)[:_DECISIVE] + (raised[-1:] + tally[-1:] or ([refused[0]] if refused else []))
-        return one_line(" | ".join(dict.fromkeys(map(str.strip, lines))) or _last_line(body), FAILURE), True
+    if status and (record := _record(body)):
+        return one_line(record, LIMIT), status
+    if status or raised or (tally and _FAILING.search(tally[-1])):
+        lines = _PLACED.findall(judged)[:_DECISIVE] + (raised[-1:] + tally[-1:])
+        return one_line(" | ".join(dict.fromkeys(map(str.strip, lines))) or _last_line(body), FAILURE), status
     if tally:
-        return one_line(tally[-1], LIMIT), False
-    return _shown(body, looks=looks, most=most), False
-
-
-def _exit_code(text: str, *, stated: bool) -> tuple[int | None, str]:
-    """The code it ended with, and the output alone; `stated`: a code that the text names is the command's own."""
-    if found := _WRAPPED.match(text):
-        return int(found[1]), found[2].rstrip().removesuffix("</output>").strip()
-    if not stated:
-        return None, text
-    found = _EXIT.search(text[:200]) or _EXIT.search(text[-200:])
-    return (int(found[1]) if found else None), text
+        return one_line(tally[-1], LIMIT), status
+    return _shown(body, looks=looks, most=most), status
 
 
 def _last_line(text: str) -> str:

@@ -75,7 +75,7 @@ def read_command(text: str) -> Effect:
     for stop, resume in [*(found.span() for found in _SPLIT.finditer(masked)), (len(line), len(line))]:
         piece = line[start:stop].strip()
         deeds.append(_read_piece(line[start:stop], masked[start:stop], touched))
-        if piece and not line[start:stop].lstrip().startswith(("cd ", "source ", "export ", "#")):
+        if piece and not line[start:stop].lstrip().startswith(("source ", "export ", "#")):
             mark = line[stop:resume].strip()
             pieces.append(piece + (f" {mark}" if mark and mark != ";" else ";"))
         start = resume

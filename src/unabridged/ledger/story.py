@@ -8,41 +8,44 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from math import inf, sqrt
+from collections.abc import Iterator, Mapping, Sequence
+from math import sqrt
 from typing import NamedTuple
 
 from unabridged.ledger.action_lines import TIMES, ActionLines, deed_of
-from unabridged.ledger.entries import CHANGES, Action, Ledger, Saying
+from unabridged.ledger.entries import CHANGES, Action, Ledger, Remark
 from unabridged.ledger.outcomes import LIMIT
-from unabridged.ledger.sayings import is_talk
-from unabridged.text_tools import Count, fenced, head_and_tail, indent, neutral, one_line, quote, sentences, whole_lines
+from unabridged.ledger.people import last_sentences
+from unabridged.ledger.remarks import is_talk
+from unabridged.text_tools import Count, indent, neutral, one_line, quote, whole_lines
 
 _WEIGHTS = {"create": 4.0, "change": 4.0, "delete": 4.0, "move": 4.0, "run": 1.2, "call": 1.2}
-_LOOKED, _FAILED, _ENDED, _WROTE = 0.3, 4.0, 0.8, 8.0
-"""What was merely looked at, what failed, how much more it is when it ended with a word on how, and a document."""
-_KEPT = "git commit"
+_LOOK_WEIGHT, _ERROR_WEIGHT, _RESULT_WEIGHT, _DOCUMENT_WEIGHT = 0.3, 4.0, 0.8, 8.0
+"""Weights of what only looked, of an error, what a result adds, and of a document that was written."""
+_COMMIT = "git commit"
 """What makes of a command one that changes something."""
 _NEWEST, _LAST = 24, 2
 """Messages at the end whose moments count more, and much more: there the work goes on."""
-_LEAST = 1.0
+_WORTH_A_LINE = 1.0
 """The weight of what is worth a line of its own."""
 _EVEN = 60
 """Added to every length, so that short remarks do not crowd out what tells something."""
 _USUAL = 140
-"""Characters of what somebody says: what lasts counts as much however long it is."""
+"""Characters that a document counts as, however long it is."""
 _SAID, _DONE, _REPORTED = (600, 1_000, 2_000), (130, 300, 600), (420, 1_000, 2_000)
 """Characters of what is said, done, and written at length: a little of all, then more of what tells most."""
-_STOOD, _FIRST = 3, 2.0
+_CLOSING, _CLOSING_SHARE = 300, 0.4
+"""Characters of the assistant's last words before a person speaks, and the share of the room that these have first."""
+_FIRST_RANK, _LATER_RANK = -2e9, -1e9
+"""Ranks below which a moment tells where it stood, and below which it is a closing word."""
+_LAST_ACTIONS = 3
 """The last actions, which like the assistant's last words tell where it stood: a little of them first, the latest."""
-_BESIDE, _ENOUGH = (120, 360), 6
-"""Characters of a message beside a model's prose; messages that it quotes in part, from which on none is listed."""
-_OFFER, _REPLY, _TELLING = 300, 80, 12
-"""Characters of what a short message replies to, of such a message, and of a sentence that says something by itself."""
 _TOLD_IN_GAPS, _NAMED = CHANGES | {"failed", "retold"}, 4
 """What a gap tells of, and how many files it names."""
-_A_GAP = 3
-"""Tokens put by for a gap."""
+_GAP_TOKENS = 3
+"""Tokens set aside for a gap."""
+_SAME = 80
+"""Characters at either end by which a quotation is known to stand in the line above."""
 
 
 class Moment(NamedTuple):
@@ -52,195 +55,163 @@ class Moment(NamedTuple):
     worth: float
     """Of its shortest version; each longer one as much less as it is longer."""
     texts: Sequence[str]
-    kind: str = "user"
+    kind: str
     """The label of the deed, or of who spoke."""
     name: str = ""
     """What it went to, where a gap should name it."""
-    reply: str = ""
-    """The part of a person's text that quotes what it replies to."""
     last: bool = False
     """Whether it tells where it stood, so that at least a little of it is told first of all."""
+    closes: bool = False
+    """Whether it is the assistant's last word before a person speaks: a little of each comes next, the newest first."""
 
 
-def worth(entry: Saying | Action, ledger: Ledger, size: int) -> float:
-    """How much a moment matters for its size: its weight, less the longer ago it was, more at the very end.
+def worth(entry: Remark | Action, ledger: Ledger, size: int) -> float:
+    """Return how much a moment matters for its size: its weight, less the longer ago it was, more at the very end.
 
-    What people said and what was decided counts the same however long it is; the first of it, which all else rests on,
-    like the last; a decision as long as no other is made, and so a plan or another document that was written.
+    A document that was written, and another system's summary, count the same however long ago and however long.
     """
-    lasts = entry.lasts or entry.retold if isinstance(entry, Saying) else len(entry.gist) > LIMIT
-    person = isinstance(entry, Saying) and entry.by_person
+    lasts = entry.retold if isinstance(entry, Remark) else len(entry.gist) > LIMIT
     age = 0.0 if lasts else min((ledger.end - entry.turn) / max(ledger.end - ledger.first, 1), 1.0)
-    edge = ledger.end - entry.turn <= _NEWEST or (person and entry.turn - ledger.first < _NEWEST)
-    if person or lasts:
-        return weight_of(entry) * (1 - age / 2 + edge) / sqrt(_USUAL + _EVEN)
+    edge = ledger.end - entry.turn <= _NEWEST
     last = ledger.end - entry.turn <= _LAST
-    return weight_of(entry) * (1 - age / 2 + edge / 2 + last) / sqrt(size + _EVEN)
+    return weight_of(entry) * (1 - age / 2 + edge / 2 + last) / sqrt((_USUAL if lasts else size) + _EVEN)
 
 
-def weight_of(entry: Saying | Action) -> float:
-    """What a moment weighs by what it is."""
-    if isinstance(entry, Saying):
+def weight_of(entry: Remark | Action) -> float:
+    """Return what a moment weighs by what it is."""
+    if isinstance(entry, Remark):
         return entry.weight
     if entry.failed:
-        return _FAILED if deed_of(entry) not in {"read", "search", "list"} else _LEAST
-    weight = _WEIGHTS.get("change" if _KEPT in entry.target else deed_of(entry), _LOOKED)
-    weight = _WROTE if len(entry.gist) > LIMIT else _FAILED if len(entry.outcome) > LIMIT else weight
-    return weight + _ENDED if entry.outcome else weight
+        return _ERROR_WEIGHT if deed_of(entry) not in {"read", "search", "list"} else _WORTH_A_LINE
+    weight = _WEIGHTS.get("change" if _COMMIT in entry.target else deed_of(entry), _LOOK_WEIGHT)
+    weight = _DOCUMENT_WEIGHT if len(entry.gist) > LIMIT else _ERROR_WEIGHT if len(entry.outcome) > LIMIT else weight
+    return weight + _RESULT_WEIGHT if entry.outcome else weight
 
 
 class Story:
-    """The moments of a ledger, and as many of them as there is room for."""
+    """The moments of a ledger, and as many of them as there is room for; people's words are given as they are told."""
 
-    def __init__(
-        self, ledger: Ledger, words: Mapping[str, str], root: str, shown: Collection[Saying] = (), people: float = inf
-    ) -> None:
-        """`shown` is what stands elsewhere anyway; `people` is what people's words may take, in tokens."""
+    def __init__(self, ledger: Ledger, words: Mapping[str, str], root: str, people: Mapping[int, str]) -> None:
         self._ledger, self._words, self._people = ledger, words, people
-        self._sayings = [saying for saying in ledger.sayings if saying not in shown]
-        self._requests = {request.turn: request for request in ledger.requests}
         self._lines = ActionLines(ledger, words, root)
-        self._talk = is_talk(ledger.actions, len(ledger.requests))
+        self._talk = is_talk(ledger.actions, len(ledger.people))
         self.left_out = 0
 
     def tell(self, room: int, count: Count) -> str:
-        """The story within so many tokens; "" where there is no room for any of it."""
-        moments = sorted(self._moments(), key=lambda moment: moment.turn)
+        """Return people's words, and as much else as so many tokens take."""
+        moments = sorted(self._moments(), key=lambda moment: (moment.turn, moment.kind == "user"))
+        told = {i: moment.texts[0] for i, moment in enumerate(moments) if moment.kind == "user"}
+        spoken = sum(count(text) + 1 for text in told.values())
         chosen = self._choose(moments, room, count)
-        told, text = {i: version for i, _, version, _ in chosen}, ""
-        while chosen and (over := count(text := self._lay_out(moments, told)) - room) > 0:
+        told |= {i: version for i, _, version, _ in chosen}
+        text = self._lay_out(moments, told)
+        while chosen and (over := count(text) - room - spoken) > 0:
             while chosen and over > 0:
                 i, before, _, cost = chosen.pop()
                 told[i], over = before, over - cost
+            text = self._lay_out(moments, told)
         self.left_out = sum(moment.worth > 0 for moment in moments) - sum(map(bool, told.values()))
-        return text if chosen else ""
-
-    def own_words(self, room: int, count: Count, shown: str = "") -> str:
-        """People's messages in order, where what is `shown` quotes only few of them, and decisions that it lacks.
-
-        Long ones are shortened so that all find a place; should not all fit, the first and the newest of them.
-        """
-        said = [saying for saying in self._sayings if not saying.retold and (saying.by_person or saying.lasts)]
-        people = [saying for saying in said if saying.by_person]
-        if sum(_quoted(saying.text, shown, 0) for saying in people) >= min(len(people) / 4, _ENOUGH):
-            return ""
-        moments = []
-        for saying in (saying for saying in said if not _quoted(saying.text, shown)):
-            widths = _BESIDE[1:] if saying in people[:2] else _BESIDE  # who set the scene is quoted at length
-            texts = [f"{self._whose(saying, n)} {quote(head_and_tail(one_line(saying.text), n))}" for n in widths]
-            moments.append(Moment(saying.turn, worth(saying, self._ledger, 0), texts))
-        chosen = {i: text for i, _, text, _ in self._choose(moments, room, count)}
-        return "\n".join(chosen[i] for i in sorted(chosen, key=lambda i: moments[i].turn))
+        return text if chosen else "\n".join(filter(None, told.values()))
 
     def _choose(self, moments: Sequence[Moment], room: float, count: Count) -> list[tuple[int, str, str, int]]:
-        """Which moments are told: first a little of all, then more of those that matter most.
+        """Return which moments are told: first a little of all, then more of those that matter most.
 
         Of each choice the place, what it replaces, its text, and what it costs.
         """
-        told, chosen, people = dict[int, str](), list[tuple[int, str, str, int]](), self._people
-        ranked = (
-            (-_FIRST - i if m.last and text == m.texts[0] else -m.worth * len(m.texts[0]) / len(text), i, text)
-            for i, m in enumerate(moments)
-            for text in m.texts
-        )
-        for rank, i, text in sorted(ranked):
-            before, by_person = told.get(i, ""), moments[i].kind == "user"
-            cost = count(text) - count(before) if before else count(text) + _A_GAP
-            if rank < 0 and cost <= (min(room, people) if by_person else room):
+        told, chosen = dict[int, str](), list[tuple[int, str, str, int]]()
+        for_closing = room * _CLOSING_SHARE
+        for rank, i, text in sorted(_ranked(moments)):
+            before, first = told.get(i, ""), _FIRST_RANK < rank < _LATER_RANK
+            cost = count(text) - count(before) if before else count(text) + _GAP_TOKENS
+            if text != before and cost <= (min(room, for_closing) if first else room):
                 chosen.append((i, before, text, cost))
-                told[i], room, people = text, room - cost, people - cost * by_person
+                told[i], room, for_closing = text, room - cost, for_closing - cost * first
         return chosen
 
     def _moments(self) -> Iterator[Moment]:
         ledger = self._ledger
-        newest = max((saying.turn for saying in ledger.sayings if not saying.by_person), default=-1)
-        for saying in self._sayings:
-            texts = [self._saying(saying, width) for width in _SAID[: bisect_left(_SAID, len(saying.text)) + 1]]
-            rank = worth(saying, ledger, len(texts[0]))
+        for message in ledger.people:  # one that is not quoted leaves a gap
+            text = self._people.get(message.turn, "")
+            yield Moment(message.turn, float(bool(text)), [text], "user")
+        newest = max((remark.turn for remark in ledger.remarks), default=-1)
+        for remark in ledger.remarks:
+            texts = [self._remark(remark, width) for width in _SAID[: bisect_left(_SAID, len(remark.text)) + 1]]
+            rank = worth(remark, ledger, len(texts[0]))
+            closes = remark.closing and not self._talk
+            if closes and len(remark.text) > _CLOSING:
+                end = f"\u2026 {last_sentences(remark.text, _CLOSING)}"
+                texts.insert(0, f"- [{remark.turn}] {self._words['assistant']}: {quote(end)}")
             if self._talk:  # nothing fades, but where it stood is told
-                rank, texts = saying.weight * (2 if saying.turn == ledger.sayings[-1].turn else 1), texts[-1:]
-            kind = "user" if saying.by_person else "excerpt" if saying.lasts else _speaker(saying)
-            told = {"reply": self.reply(saying.turn)} if saying.by_person else {"last": saying.turn == newest}
-            yield Moment(saying.turn, rank, texts, kind, **told)
-        for i, action in enumerate(ledger.actions, _STOOD - len(ledger.actions)):
+                rank, texts = remark.weight * (2 if remark.turn == newest else 1), texts[-1:]
+            yield Moment(remark.turn, rank, texts, _speaker(remark), last=remark.turn == newest, closes=closes)
+        documents = [action for action in ledger.actions if len(action.gist) > LIMIT]
+        newest_document = {path: action for action in documents for path in action.paths}
+        for i, action in enumerate(ledger.actions, _LAST_ACTIONS - len(ledger.actions)):
             if action.rejection:  # told by the person's words
                 continue
-            shown = i >= 0 or weight_of(action) >= _LEAST
-            texts = [self._lines.action(action, width, gist=True) for width in _widths(action) if shown]
+            shown = i >= 0 or weight_of(action) >= _WORTH_A_LINE
+            widths = _widths(action)
+            if action in documents and any(newest_document[path] != action for path in action.paths):
+                widths = _DONE[:1]  # it was written anew since
+            texts = [self._lines.action(action, width, gist=True) for width in widths if shown]
             rank = worth(action, ledger, len(texts[0])) if shown else 0.0
             name = "".join(action.paths[:1]).rstrip("/").rpartition("/")[2] if not action.failed else ""
             yield Moment(action.turn, rank, texts, "failed" if action.failed else deed_of(action), name, last=i >= 0)
 
-    def _saying(self, saying: Saying, longest: int) -> str:
-        """What somebody said: people exactly, between fences where a line of theirs could pose as another's."""
-        whose = self._whose(saying, _OFFER)
-        text = whole_lines(saying.text, longest)
-        if saying.by_person:
-            plain = "\n" not in text and neutral(text) == text
-            return f"{whose} \u201c{text}\u201d" if plain else f"{whose}\n{fenced(text)}"
-        text = "\n".join(line for line in text.splitlines() if line.strip())
-        return f"{whose} {indent(text)}" if "\n" in text else f"{whose} {quote(text)}"
-
-    def _whose(self, saying: Saying, width: int) -> str:
-        """The number of a message and who says it; of a person's what became of it, and what a short one replies to."""
-        who = self._words[_speaker(saying)].replace("{call}", quote(saying.rejected, width))
-        request = self._requests.get(saying.turn) if saying.by_person else None
-        if request and request.state in {"withdrawn", "interrupted", "left"}:
-            who += f" ({self._words[request.state]})"
-        reply = self.reply(saying.turn, width) if request else ""
-        return f"- [{saying.turn}] {who}, {reply}:" if reply else f"- [{saying.turn}] {who}:"
-
-    def reply(self, turn: int, width: int = _OFFER, said: str = "") -> str:
-        """What a short message, which is all that was `said`, replies to; "" where it is long or replies to nothing."""
-        request = self._requests.get(turn)
-        if request is None or not request.context or said not in {"", request.text.strip()}:
-            return ""
-        if len(request.text) > _REPLY:
-            return ""
-        return f"{self._words['reply']} {quote(request.context, width)}"
+    def _remark(self, remark: Remark, longest: int) -> str:
+        """Return what the assistant said, none of whose lines can pose as one of ours."""
+        text = "\n".join(line for line in whole_lines(remark.text, longest).splitlines() if line.strip())
+        who = f"- [{remark.turn}] {self._words[_speaker(remark)]}:"
+        return f"{who} {indent(text)}" if "\n" in text else f"{who} {quote(text)}"
 
     def _lay_out(self, moments: Sequence[Moment], told: Mapping[int, str]) -> str:
-        whole = {moments[i].turn for i, text in told.items() if text and moments[i].kind == "assistant"}
-        lines, gap, spoke = list[str](), list[Moment](), False
+        lines, gap = list[str](), list[Moment]()
         for i, moment in enumerate(moments):
-            if not (text := told.get(i, "")) or (moment.kind == "excerpt" and moment.turn in whole):
+            if not (text := told.get(i, "")):
                 gap.append(moment)
                 continue
             lines += self._gap(gap, moment.turn)
-            offer = moment.reply.partition("\u201c")[2].rstrip("\u201d")
-            before = one_line(lines[-1]) if spoke and offer else ""
-            stands = before and (offer[:_REPLY] in before or offer[-_REPLY:] in before)
-            lines.append(text.replace(f", {moment.reply}", "", 1) if stands else text)
-            gap, spoke = [], moment.kind == "assistant"
+            lines.append(self._without_reply(text, lines) if moment.kind == "user" else text)
+            gap = []
         return "\n".join([*lines, *self._gap(gap, self._ledger.end)])
 
+    def _without_reply(self, text: str, lines: Sequence[str]) -> str:
+        """Return a person's line without the words of the assistant that it answers, where they stand right above."""
+        head, reply, rest = text.partition(f", {self._words['reply']} \u201c")
+        offer, end, said = rest.partition("\u201d:")
+        above = one_line(lines[-1]) if lines and reply and end else ""
+        return f"{head}:{said}" if above and (offer[:_SAME] in above or offer[-_SAME:] in above) else text
+
     def _gap(self, gap: Sequence[Moment], end: int) -> list[str]:
-        """What is left out here, up to what is told next: changed files by name, failures by their number."""
+        """Return what is left out here, up to what is told next: changed files by name, errors by their number."""
         told = []
         for kind, number in Counter(moment.kind for moment in gap if moment.kind in _TOLD_IN_GAPS).items():
             names = list(dict.fromkeys(moment.name for moment in gap if moment.kind == kind and moment.name))
             more = f" +{len(names) - _NAMED}" if len(names) > _NAMED else ""
             told.append(f"{self._words[kind]} {', '.join(map(neutral, names[:_NAMED])) or f'{TIMES}{number}'}{more}")
-        acted = any(moment.kind not in {"assistant", "excerpt"} for moment in gap)
+        acted = any(moment.kind != "assistant" for moment in gap)
         turns = sorted({gap[0].turn, max(gap[-1].turn, end - 1)}) if gap else []
         return [f"  \u2026 [{'-'.join(map(str, turns))}] {one_line('; '.join(told))}".rstrip()] if acted else []
 
 
+def _ranked(moments: Sequence[Moment]) -> Iterator[tuple[float, int, str]]:
+    """Yield each version of each moment with its rank, the lowest first: where it stood, closing words, the rest."""
+    for i, moment in enumerate(moments):
+        for text in moment.texts if moment.kind != "user" and moment.worth > 0 else ():
+            if text == moment.texts[0] and moment.last:
+                yield _FIRST_RANK - i, i, text
+            if text == moment.texts[0] and moment.closes:
+                yield _LATER_RANK - 1 - i, i, text
+            yield -moment.worth * len(moment.texts[0]) / len(text), i, text
+
+
 def _widths(action: Action) -> Sequence[int]:
-    """The lengths in which an action is told: no more of them than it takes to tell it whole."""
+    """Return the lengths in which an action is told: no more of them than it takes to tell it whole."""
     longest = max(len(action.target), len(action.gist), len(action.outcome))
     widths = _REPORTED if longest > LIMIT else _DONE
     return widths[: bisect_left(widths, longest) + 1]
 
 
-def _speaker(saying: Saying) -> str:
-    """The label of who speaks."""
-    if saying.retold:
-        return "doubtful" if saying.by_person else "retold"
-    return "rejecting" if saying.rejected else "user" if saying.by_person else "assistant"
-
-
-def _quoted(text: str, shown: str, least: float = 0.5) -> bool:
-    """Whether the text, or of a long one more than this share of its sentences, stands in what is shown."""
-    said = [sentence for sentence in sentences(text) if len(sentence) >= _TELLING] or [text]
-    return sum(sentence in shown for sentence in said) > len(said) * least
+def _speaker(remark: Remark) -> str:
+    """Return the label of who speaks."""
+    return "retold" if remark.retold else "assistant"

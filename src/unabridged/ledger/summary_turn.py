@@ -8,7 +8,6 @@ frame around it is in `marks.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from math import inf
 from typing import NamedTuple
 
 from unabridged.ledger.entries import Action, Ledger
@@ -34,34 +33,36 @@ class Row(NamedTuple):
 
 LAYOUT = (
     Row("prose", optional=False),
-    Row("open", "open", Sections.open_requests, 1.0, 1.0, optional=False),
-    Row("doubtful", "doubtful", Sections.doubtful, 0.8, 0.5, optional=False),
-    Row("rules", "rules", Sections.rules, 0.5, 0.5, optional=False),
+    Row("rules", "rules", Sections.rules, beside=0.3, optional=False),
+    Row("people", "people", Sections.people, beside=1.0, optional=False),
     Row("done", "done", Sections.story, 1.0),
-    Row("own_words", "own_words", Sections.own_words, beside=0.9),
     Row("todo", "todo", Sections.todo, 0.15, 0.3),
     Row("checks", "checks", Sections.checks, 0.08),
     Row("files", "files", Sections.files, 0.1, 0.15),
-    Row("names", "names", Sections.names, 0.25, 0.05),
+    Row("names", "names", Sections.names, 0.1, 0.05),
     Row("host_state", optional=False),
+    Row("newest", optional=False),
 )
 OPTIONAL = tuple(row.name for row in LAYOUT if row.optional)
-SERVED = ("rules", "open", "doubtful", "todo", "checks", "files", "own_words", "done", "names")
-"""Who gets room first; what is open gets all that rules leave."""
+SERVED = ("people", "rules", "todo", "checks", "files", "done", "names")
+"""Who gets room first. People's words have a room of their own."""
+_GIVEN_UP = ("names", "files", "checks", "todo", "newest", "rules", "done", "people")
+"""What goes first where even the smallest text is too long."""
+_TRIES, _SLACK = 4, 8
+"""How often a text that came out too long is made anew, and the tokens by which it is made shorter each time."""
 NAMES = 1_000
 """Tokens of names at most: what next steps turn out to need is hardly among the others, and more are a burden."""
-OPEN = 0.8
-"""The share of the budget that rules leave to what is open, where it needs so much."""
 
 
 class Rendered(NamedTuple):
-    """The text of each section, and what of the ledger they do not hold."""
+    """The text of each section, what of the ledger they do not hold, and how many messages of people among that."""
 
     sections: Mapping[str, str]
     left_out: tuple[str, ...]
+    dropped: int = 0
 
     def text(self, **others: str) -> str:
-        """The body of the summary turn, with other parts of it in their places."""
+        """Return the body of the summary turn, with other parts of it in their places."""
         parts = {**self.sections, **others}
         return "\n\n".join(text for row in LAYOUT if (text := parts.get(row.name, "").strip()))
 
@@ -71,49 +72,80 @@ def render(
     budget: int,
     count: Count,
     *,
+    people: int | None = None,
+    total: int | None = None,
     kept: Collection[int] = (),
     prose: str = "",
-    people: float = inf,
     without: Collection[str] = (),
     scant: bool = False,
     later: Sequence[Action] = (),
 ) -> Rendered:
-    """The ledger within `budget` tokens as `count` counts them; never more, however small the budget.
+    """Return the ledger as text: people's words within `people` tokens, the rest within `budget`, both in `total`.
 
-    `kept` names the turns whose own message stays in the context: those are pointed at, not repeated. Beside a model's
-    `prose`, which tells what was done, only people's words and decisions are given, and files and names that it lacks.
-    `scant` says that the prose is short for its room, so that names are listed which a longer one would have.
-    `people` is the most that people's words may take where they are not open; `without` names sections not wanted.
-    `later` is what was done in messages that stay: it tells whether checks are up to date.
+    Without `people`, everything shares the budget, and people's words take up to half of it. `kept` names the turns
+    whose own message stays in the context: those are pointed at, not repeated. Beside a model's `prose`, which tells
+    what was done, only people's words and rules are given, and files and names that it lacks. `scant` says that the
+    prose is short for its room, so that names are listed which a longer one would have. `without` names sections not
+    wanted; `later` is what was done in messages that stay: it tells whether checks are up to date.
     """
-    sections = Sections(ledger, count, kept, people, prose, scant=scant)
-    sections.later = later
+    if people is None:
+        people, total = budget // 2, budget
+    most = budget + people if total is None else total
+    rendered = Rendered({}, ())
+    sections = Sections(ledger, count, kept)
+    for _ in range(_TRIES):
+        sections = Sections(ledger, count, kept, prose=prose, scant=scant)
+        sections.later = later
+        sections.quote_people(people)
+        rendered = _render(sections, min(budget, most - count(sections.people())), count, without)
+        over = count(rendered.text()) - most
+        if over <= 0:
+            return rendered
+        people = max(0, people - over - _SLACK)  # marks around quotations take more than was set aside
+    rendered = _within(rendered, most, count)
+    if "people" in rendered.sections or "done" in rendered.sections:
+        return rendered
+    sections.quote_nobody()
+    return rendered._replace(left_out=sections.left_out(), dropped=sections.quoted.dropped)
+
+
+def people_size(ledger: Ledger, room: int, count: Count, *, kept: Collection[int] = (), prose: str = "") -> int:
+    """Return what people's words take of the room that they may have, with the heading."""
+    sections = Sections(ledger, count, kept, prose=prose)
+    sections.quote_people(room)
+    heading = count(f"## {sections.heading('people')}\n")
+    return count(sections.people()) + heading if sections.quoted.lines else 0
+
+
+def _render(sections: Sections, budget: int, count: Count, without: Collection[str]) -> Rendered:
+    """Return the sections, each within its share of the budget; people's words are quoted already."""
+    closing = sections.newest()
     rows = {row.name: row for row in LAYOUT}
-    texts: dict[str, str] = {}
-    left = budget
-    # What others may not take: the open requests' share, and a few names.
-    asked = f"## {sections.heading(rows['open'].heading)}\n{sections.open_requests(budget)}"
-    saved = {"rules": min(count(asked) + 2, int(budget * OPEN))}
-    shares = {row.name: row.beside if prose else row.share for row in LAYOUT}
+    texts: dict[str, str] = {"newest": closing} if closing else {}
+    left = budget - count(closing)
+    shares = {row.name: row.beside if sections.has_prose else row.share for row in LAYOUT}
+    if "done" in without:  # people's words, which the story would have told, stand apart
+        shares["people"] = rows["people"].beside
     shares["names"] = min(shares["names"], NAMES / max(budget, 1))
-    saved["done"] = saved["own_words"] = 0 if "names" in without else int(budget * shares["names"])
+    saved = 0 if "names" in without else int(budget * shares["names"])
     for name in SERVED:
         row = rows[name]
         if name in without or row.write is None or not shares[name]:
             continue
         heading = f"## {sections.heading(row.heading)}\n"
-        room = min(int(budget * shares[name]), left - saved.get(name, 0)) - count(heading) - 1
+        room = min(int(budget * shares[name]), left - (saved if name == "done" else 0)) - count(heading) - 1
         if text := row.write(sections, max(room, 0)):  # without any room, what is left out is counted
             texts[name] = heading + text
             sections.know(text)
-            left -= count(texts[name]) + 1
-    return _within(Rendered(texts, sections.left_out()), budget, count)
+            quoted = count(sections.people()) if name in {"people", "done"} else 0
+            left -= max(count(texts[name]) + 1 - quoted, 0)
+    return Rendered(texts, sections.left_out(), sections.quoted.dropped)
 
 
 def _within(rendered: Rendered, budget: int, count: Count) -> Rendered:
     """Counts of pieces may add up to less than the count of the whole: then what was served last goes."""
     texts = dict(rendered.sections)
     while texts and count(rendered.text()) > budget:
-        texts.pop(next(name for name in reversed(SERVED) if name in texts))
+        texts.pop(next(name for name in _GIVEN_UP if name in texts))
         rendered = rendered._replace(sections=texts)
     return rendered

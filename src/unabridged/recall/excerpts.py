@@ -31,7 +31,6 @@ _WHOSE: Final = {
     "tool": TOOL_OUTPUT,
     "host": "the host wrote",
     "summary": "a summary said",
-    "doubtful": "the user wrote, or a summary said",
 }
 _NOBODYS: Final = "text of unknown origin"
 _MOST_PLACES: Final = 50_000

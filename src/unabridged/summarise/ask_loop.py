@@ -18,9 +18,10 @@ from unabridged.errors import SummaryFailed
 from unabridged.languages import language_name
 from unabridged.measure.calibrate import Usage
 from unabridged.summarise.brief import Brief, Summariser
-from unabridged.summarise.checks import People, check_prose, split_rules, unsaid_rules
-from unabridged.summarise.chunks import Chunks, make_chunks
-from unabridged.summarise.prompt import Question
+from unabridged.summarise.checks import People, check_prose
+from unabridged.summarise.chunks import FRAME, Chunks, make_chunks
+from unabridged.summarise.prompt import Question, parts
+from unabridged.summarise.rules import split_rules
 from unabridged.summarise.verify import Expected, Problem, find_problems, impossible_checks, trim, visible_text
 
 OVERRUN = 1.25
@@ -49,16 +50,16 @@ class Summary:
     rules: tuple[str, ...] = ()
     """Sentences that the model listed as standing rules; nothing is known of them yet."""
 
-    def add(self, reply: Reply) -> Reply:
-        """Count the reply, and take the rules it lists out of it."""
-        text, rules = split_rules(visible_text(reply.text))
+    def add(self, reply: Reply, *, asked_for_rules: bool = True) -> Reply:
+        """Count the reply, and take the rules it lists out of it; where none were asked for, it stays as it is."""
+        text, rules = split_rules(visible_text(reply.text)) if asked_for_rules else (reply.text, ())
         self.calls += 1
         self.usage = add_usage(self.usage, reply.usage)
         self.checks_impossible = _once(*self.checks_impossible, *impossible_checks(reply))
         self.models = _once(*self.models, *filter(None, [reply.model]))
         self.rules = _once(*self.rules, *rules)
         self.note(*reply.notes)
-        return replace(reply, text=text) if rules else reply
+        return replace(reply, text=text)
 
     def note(self, *notes: str) -> None:
         """Add what the receipt should say, each thing once."""
@@ -131,11 +132,11 @@ class _Work:
         """The prose, as accepted."""
         brief, plan = self.brief, self.plan
         texts = [text for view in brief.views if (text := view.whole_text())]
-        replaced = sum(brief.count(text) for text in texts) + brief.count(brief.prior)
-        final = self._expected(brief.budget + brief.spare, texts, replaced)
+        whole = sum(brief.count(text) for text in texts) + brief.count(brief.prior)
+        final = self._expected(brief.budget + brief.spare, texts, brief.replaced or whole)
         if plan.live is not None:
             return (yield from self._ask_for(self._suffix, final))
-        self._note_limits(replaced)
+        self._note_limits(whole)
         if plan.single:
             return (yield from self._ask_for(self._single, final))
         notes = [plan.prior_note] if plan.prior_note else []
@@ -153,7 +154,7 @@ class _Work:
         if not checked.text:
             raise self._rejected([Problem("unfaithful", "nothing in the reply may stand in a summary")])
         self.summary.text = checked.text
-        self.summary.mended = (*checked.left_out, *unsaid_rules(self.summary.rules, people))
+        self.summary.mended = checked.left_out
         self.summary.note(*checked.notes)
 
     def _fold_runs(self, notes: Sequence[str], runs: Sequence[Sequence[int]]) -> Generator[Ask, Reply, list[str]]:
@@ -169,11 +170,12 @@ class _Work:
     def _ask_for(self, word: _Asking, expected: Expected) -> Generator[Ask, Reply, str]:
         """The reply to the question, once it has no fault; a faulty one is asked for again, once."""
         question = word("")
-        reply = self._trimmed(self.summary.add((yield self._ask(question))), expected)
+        ours = self.plan.wording.own is None
+        reply = self._trimmed(self.summary.add((yield self._ask(question)), asked_for_rules=ours), expected)
         found = find_problems(reply, replace(expected, marks=question.marks))
         if found:
             question, ask = self._again(word, found, visible_text(reply.text), expected)
-            reply = self._trimmed(self.summary.add((yield replace(ask, again=1))), expected)
+            reply = self._trimmed(self.summary.add((yield replace(ask, again=1)), asked_for_rules=ours), expected)
             found = find_problems(reply, replace(expected, marks=question.marks))
         if found:
             raise self._rejected(found)
@@ -218,11 +220,11 @@ class _Work:
 
     def _suffix(self, fault: str) -> Question:
         kept = self.plan.live.kept if self.plan.live is not None else 0
-        return self.plan.wording.suffix(tokens=self.plan.goal, kept=kept, ledger=self.plan.ledger, fault=fault)
+        return self.plan.wording.suffix(tokens=self.plan.goal, kept=kept, rules=self.plan.rules, fault=fault)
 
     def _single(self, fault: str) -> Question:
         return self.plan.wording.record(
-            self.plan.chunks[0], tokens=self.plan.goal, prior=self.brief.prior, ledger=self.plan.ledger, fault=fault
+            self.plan.chunks[0], tokens=self.plan.goal, prior=self.brief.prior, rules=self.plan.rules, fault=fault
         )
 
     def _chunk(self, shown: Sequence[str]) -> _Asking:
@@ -231,8 +233,17 @@ class _Work:
 
     def _fold(self, notes: Sequence[str], *, final: bool = False) -> _Asking:
         tokens = self.plan.goal if final else self.plan.note * 2 // 3
-        ledger = self.plan.ledger if final else ""
-        return lambda fault: self.plan.wording.fold(notes, tokens=tokens, ledger=ledger, last=final, fault=fault)
+        rules = self._known_rules(notes) if final else ()
+        return lambda fault: self.plan.wording.fold(notes, tokens=tokens, rules=rules, last=final, fault=fault)
+
+    def _known_rules(self, notes: Sequence[str]) -> tuple[str, ...]:
+        """Return the rules carried on, and of those that earlier replies listed as many as fit beside the notes."""
+        count, known = self.brief.count, list(self.plan.rules)
+        left = self.plan.fold_room - sum(count(note) + FRAME for note in notes) - count(parts()["known-rules"]) - FRAME
+        for rule in self.summary.rules:
+            left -= count(rule) + 2
+            known += [rule] * (left >= 0)
+        return _once(*known)
 
     def _ask(self, question: Question, *, apart: bool = False) -> Ask:
         """The question as an ask: behind the live prompt where that is the plan, else on its own."""

@@ -21,7 +21,7 @@ class Brief:
     views: Sequence[View]
     """What goes, without earlier summary turns."""
     budget: int
-    """What may be written: the body of the summary turn; where a model is asked, its prose."""
+    """What may be written besides people's words; where a model is asked, its prose."""
     count: Callable[[str], int]
     turns: Sequence[int] = ()
     """The number of each message in the original conversation; from 0 on when left out."""
@@ -42,18 +42,14 @@ class Brief:
     """Turns whose own message stays beside the summary."""
     gone: Sequence[Any] = ()
     """What goes, as the caller's own objects."""
-    answered: bool = False
-    """Whether a person speaks next, so that the assistant's last words closed its turn."""
-    at_work: bool = False
-    """Whether tools work, behind them, on the last request among them."""
-    closed: Collection[int] = ()
-    """Turns of the requests among them that what stays shows to be closed: none of these waits for the person."""
-    preserve: int = 0
+    people: int = 0
     """The most tokens for people's own words."""
+    total: int = 1 << 60
+    """The most tokens of the whole body."""
+    replaced: int = 0
+    """What a model's prose must be smaller than."""
     spare: int = 0
     """What a model's prose may take beyond its budget before it is shortened: nothing else needs it."""
-    prose: int = 0
-    """Of how many tokens a model's prose may take its share: where people only talk, the more is for their words."""
     state: str = ""
     """The host's state, ready to be shown."""
     also: str = ""
@@ -62,8 +58,6 @@ class Brief:
     """The sections (`summary_turn.LAYOUT`) that are not wanted."""
     ledger: Ledger | None = None
     """What is carried word for word; there when a model is asked."""
-    carried: str = ""
-    """The same as the summary turn shows it; the model is told not to repeat it."""
 
     def numbered(self) -> list[tuple[int, View]]:
         """The messages that go, each with its number in the original conversation; not those of the tail."""
@@ -129,5 +123,7 @@ class Written:
     notes: tuple[str, ...] = ()
     mended: tuple[str, ...] = ()
     """What of the model's prose did not hold."""
+    dropped: int = 0
+    """How many messages of people found no place."""
     rounds: int = 0
     """As in `Brief`, for the next time."""

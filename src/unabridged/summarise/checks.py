@@ -2,30 +2,25 @@
 
     headings       one of ours goes with what stands under it (`headings`)
     citations      a line that begins with `[n] "words"` stays only if person's message n has these words
-    repetitions    a line that the ledger beside the prose has word for word goes
     names          paths, identifiers and numbers that stand nowhere are told in the receipt; the text stays as it is
     quotations     elsewhere, of three words or more, that nobody said: likewise
-    rules          a sentence that the reply lists as a standing rule is one only if a person said it, word for word
 
 Everything else is the model's own words, and the heading of the prose says so: no sentence in it is anybody's approval.
-What people really said stands word for word in the ledger.
+What people really said stands word for word beside it. Rules that a reply lists are checked in `rules`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from unabridged.intent import Rule, add_rules, doubtful_in, own_sentences, possible_rules
-from unabridged.ledger.bounds import within_bounds
-from unabridged.ledger.entries import Ledger
+from unabridged.authorship import own_sentences
 from unabridged.ledger.names import Piece, collect_names, find_paths
 from unabridged.messages import View
 from unabridged.summarise.brief import Brief
-from unabridged.summarise.headings import harmless, lay_out, under_each, without_bare_headings
+from unabridged.summarise.headings import harmless, lay_out, without_bare_headings
 from unabridged.text_cache import remembered
-from unabridged.text_tools import bare, sentences
 
 MOST_LISTED = 40
 """Lines that were left out and are listed one by one."""
@@ -35,21 +30,14 @@ WIDTH = 160
 """Characters of a line that a receipt shows."""
 MOST_MARKS = 40
 """Quotation marks in a line that are tried as the end of what it cites."""
-MOST_RULES = 24
-"""Standing rules that one summary may add."""
-LONGEST_RULES = 16_000
-"""Characters of all rules that a reply lists."""
-NO_RULE = "listed as a rule and said by no person, left out"
 SHORTEST = 16
-"""Characters of a line from which on it is taken for a repetition, and not for a few words that anybody says."""
+"""Characters of a quotation from which on it is more than a few words that anybody says."""
 
 _CITED = re.compile(
     r"\W{0,9}(?:\d{1,3}[.)] )?\W{0,9}\[(?P<turn>\d{1,9}|said)\][^\w\"]{0,9}(?:user\W{0,3})?\"(?P<words>.*)"
 )
 PASTED = "- Pasted in message {}:"
 """Before what a line cites that stands in the user's message, but as what somebody else wrote."""
-DOUBTFUL = "- In message {}, not certain that the user said it:"
-"""The same where the message reads like another system's summary."""
 _LIST_SIGN = re.compile(r"(?<!\S)(?:\d{1,2}[.)]|[-*+\u2022]) ")
 _QUOTATION_MARKS = str.maketrans(
     "\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f\u2018\u2019\u201a\u201b\u2039\u203a",
@@ -64,9 +52,6 @@ _GAPS = re.compile(r"\n{3,}")
 _SIMPLE = re.compile(r"[A-Z]?[a-z]+[A-Z][A-Za-z]*|[A-Z]{3,}[a-z]*|[A-Z][a-z]+\.(?:js|io|net|ai)")
 _NUMBER = re.compile(r"(?<![\w.,/:#\[-])\d[\d,.]*\d(?![\w/:-])")
 _SEPARATOR = re.compile(r"(?<=\d)[,.' \u00a0\u202f](?=\d{3}(?!\d))")
-_TITLE = re.compile(r"#{1,6}[ \t]*\**Standing rules\**+(?::\**+)?[ \t]*", re.IGNORECASE)
-_LISTED = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])?[ \t]*(?:\[\d+\][ \t]*)?(.*)$", re.MULTILINE)
-_MARKS = "\"'`\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d*_ \t"
 _EASTERN = "\u2e80"
 """From here on, scripts without spaces."""
 
@@ -84,9 +69,7 @@ def check_prose(text: str, brief: Brief, people: People) -> Checked:
     """The prose without what may not stand in it; "" when nothing is left."""
     lines, posing = lay_out(text)
     told = [f"stood under a heading of ours, left out: {_in_short(line)}" for line in posing]
-    known = [normal(line) for line in brief.carried.split("\n")]
     kept: list[str] = []
-    repeated = 0
     for line in lines:
         cites = is_citation(line)
         if cites and not people.have_said(line):
@@ -95,27 +78,17 @@ def check_prose(text: str, brief: Brief, people: People) -> Checked:
                 kept.append(pasted)
             else:
                 told.append(f"the user's message does not say it, left out: {_in_short(line)}")
-        elif not cites and _repeats(line, known):
-            repeated += 1
         else:
             kept.append(line)
     rest = "\n".join(harmless(line) for line in without_bare_headings(kept)).strip()
     listed = list(dict.fromkeys(told))
     listed[MOST_LISTED:] = [f"and {len(listed) - MOST_LISTED:,} more"] if len(listed) > MOST_LISTED else []
-    if repeated:
-        listed.append(f"lines that say only what the ledger says, left out: {repeated:,}")
     return Checked(_GAPS.sub("\n\n", rest) if listed else rest, tuple(listed), _notes(rest, brief))
 
 
 def normal(text: str) -> str:
     """The text as quotations are compared: plain quotation marks, single spaces."""
     return " ".join(text.translate(_QUOTATION_MARKS).split())
-
-
-def _repeats(line: str, known: Sequence[str]) -> bool:
-    """Whether one line of the ledger has all of this line, word for word."""
-    said = normal(bare(line.strip())).strip(_ENDS)
-    return len(said) >= SHORTEST and any(said in other for other in known)
 
 
 def _in_short(text: str) -> str:
@@ -131,8 +104,6 @@ class People:
     """What people said themselves, by the number of the message; what they paste or quote is not said by them."""
 
     texts: dict[int | None, list[str]] = field(default_factory=dict)
-    doubtful: dict[int | None, list[str]] = field(default_factory=dict)
-    """What they may have said, though it reads like another system's summary."""
     cited: set[tuple[int | None, str]] = field(default_factory=set)
     """Citations in the earlier prose: they were checked when it was written."""
 
@@ -142,24 +113,18 @@ class People:
         unnumbered = ((None, view) for view in brief.beside)
         said: list[tuple[int | None, View]] = [*brief.numbered(), *brief.stays, *unnumbered]
         numbered = [(turn, view.text) for turn, view in said if view.origin == "person"]
-        doubtful = [(turn, text) for turn, view in said if (text := doubtful_in(view))]
         if brief.ledger is not None:
-            numbered += [(request.turn, request.text) for request in brief.ledger.requests if not request.doubtful]
-            doubtful += [(r.turn, r.text if r.doubtful else r.beside) for r in brief.ledger.requests]
-            numbered += [(rule.turn, rule.text) for rule in brief.ledger.rules if not rule.doubtful]
-            rejecting = [saying for saying in brief.ledger.sayings if saying.rejected]
-            numbered += [(saying.turn, saying.text) for saying in rejecting]
-            numbered += [  # in the message that answers the call, too
-                (turn, saying.text)
+            numbered += [(message.turn, message.text) for message in brief.ledger.people]
+            numbered += [(rule.turn, rule.text) for rule in brief.ledger.rules]
+            numbered += [  # what was said when a call was rejected stands in the message that answers it, too
+                (turn, message.text)
                 for turn, view in said
-                for saying in rejecting
-                if any(saying.text in answer.text for answer in view.answers)
+                for message in brief.ledger.people
+                if message.rejected and any(message.text in answer.text for answer in view.answers)
             ]
         people = cls()
         for turn, text in numbered:
             people.texts.setdefault(turn, []).append(text)
-        for turn, text in doubtful:
-            people.doubtful.setdefault(turn, []).append(text)
         for earlier in [prose.text for prose in brief.earlier] or [brief.prior]:
             people.cited |= {(turn, words.strip(_ENDS)) for line in earlier.split("\n") for turn, words in cited(line)}
         return people
@@ -168,7 +133,7 @@ class People:
         """Whether the person's message of this number, or any when none is given, has these very words."""
         texts = [text for number, said in self.texts.items() if turn in {number, None} for text in said]
         for wanted in _without_list_signs(normal(words).strip(_ENDS)):
-            if wanted and ((turn, wanted) in self.cited or any(_has(text, wanted) for text in texts)):
+            if wanted and ((turn, wanted) in self.cited or any(says(text, wanted) for text in texts)):
                 return True
         return False
 
@@ -180,11 +145,10 @@ class People:
         """The line as it tells of words that stand in the message it cites, and that nobody said there; else ""."""
         for turn, words in cited(line):
             wanted = normal(words).strip(_ENDS)
-            for label, texts in ((PASTED, self.texts), (DOUBTFUL, self.doubtful)):
-                here = texts.get(turn, ()) if turn is not None and len(wanted) >= SHORTEST else ()
-                if any(next(_places(normal(text), wanted), None) is not None for text in here):
-                    _, mark, quoted = normal(line).partition('"')
-                    return f"{label.format(turn)} {mark}{quoted}"
+            here = self.texts.get(turn, ()) if turn is not None and len(wanted) >= SHORTEST else ()
+            if any(next(_places(normal(text), wanted), None) is not None for text in here):
+                _, mark, quoted = normal(line).partition('"')
+                return f"{PASTED.format(turn)} {mark}{quoted}"
         return ""
 
 
@@ -218,7 +182,7 @@ def _without_list_signs(words: str) -> set[str]:
     return {words, _LIST_SIGN.sub("", words, count=1) if _LIST_SIGN.match(words) else words, _LIST_SIGN.sub("", words)}
 
 
-def _has(text: str, wanted: str) -> bool:
+def says(text: str, wanted: str) -> bool:
     """Whether the person's own words have this, as whole words, and not only in what they quote."""
     core, plain = _own(text)
     for place in _places(core, wanted):
@@ -254,7 +218,7 @@ def _joins(pair: str) -> bool:
 def _notes(text: str, brief: Brief) -> tuple[str, ...]:
     """A few of the names and of the quotations in the prose that stand nowhere in the record."""
     views = (*brief.views, *brief.beside)
-    names, unsaid = find_unfounded(text, [*map(_whole, views), brief.prior, brief.carried, brief.also, brief.state])
+    names, unsaid = find_unfounded(text, [*map(_whole, views), brief.prior, brief.also, brief.state])
     found = {"in the prose and not found in the record": names, "quoted in the prose and said by nobody": unsaid}
     return tuple(f"{what}: {_some(which)}" for what, which in found.items() if which)
 
@@ -304,53 +268,3 @@ def _whole(view: View) -> str:
     """All that the summariser may have been shown of a message, thinking and addresses included."""
     addresses = [media.source for media in view.media if len(media.source) < 400]
     return "\n".join([view.whole_text(), *(block.text for block in view.reasoning), *addresses])
-
-
-# -- rules that a reply lists ----------------------------------------------------------------------------------------
-
-
-def split_rules(text: str) -> tuple[str, tuple[str, ...]]:
-    """A reply without its list of standing rules, and the sentences listed there; what follows the list stays."""
-    lines = text.split("\n")
-    titles = [i for i, line in enumerate(lines) if _TITLE.fullmatch(line)]
-    sections = list(under_each(lines, titles))
-    below = ("\n".join(lines[i] for i in section[1:])[:LONGEST_RULES] for section in sections)
-    listed = tuple(line.rstrip() for rules in below for line in _LISTED.findall(rules) if line.strip(_MARKS))
-    gone = {i for section in sections for i in section}
-    rest = "\n".join(line for i, line in enumerate(lines) if i not in gone)
-    return (_GAPS.sub("\n\n", rest).strip() if listed else text), listed
-
-
-def unsaid_rules(listed: Iterable[str], people: People) -> tuple[str, ...]:
-    """What the receipt says of those sentences that no person said: they are in no ledger."""
-    whole = (sentence for line in listed for sentence in sentences(line.strip(_MARKS)))
-    return tuple(f"{NO_RULE}: {sentence}" for sentence in whole if not people.said(_plain(sentence)))
-
-
-def find_said_rules(listed: Iterable[str], views: Sequence[View], turns: Sequence[int]) -> tuple[Rule, ...]:
-    """Those of the sentences that a person said, exactly as they said them; what they paste or quote is not said.
-
-    Whole sentences only: a part of one may have lost its "never". White space may differ: the person's own is kept.
-    """
-    wanted = {_plain(sentence) for line in listed for sentence in sentences(line.strip(_MARKS))}
-    rules: dict[str, Rule] = {}
-    for i, view in enumerate(views):
-        for rule in possible_rules(turns[i], view.text) if view.origin == "person" else ():
-            if _plain(rule.text) in wanted and len(rules) < MOST_RULES:
-                rules.setdefault(rule.text, rule)
-    return tuple(rules.values())
-
-
-def _plain(sentence: str) -> str:
-    return " ".join(bare(sentence.strip()).split()).strip(_MARKS + ".!\u3002\uff01")
-
-
-def ledger_with(ledger: Ledger, rules: Sequence[Rule]) -> Ledger:
-    """The ledger with these rules in it.
-
-    What it holds already is not added, nor is the whole of a request that was done: that would be done again.
-    """
-    done = {request.text.strip() for request in ledger.finished if request.worked}
-    known = [rule.text for rule in ledger.rules if not rule.doubtful]
-    new = [rule for rule in rules if rule.text not in done and not any(rule.text in text for text in known)]
-    return within_bounds(replace(ledger, rules=add_rules(ledger.rules, new, ledger.lifts))) if new else ledger

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from unabridged.asking.ask import AskFailed
-from unabridged.intent import whose_block
+from unabridged.authorship import whose_block
 from unabridged.languages import sure_language
 from unabridged.messages import Media, View
 from unabridged.summarise.brief import Brief, Live, Summariser
@@ -23,6 +23,8 @@ STAYS = 12
 """The share of the window, one in so many, in which the summariser is shown what stays."""
 SMALL = 6_144
 """Tokens of a summariser's window below which it is asked in few words."""
+RULES = 12
+"""The share of the window, one in so many, in which the summariser is shown rules that were picked out before."""
 FRAME = 12
 """Tokens that the label of one note takes."""
 
@@ -31,8 +33,7 @@ Count = Callable[[str], int]
 _FAULT = "word " * 60
 """As long as the fault that a second ask may have to name."""
 _RETOLD = "an earlier summary by another system, not the user"
-_DOUBTFUL = "the user, or an earlier summary by another system"
-_WHO = {"person": "user", "model": "assistant", "summary": _RETOLD, "doubtful": _DOUBTFUL}
+_WHO = {"person": "user", "model": "assistant", "summary": _RETOLD}
 
 
 # -- how it is cut up -------------------------------------------------------------------------------------------------
@@ -57,7 +58,8 @@ class Chunks:
     fold_room: int
     """What fits into one fold."""
     chunks: list[list[str]]
-    ledger: str
+    rules: tuple[str, ...]
+    """The rules that were picked out before."""
     wording: Wording
     live: Live | None = None
     """The live prompt that is asked behind, if it is asked as a suffix."""
@@ -77,7 +79,7 @@ def make_chunks(brief: Brief, model: Summariser) -> Chunks:
     count, window = brief.count, model.window
     reserve = min(max(model.reserve, brief.budget * 5 // 4), window // 4)
     goal = min(brief.budget, reserve) * GOAL // 100
-    ledger = _head(brief.carried, window // 8, count)
+    rules = _known_rules(brief, window // RULES) if model.instruction is None else ()
     stays, short = _newest(brief, window // STAYS), window < SMALL
     wording = Wording(model.instruction, _language(brief, model), _density(brief), stays, short=short)
     free = window - reserve - window // 20  # the count may be off: a twentieth is left for that
@@ -85,9 +87,9 @@ def make_chunks(brief: Brief, model: Summariser) -> Chunks:
     def room(question: Question) -> int:
         return free - count(question.text)
 
-    single_room = room(wording.record([], tokens=goal, prior=brief.prior, ledger=ledger, fault=_FAULT))
+    single_room = room(wording.record([], tokens=goal, prior=brief.prior, rules=rules, fault=_FAULT))
     chunk_room = room(wording.record([], tokens=goal, part=True, fault=_FAULT))
-    fold_room = room(wording.fold([], tokens=goal, ledger=ledger, last=True, fault=_FAULT))
+    fold_room = room(wording.fold([], tokens=goal, rules=rules, last=True, fault=_FAULT))
     if min(chunk_room, fold_room) < FEWEST:
         taken = free - min(chunk_room, fold_room)
         raise AskFailed(
@@ -97,7 +99,7 @@ def make_chunks(brief: Brief, model: Summariser) -> Chunks:
         )
     shown = _pieces_within(brief, model, max(single_room, FEWEST))
     note = min(reserve * 4 // 5, fold_room // FAN_IN - FRAME)
-    plan = Chunks(reserve, goal, note, fold_room, [[piece.text for piece in shown]], ledger, wording)
+    plan = Chunks(reserve, goal, note, fold_room, [[piece.text for piece in shown]], rules, wording)
     for live in (model.live, model.live.older()) if model.live is not None else ():
         if behind := _behind(plan, brief, window, live):
             return behind
@@ -133,18 +135,17 @@ def calls_bound(brief: Brief, model: Summariser) -> int:
 def _behind(plan: Chunks, brief: Brief, window: int, live: Live) -> Chunks | None:
     """The plan for one ask behind this prompt; None without room there for half of what the prose may take.
 
-    Near the trigger little room is left. What is kept elsewhere anyway gives way before the reply does.
+    Near the trigger little room is left.
     """
-    bare = plan.wording.suffix(tokens=plan.goal, kept=live.kept, fault=_FAULT)
+    bare = plan.wording.suffix(tokens=plan.goal, kept=live.kept, rules=plan.rules, fault=_FAULT)
     left = window - window // 20 - live.tokens - brief.count(bare.text)
     if left < max(FEWEST, brief.budget // 2):
         return None
-    reply = min(plan.reserve, max(min(brief.budget * 5 // 4, left), left - brief.count(plan.ledger)))
+    reply = min(plan.reserve, left)
     return replace(
         plan,
         reserve=reply,
         goal=min(brief.budget, reply) * GOAL // 100,
-        ledger=_head(plan.ledger, left - reply - FRAME, brief.count),
         live=live,
         tight=reply < plan.reserve,
     )
@@ -168,7 +169,7 @@ def _language(brief: Brief, model: Summariser) -> str:
     """The language of the summary; a caller's own prompt may want any, so nothing is assumed beside one."""
     if model.language or model.instruction is not None:
         return model.language
-    people = sure_language(view.text for view in brief.views if view.is_request)
+    people = sure_language(view.text for view in brief.views if view.origin == "person")
     return people or sure_language(view.text for view in brief.views if view.origin in {"person", "model"})
 
 
@@ -194,12 +195,15 @@ def _newest(brief: Brief, room: int) -> tuple[str, ...]:
     return tuple(reversed(found))
 
 
-def _head(text: str, room: int, count: Count) -> str:
-    """As many whole lines from the beginning as fit."""
-    lines = text.split("\n")
-    while lines and count("\n".join(lines)) > room:
-        lines = lines[: len(lines) * 4 // 5]
-    return "\n".join(lines)
+def _known_rules(brief: Brief, room: int) -> tuple[str, ...]:
+    """Return the rules that were picked out before, the newest as far as so many tokens take them."""
+    found: list[str] = []
+    for rule in reversed(brief.ledger.rules if brief.ledger else ()):
+        room -= brief.count(rule.text) + 2
+        if room < 0:
+            break
+        found.append(rule.text)
+    return tuple(reversed(found))
 
 
 def pack(sizes: Sequence[int], room: int) -> list[list[int]]:

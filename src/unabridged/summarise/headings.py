@@ -18,6 +18,8 @@ HIGHEST = 3
 """The level of the prose's own headings at most: the summary turn's are of level 2."""
 
 _HEADING = re.compile(r"\s*(?:#{1,6}\s+\S|\*\*[^*\n]{1,80}\*\*:?\s*\Z)")
+_BOLD = re.compile(r"\s*\*\*[^*\n]{1,240}\*\*:?\s*\Z")
+"""A line in bold, as long as the longest heading of ours may be."""
 _LISTED = re.compile(r"\s*(?:[-*+\u2022>]|\d{1,3}[.)])\s|\s*>|\s{2,}\S")
 """An item of a list, a line of a block quotation, or what continues one."""
 
@@ -33,9 +35,9 @@ _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _CLOSING = re.compile(r"\[(?=\s*end of summary\b)", re.IGNORECASE)
 _OURS = (
     "pinned by the host", "state as of message", "told by the host", "decisions of the user",
-    "the user's newest messages", "finished requests", "also said by the user",
+    "the user's newest messages", "also said by the user", "standing rules",
 )  # fmt: skip
-"""Headings of a summary turn that are the same in every language, or that earlier versions wrote."""
+"""Headings of a summary turn that are the same in every language, and others that would pose as one."""
 
 
 def lay_out(text: str) -> tuple[list[str], list[str]]:
@@ -150,11 +152,11 @@ def _lines_in_code(lines: Sequence[str]) -> frozenset[int]:
 
 def _heads(lines: Sequence[str], i: int, code: frozenset[int]) -> bool:
     """Whether the line is a heading; one that ends in a colon before a list does as well."""
-    if is_heading(lines[i]) or _IN_A_LIST.match(lines[i]):
+    if is_heading(lines[i]) or _BOLD.match(lines[i]) or _IN_A_LIST.match(lines[i]):
         return True
     if i in code:
         return False
-    leads = len(lines[i]) <= 120 and lines[i].rstrip().endswith((":", "\uff1a"))
+    leads = len(lines[i]) <= 240 and lines[i].rstrip().endswith((":", "\uff1a"))
     below = (lines[j] for j in range(i + 1, len(lines)) if lines[j].strip())
     return leads and _LISTED.match(next(below, "")) is not None
 
@@ -172,5 +174,5 @@ def _plain(heading: str) -> str:
 
 @cache
 def _names() -> frozenset[str]:
-    ours = (labels(code)[name] for code in tables() for name in ("open", "rules", "own_words"))
+    ours = (labels(code)[name] for code in tables() for name in ("people", "rules", "done"))
     return frozenset(folded(re.split(r"[(\uff08]", label)[0].strip()) for label in ours)

@@ -68,36 +68,37 @@ class Wording:
         *,
         tokens: int,
         prior: str = "",
-        ledger: str = "",
+        rules: Sequence[str] = (),
         part: bool = False,
         fault: str = "",
     ) -> Question:
         """Write the record (or, of a `part`, notes) of these messages."""
         stays = () if part else self.stays
-        key = draw_key(*texts, prior, ledger, *stays)
+        key = draw_key(*texts, prior, *rules, *stays)
         blocks = [*self._task("citation", standing=True), _fill("data", key=key), *[_fill("part")] * part]
         if prior:
             blocks += [_fill("prior"), _set_off("record", [prior], key)]
-        blocks += [*_ledger(ledger, key), *self._limits(tokens, fault)]
+        blocks += [*_known_rules(rules, key), *self._limits(tokens, fault)]
         return Question(self._place(_set_off("conversation", texts, key), blocks, stays, key), key)
 
     def fold(
-        self, notes: Sequence[str], *, tokens: int, ledger: str = "", last: bool = False, fault: str = ""
+        self, notes: Sequence[str], *, tokens: int, rules: Sequence[str] = (), last: bool = False, fault: str = ""
     ) -> Question:
         """Put notes on consecutive parts together; the `last` time, what comes of it is the record."""
         stays = self.stays if last else ()
-        key = draw_key(*notes, ledger, *stays)
+        key = draw_key(*notes, *rules, *stays)
         heads = [_fill("note", number=str(i + 1), all=str(len(notes))) for i in range(len(notes))]
         numbered = [f"{head}\n{note}\n" for head, note in zip(heads, notes, strict=True)]
-        blocks = [*self._task("citation"), _fill("fold", key=key), *_ledger(ledger, key), *self._limits(tokens, fault)]
+        blocks = [*self._task("citation", standing=last), _fill("fold", key=key), *_known_rules(rules, key)]
+        blocks += self._limits(tokens, fault)
         return Question(self._place(_set_off("notes", numbered, key), blocks, stays, key), key)
 
-    def suffix(self, *, tokens: int, kept: int, ledger: str = "", fault: str = "") -> Question:
+    def suffix(self, *, tokens: int, kept: int, rules: Sequence[str] = (), fault: str = "") -> Question:
         """Write the record of the conversation that stands right above."""
         ours = self._task("citation-suffix", standing=True)[1:]
         own = [self.own.replace(PLACE, _fill("above"))] if self.own else ours
         blocks = [_fill("suffix"), *own, *[_fill("kept", kept=f"{kept:,}")] * bool(kept)]
-        return Question("\n\n".join([*blocks, *_ledger(ledger, draw_key(ledger)), *self._limits(tokens, fault)]))
+        return Question("\n\n".join([*blocks, *_known_rules(rules, draw_key(*rules)), *self._limits(tokens, fault)]))
 
     def rewrite(self, how: str, draft: str, *, tokens: int, fault: str) -> Question:
         """Write this record again: `shorten` or `translate` it."""
@@ -133,8 +134,8 @@ class Wording:
         return max(80, int(tokens * self.density))
 
 
-def _ledger(ledger: str, key: str) -> list[str]:
-    return [_fill("ledger"), _set_off("ledger", [ledger], key)] if ledger else []
+def _known_rules(rules: Sequence[str], key: str) -> list[str]:
+    return [_fill("known-rules"), _set_off("rules", [f"- {rule}" for rule in rules], key)] if rules else []
 
 
 def _fill(part: str, **values: str) -> str:

@@ -11,7 +11,7 @@ from unabridged.history.rederive import Whole, spaced
 from unabridged.ledger.actions import changes_todo, find_todo, keeps_todo, steps
 from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
-from unabridged.ledger.summary_turn import Rendered, render
+from unabridged.ledger.summary_turn import Rendered, people_size, render
 from unabridged.measure.models import model_info
 from unabridged.summarise.brief import Brief, Live, Summariser, Written
 from unabridged.text_tools import fenced
@@ -25,12 +25,12 @@ PROSE, LEAST_PROSE, BESIDE = 0.86, 0.75, 600
 """The share of a summary turn that a model's prose takes, at most and at least; between these, tokens for the rest."""
 SPARE = 8
 """Prose may be longer by one part in so many before it is shortened, where nothing else needs the room."""
-TOLD_IN_FULL = ("own_words", "files", "names")
+TOLD_IN_FULL = ("files", "names")
 """What prose is not complemented by that quotes people and uses half of its room or more."""
 EARLIER, EARLIER_ANEW = 16, 4
 """The share of the summariser's window, one in so many, for the prose of earlier rounds; and when it begins anew."""
 
-PINNED = "## Pinned by the host (verbatim, always holds)"
+PINNED = "## Pinned (verbatim, always holds)"
 BY_A_MODEL = "## Summary by a model (its own words, not the user's)"
 WITH_CITATIONS = f"{BY_A_MODEL[:-1]}, but for the words it quotes as [n] “…”)"
 OTHERWISE = "While the request fits, history stays as it is; else the summary is model-free"
@@ -104,47 +104,65 @@ def writers_for(asker: Asker | None, agent: str | None) -> Writers:
 
 
 def write_by_rule(brief: Brief) -> Written:
-    """The whole body without a model."""
+    """Return the whole body without a model."""
     ledger = _ledger(brief)
-    room = brief.budget - brief.count(brief.state)
     stay, views = [turn for turn, _ in brief.stays], [view for _, view in brief.stays]
     later = [step.action for step in steps(views, stay) if not keeps_todo(step.action.tool)]
-    shown = _as_it_stands(ledger, brief)
-    rendered = render(
-        shown, room, brief.count, kept=brief.kept, people=brief.preserve, without=brief.without, later=later
+    rendered = _render(brief, _as_it_stands(ledger, brief), brief.budget, later=later, without=brief.without)
+    return Written(
+        rendered.text(host_state=brief.state),
+        ledger,
+        notes=_left_out(rendered),
+        dropped=rendered.dropped,
+        rounds=_rounds(brief),
     )
-    text = rendered.text(host_state=brief.state)
-    return Written(text, ledger, notes=_left_out(rendered), rounds=_rounds(brief))
+
+
+def _render(brief: Brief, ledger: Ledger, budget: int, *, prose: str = "", **options: Any) -> Rendered:
+    """Return the ledger as text: people's words in their own room, the rest in what the prose leaves of the budget."""
+    beside = brief.count(brief.state) + brief.count(prose)
+    total = brief.total - beside
+    return render(
+        ledger,
+        budget - beside,
+        brief.count,
+        people=min(_room_for_people(brief), total),
+        total=total,
+        kept=brief.kept,
+        prose=prose,
+        **options,
+    )
+
+
+def _room_for_people(brief: Brief) -> int:
+    """Return the most tokens for people's words: half of a body that has not room for all that it may say."""
+    return min(brief.people, max(brief.total - brief.budget, brief.total // 2))
 
 
 def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, Written]:
-    """The body with a model's prose in it; `SummaryFailed` when no reply was good enough."""
+    """Return the body with a model's prose in it; `SummaryFailed` when no reply was good enough."""
     from unabridged.asking.ask import cost_of  # noqa: PLC0415 - only callers with a model pay for it
     from unabridged.summarise.ask_loop import summarise  # noqa: PLC0415 - likewise
-    from unabridged.summarise.checks import find_said_rules, is_citation, ledger_with  # noqa: PLC0415 - likewise
+    from unabridged.summarise.checks import is_citation  # noqa: PLC0415 - likewise
+    from unabridged.summarise.rules import find_rules  # noqa: PLC0415 - likewise
 
     ledger = _ledger(brief)
-    room = brief.budget - brief.count(brief.state)
-
-    def rest(ledger: Ledger, room: int, prose: str, **options: Any) -> Rendered:
-        shown = _as_it_stands(ledger, brief)
-        return render(shown, room, brief.count, kept=brief.kept, prose=prose, people=brief.preserve, **options)
-
-    exact = rest(ledger, room, BY_A_MODEL, without=brief.without).sections
-    carried = "\n\n".join(exact[name] for name in ("open", "rules") if name in exact)
-    share, beside = min(room, brief.prose), brief.count(carried)
-    most = _room_for_prose(share, beside)
-    spare = max(0, min(most // SPARE, share - beside - most))
-    asked = replace(brief, budget=most, spare=spare, ledger=ledger, carried=carried)
+    quoted = people_size(ledger, _room_for_people(brief), brief.count, kept=brief.kept, prose=BY_A_MODEL)
+    room = min(brief.budget, brief.total - quoted) - brief.count(brief.state)
+    most = min(int(room * PROSE), max(int(room * LEAST_PROSE), room - BESIDE))
+    asked = replace(brief, budget=most, spare=max(0, min(most // SPARE, room - most)), ledger=ledger)
     summary = yield from summarise(*_to_ask(asked, model))
-    read = _read(brief)
-    ledger = ledger_with(ledger, find_said_rules(summary.rules, read.views, read.turns))
+    rules, notes = (
+        find_rules(summary.rules, _read(brief), ledger.rules, ledger.people) if model.instruction is None else ((), ())
+    )
+    ledger = replace(ledger, rules=rules)
     cites = any(map(is_citation, summary.text.split("\n")))
     prose = f"{WITH_CITATIONS if cites else BY_A_MODEL}\n{summary.text.strip()}"
     scant = brief.count(prose) * 2 < most
-    told = TOLD_IN_FULL if cites and not scant else ()
-    left = room - brief.count(prose)
-    rendered = rest(ledger, left, prose, without={*brief.without, *told}, scant=scant)
+    without = {*brief.without, *(TOLD_IN_FULL if cites and not scant else ())}
+    rendered = _render(
+        brief, _as_it_stands(ledger, brief), max(room, brief.count(prose)), prose=prose, without=without, scant=scant
+    )
     unchecked = (f"not checked, the model can't tell: {what}" for what in summary.checks_impossible)
     return Written(
         rendered.text(prose=prose, host_state=brief.state),
@@ -153,15 +171,10 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
         ", ".join(summary.models) or model.name,
         model.with_dollars(cost_of(summary.calls, summary.usage)),
         (*summary.notes, *unchecked, *_left_out(rendered)),
-        summary.mended,
+        (*summary.mended, *notes),
+        rendered.dropped,
         _rounds(brief),
     )
-
-
-def _room_for_prose(room: int, carried: int) -> int:
-    """The tokens of a model's prose: what is carried word for word goes before, up to half of the room."""
-    most = min(int(room * PROSE), max(int(room * LEAST_PROSE), room - BESIDE))
-    return max(min(most, room - carried), room // 2)
 
 
 def render_pins(pins: Sequence[str]) -> str:
@@ -195,13 +208,13 @@ def _read(brief: Brief) -> Whole:
 
 
 def _ledger(brief: Brief) -> Ledger:
-    """What is carried: derived anew where the originals are given, else the earlier ledger with the new folded in."""
+    """Return what is carried: derived anew where the originals are given, else the earlier ledger with what is new.
+
+    Rules were picked out by a model: they are carried in either case.
+    """
     read = _read(brief)
-    prior = brief.prior_ledger if brief.whole is None else None
-    ledger = gather(read.views, prior=prior, turns=read.turns, answered=brief.answered, at_work=brief.at_work)
-    closed = {r.turn for r in ledger.requests if r.turn in brief.closed and r.state == "waiting"}
-    requests = (replace(r, state="finished") if r.turn in closed else r for r in ledger.requests)
-    return replace(ledger, requests=tuple(requests)) if closed else ledger
+    ledger = gather(read.views, prior=brief.prior_ledger if brief.whole is None else None, turns=read.turns)
+    return replace(ledger, rules=brief.prior_ledger.rules) if brief.prior_ledger is not None else ledger
 
 
 def _as_it_stands(ledger: Ledger, brief: Brief) -> Ledger:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from unabridged.asking.ask import Reply
-from unabridged.languages import folded, language_name, phrases, sure_language
+from unabridged.languages import folded, language_name, phrase_at_start, sure_language
 
 SHINGLE = 12
 """Words in a row that nobody repeats by chance."""
@@ -109,9 +109,9 @@ def impossible_checks(reply: Reply) -> tuple[str, ...]:
 def _refuses(text: str) -> bool:
     """Whether it begins by saying that the model won't, or can't, perhaps after an apology."""
     words = _LEADING.sub("", folded(text), count=1)
-    while reach := 0 if phrases("refusals").at_start(words) else phrases("apologies").at_start(words):
+    while reach := 0 if phrase_at_start("refusals", words) else phrase_at_start("apologies", words):
         words = _LEADING.sub("", words[reach:], count=1)
-    return phrases("refusals").at_start(words) > 0
+    return phrase_at_start("refusals", words) > 0
 
 
 def _not_an_answer(reply: Reply, text: str) -> Problem | None:

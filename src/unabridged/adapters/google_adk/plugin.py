@@ -22,7 +22,7 @@ from google.genai import types
 
 from unabridged.adapters.google_adk.summariser import summariser
 from unabridged.adapters.google_adk.tools import RecallTool
-from unabridged.adapters.kit import Agent, Engine, Request, arun, current_values
+from unabridged.adapters.kit import Agent, Engine, PinMethods, Request, arun, current_values
 from unabridged.archive.protocol import Scope
 from unabridged.compactor import Compaction
 from unabridged.errors import WontFit
@@ -61,7 +61,7 @@ class _Step:
     """Something of the answer came already."""
 
 
-class CompactionPlugin(BasePlugin):
+class CompactionPlugin(PinMethods, BasePlugin):
     """Keeps what every agent of an app is sent within its model's window. Takes the keywords of `Compactor`.
 
     Its `model`, which writes the summaries, may be one of ADK's. A thread is a session, for a sub-agent with its name
@@ -140,6 +140,9 @@ class CompactionPlugin(BasePlugin):
             return None
         self._open(callback_context, _Step(step.request, again))
         return response
+
+    def _pin_engine(self) -> Engine:
+        return self.engine
 
     async def close(self) -> None:
         """Let go of the archive, if it was opened here."""

@@ -10,6 +10,7 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | one text for sync and async callers | `Steps`, `run`, `arun`, `in_both_forms`, `method`, `blocking`, `hosts` |
 | the conversation's name | `thread`, `current_thread`, `sub_thread` |
 | the host's own state in a summary turn | `Request.values`, `current_values` |
+| texts pinned to a thread | `PinMethods` |
 | recall tools | `SEARCH`, `READ`, `DESCRIPTIONS`, `PARAMETERS`, `look_up` |
 | where in a request to a provider what stands | `Endpoint`, `CHAT`, `RESPONSES`, `MESSAGES`, `Body` |
 | what stands there, as a model is shown it | `listed`, `schema_of`, `has_recall` |
@@ -24,6 +25,7 @@ from unabridged.adapters.kit.engine import Agent, Engine, Exchanged, Request, ab
 from unabridged.adapters.kit.events import collect_event, collected_events, event_data, tell_both, why_not
 from unabridged.adapters.kit.following import PendingChange, change_between, follow_change, identity
 from unabridged.adapters.kit.newest import Newest
+from unabridged.adapters.kit.pins import PinMethods
 from unabridged.adapters.kit.recall import DESCRIPTIONS, PARAMETERS, READ, SEARCH, look_up
 from unabridged.adapters.kit.recorded import as_recorded
 from unabridged.adapters.kit.steps import (
@@ -55,6 +57,7 @@ __all__ = [
     "Exchanged",
     "Newest",
     "PendingChange",
+    "PinMethods",
     "Request",
     "Step",
     "Steps",

@@ -63,7 +63,6 @@ class LangChain(Format):
 
     name = "langchain"
     provider = DEFAULT.provider  # calls and results pair as everywhere; the rest is the chat model's own business
-    merges_turns = True
 
     def read(self, message: Message) -> View:
         """The view of the message."""
@@ -77,7 +76,8 @@ class LangChain(Format):
             view = View("tool", "tool", answers=(answer,), **found.beside())
         else:
             role, origin = _role(message)
-            view = View(role, origin, found.text, attached=tuple(found.attached), **found.beside())
+            speaker = (message.name or "") if isinstance(message, HumanMessage) else ""
+            view = View(role, origin, found.text, attached=tuple(found.attached), speaker=speaker, **found.beside())
         if isinstance(message, AIMessage):
             own = [block for block in found.others if word(block, "type") == "compaction"]
             view = replace(

@@ -28,7 +28,9 @@ from langgraph.types import Command
 
 from unabridged.adapters.kit import (
     Agent,
+    Engine,
     PendingChange,
+    PinMethods,
     Request,
     Steps,
     arun,
@@ -92,7 +94,7 @@ class _NotANode:
         return self.function.__get__(instance, owner)
 
 
-class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
+class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any]):
     """Keeps an agent inside its model's window and every message in the archive.
 
     Takes the arguments of LangChain's class and of Deep Agents', and ours: `settings` in place of trigger and keep,
@@ -291,6 +293,9 @@ class SummarizationMiddleware(Partner, AgentMiddleware[Any, Any, Any]):
 
     before_model = _NotANode(_before_model)
     abefore_model = _NotANode(_abefore_model)
+
+    def _pin_engine(self) -> Engine:
+        return self.compactors
 
     def close(self) -> None:
         """Let go of the archive, if this middleware opened it."""

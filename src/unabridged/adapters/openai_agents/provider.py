@@ -17,7 +17,7 @@ from typing import Any
 from agents import Model, ModelProvider, ModelResponse, MultiProvider
 from agents.models import get_default_model
 
-from unabridged.adapters.kit import Agent, Request, Stream, arun, astream
+from unabridged.adapters.kit import Agent, Engine, PinMethods, Request, Stream, arun, astream
 from unabridged.adapters.openai_agents.runs import Runs, schemas_of, without_key
 
 _BEFORE = frozenset({"response.created", "response.queued", "response.in_progress"})
@@ -51,7 +51,7 @@ def _items_in(event: Any) -> list[Any]:
     return list(event.response.output) if event.type in _ENDS else []
 
 
-class CompactingProvider(ModelProvider):
+class CompactingProvider(PinMethods, ModelProvider):
     """Gives the models of another provider, each sent what fits; used as `RunConfig(model_provider=...)`.
 
     Takes the keywords of `Compactor`. The window comes from the model's name unless `window` or `agent` says otherwise.
@@ -70,6 +70,9 @@ class CompactingProvider(ModelProvider):
     def wrap(self, model: Model, name: str | None = None) -> Model:
         """This model, sent what fits; `name` tells its window where the model does not."""
         return CompactingModel(model, name, self.runs)
+
+    def _pin_engine(self) -> Engine:
+        return self.runs
 
     async def aclose(self) -> None:
         """Let go of the other provider, and of the archive if it was opened here."""

@@ -28,6 +28,7 @@ from unabridged.adapters.kit import (
     SEARCH,
     Agent,
     Engine,
+    PinMethods,
     Request,
     Steps,
     arun,
@@ -58,7 +59,7 @@ class _Sent:
     late: list[ModelMessage] = field(default_factory=list)
 
 
-class Compaction(AbstractCapability[Any]):
+class Compaction(PinMethods, AbstractCapability[Any]):
     """Keeps an agent inside its model's window and every message in the archive.
 
     Takes `Compactor`'s keywords; `model`, which writes the summaries, may be a `Model` too. The run's history follows
@@ -252,6 +253,9 @@ class Compaction(AbstractCapability[Any]):
     async def aundo(self, messages: Sequence[ModelMessage], *, thread: str | None = None) -> list[ModelMessage]:
         """`undo` without blocking the event loop."""
         return await asyncio.to_thread(self.undo, messages, thread=thread)
+
+    def _pin_engine(self) -> Engine:
+        return self._engine
 
     def close(self) -> None:
         """Let go of the archive, if this capability opened it."""

@@ -4,8 +4,8 @@ A model translates them for its provider, so what a provider refuses of single p
 provider takes (calls and results that don't pair) is checked here.
 
 A summary turn is a request of its own. What it tells of the past is a `CompactionPart`, which every model sends as
-history that instructs nobody. The user's open requests and standing rules still count: they are a `UserPromptPart`
-between. Read again, it is one text.
+history that instructs nobody. Rules of the user and pins still count: they are a `UserPromptPart` between. Read again,
+it is one text.
 
 System prompts stand in a request beside the user's first words. They are nobody's words here, and no part of what a
 message means: the adapter measures them with the request, and carries them on when their message goes.
@@ -36,6 +36,7 @@ from unabridged.formats.fields import Unreadable, same_objects
 from unabridged.languages import labels, tables
 from unabridged.marks import framed_id
 from unabridged.messages import Call, Origin, View
+from unabridged.summarise.summary_body import PINNED
 
 MARK = "unabridged"
 """Where a summary's `CompactionPart` has the id of its record, in its metadata."""
@@ -49,7 +50,7 @@ class PydanticAI(Format):
 
     name = "pydantic-ai"
     provider = DEFAULT.provider  # calls and results pair as everywhere; the rest is the model's own business
-    merges_turns = True
+    alternates = True  # the framework joins requests that follow each other, and a summary would be found no more
 
     def read(self, message: Message) -> View:
         """The view of the message."""
@@ -191,7 +192,7 @@ def _response_view(found: Parts) -> View:
 
 
 def _voices(text: str) -> list[Any]:
-    """The text as parts: a summary's sections of the user's own words as theirs, the others as history."""
+    """Return the text as parts: rules and pins in a summary as the user's word, the other sections as history."""
     record_id = framed_id(View("user", "host", text))
     if record_id is None:
         return [UserPromptPart(text)]
@@ -210,8 +211,8 @@ def _is_theirs(section: str) -> bool:
 
 @cache
 def _their_headings() -> frozenset[str]:
-    """The headings, in every language, of what stays the user's own: open requests and standing rules."""
-    return frozenset(f"## {labels(code)[kind]}" for code in tables() for kind in ("open", "rules"))
+    """Return the headings, in every language, of what still counts as the user's word: rules and pins."""
+    return frozenset((PINNED, *(f"## {labels(code)['rules']}" for code in tables())))
 
 
 def _summary_in(message: Message) -> str:

@@ -125,6 +125,18 @@ class History:
         name = self._named(thread)
         return self.compactor(name).read(ref, thread=name)
 
+    def pin(self, text: str, *, thread: str | None = None) -> None:
+        """Keep a text in every summary turn of the thread, byte for byte, from the next compaction on."""
+        self._first.for_records().pin(text, thread=self._named(thread))
+
+    def unpin(self, text: str, *, thread: str | None = None) -> bool:
+        """Take a pin away from the next compaction on; return whether there was one with this text."""
+        return self._first.for_records().unpin(text, thread=self._named(thread))
+
+    def pins(self, *, thread: str | None = None) -> Sequence[str]:
+        """Return the texts that are pinned to the thread, oldest first."""
+        return self._first.for_records().pins(thread=self._named(thread))
+
     def recall(self, thread: str | None = None) -> Tools:
         """`search_history` and `read_history` for the agent of this thread: their schemas, and what they answer."""
         return tools(self.archive, Scope(self._first.namespace, self._named(thread)))

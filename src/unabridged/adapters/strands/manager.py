@@ -53,7 +53,7 @@ class _Refused(NamedTuple):
     shorter: Compaction | Exception
 
 
-class CompactingConversationManager(ConversationManager):
+class CompactingConversationManager(kit.PinMethods, ConversationManager):
     """Keeps `agent.messages` within the model's window; what leaves the list is in the archive first.
 
     Takes the keywords of `Compactor`; its `model`, who writes summaries, may be a model of Strands'. The window is the
@@ -85,6 +85,9 @@ class CompactingConversationManager(ConversationManager):
         self._sent: WeakKeyDictionary[Agent, _Sent] = WeakKeyDictionary()
         self._ahead: list[Message] = []
         """What stands before the messages that a session restores by itself."""
+
+    def _pin_engine(self) -> kit.Engine:
+        return self.engine
 
     # -- Strands' protocol --------------------------------------------------------------------------------------------
 

@@ -259,6 +259,7 @@ class LogArchive(Archive, ABC):
         """Remove the thread, with everything in it."""
         with self.locked(scope):
             self.remove(scope)
+            self.put(("notes", scope.namespace), store_rules.thread_note(scope.thread), None)
 
     def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
         """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
@@ -269,6 +270,7 @@ class LogArchive(Archive, ABC):
                 self.clear(namespace)
             for scope in old:
                 self.remove(scope)
+                self.put(("notes", namespace), store_rules.thread_note(scope.thread), None)
         return sorted(scope.thread for scope in old)
 
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:

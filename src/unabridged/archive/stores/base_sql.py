@@ -359,11 +359,13 @@ def _threads(tx: Transaction, namespace: str) -> list[str]:
 
 
 def _remove(write: Transaction, scopes: Sequence[Scope]) -> None:
-    """Remove threads: their leases, words, records and parts, every body only they used; a namespace left empty."""
+    """Remove threads: their leases, notes, words, records and parts, every body only they used."""
     ids = {scope: thread for scope in scopes if (thread := sql_tables.thread_id(write, scope)) is not None}
     write.words.remove(write, list(ids.values()))
     for scope in scopes:
         write.execute("DELETE FROM leases WHERE namespace = ? AND thread = ?", scope)
+        key = store_rules.thread_note(scope.thread)
+        write.execute("DELETE FROM notes WHERE namespace = ? AND key = ?", [scope.namespace, key])
         if scope in ids:
             _remove_thread(write, scope, ids[scope])
 

@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Record, RecordData, Scope
+from unabridged.authorship import with_origins
 from unabridged.clients.hook.transcript import Kind, Place, Said, Source, is_at, line_of, place_at, read_from
 from unabridged.errors import ArchiveError
 from unabridged.formats import format_named
 from unabridged.history import DEFAULT
-from unabridged.intent import with_origins
 from unabridged.messages import View
 
 COPY: Final = "copy"

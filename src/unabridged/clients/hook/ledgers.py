@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from unabridged.archive.protocol import Archive, RecordData
 from unabridged.clients.hook.copying import keep, newest_record, short_views_of
@@ -46,10 +46,10 @@ class Read(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Messages that are gathered at once, and what comes behind them."""
+    """Messages that are gathered at once, and whether they are the last of the session."""
 
     messages: list[_Turn]
-    then: Literal["person", "work", "end"]
+    is_last: bool = False
 
 
 def read_ledger(archive: Archive, source: Source, deadline: float) -> Read:
@@ -73,7 +73,7 @@ def carry_on(archive: Archive, source: Source, reason: str, deadline: float) -> 
     for number, block in enumerate(blocks_of(messages), start=1):
         ledger = _add(ledger, source.kind, block)
         late = time.monotonic() > deadline
-        if late or block.then == "end" or number % _EVERY == 0:
+        if late or block.is_last or number % _EVERY == 0:
             keep_ledger(archive, source, ledger, _behind(source, block.messages[-1]), reason=reason)
         if late:
             return
@@ -118,8 +118,7 @@ def _add(ledger: Ledger | None, kind: Kind, block: Block) -> Ledger:
     """The ledger with what a block leaves behind."""
     turns, messages = zip(*block.messages, strict=True)
     views, kept = _work_in(short_views_of(kind, messages), turns)
-    answered = block.then == "person" or (block.then == "end" and _ends_a_turn(views))
-    return gather(views, prior=ledger, turns=kept, answered=answered, at_work=block.then == "work")
+    return gather(views, prior=ledger, turns=kept)
 
 
 # -- blocks ------------------------------------------------------------------------------------------------------------
@@ -131,16 +130,14 @@ def blocks_of(messages: Iterable[_Turn]) -> Iterator[Block]:
     size = 0
     for turn, said in messages:
         length = max(len(block) / _BLOCK, size / _BLOCK_SIZE)
-        if length >= 1 and _is_persons(said):
-            yield Block(block, "person")
-            block, size = [], 0
-        elif length >= _MOST and is_answer(block[-1][1].message) and not is_answer(said.message):
-            yield Block(block, "work")
+        behind_answer = length >= _MOST and is_answer(block[-1][1].message) and not is_answer(said.message)
+        if behind_answer or (length >= 1 and _is_persons(said)):
+            yield Block(block)
             block, size = [], 0
         block.append((turn, said))
         size += min(said.end - said.start, _ANSWER) if is_answer(said.message) else said.end - said.start
     if block:
-        yield Block(block, "end")
+        yield Block(block, is_last=True)
 
 
 def _is_persons(said: Said) -> bool:
@@ -187,10 +184,3 @@ def _work_in(views: Sequence[View], turns: Sequence[int]) -> tuple[list[View], l
     }
     kept = [i for i in range(len(views)) if i not in drafts]
     return [views[i] for i in kept], [turns[i] for i in kept]
-
-
-def _ends_a_turn(views: Sequence[View]) -> bool:
-    """Whether the assistant spoke last, and called no tool: then it was done with what was asked last."""
-    spoken = (view for view in reversed(views) if view.origin not in {"summary", "host"})
-    last = next(spoken, None)
-    return last is not None and last.origin == "model" and bool(last.text) and not last.calls

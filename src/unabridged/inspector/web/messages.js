@@ -4,7 +4,7 @@ import { source } from "./source.js";
 import { Pages, VirtualList } from "./virtual.js";
 
 const PAGE = 200;
-const WHOSE = { person: "user", model: "assistant", tool: "tool", host: "host", summary: "summary", doubtful: "user?", unknown: "unknown" };
+const WHOSE = { person: "user", model: "assistant", tool: "tool", host: "host", summary: "summary" };
 
 export function whose(message) {
   return WHOSE[message.origin] ?? message.origin ?? message.role;

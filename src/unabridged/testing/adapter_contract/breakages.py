@@ -155,8 +155,8 @@ def _split_round(format_: Format, _: Sequence[Any], made: list[Any]) -> list[Any
 
 def _reorder(format_: Format, _: Sequence[Any], made: list[Any]) -> list[Any]:
     calls = [i for i, message in enumerate(made[:-1]) if format_.read(message).calls]
-    if calls:
-        made[calls[-1]], made[calls[-1] + 1] = made[calls[-1] + 1], made[calls[-1]]
+    at = calls[-1] if calls else len(made) - 2  # without a round, the newest two
+    made[at], made[at + 1] = made[at + 1], made[at]
     return made
 
 

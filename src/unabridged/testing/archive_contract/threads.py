@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from unabridged.archive.protocol import Archive, Note, Part, Scope
+from unabridged.archive.store_rules import thread_note
 from unabridged.testing.archive_contract.values import (
     HERE,
     THERE,
@@ -225,6 +226,24 @@ class ThreadContract:
             scope = Scope(HERE.namespace, name)
             turns = [part.turn for part in archive.parts(scope)]
             assert turns == [0, *[1] * len(archive.records(scope))]
+
+    def test_what_is_remembered_of_a_thread_goes_with_it_and_with_no_other(self, archive: Archive) -> None:
+        names = ("old", "new", "é:1", "never there")
+        for name, created in zip(names[:3], (100.0, 900.0, 900.0), strict=True):
+            store_parts(archive, make_part(name, 0), scope=Scope(HERE.namespace, name), created=created)
+        for name in names:
+            archive.remember(HERE.namespace, thread_note(name), {"pins": [name]})
+        archive.remember(HERE.namespace, "k", {"a": 1})
+        archive.forget_namespace(HERE.namespace, 500.0)
+        kept = [name for name in names if archive.remembered(HERE.namespace, thread_note(name))]
+        assert kept == ["new", "é:1", "never there"]
+        for name in ("é:1", "never there"):
+            archive.forget(Scope(HERE.namespace, name))
+        notes = {note.key for note in archive.notes(HERE.namespace)}
+        assert notes == {"k", thread_note("new")}
+        assert archive.remembered(HERE.namespace, thread_note("new")) == {"pins": ["new"]}
+        archive.forget_namespace(HERE.namespace)
+        assert list(archive.notes(HERE.namespace)) == []
 
     def test_what_is_remembered_comes_back_and_the_last_one_counts(self, archive: Archive) -> None:
         assert archive.remembered("n", "k") is None

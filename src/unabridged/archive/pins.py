@@ -1,0 +1,49 @@
+"""Texts that somebody pinned to a thread: they stand in its summary turn from the next compaction on.
+
+They are kept in the archive's notes, under a key that goes with the thread.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.store_rules import thread_note
+from unabridged.errors import SettingsError
+
+MOST_PINS, LONGEST_PIN = 100, 4_000
+"""Pins of one thread, and characters of one pin."""
+
+
+def pins_of(archive: Archive, scope: Scope) -> tuple[str, ...]:
+    """Return the texts that are pinned to the thread, oldest first."""
+    found: Any = archive.remembered(scope.namespace, thread_note(scope.thread)) if scope.thread else None
+    return tuple(text for text in (found or {}).get("pins", ()) if isinstance(text, str))
+
+
+def pin(archive: Archive, scope: Scope, text: str) -> tuple[str, ...]:
+    """Pin the text to the thread and return all that are pinned; one that is pinned already stays where it is."""
+    given: Any = text
+    if not isinstance(given, str) or not given.strip():
+        raise SettingsError(f"a pin must be a text; got {given!r}")
+    if len(text) > LONGEST_PIN:
+        raise SettingsError(f"a pin may have {LONGEST_PIN:,} characters, this one has {len(text):,}: shorten it")
+    pins = pins_of(archive, scope)
+    if text in pins:
+        return pins
+    if len(pins) >= MOST_PINS:
+        raise SettingsError(f"thread {scope.thread!r} has {MOST_PINS} pins already: unpin one first")
+    return _keep(archive, scope, (*pins, text))
+
+
+def unpin(archive: Archive, scope: Scope, text: str) -> bool:
+    """Take the pin away; return whether there was one with this text."""
+    pins = pins_of(archive, scope)
+    if text in pins:
+        _keep(archive, scope, tuple(one for one in pins if one != text))
+    return text in pins
+
+
+def _keep(archive: Archive, scope: Scope, pins: tuple[str, ...]) -> tuple[str, ...]:
+    archive.remember(scope.namespace, thread_note(scope.thread), {"pins": list(pins)})
+    return pins

@@ -1,0 +1,152 @@
+"""Known frames of hosts: how their summaries, notes, rejections and exit codes begin and end (`frames.json`)."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from unabridged.messages import View
+from unabridged.text_cache import remembered
+
+_OURS = "[unabridged "
+_LONGEST_JSON = 20_000
+"""Characters of a result that is parsed for an exit code."""
+_BLANKS = re.compile(r"\s+")
+_OPENING = re.compile(r"\s*<([\w.:-]{1,60})[^<>\n]{0,200}>")
+
+
+class Block(NamedTuple):
+    """A stretch of a turn and who wrote it."""
+
+    author: Literal["person", "summary", "host"]
+    text: str
+
+
+@cache
+def frames() -> dict[str, Any]:
+    """Return the table of frames."""
+    return dict(json.loads(Path(__file__).with_name("frames.json").read_text(encoding="utf-8")))
+
+
+def split_blocks(view: View) -> list[Block]:
+    """Return the text of a turn in blocks, by who wrote them."""
+    text, found = view.text, list[Block]()
+    if text.startswith(_OURS):
+        return [Block("person", text)]  # a summary of ours only if the archive knows it
+    for start, stop in pairwise([0, *view.starts, len(text) + 1]):
+        whole = "whole_turn" in _summary_frame(text[start:stop])
+        found += _split(text[start : None if whole else stop - 1])
+        if whole:
+            break
+    return found
+
+
+@remembered
+def _split(text: str) -> tuple[Block, ...]:
+    """Return one block of a turn, split where a frame begins and ends."""
+    found = list[Block]()
+    while text.strip():
+        if any(text.lstrip().startswith(frame["opens"]) for frame in frames()["host_texts"]):
+            return (*found, Block("host", text))
+        lead = _end_of_host_tags(text)
+        stop = _end_of_summary(text[lead:])
+        if not stop:
+            return (*found, Block("person", text))
+        found += [Block("person", text[:lead])] * bool(lead) + [Block("summary", text[lead : lead + stop])]
+        text = text[lead + stop :]
+    return tuple(found)
+
+
+def _end_of_host_tags(text: str) -> int:
+    """Return where the host's tagged blocks end that a text opens with; 0 without one."""
+    names, stop = frames()["tags"]["hosts"].split(), 0
+    while not _summary_frame(text, stop):
+        opening = _OPENING.match(text, stop)
+        if opening is None or opening[1].lower() not in names:
+            break
+        closing = text.find(f"</{opening[1]}>", stop)
+        stop = closing + len(opening[1]) + 3 if closing >= 0 else len(text)
+    return stop and len(text) - len(text[stop:].lstrip())
+
+
+def _summary_frame(text: str, start: int = 0) -> dict[str, Any]:
+    """Return the frame of a summary that a text opens with, from `start` on; an empty one where there is none."""
+    if blanks := _BLANKS.match(text, start):
+        start = blanks.end()
+    return next((dict(frame) for frame in frames()["summaries"] if text.startswith(frame["opens"], start)), {})
+
+
+def _end_of_summary(text: str) -> int:
+    """Return where the summary ends that a text opens with in a known frame; 0 without one.
+
+    It ends at the last of its closing words, for what it retells may hold those too; where it has none, with the text.
+    """
+    frame = _summary_frame(text)
+    if not frame or "\n" not in text.strip():  # a line that only names the frame
+        return 0
+    ends = [text.rfind(words) + len(words) for words in frame.get("closes", ()) if words in text]
+    if ends or "last_paragraph" not in frame:
+        return max(ends, default=len(text))
+    return len(text.rstrip().rpartition("\n\n")[0]) or len(text)
+
+
+def whose_block(text: str) -> str:
+    """Return who wrote a block that was set apart."""
+    return next((block.author for block in _split(text) if block.author != "person"), "person")
+
+
+def retold_in(view: View) -> str:
+    """Return what another system's summaries in a turn say, without the words of their frames."""
+    if view.text.startswith(_OURS):
+        return ""
+    if view.origin == "summary":
+        found = [block.text for block in split_blocks(view) if block.author == "summary"] or [view.text]
+    else:
+        found = [text for text in view.inserted if whose_block(text) == "summary"]
+    return "\n".join(map(_unframed, found))
+
+
+def _unframed(text: str) -> str:
+    if not (frame := _summary_frame(text)):
+        return text.strip()
+    for words in (*frame.get("until", ()), *frame.get("closes", ())):
+        text = text.partition(words)[0] if words in text else text
+    body = text.strip().partition("\n")[2].strip() or text.strip()
+    return body.rpartition(frame.get("after", "\x00"))[2].removeprefix("<summary>").strip()
+
+
+def rejection_in(text: str, tool: str) -> tuple[str, str]:
+    """Return the host's frame at the very opening of an error and, behind it, what a person said who rejected it."""
+    for frame in frames()["rejections"]:
+        opens = frame["opens"].replace("{tool}", tool)
+        if text.startswith(opens):
+            return opens, text[len(opens) :].partition(frame.get("closes") or "\x00")[0].strip()
+    return "", ""
+
+
+@cache
+def _exit_codes() -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern, re.MULTILINE) for pattern in frames()["exit_codes"])
+
+
+@remembered
+def exit_code_in(text: str) -> int | None:
+    """Return the exit code that a known host's frame or a JSON field of a result states; None without one."""
+    edges = text if len(text) <= 2_000 else f"{text[:1_000]}\n{text[-1_000:]}"
+    for pattern in _exit_codes():
+        if found := pattern.search(edges):
+            return int(found[1])
+    if text[:1] != "{" or len(text) > _LONGEST_JSON:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    inner = value.get("metadata")
+    fields = {**(inner if isinstance(inner, dict) else {}), **value}
+    codes = (fields.get(key) for key in ("exit_code", "exitCode", "exit_status", "returncode", "return_code"))
+    return next((code for code in codes if isinstance(code, int) and not isinstance(code, bool)), None)

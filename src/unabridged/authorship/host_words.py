@@ -1,0 +1,139 @@
+"""Which parts of a `user` turn a host put beside the person's words, told by its exact tags and lines.
+
+A part is a range of places, so that each word of the person keeps its place in the turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from unabridged.authorship.frames import frames
+from unabridged.text_cache import remembered
+from unabridged.text_tools import find_fences
+
+_TAG = re.compile(r"(?<!`)<([A-Za-z][\w.:-]*)(?: [^<>\n]*)?>")
+_ANY_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)")
+_HOST_TAGS, _OWN_TAGS = (frozenset(frames()["tags"][kind].split()) for kind in ("hosts", "own"))
+"""Tags that only hosts write; tags that a host puts around what the person says."""
+_LINES = re.compile(rf"^(?:{'|'.join(map(re.escape, frames()['host_lines']))})[^\n]*", re.MULTILINE)
+_BLOCKS = [
+    (
+        re.compile(f"^{re.escape(block['opens'])}", re.MULTILINE),
+        re.compile(f"^(?:{'|'.join(map(re.escape, block['until']))})", re.MULTILINE),
+    )
+    for block in frames()["blocks"]
+]
+"""How a host's blocks open, and with which words it, or the person, speaks again."""
+_LOCAL_COMMANDS = frozenset(frames()["local_commands"].split())
+_INDENT = 40
+"""Blanks that may stand before a tag which opens a line."""
+
+Part = tuple[int, int]
+"""The start and the end of a stretch of a turn."""
+
+
+@remembered
+def host_parts(text: str) -> tuple[Part, ...]:
+    """Return the parts of a turn that are the host's, in order and apart."""
+    lines = [found.span() for found in _LINES.finditer(text)]
+    apart: list[Part] = []
+    for start, stop in sorted([*_tagged(text), *_untagged(text), *lines]):
+        if apart and start < apart[-1][1]:
+            apart[-1] = apart[-1][0], max(apart[-1][1], stop)
+        else:
+            apart.append((start, stop))
+    return tuple(apart)
+
+
+def blank(text: str, parts: Iterable[Part]) -> str:
+    """Return the text with line breaks in the place of these parts, which are in order; it stays as long as it was."""
+    pieces, place = list[str](), 0
+    for start, stop in parts:
+        pieces += [text[place:start], "\n" * (stop - start)]
+        place = stop
+    return "".join([*pieces, text[place:]])
+
+
+@remembered
+def own_words(text: str) -> str:
+    """Return the person's words in a turn, without the host's; all of it where nothing else is there."""
+    pieces, place = list[str](), 0
+    for start, stop in (*host_parts(text), (len(text), len(text))):
+        pieces.append(text[place:start].strip())
+        place = stop
+    return text if len(pieces) == 1 else "\n".join(filter(None, pieces)) or text
+
+
+def is_hosts(text: str) -> bool:
+    """Return whether nothing in a turn is a person's."""
+    return bool(host_parts(text)) and not blank(text, host_parts(text)).strip()
+
+
+def _tagged(text: str) -> Iterator[Part]:
+    """Yield tagged blocks of the host's, outermost only, and the tags around what is the person's own.
+
+    A block that opens a line and is never closed goes to the end. A tag that stands in a fence or in code is no block.
+    """
+    if "<" not in text:
+        return
+    closings, fences, end_of_last, local = _closings(text), deque(find_fences(text)), 0, False
+    alone = "<local-command-stdout>" in text and text.count("<command-name>") == 1
+    for opening in _TAG.finditer(text):
+        name, start, body = opening[1].lower(), opening.start(), opening.end()
+        while fences and (fences[0][1] <= start or fences[0][0] < end_of_last):
+            fences.popleft()
+        if start < end_of_last or (fences and fences[0][0] <= start):
+            continue
+        close = closings[start]
+        stop = text.find(">", close) + 1 or len(text) if close >= 0 else len(text)
+        if name == "command-name":  # `/exit`: the host carries it out itself and asks nothing of the model
+            local = alone or text[body:close].strip() in _LOCAL_COMMANDS
+        hosts = name in _HOST_TAGS or name.startswith("local-command-") or (local and name.startswith("command-"))
+        opens_line = text[max(end_of_last, start - _INDENT) : start].rstrip(" \t")[-1:] in {"", "\n"}
+        if hosts and (close >= 0 or opens_line):
+            yield start, stop
+            end_of_last = stop
+        elif name in _OWN_TAGS and close >= 0:
+            yield from ((start, body), (close, stop))
+
+
+def closed_blocks(text: str) -> Iterator[Part]:
+    """Yield the outermost tagged blocks of a text that are closed, whatever their tags."""
+    end_of_last = 0
+    closings = _closings(text) if "<" in text else {}
+    for start in sorted(closings):
+        if start >= end_of_last and closings[start] >= 0:
+            end_of_last = text.find(">", closings[start]) + 1 or len(text)
+            yield start, end_of_last
+
+
+def _closings(text: str) -> dict[int, int]:
+    """Return where each opening tag is closed, by its place; -1 for one that never is.
+
+    It is closed by the last closing tag before the next block of its name: what is pasted may hold one itself.
+    """
+    found: dict[int, int] = {}
+    last: dict[str, int] = {}
+    opened: set[str] = set()
+    for tag in reversed(list(_ANY_TAG.finditer(text))):
+        name = tag[2].lower()
+        if not tag[1]:
+            found[tag.start()] = last.get(name, -1)
+            opened.add(name)
+        elif name in opened or name not in last:
+            last[name] = tag.start()
+            opened.discard(name)
+    return found
+
+
+def _untagged(text: str) -> Iterator[Part]:
+    """Yield the blocks of a host that have no tags, each down to where somebody speaks again or the turn ends."""
+    for opens, speaks in _BLOCKS:
+        stop = 0
+        for opening in opens.finditer(text):
+            if opening.start() >= stop:
+                again = speaks.search(text, opening.end())
+                stop = again.start() if again else len(text)
+                yield opening.start(), stop

@@ -1,0 +1,99 @@
+"""Whose words each turn is: what the caller says, else its role, its blocks and the known frames of hosts.
+
+One exception to the role is told by structure. In a list without tool calls, a `user` turn right behind an assistant
+turn that ends in an action is the tool's observation. A turn that only ends in a fence of code counts as one where at
+least three quarters of the assistant's turns do so. The counts are stored with each record, so that a list that was
+shortened since is read alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from unabridged.archive.protocol import RecordData
+from unabridged.authorship.actions import ends_in_action, ends_in_fence
+from unabridged.authorship.frames import frames, split_blocks
+from unabridged.authorship.host_words import is_hosts
+from unabridged.marks import is_cleared, is_ours
+from unabridged.messages import Origin, View
+
+TurnCounts = Mapping[str, int]
+"""How many turns of the assistant there were (`turns`), how many ended in a fence (`fenced`), and whether any message
+called a tool (`calls`)."""
+NO_TURNS: TurnCounts = {}
+_FEWEST = 3
+"""Turns of the assistant from which on fences may be actions."""
+_OBSERVATIONS = tuple(frames()["observations"])
+
+
+def with_origins(
+    views: Sequence[View], before: TurnCounts = NO_TURNS, said: Sequence[Origin | None] = ()
+) -> list[View]:
+    """Return the views with the origin of every `user` turn.
+
+    `before` counts the turns that are no longer in the list; `said` is what the caller says of each message.
+    """
+    found = [_by_frames(view) for view in views]
+    counts = count_turns(views, range(len(views)), before)
+    if not counts.get("calls"):
+        fences_act = counts["turns"] >= _FEWEST and 4 * counts["fenced"] >= 3 * counts["turns"]
+        for i, view in enumerate(found):
+            if view.role == "user" and view.origin in {"person", "summary"} and _is_observation(views, i, fences_act):
+                found[i] = views[i].said_by("tool")
+    return [f.said_by(o) if o else f for f, o in zip(found, said, strict=True)] if said else found
+
+
+def _by_frames(view: View) -> View:
+    """Return the view by itself: the host's, another system's, or a person's.
+
+    A `user` turn without answers may carry the tool's name from an earlier look: that is found out anew.
+    """
+    guessed = view.origin == "tool" and not view.answers
+    if view.role != "user" or not (guessed or view.origin == "person"):
+        return view
+    return set_apart(view.said_by("person"))
+
+
+def set_apart(view: View) -> View:
+    """Return a person's turn without the blocks that another system put into it, which become `inserted`.
+
+    Where a person says nothing beside them, the turn is that system's. An image is sent by a person.
+    """
+    blocks = split_blocks(view)
+    others = tuple(block.text for block in blocks if block.author != "person")
+    own = view.text
+    if others:
+        own = "\n".join(block.text.strip("\n") for block in blocks if block.author == "person")
+    if view.media or not (is_hosts(own) or (others and not own.strip())):
+        return view.with_inserted(own, others) if others else view
+    return view.said_by("summary" if any(block.author == "summary" for block in blocks) else "host")
+
+
+def _is_observation(views: Sequence[View], index: int, fences_act: bool) -> bool:
+    """Return whether a `user` turn is what the action before it gave."""
+    before = next((views[i] for i in range(index - 1, -1, -1) if views[i].role != "system"), None)
+    if before is None or not _is_models(before):
+        return False
+    text = views[index].text
+    framed = text.lstrip()[:40].startswith(_OBSERVATIONS) or is_cleared(views[index])
+    return framed or ends_in_action(before.text) or (fences_act and ends_in_fence(before.text))
+
+
+def _is_models(view: View) -> bool:
+    return view.role == "assistant" and view.origin != "summary" and not is_ours(view)
+
+
+def count_turns(views: Sequence[View], indices: Collection[int], before: TurnCounts = NO_TURNS) -> TurnCounts:
+    """Return the counts with those of the turns at these indices added; of a list with tool calls, only that."""
+    if before.get("calls") or any(view.calls or view.answers for view in views):
+        return {"calls": 1}
+    turns = [views[i] for i in indices if _is_models(views[i])]
+    return {
+        "turns": before.get("turns", 0) + len(turns),
+        "fenced": before.get("fenced", 0) + sum(ends_in_fence(view.text) for view in turns),
+    }
+
+
+def counts_in(data: RecordData) -> TurnCounts:
+    """Return the counts that a record holds."""
+    return dict(data.get("turn_counts", {}))

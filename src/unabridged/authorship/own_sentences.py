@@ -1,0 +1,74 @@
+"""The sentences of a message that are a person's own: none from a fence, a quotation, a tagged block or a host's frame.
+
+What is not theirs is blanked, never cut, so that each sentence keeps its place in the message.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from unabridged.authorship.frames import frames
+from unabridged.authorship.host_words import Part, blank, closed_blocks, host_parts
+from unabridged.text_tools import bare, blank_fences, find_fences, sentences
+
+LONGEST = 60_000
+"""Characters of a message that are read, at its beginning and its end: what is longer was pasted."""
+BLANK = "\ufffc"
+"""Stands for each character of a quotation, so that places stay true."""
+
+_QUOTED_LINE = re.compile(r"^[ \t]*[>|].*$", re.MULTILINE)
+_HELD_UP = re.compile("|".join(frames()["held_up"]), re.MULTILINE)
+_QUOTED = re.compile(
+    r"\"\"\"(?:[^\"]|\"\"?(?!\"))*+\"\"\"|'''(?:[^']|''?(?!'))*+'''"
+    r"|\"[^\"\n]*\"|(?<![\w\"])\"(?=\S)[^\"]*(?<=\S)\"(?![\w\"])|\u201c[^\u201c\u201d]*\u201d"
+    r"|\u201e[^\u201c\u201d\u201e]*[\u201c\u201d]|«[^«»]*»|[\u300c\u300e][^\u300c-\u300f]*[\u300d\u300f]"
+    r"|(?<![\w'])'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w)){2,4000}'(?![\w'])"
+    r"|\u2018(?:[^\u2018\u2019\n]|\u2019(?=\w)){2,4000}\u2019|`[^`\n]+`"
+)
+_MORE_THAN_A_NAME = frozenset(" \t(){}<>=;\\")
+
+
+class Sentence(NamedTuple):
+    """One sentence of a person's."""
+
+    core: str
+    """As it was said."""
+    plain: str
+    """The same with its quotations blanked."""
+
+
+def own_sentences(text: str) -> Iterator[Sentence]:
+    """Yield the person's own sentences in a message."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST * 2 // 3]}\n{text[-LONGEST // 3 :]}"
+    if text.startswith("[unabridged summary"):
+        return
+    said = blank(text, host_parts(text))
+    said = blank_fences(blank(said, _blocks_outside_fences(said)))
+    for pattern in (_QUOTED_LINE, _HELD_UP):
+        said = pattern.sub(lambda found: "\n" * len(found[0]), said)
+    said = blank(said, closed_blocks(said))
+    own = _QUOTED.sub(lambda found: _blank_quotation(found[0]), said)
+    stop = 0
+    for sentence in sentences(own):
+        stop = own.index(sentence, stop) + len(sentence)
+        plain = bare(sentence)
+        yield Sentence(said[stop - len(plain) : stop], plain)
+
+
+def _blocks_outside_fences(text: str) -> Iterator[Part]:
+    """Yield the tagged blocks that open outside a fence: a fence that opens in one and is never closed ends with it."""
+    fences = find_fences(text)
+    for block in closed_blocks(text) if fences else ():
+        before = bisect_right(fences, block) - 1
+        if before < 0 or fences[before][1] <= block[0]:
+            yield block
+
+
+def _blank_quotation(quotation: str) -> str:
+    """Return a quotation blanked; a name in code stays, for it is what a sentence is about."""
+    is_name = quotation[0] == "`" and _MORE_THAN_A_NAME.isdisjoint(quotation)
+    return quotation if is_name else BLANK * len(quotation)
