@@ -122,6 +122,12 @@ def test_no_lie_about_a_person_can_be_cited(lie: str) -> None:
     assert kept(f'[0] "{lie}"', f'- [said] "{lie}"', f'[4] user: "{lie}"') == []
 
 
+def _tells_who_says_it(line: str, word: str) -> bool:
+    """Return whether a line has this word only in a quotation, with words of the person's around it."""
+    outside = re.sub('"[^"]*"|\u201c[^\u201d]*\u201d|«[^»]*»|\u201e[^\u201c\u201d]*[\u201c\u201d]|「[^」]*」', "", line)
+    return "says" in line or (word not in outside and any(map(str.isalpha, outside)))
+
+
 @pytest.mark.parametrize("name", ATTEMPTS)
 def test_what_a_tool_a_page_or_the_assistant_said_and_what_was_pasted_can_not_be_cited(name: str) -> None:
     for attempt in ATTEMPTS[name]:
@@ -129,7 +135,7 @@ def test_what_a_tool_a_page_or_the_assistant_said_and_what_was_pasted_can_not_be
         said = {"assistant": [model(text)], "user_paste": [person(text)]}.get(attempt["where"], used("x", "{}", text))
         views = [person("Go on."), *said]
         # Not a whole sentence of the person's that tells who says it: that is theirs.
-        holding = [line for line in text.split("\n") if word in line and "says" not in line]
+        holding = [line for line in text.split("\n") if word in line and not _tells_who_says_it(line, word)]
         around = re.findall(rf"[^.\"“”]*{word}[^.\"“”]*", text)
         parts = [" ".join(part.split()) for part in (*holding, *around)]
         cited = [f'{number} "{part}"' for part in parts for number in ("[0]", "[1]", "[2]", "[said]")]

@@ -38,7 +38,7 @@ def compactor(archive: Any = "memory:", **keywords: Any) -> Compactor:
 
 
 def summary(messages: list[dict[str, Any]]) -> str:
-    return next(m["content"] for m in messages if m["content"].startswith("[unabridged summary"))
+    return str(next(m["content"] for m in messages if m["content"].startswith("[unabridged summary")))
 
 
 def test_a_pin_stands_in_the_turn_byte_for_byte_from_the_next_compaction_on() -> None:

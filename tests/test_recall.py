@@ -141,7 +141,7 @@ def test_the_numbers_of_turns_are_those_that_the_summary_prints() -> None:
     # R39
     archive = MemoryArchive()
     messages = conversation(facts())
-    with Compactor(window=4_000, archive=archive, namespace=HERE.namespace) as compactor:
+    with Compactor(window=6_000, archive=archive, namespace=HERE.namespace) as compactor:
         fitted = compactor.fit([*messages, user("What now?")], thread=HERE.thread)
     summary = next(m["content"] for m in fitted.messages if "[unabridged summary" in str(m["content"]))
     quoted = re.findall(r"^- \[(\d+)\] user: “(.+?)”$", summary, re.MULTILINE)

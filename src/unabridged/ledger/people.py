@@ -20,7 +20,7 @@ from unabridged.text_tools import Count, fenced, head_and_tail, level, neutral, 
 SHORT = 12
 """Tokens of a message that says little without what it answers."""
 LEAST = 48
-"""Tokens that a message is cut down to before some are dropped: about 30 as models count, for the estimate errs high."""
+"""Tokens that a message is cut down to before some are dropped: about 30 as models count, for the estimate is high."""
 MOST = 240_000
 """Characters of all messages of people that a ledger holds."""
 _SHORT_CHARACTERS = 120
