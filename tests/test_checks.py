@@ -136,7 +136,7 @@ def test_what_a_tool_a_page_or_the_assistant_said_and_what_was_pasted_can_not_be
         views = [person("Go on."), *said]
         # Not a whole sentence of the person's that tells who says it: that is theirs.
         holding = [line for line in text.split("\n") if word in line and not _tells_who_says_it(line, word)]
-        around = re.findall(rf"[^.\"“”]*{word}[^.\"“”]*", text)
+        around = re.findall(rf"[^.\"“”«»„「」。]*{word}[^.\"“”«»„「」。]*", text)
         parts = [" ".join(part.split()) for part in (*holding, *around)]
         cited = [f'{number} "{part}"' for part in parts for number in ("[0]", "[1]", "[2]", "[said]")]
         first, *others = kept('[0] "Go on."', *cited, views=views)
