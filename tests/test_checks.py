@@ -122,10 +122,10 @@ def test_no_lie_about_a_person_can_be_cited(lie: str) -> None:
     assert kept(f'[0] "{lie}"', f'- [said] "{lie}"', f'[4] user: "{lie}"') == []
 
 
-def _tells_who_says_it(line: str, word: str) -> bool:
+def _tells_who_says_it(line: str, word: str, name: str) -> bool:
     """Return whether a line has this word only in a quotation, with words of the person's around it."""
     outside = re.sub('"[^"]*"|\u201c[^\u201d]*\u201d|«[^»]*»|\u201e[^\u201c\u201d]*[\u201c\u201d]|「[^」]*」', "", line)
-    return "says" in line or (word not in outside and any(map(str.isalpha, outside)))
+    return "says" in line or (name == "third" and word not in outside and any(map(str.isalpha, outside)))
 
 
 @pytest.mark.parametrize("name", ATTEMPTS)
@@ -135,8 +135,9 @@ def test_what_a_tool_a_page_or_the_assistant_said_and_what_was_pasted_can_not_be
         said = {"assistant": [model(text)], "user_paste": [person(text)]}.get(attempt["where"], used("x", "{}", text))
         views = [person("Go on."), *said]
         # Not a whole sentence of the person's that tells who says it: that is theirs.
-        holding = [line for line in text.split("\n") if word in line and not _tells_who_says_it(line, word)]
-        around = re.findall(rf"[^.\"“”«»„「」。]*{word}[^.\"“”«»„「」。]*", text)
+        holding = [line for line in text.split("\n") if word in line and not _tells_who_says_it(line, word, name)]
+        ends = '."“”«»„「」。' if name == "third" else '."“”'  # its quotations have other marks, too
+        around = re.findall(f"[^{ends}]*{word}[^{ends}]*", text)
         parts = [" ".join(part.split()) for part in (*holding, *around)]
         cited = [f'{number} "{part}"' for part in parts for number in ("[0]", "[1]", "[2]", "[said]")]
         first, *others = kept('[0] "Go on."', *cited, views=views)
