@@ -13,7 +13,6 @@ from ledger_case import answers, calls, count, extract, person, round_of, run, s
 from unabridged import Settings
 from unabridged.languages import labels, tables
 from unabridged.ledger.actions import read_call
-from unabridged.ledger.names import common_root
 from unabridged.ledger.outcomes import outcome
 from unabridged.ledger.shell import read_command
 from unabridged.marks import is_ours, marked_ids, separators, summary_text
@@ -190,11 +189,6 @@ def test_a_date_does_not_end_a_sentence() -> None:
         "Es liegt seit dem 4.11. im Zentrum.",
         "Soll ich?",
     ]
-
-
-def test_the_root_is_what_stands_before_a_folder_that_is_known_without_it() -> None:
-    paths = ["ferry/board.py", "tests/test_a.py", "docs/x.md", "/home/me/src/ferry/tests/test_b.py"]
-    assert common_root(paths) == "/home/me/src/ferry"
 
 
 # R29

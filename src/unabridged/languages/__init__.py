@@ -9,8 +9,8 @@ code names one, and an entry that it lacks is English's. `en.json` has every ent
     abbreviations          words with a dot that end no sentence
     refusals, apologies    how a model begins that refuses to write a summary
 
-A phrase is written in lower case: `a|b` are two words for one place, `…` is a short gap, a `*` at the end leaves
-a word open. Phrases of all languages are looked for at once.
+Refusals and apologies are regular expressions in lower case; a space in one also matches a comma. Those of all
+languages are tried at once.
 """
 
 from unabridged.languages.detection import detect, sure_language

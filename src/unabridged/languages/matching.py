@@ -12,11 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-EASTERN = "\u2e7f"
-"""Scripts above this sign write without spaces."""
-_GAP = r"(?:[^.!?\n]|[.!?](?=\w)){1,40}?"
-"""A few words of the same sentence; the dot in a file's name ends none."""
-
 
 @cache
 def tables() -> MappingProxyType[str, dict[str, Any]]:
@@ -58,21 +53,4 @@ def phrase_at_start(kind: str, text: str) -> int:
 
 @cache
 def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(_pattern(phrase) for phrase in sorted(vocabulary(kind)))
-
-
-def _pattern(phrase: str) -> re.Pattern[str]:
-    """Return the phrase as a pattern."""
-    if phrase[0] > EASTERN:
-        return re.compile(r"[^\n]{0,12}?".join(re.escape(part) for part in phrase.split("…")))
-    words = [_GAP if word == "…" else f"(?:{'|'.join(map(_word, word.split('|')))})" for word in phrase.split()]
-    pattern = r"[ ,]+".join(words).replace(f"[ ,]+{_GAP}", _GAP).replace(f"{_GAP}[ ,]+", _GAP)
-    return re.compile(rf"\b{pattern}" + (r"(?!\w)" if phrase[-1].isalnum() else ""))
-
-
-def _word(word: str) -> str:
-    if word.startswith("…"):
-        return r"\w+" + re.escape(word[1:])
-    if word.endswith("…"):
-        return re.escape(word[:-1]) + _GAP
-    return re.escape(word[:-1]) + r"\w*" if word.endswith("*") else re.escape(word).replace("n't", "n'?t")
+    return tuple(re.compile(pattern.replace(" ", "[ ,]+")) for pattern in sorted(vocabulary(kind)))

@@ -209,17 +209,8 @@ def shorten_root(text: str, root: str) -> str:
 
 
 def common_root(paths: Iterable[str]) -> str:
-    """The folder that the work is in, when it is worth leaving out; "" when there is none.
-
-    Where the same folders are named both with and without it, it is what stands before them; else the deepest folder
-    that nearly all absolute paths are in.
-    """
-    folders = [path.rpartition("/")[0] for path in paths]
-    known = {folder for folder in folders if folder and folder[0] not in "/~"}
-    absolute = [folder for folder in folders if folder.startswith("/")]
-    above = [(root, folder) for folder in absolute for root in accumulate(folder.split("/"), "{}/{}".format)]
-    before = Counter(root for root, folder in above if folder[len(root) + 1 :] in known)
-    counted = Counter(root for root, _ in above)
-    nearly_all = [root for root, number in counted.items() if number > 2 and number * 5 >= len(absolute) * 4]
-    root = max(before, key=lambda root: (before[root], root), default=max(nearly_all, key=len, default=""))
-    return root if root not in _SYSTEM else ""
+    """Return the deepest folder that nearly all absolute paths are in; "" when it is not worth leaving out."""
+    folders = [folder for path in paths if (folder := path.rpartition("/")[0]).startswith("/")]
+    counted = Counter(root for folder in folders for root in accumulate(folder.split("/"), "{}/{}".format))
+    nearly_all = (root for root, number in counted.items() if number > 2 and number * 5 >= len(folders) * 4)
+    return max((root for root in nearly_all if root not in _SYSTEM), key=len, default="")

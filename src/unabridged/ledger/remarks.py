@@ -30,9 +30,6 @@ TALK_LIMIT = 400
 """Characters of a message in mere talk; of a longer one the sentence with the rarest words is kept."""
 _READ = 20_000
 """Characters of a message that are read."""
-_QUESTION = 0.3
-"""What a question is worth beside an answer of the same words."""
-_ASKS = ("?", "\uff1f", "\u061f")
 _LEADS_UP = (":", "\uff1a")
 _TO_REMEMBER = re.compile(r"(?<=[\w,;] )[^\W\d_a-z]\w+|\d+")
 """Names in the middle of a sentence, and numbers: what one has to remember exactly counts three times."""
@@ -94,5 +91,4 @@ def remarks_in_talk(views: Sequence[View], turns: Sequence[int]) -> list[Remark]
 
 def _rarity_of(text: str, rarity: dict[str, float]) -> float:
     exact = {word.casefold() for word in _TO_REMEMBER.findall(text) if not word[0].islower()}
-    told = sum(rarity.get(term, 0.0) * (3 if term in exact else 1) for term in count_terms(text)) / (len(text) + _EVEN)
-    return told * _QUESTION if text.rstrip().endswith(_ASKS) else told
+    return sum(rarity.get(term, 0.0) * (3 if term in exact else 1) for term in count_terms(text)) / (len(text) + _EVEN)

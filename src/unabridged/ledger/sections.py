@@ -29,25 +29,17 @@ _CHANGED = frozenset({"create", "change", "delete", "move", "attach"})
 
 
 class Sections:
-    """Writes each section. `kept` turns stand in the context anyway."""
+    """Writes each section. `kept` turns stand in the context anyway; `prose` is what a model wrote about the work."""
 
-    def __init__(
-        self, ledger: Ledger, count: Count, kept: Collection[int] = (), *, prose: str = "", scant: bool = False
-    ) -> None:
+    def __init__(self, ledger: Ledger, count: Count, kept: Collection[int] = (), *, prose: str = "") -> None:
         self._ledger, self._count, self._kept = ledger, count, frozenset(kept)
         self.later: Sequence[Action] = ()
         """What was done in messages that stay."""
         self._labels = labels(ledger.language)
         self._root = common_root(file.path for file in ledger.files)
-        self._prose = self._shown = prose
-        self._scant = scant
+        self.prose = self._shown = prose
         self._left_out: dict[str, int] = {}
         self.quoted = Quotations({})
-
-    @property
-    def has_prose(self) -> bool:
-        """Whether a model's prose tells what was done."""
-        return bool(self._prose)
 
     def heading(self, label: str) -> str:
         """Return the heading with this label; that of the files says which folder is written as an ellipsis."""
@@ -67,7 +59,7 @@ class Sections:
     def quote_people(self, room: int) -> None:
         """Quote people within so many tokens: beside prose the newest whole, else every message."""
         people = [message for message in self._ledger.people if message.turn not in self._kept]
-        choose = quote_newest if self._prose else quote_all
+        choose = quote_newest if self.prose else quote_all
         self.quoted = choose(people, room, self._count, self._labels)
         self._left_out["messages of people"] = self.quoted.dropped
 
@@ -106,7 +98,7 @@ class Sections:
     def todo(self, room: int) -> str:
         """Return the assistant's own list as it last wrote it; beside prose only what is not marked as completed."""
         lines = self._ledger.todo.splitlines()
-        if self._prose:
+        if self.prose:
             lines = [line for line in lines if not line.startswith("- [completed]")]
         text = f"- [{self._ledger.todo_turn}]\n  {indent(chr(10).join(lines))}"
         return text if lines and self._count(text) <= room else ""
@@ -132,13 +124,13 @@ class Sections:
         groups, left = dict[Deed, list[str]](), room
         files = sorted(self._ledger.files, key=lambda file: -file_rank(file, self._ledger.end))
         files = [file for file in files if file.deeds]
-        if self._prose:
+        if self.prose:
             files = [file for file in files if any(deed in _CHANGED for deed, _ in file.deeds)]
-            files = files if sum(_base(file) in self._prose for file in files) * 2 < len(files) else []
+            files = files if sum(_base(file) in self.prose for file in files) * 2 < len(files) else []
         for file in files:
             deeds = dict(file.deeds)
             deed: Deed = next((deed for deed in _TOLD if deed in deeds), "read")
-            if _base(file) in self._prose:
+            if _base(file) in self.prose:
                 continue
             often = f" {TIMES}{deeds[deed]}" if deed == "change" and deeds[deed] > 1 else ""
             text = neutral(shorten_root(file.path, self._root)) + often
@@ -153,24 +145,20 @@ class Sections:
     def names(self, room: int) -> str:
         """Names that the next steps may have to spell and that stand nowhere else, on one line.
 
-        After each three that are likely comes an id that was told, however long ago. Beside prose only those, and only
-        where it forgets most of them; behind them, beside scant prose, likely ones, up to a quarter of it in all.
+        After each three that are likely comes an id that stood on its own, however long ago. Beside prose only those,
+        and only where it forgets most of them.
         """
         end, found = self._ledger.end, list[str]()
         likely = sorted(self._ledger.names, key=lambda name: (-name_rank(name, end), name.text))
         told = names_told(likely)
-        spare = 0
-        if self._prose:
-            told = told if sum(name.text in self._prose for name in told) * 3 < len(told) else []
-            spare = max(0, room - self._count(self._prose) // 4)
-            listed = [*told, *(likely if self._scant else ())]
-        else:
-            mixed = zip_longest(likely[::3], likely[1::3], likely[2::3], told)
-            listed = [name for names in mixed for name in names if name is not None]
+        mixed = zip_longest(likely[::3], likely[1::3], likely[2::3], told)
+        listed = [name for names in mixed for name in names if name is not None]
+        if self.prose:
+            listed = told if sum(name.text in self.prose for name in told) * 3 < len(told) else []
         for name in dict.fromkeys(listed):
             if name.text in self._shown or name_rank(name, end) < _NOISE:
                 continue
-            if (cost := self._count(f" {name.text}")) > room - (0 if name in told else spare):
+            if (cost := self._count(f" {name.text}")) > room:
                 break
             found.append(neutral(name.text))
             room -= cost

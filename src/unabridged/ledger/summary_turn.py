@@ -77,16 +77,14 @@ def render(
     kept: Collection[int] = (),
     prose: str = "",
     without: Collection[str] = (),
-    scant: bool = False,
     later: Sequence[Action] = (),
 ) -> Rendered:
     """Return the ledger as text: people's words within `people` tokens, the rest within `budget`, both in `total`.
 
     Without `people`, everything shares the budget, and people's words take up to half of it. `kept` names the turns
     whose own message stays in the context: those are pointed at, not repeated. Beside a model's `prose`, which tells
-    what was done, only people's words and rules are given, and files and names that it lacks. `scant` says that the
-    prose is short for its room, so that names are listed which a longer one would have. `without` names sections not
-    wanted; `later` is what was done in messages that stay: it tells whether checks are up to date.
+    what was done, only people's words and rules are given, and files and ids that it lacks. `without` names
+    sections not wanted; `later` is what was done in messages that stay: it tells whether checks are up to date.
     """
     if people is None:
         people, total = budget // 2, budget
@@ -94,7 +92,7 @@ def render(
     rendered = Rendered({}, ())
     sections = Sections(ledger, count, kept)
     for _ in range(_TRIES):
-        sections = Sections(ledger, count, kept, prose=prose, scant=scant)
+        sections = Sections(ledger, count, kept, prose=prose)
         sections.later = later
         sections.quote_people(people)
         rendered = _render(sections, min(budget, most - count(sections.people())), count, without)
@@ -123,7 +121,7 @@ def _render(sections: Sections, budget: int, count: Count, without: Collection[s
     rows = {row.name: row for row in LAYOUT}
     texts: dict[str, str] = {"newest": closing} if closing else {}
     left = budget - count(closing)
-    shares = {row.name: row.beside if sections.has_prose else row.share for row in LAYOUT}
+    shares = {row.name: row.beside if sections.prose else row.share for row in LAYOUT}
     if "done" in without:  # people's words, which the story would have told, stand apart
         shares["people"] = rows["people"].beside
     shares["names"] = min(shares["names"], NAMES / max(budget, 1))

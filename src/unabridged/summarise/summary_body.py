@@ -160,9 +160,7 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
     prose = f"{WITH_CITATIONS if cites else BY_A_MODEL}\n{summary.text.strip()}"
     scant = brief.count(prose) * 2 < most
     without = {*brief.without, *(TOLD_IN_FULL if cites and not scant else ())}
-    rendered = _render(
-        brief, _as_it_stands(ledger, brief), max(room, brief.count(prose)), prose=prose, without=without, scant=scant
-    )
+    rendered = _render(brief, _as_it_stands(ledger, brief), max(room, brief.count(prose)), prose=prose, without=without)
     unchecked = (f"not checked, the model can't tell: {what}" for what in summary.checks_impossible)
     return Written(
         rendered.text(prose=prose, host_state=brief.state),
