@@ -181,3 +181,9 @@ def test_one_file_has_one_entry_however_its_path_was_written() -> None:
     (file,) = gather(views).files
     assert file.path == "/home/me/app/src/theme.ts"
     assert dict(file.deeds) == {"read": 2, "change": 1, "mention": 1}
+
+
+def test_what_a_command_feeds_to_a_program_is_left_out_with_a_mark() -> None:
+    read = read_command("gh pr comment 172 --body \"$(cat <<'EOF'\n## Bug\nEOF\n)\"")
+    assert read.target.split() == ["gh", "pr", "comment", "172", "--body", '"$(cat', "<<…", ')"']
+    assert read.gist == "## Bug"

@@ -34,9 +34,6 @@ ROOT = Path(unabridged.__file__).parent
 CALLS = frozenset({"compile", "search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
 NARROW: dict[str, Use] = {"match": "match", "fullmatch": "fullmatch"}
 
-_SHAPE = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
-"""A word of a phrase: whichever it is, the pattern costs the same."""
-
 
 class Found(NamedTuple):
     """A pattern, where it stands, and how it is used."""
@@ -130,12 +127,9 @@ def of_functions() -> Iterator[Found]:
 
 def of_tables() -> Iterator[Found]:
     """What the tables of languages become."""
-    for code, table in languages.tables().items():
-        listed = [kind for kind, value in table.items() if isinstance(value, list)]
-        shapes = {_SHAPE.sub("a", phrase): phrase for kind in listed for phrase in table[kind]}
-        for phrase in shapes.values():
-            # A phrase is tried at the beginning of a text, and nowhere else.
-            yield Found(f"{code}.json: {phrase}", matching._pattern(phrase), "match")
+    for kind in ("refusals", "apologies"):
+        for pattern in matching._patterns(kind):  # tried at the beginning of a text, and nowhere else
+            yield Found(f"{kind}: {pattern.pattern}", pattern, "match")
     yield from (Found("words", made(), "search") for made in (words._name, words._word, words.sign, words.run))
     yield from (
         Found(f"words.standing({term!r})", words.standing(term), "search") for term in ("a", "src/a.py", "__x__")
@@ -157,7 +151,7 @@ BUILDERS = {
     "unabridged.archive.words.run": "below, by its own name",
     "unabridged.archive.words.standing": "below, for terms of every kind",
     "unabridged.asking.overflow._pattern": "stands in `_SAID`",
-    "unabridged.languages.matching._pattern": "below, for every phrase",
+    "unabridged.languages.matching._patterns": "below, for every phrase",
     "unabridged.measure.models._find_name": "the name of a model of our own table: no conversation",
     "unabridged.evaluate.reader.part": "the names of places in a prompt of our own: no repeat",
     "unabridged.recall.excerpts._pattern": "below, for a query of every kind",

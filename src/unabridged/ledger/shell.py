@@ -66,7 +66,7 @@ class Effect(NamedTuple):
 def read_command(text: str) -> Effect:
     """The deeds of a command line, the files they went to, and the line a reader wants to see."""
     body = text[:LIMIT].strip().replace("\\\n", " ")
-    line = _EDITED.sub(r"\1", _HEREDOC.sub(lambda found: found["rest"], body))
+    line = _EDITED.sub(r"\1", _HEREDOC.sub(lambda found: f"<<\u2026{found['rest']}", body))
     masked = _QUOTED.sub(lambda found: "\x00" * len(found[0]), line)
     touched: dict[str, Deed] = {}
     deeds: list[Deed | None] = []
