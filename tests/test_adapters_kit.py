@@ -160,7 +160,7 @@ def test_what_is_wrong_with_the_keywords_is_told_at_once() -> None:
 
 def test_an_engine_made_in_an_event_loop_opens_nothing_yet() -> None:
     async def build() -> Engine:
-        return engine(archive="dir:////proc/unabridged")
+        return engine(archive="dir:///proc/unabridged")
 
     own = asyncio.run(build())
     assert not own.ready

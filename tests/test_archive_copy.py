@@ -253,7 +253,7 @@ def test_the_command_says_what_it_did_and_what_was_copied_replays(url: str, tmp_
     key, wrong = tmp_path / "key", tmp_path / "wrong"
     key.write_text(KEY.hex() + "\n")
     wrong.write_bytes(new_key())
-    sealed, folder, last = f"sqlite:///{tmp_path / 'sealed.db'}", f"dir:///{tmp_path / 'to'}", f"{url}.last"
+    sealed, folder, last = f"sqlite:///{tmp_path / 'sealed.db'}", f"dir://{tmp_path / 'to'}", f"{url}.last"
     done = run("archive", "copy", url, sealed, "--to-key", key)
     assert done.code == 0, done.err
     assert f"4 threads in {sealed} as in the source: 4 new, 0 brought up to date, 0 there already." in done.out

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
 
 from unabridged.archive import open_archive
+from unabridged.archive.address import folder_of, folder_url
 from unabridged.archive.opening import default_url
 from unabridged.errors import SettingsError
 from unabridged.testing.archive_contract.values import HERE, make_part, store_parts
@@ -16,14 +17,21 @@ from unabridged.testing.archive_contract.values import HERE, make_part, store_pa
 
 def test_every_form_opens_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    forms = ["memory:", "sqlite:///agent.db", f"sqlite:///{tmp_path}/b.db", "dir:///folder", f"dir:///{tmp_path}/other"]
+    forms = [
+        "memory:",
+        "sqlite:///agent.db",
+        f"sqlite:///{tmp_path}/b.db",
+        "dir:folder",
+        "dir:a/b",
+        f"dir://{tmp_path}/other",
+    ]
     for url in forms:
         archive = open_archive(url)
         store_parts(archive, make_part("one", 0))
         assert [part.text for part in archive.parts(HERE)] == ["one"]
         assert archive.url == url
         archive.close()
-    assert {path.name for path in tmp_path.iterdir()} == {"agent.db", "b.db", "folder", "other"}
+    assert {path.name for path in tmp_path.iterdir()} == {"agent.db", "b.db", "folder", "a", "other"}
 
 
 def test_the_default_is_a_file_in_the_users_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,12 +47,56 @@ def test_the_default_is_a_file_in_the_users_data_folder(tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     "url",
     ["", "agent.db", "/var/agent.db", "mysql://x", "sqlite:", "sqlite://", "sqlite:///", "sqlite:///:memory:",
-     "sqlite://agent.db", "dir:", "dir:///", "dir:///a\0b", "memory", "http://x", "redis://user:secret@host"],
+     "sqlite://agent.db", "dir:", "dir:/", "dir:///", "dir:///a\0b", "memory", "http://x", "redis://user:secret@host"],
 )  # fmt: skip
 def test_anything_else_is_refused_with_what_would_do(url: str) -> None:
     with pytest.raises(SettingsError, match=r"sqlite:///agent\.db") as refused:
         open_archive(url)
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [("dir:x", "x"), ("dir:a/b", "a/b"), ("dir:./x", "./x"), ("dir:../x", "../x"), ("dir:~/x", "~/x"),
+     ("dir:/tmp/x", "/tmp/x"), ("dir:///tmp/x", "/tmp/x"), ("dir:////tmp/x", "/tmp/x"), ("dir:///C:/x", "/C:/x")],
+)  # fmt: skip
+def test_a_folder_is_named_as_in_a_file_url(url: str, path: str) -> None:
+    assert folder_of(url, windows=False) == path
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [("dir:x", "x"), ("dir:C:/x", "C:/x"), ("dir:///C:/x", "C:/x"), ("dir:/C:/x", "C:/x"), ("dir:///c:/a/C:/b", "c:/a/C:/b"),
+     ("dir:///tmp/x", "/tmp/x"), ("dir:////server/share/x", "//server/share/x")],
+)  # fmt: skip
+def test_on_windows_a_drive_stands_behind_the_slashes(url: str, path: str) -> None:
+    assert folder_of(url, windows=True) == path
+    assert folder_of(folder_url(PureWindowsPath(path)), windows=True) == path
+
+
+@pytest.mark.parametrize("path", ["x", "a/b", "/tmp/x", "/tmp/a b/ü#?%41"])
+def test_the_url_of_a_folder_names_it_again(path: str) -> None:
+    assert folder_of(folder_url(PurePosixPath(path)), windows=False) == path
+
+
+def test_an_absolute_folder_is_not_made_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here := tmp_path / "here").mkdir()
+    monkeypatch.chdir(here)
+    for url in (f"dir://{tmp_path}/there", f"dir:///{tmp_path}/there", f"dir:{tmp_path}/there"):
+        archive = open_archive(url)
+        archive.close()
+        assert archive.url == f"dir://{tmp_path}/there"
+    assert list(here.iterdir()) == []
+    assert (tmp_path / "there").is_dir()
+
+
+@pytest.mark.parametrize("url", ["dir://folder", "dir://folder/x", "dir://", "dir://me:secret@folder"])
+def test_two_slashes_are_refused_with_both_forms(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SettingsError, match=r"write dir:\S*folder\S* for a .* or dir:///\S*folder\S* for") as refused:
+        open_archive(url)
+    assert "secret" not in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_importing_the_package_imports_no_store(tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ def bad_places(folder: Path) -> dict[str, tuple[str, str]]:
         "no database": (f"sqlite:///{folder}/no_database.db", "Name another file"),
         "a database cut off": (f"sqlite:///{folder}/cut_off.db", "."),
         "a damaged database": (f"sqlite:///{whole}", "backup"),
-        "a file in place of a folder": (f"dir:///{folder}/a_file", "name a folder"),
-        "below a file": (f"dir:///{folder}/a_file/x", "name another"),
-        "below what can't be written": ("dir:////proc/unabridged", "Check the folder"),
+        "a file in place of a folder": (f"dir://{folder}/a_file", "name a folder"),
+        "below a file": (f"dir://{folder}/a_file/x", "name another"),
+        "below what can't be written": ("dir:///proc/unabridged", "Check the folder"),
         "no server": ("postgresql://me@127.0.0.1:9/app", "server runs"),
         "no such host": ("postgresql://me@no-such-host.invalid/app", "Check the URL"),
         "no such database": (f"postgresql://postgres@/nosuch?host={where}", "database"),
@@ -60,7 +60,7 @@ def test_a_bad_archive_is_refused_when_the_compactor_is_made(tmp_path: Path) -> 
 
 
 def test_a_good_archive_is_made_and_nothing_is_stored(tmp_path: Path) -> None:
-    for url in (f"sqlite:///{tmp_path}/new/agent.db", f"dir:///{tmp_path}/folder"):
+    for url in (f"sqlite:///{tmp_path}/new/agent.db", f"dir://{tmp_path}/folder"):
         with Compactor(archive=url), Compactor(archive=url) as again:
             assert again._archive.threads("default") == []  # noqa: SLF001 - what the archive itself has
             assert again._archive.verify() == []  # noqa: SLF001 - likewise
@@ -146,11 +146,11 @@ def test_an_agent_may_be_built_inside_an_event_loop(tmp_path: Path) -> None:
     made: dict[str, Any] = dict.fromkeys(names)
 
     async def build() -> Compactors:
-        return Compactors(Chosen(None, None, None), **made, archive=f"dir:///{tmp_path}/folder")
+        return Compactors(Chosen(None, None, None), **made, archive=f"dir://{tmp_path}/folder")
 
     compactors = asyncio.run(build())
     assert not (tmp_path / "folder").exists(), "nothing that blocks was done"
     assert compactors.archive.threads("n") == []
     with pytest.raises(UnabridgedError):
-        Compactors(Chosen(None, None, None), **made, archive="dir:////proc/unabridged")
+        Compactors(Chosen(None, None, None), **made, archive="dir:///proc/unabridged")
     assert compactors.archive.records(Scope("n", "t")) == []

@@ -37,7 +37,7 @@ def test_the_sdks_own_conformance_suite_passes(kind: str, tmp_path: Path) -> Non
     stores: dict[str, Callable[[], str | Archive]] = {
         "memory": lambda: "memory:",
         "sqlite": lambda: f"sqlite:///{tmp_path}/{next(made)}.db",
-        "directory": lambda: f"dir:///{tmp_path}/{next(made)}",
+        "directory": lambda: f"dir://{tmp_path}/{next(made)}",
         "postgres": lambda: open_postgres(postgres_url(), schema=new_schema()),
     }
     opened = list[Archive]()

@@ -83,7 +83,7 @@ def test_tenants_have_a_namespace_each(tmp_path: Path) -> None:
     assert not archive.threads("default")
 
 
-@pytest.mark.parametrize("url", ["memory:", "sqlite:///{}/a.db", "dir:///{}/archive"])
+@pytest.mark.parametrize("url", ["memory:", "sqlite:///{}/a.db", "dir://{}/archive"])
 def test_agents_of_one_program_are_archived_at_the_same_time(url: str, tmp_path: Path) -> None:
     archive, event = open_archive(url.format(tmp_path)), recorded(tmp_path, "PreCompact")
     callback: Any = compaction_callback(archive)

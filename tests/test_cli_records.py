@@ -200,7 +200,7 @@ def test_names_that_look_like_markup_are_only_names(tmp_path: Path) -> None:
 
 
 def test_the_records_of_a_program_are_read_as_well(tmp_path: Path) -> None:
-    url = f"dir:///{tmp_path / 'folder'}"
+    url = f"dir://{tmp_path / 'folder'}"
     messages = json.loads(SESSION.read_text())["messages"]
     with Compactor(window=8_000, archive=url, namespace="my-app") as compactor:
         assert compactor.fit(messages, thread="t1").changed

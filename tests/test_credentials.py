@@ -69,7 +69,7 @@ def test_no_form_of_address_shows_its_password(password: str, port: str) -> None
 
 def test_an_address_without_credentials_is_as_it_was() -> None:
     for address in (
-        "memory:", "sqlite:///agent.db", "sqlite:////home/a@b:c/x.db", "dir:///C:/u@h", "postgresql://me@db:5432/app",
+        "memory:", "sqlite:///agent.db", "sqlite:////home/a@b:c/x.db", "dir:///C:/u@h", "dir:u@h", "postgresql://me@db:5432/app",
         "postgresql://db/app?host=/tmp/x&sslmode=require", "postgresql:///app", "openai:gpt-x@http://127.0.0.1:8000/v1",
     ):  # fmt: skip
         assert without_credentials(address) == address

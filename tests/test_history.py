@@ -186,7 +186,7 @@ def test_a_receipt_names_where_the_originals_are_and_every_part_is_found(
 
 def test_a_transcript_for_people_stands_beside_the_directory_archive(tmp_path: Path) -> None:
     # R41
-    with Compactor(window=3_000, archive=f"dir:///{tmp_path / 'record'}", namespace="n") as engine:
+    with Compactor(window=3_000, archive=f"dir://{tmp_path / 'record'}", namespace="n") as engine:
         messages = [{"role": "user" if i % 2 == 0 else "assistant", "content": f"turn {i} " * 40} for i in range(61)]
         engine.fit(messages, thread="t")
     transcripts = [file for file in (tmp_path / "record").rglob("*") if file.suffix in {".txt", ".md"}]

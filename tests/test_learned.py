@@ -34,7 +34,7 @@ def factor(engine: Compactor) -> float:
     return fitted.tokens_before / fitted.estimate
 
 
-@pytest.mark.parametrize("place", ["sqlite:///{}/a.db", "dir:///{}/a"])
+@pytest.mark.parametrize("place", ["sqlite:///{}/a.db", "dir://{}/a"])
 def test_a_restart_need_not_learn_again(place: str, tmp_path: Path) -> None:
     url = place.format(tmp_path)
     with made(url) as first:

@@ -77,7 +77,7 @@ def test_a_pin_is_one_threads_and_one_namespaces() -> None:
 
 @pytest.mark.parametrize("store", ["memory", "sqlite", "dir", "encrypted"])
 def test_forgetting_a_thread_leaves_nothing_of_its_pins(store: str, tmp_path: Path) -> None:
-    urls = {"sqlite": f"sqlite:///{tmp_path}/a.db", "dir": f"dir:///{tmp_path}/a"}
+    urls = {"sqlite": f"sqlite:///{tmp_path}/a.db", "dir": f"dir://{tmp_path}/a"}
     archive = EncryptedArchive(MemoryArchive(), new_key()) if store == "encrypted" else None
     with compactor(archive or open_archive(urls.get(store, "memory:"))) as engine:
         engine.fit(chat(12), thread="t")

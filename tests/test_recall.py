@@ -59,7 +59,7 @@ def refs(text: str) -> list[str]:
 @pytest.mark.parametrize("store", ["memory", "sqlite", "directory"])
 def test_an_agent_gets_fifty_planted_facts_back_exactly_after_three_compactions(store: str, tmp_path: Path) -> None:
     # R39
-    urls = {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/a.db", "directory": f"dir:///{tmp_path}/a"}
+    urls = {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/a.db", "directory": f"dir://{tmp_path}/a"}
     archive = open_archive(urls[store])
     planted = facts()
     assert len({fact.value for fact in planted}) == 50
@@ -266,7 +266,7 @@ def test_a_reading_is_exact_but_for_what_can_not_be_seen() -> None:
 
 @pytest.mark.parametrize("store", ["memory", "sqlite", "directory"])
 def test_hostile_queries_and_references_are_answered(store: str, tmp_path: Path) -> None:
-    urls = {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/a.db", "directory": f"dir:///{tmp_path}/a"}
+    urls = {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/a.db", "directory": f"dir://{tmp_path}/a"}
     archive = archived(*conversation(facts()[:4]), archive=open_archive(urls[store]))
     agent = tools(archive, HERE)
     for text in HOSTILE:

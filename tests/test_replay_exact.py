@@ -135,7 +135,7 @@ def test_an_archive_deleted_while_running_is_an_error(tmp_path: Path) -> None:
     import shutil
 
     folder = tmp_path / "record"
-    with Compactor(window=3_000, archive=f"dir:///{folder}") as compactor:
+    with Compactor(window=3_000, archive=f"dir://{folder}") as compactor:
         shorter = compactor.fit(TALK, thread="t").messages
         shutil.rmtree(folder)
         with pytest.raises(ArchiveError):

@@ -6,15 +6,21 @@ that nobody can say where it ends, too much is left out rather than too little.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping
+from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import unquote
+
+from unabridged.errors import SettingsError
 
 WITHHELD: Final = "…"
 _KEEPS_USER: Final = ("postgresql", "postgres")
 """Schemes whose user is a name; in others it may be a token by itself."""
 _SECRET: Final = re.compile(r"(?i)pass|pwd|secret|token|key|credential|auth|sig")
+_FOLDER: Final = "dir:"
+_DRIVE: Final = re.compile(r"/+(?=[A-Za-z]:)")
 _SETTING: Final = re.compile(r"""([\w%.-]{1,60})(\s{0,3}=\s{0,3})('(?:[^'\\]|\\.)*'?|[^\s&;]*)""")
 
 
@@ -23,13 +29,41 @@ def is_on_server(url: str) -> bool:
     return url.startswith(("postgres:", "postgresql:"))
 
 
+def folder_of(url: str, *, windows: bool = os.name == "nt") -> str:
+    """Return the folder that a `dir:` URL names, with slashes as in a file URL; one with a host is a `SettingsError`.
+
+    `dir:///tmp/x` is /tmp/x (on Windows `dir:///C:/x` is C:/x), `dir:x` and `dir:a/b` are in the working folder.
+    """
+    path = url.removeprefix(_FOLDER)
+    if path.startswith("//"):
+        path = path[2:]
+        if not path.startswith("/"):
+            named = without_credentials(url).removeprefix(f"{_FOLDER}//") or "folder"
+            raise SettingsError(
+                f"archive={without_credentials(url)!r} has two slashes: write dir:{named} for a folder in the working "
+                f"folder, or dir:///{named} for the absolute path /{named}."
+            )
+    if windows:
+        return _DRIVE.sub("", path, count=1) if _DRIVE.match(path) else path
+    return f"/{path.lstrip('/')}" if path.startswith("/") else path
+
+
+def folder_url(path: PurePath) -> str:
+    """Return the `dir:` URL of a folder: of a relative path one that is relative to the working folder."""
+    text = path.as_posix()
+    if path.drive and not text.startswith("/"):
+        text = f"/{text}"
+    return f"{_FOLDER}//{text}" if text.startswith("/") else f"{_FOLDER}{text}"
+
+
 def without_credentials(address: str) -> str:
     """The URL, or libpq's `host=… password=…`, without passwords, tokens and keys; what has none is as it was."""
     scheme, found, rest = address.partition("://")
     if found:
         return _without_settings(f"{scheme}://{_without_user(scheme.lower(), rest)}")
     before, at, after = address.rpartition("@")
-    return _without_settings(f"{WITHHELD}@{after}" if at and ":" in before and "=" not in before else address)
+    hides = bool(at) and ":" in before and "=" not in before and not address.startswith(_FOLDER)
+    return _without_settings(f"{WITHHELD}@{after}" if hides else address)
 
 
 def without(text: str, secrets: Collection[str]) -> str:

@@ -7,20 +7,21 @@ import re
 from pathlib import Path
 from typing import Final, Protocol
 
-from unabridged.archive.address import without_credentials
+from unabridged.archive.address import folder_of, without_credentials
 from unabridged.archive.protocol import Archive
 from unabridged.errors import ArchiveError, SettingsError
 
 log = logging.getLogger("unabridged")
 
 _announced: Final[set[tuple[str, str]]] = set()
-_FORMS: Final = "sqlite:///agent.db, dir:///folder, postgresql://user@host/database or memory:"
+_FORMS: Final = "sqlite:///agent.db, dir:folder, dir:///absolute/folder, postgresql://user@host/database or memory:"
 
 
 def open_archive(url: str | None = None, *, probe: bool = True, wait: float = 60.0) -> Archive:
     """The archive at this URL; by default the user's own, in one SQLite file in their data folder.
 
-    `sqlite:///agent.db` and `dir:///folder` are relative to the working directory; four slashes begin at the root.
+    `sqlite:///agent.db` is relative to the working folder, four slashes begin at the root. `dir:folder` is relative,
+    `dir:///tmp/folder` is the absolute path /tmp/folder, as in a file URL.
     It is tried at once: opened or connected to, its tables made, nothing stored. What can't be used is an
     `ArchiveError` with the remedy. Without `probe` that comes out at the first use. `wait` is how long, in seconds, to
     wait for other writers of a SQLite file.
@@ -71,11 +72,11 @@ def _open(url: str, wait: float) -> _Probed:
     if url.startswith("sqlite:"):
         from unabridged.archive.stores.sqlite import open_sqlite  # noqa: PLC0415 - likewise
 
-        return open_sqlite(_path(url, "sqlite:///"), wait=wait)
+        return open_sqlite(local_path(url), wait=wait)
     if url.startswith("dir:"):
         from unabridged.archive.stores.directory import DirectoryArchive  # noqa: PLC0415 - likewise
 
-        return DirectoryArchive(_path(url, "dir:///"))
+        return DirectoryArchive(local_path(url))
     if url.startswith(("postgresql://", "postgres://")):
         from unabridged.archive.stores.postgres import open_postgres  # noqa: PLC0415 - likewise
 
@@ -101,8 +102,14 @@ def default_url() -> str:
     return f"sqlite:///{platformdirs.user_data_path('unabridged', appauthor=False) / 'archive.db'}"
 
 
-def _path(url: str, prefix: str) -> Path:
-    path = url.removeprefix(prefix)
-    if path == url or not path or path == ":memory:" or "\0" in path:
+def is_local(url: str) -> bool:
+    """Return whether the URL names a file or a folder of this machine."""
+    return url.startswith(("sqlite:", "dir:"))
+
+
+def local_path(url: str) -> Path:
+    """Return the file or folder that the URL names, without `bodies=`; a `SettingsError` where it names none."""
+    path = folder_of(url) if url.startswith("dir:") else url.removeprefix("sqlite:///")
+    if path == url or not path.strip("/") or path == ":memory:" or "\0" in path:
         raise SettingsError(f"archive={without_credentials(url)!r} names no file or folder: use {_FORMS}.")
     return Path(path).expanduser()

@@ -11,7 +11,7 @@ from typing import Any
 
 from unabridged.archive import open_archive
 from unabridged.archive.address import without_credentials
-from unabridged.archive.opening import default_url, split_bodies
+from unabridged.archive.opening import default_url, is_local, local_path, split_bodies
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli.options import is_stdin
 from unabridged.cli.screen import fail, one_line
@@ -30,8 +30,8 @@ from unabridged.sessions import Loaded
 def open_store(url: str | None, *, new: bool = False) -> Iterator[Archive]:
     """The archive at the URL, closed in the end. Only `new` makes one: a typing error leaves no empty archive."""
     where = url if url is not None else default_url()
-    scheme, slashes, path = split_bodies(where)[0].partition(":///")
-    if not new and slashes and scheme in {"sqlite", "dir"} and not Path(path).expanduser().exists():
+    itself, _ = split_bodies(where)
+    if not new and is_local(itself) and not local_path(itself).exists():
         raise SettingsError(
             f"there is no archive at {without_credentials(where)}: name one with --archive or UNABRIDGED_ARCHIVE"
         )

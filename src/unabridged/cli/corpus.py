@@ -55,7 +55,7 @@ MaxDollars = Annotated[
 ]
 CopiesTo = Annotated[
     str | None,
-    typer.Option("--archive", help="Copy the originals there: sqlite:///agent.db, dir:///folder or postgresql://…"),
+    typer.Option("--archive", help="Copy the originals there: sqlite:///agent.db, dir:folder or postgresql://…"),
 ]
 Whose = Annotated[str | None, typer.Option("--namespace", help="Whose conversations these are, in the archive.")]
 _SHARD = f"{SHARD // 1_000_000}m"

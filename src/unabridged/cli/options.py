@@ -67,7 +67,8 @@ ArchiveUrl = Annotated[
     typer.Option(
         "--archive",
         envvar="UNABRIDGED_ARCHIVE",
-        help="sqlite:///agent.db, dir:///folder or postgresql://… Default: in the user's data folder.",
+        help="sqlite:///agent.db, sqlite:////absolute/agent.db, dir:folder, dir:///absolute/folder or postgresql://… "
+        "Default: in the user's data folder.",
     ),
 ]
 Namespace = Annotated[

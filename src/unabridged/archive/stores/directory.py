@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from unabridged.archive import store_rules
+from unabridged.archive.address import folder_url
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import files, thread_files
 from unabridged.archive.stores.base_log import Entry, LogArchive, Place, ThreadLog
@@ -61,7 +62,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
     def __init__(self, path: str | Path, *, wait: float = 60.0, step: Callable[[str], None] | None = None) -> None:
         super().__init__()
         self._root = Path(path)
-        self.url = f"dir:///{path}"
+        self.url = folder_url(self._root)
         self._wait = wait
         self._step = step or (lambda _: None)
         self._closed = False
