@@ -112,7 +112,7 @@ def test_what_comes_last_is_added_to_the_transcript_and_the_rest_of_it_is_not_wr
     after = transcribed(tmp_path)
     assert after.startswith(before.rpartition("=== ")[0])
     assert after.count("=== ") == 1
-    assert after.splitlines()[-1].startswith("=== 4 files, 4 messages, up to turn 2, ")
+    assert after.splitlines()[-1].startswith("=== 4 messages, up to turn 2, record ")
     archive.close()
 
 
@@ -121,7 +121,7 @@ def test_a_transcript_that_was_added_to_is_the_one_made_at_once(turns: Any, cut:
     with TemporaryDirectory() as grown, TemporaryDirectory() as fresh:
         archive = DirectoryArchive(grown)
         numbered = [
-            (turn, f"{i}.{j} sagt ü\n=== {i} files, 9 messages")
+            (turn, f"{i}.{j} sagt ü\n=== {i} messages, up to turn 9")
             for i, one in enumerate(turns)
             for j, turn in enumerate(one)
         ]

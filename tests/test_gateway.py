@@ -7,13 +7,15 @@ import json
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from unabridged import Compactor
+from unabridged.archive import open_archive
 from unabridged.gateway.app import Gateway
 from unabridged.gateway.config import load_config
 from unabridged.testing.loopback import Said
@@ -99,6 +101,26 @@ def test_above_the_trigger_it_fits_and_what_stays_has_its_own_bytes(kind: str) -
     field = {"responses": "input", "contents": "contents"}.get(kind, "messages")
     assert json.loads(first)[field][-1] == given[field][-1]
     assert not provider.refused + provider.too_long
+
+
+# R50
+def test_a_client_elsewhere_is_told_of_no_file_of_the_gateways_machine(tmp_path: Path) -> None:
+    """Also where a program on that machine has compacted the same conversation, and its summary turn names one."""
+    provider, body, url = ProviderApp(say, window=8_000), body_of("chat", 100), f"dir://{tmp_path}/folder"
+    with gateway_before(provider, archive=url) as client:
+        thread = client.post(PATHS["chat"], json=body).headers["x-unabridged-thread"]
+    with closing(open_archive(url)) as archive:
+        (space,) = [space for space in archive.namespaces() if thread in archive.threads(space)]
+        with Compactor(agent="gpt-5", window=8_000, archive=archive, namespace=space) as compactor:
+            local = compactor.fit(body["messages"], thread=thread).messages
+    with gateway_before(provider, archive=url) as client:
+        client.post(PATHS["chat"], json=body)
+    assert f"{tmp_path}/folder" in json.dumps(local)
+    assert len(provider.raw) == 2
+    for request in provider.raw:
+        assert b"[unabridged summary" in request.body
+        assert b"transcript.md" not in request.body
+        assert str(tmp_path).encode() not in request.body
 
 
 @pytest.mark.parametrize("kind", PATHS)

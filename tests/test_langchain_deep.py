@@ -89,6 +89,19 @@ def test_beside_a_backend_the_state_stays_whole_and_what_went_is_in_its_file(tmp
     assert "[unabridged summary" not in text
 
 
+def test_beside_a_backend_its_file_is_named_and_none_of_the_machine(tmp_path: Path) -> None:
+    """An agent in a sandbox reads the backend's files, and no others; one that the settings ask for is named too."""
+    asked = Settings(**SIZE, transcript=str(tmp_path / "logs" / "{thread}.md"))
+    backend = disk(tmp_path / "backend")
+    for options, named in ((dict(SIZE), False), ({"settings": asked}, True)):
+        model = chat()
+        run(deep(model, ours(backend=backend, archive=f"dir://{tmp_path}/folder", **options)), name=f"t-{named}")
+        shown = "\n".join(str(m.content) for m in model.log.requests[-1])
+        assert f"/conversation_history/t-{named}.md" in shown
+        assert "transcript.md" not in shown
+        assert (str(tmp_path / "logs" / "t-_54rue.md") in shown) is named
+
+
 def test_our_factory_of_deep_agents_has_their_defaults_and_the_history_tools() -> None:
     bound: list[set[str]] = []
 

@@ -13,6 +13,7 @@ from unabridged.archive import pins as pinned
 from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.archive.references import find
 from unabridged.archive.store_rules import moment_for_size
+from unabridged.archive.transcripts import forget_namespace, forget_thread
 from unabridged.asking.drivers import in_thread
 from unabridged.errors import SettingsError
 from unabridged.formats import Message
@@ -85,6 +86,8 @@ class Access:
     ) -> Sequence[str]:
         """Remove from the archive, for good: records, originals, and everything only they used; the threads that went.
 
+        Transcripts that were written of them (`Settings.transcript`) go too.
+
         One thread; or a whole namespace, named; or the threads of a namespace (by default the compactor's own) whose
         newest compaction is older than so long, or than a moment; or those whose newest compaction is the oldest, until
         the messages of the rest take at most `to_size` bytes. No thread is removed by half.
@@ -98,11 +101,11 @@ class Access:
                 raise SettingsError(f"forget takes one thread's name, or older_than; got {name!r} and {older_than!r}")
             space = self._kept(thread, namespace).namespace
             gone: Sequence[str] = [thread] if thread in self._archive.threads(space) else []
-            self._archive.forget(Scope(space, thread))
+            forget_thread(self._archive, Scope(space, thread))
         elif namespace is None and older_than is None:
             raise SettingsError("forget needs a thread, namespace= or older_than=: without any it would be everything")
         else:
-            gone = self._archive.forget_namespace(space, None if older_than is None else _moment(older_than))
+            gone = forget_namespace(self._archive, space, None if older_than is None else _moment(older_than))
         for one in gone:
             self._calls.threads.drop(Scope(space, one))
         return gone
@@ -111,7 +114,7 @@ class Access:
         if not alone or not isinstance(size, int) or size < 0:
             raise SettingsError(f"forget takes to_size alone, in bytes from 0 on; got {size!r}. Call it once for each.")
         moment = moment_for_size(self._archive, space, size)
-        gone = [] if moment is None else self._archive.forget_namespace(space, moment)
+        gone = [] if moment is None else forget_namespace(self._archive, space, moment)
         for one in gone:
             self._calls.threads.drop(Scope(space, one))
         return gone

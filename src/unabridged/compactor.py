@@ -89,6 +89,7 @@ class Compactor(Access):
         state: Callable[[str], Any] | None = None,
     ) -> None:
         check_arguments(locals())
+        from unabridged.archive.transcripts import transcripts_for  # noqa: PLC0415 - importing the package stays cheap
         from unabridged.compaction.clear import prices_for  # noqa: PLC0415 - importing the package stays cheap
         from unabridged.compaction.state import Setup  # noqa: PLC0415 - likewise
         from unabridged.runtime.calls import Calls  # noqa: PLC0415 - likewise
@@ -125,6 +126,7 @@ class Compactor(Access):
             prices=prices_for(self.settings.clear, model_info(agent)),
             redact=check_redact(redact),
             host_state=state,
+            transcripts=transcripts_for(self.settings.transcript, self._archive),
         )
         self._calls = Calls(setup, self._learned, self._format, new_meter)
 

@@ -114,8 +114,9 @@ class Unchanged(Event):
 class Failed(Event):
     """A compaction was given up; the conversation is as it was, or a model-free one took over (see `Compacted`).
 
-    `stage` is `summary`, `archive`, `hook`, or the name of the host's function that failed. Stage `state`: only the
-    host's state could not be had, and the summary goes without it.
+    `stage` is `summary`, `archive`, `hook`, `transcript`, or the name of the host's function that failed. Stage
+    `state`: only the host's state could not be had, and the summary goes without it. Stage `transcript` right before
+    a `Compacted`: only the file could not be written, or the summary goes without one.
     """
 
     stage: str

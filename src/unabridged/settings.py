@@ -11,6 +11,7 @@ target=("fraction", 0.5)                           half full after a compaction,
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
@@ -45,6 +46,14 @@ def _number(value: Any) -> bool:
 
 def _texts(value: Any) -> bool:
     return isinstance(value, tuple) and all(isinstance(text, str) and text.strip() for text in value)
+
+
+def _is_path(value: Any) -> bool:
+    """Return whether this is the path of a file on one line, with no other fields than those that are filled in."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        return False
+    fixed = value.replace("{thread}", "t").replace("{namespace}", "n")
+    return not set(fixed) & set("{}") and re.split(r"[/\\]", fixed)[-1] not in {"", ".", ".."}
 
 
 Checks = Mapping[str, tuple[Callable[[Any], bool], str]]
@@ -134,6 +143,10 @@ _FIELDS: Checks = {
     "suffix": (lambda value: value is None or isinstance(value, bool), "True, False or None"),
     "pin": (lambda value: value is None or callable(value), "a function of a message, or None"),
     "pins": (_texts, 'a tuple of texts such as ("never use tabs",)'),
+    "transcript": (
+        lambda value: value is None or value is False or _is_path(value),
+        'the path of a file such as "logs/{thread}.md", where {thread} and {namespace} are filled in, False or None',
+    ),
     "off recall": (lambda value: isinstance(value, bool), "True or False"),
 }
 
@@ -186,6 +199,10 @@ class Settings:
     recall: bool = False
     """The agent has `search_history` and `read_history`: summaries and stubs say where the whole text is. Without the
     tools a reference leads nowhere."""
+    transcript: str | Literal[False] | None = None
+    """A file with everything that left the context, as text, for an agent that reads files: `"logs/{thread}.md"`. It is
+    brought up to date at each compaction, and the summary turn names it. None: with a directory archive its own
+    transcript is named. False: no file is."""
     deadline: float = 120.0
     """Seconds a compaction may wait for its summariser."""
     retries: int = 2

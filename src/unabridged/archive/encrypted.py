@@ -40,6 +40,9 @@ def new_key() -> bytes:
 class EncryptedArchive:
     """Another archive, whose store can't be read without the key."""
 
+    is_encrypted = True
+    """So no transcript in plain text is kept beside it."""
+
     def __init__(self, archive: Archive, key: bytes, *, plaintext_index: bool = False) -> None:
         if len(key) < KEY_BYTES:
             raise SettingsError(f"the key has {len(key)} bytes: {KEY_BYTES} random ones are needed, as from new_key().")

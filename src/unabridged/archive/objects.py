@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from unabridged.archive import store_rules
@@ -69,6 +70,16 @@ class ObjectArchive(Archive):
     def url(self) -> str:
         """Where it is, for people to read."""
         return f"{self._archive.url}{'&' if '?' in self._archive.url else '?'}bodies={self._place}"
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the archive below is."""
+        return bool(getattr(self._archive, "is_encrypted", False))
+
+    @property
+    def transcript_path(self) -> Callable[[Scope], Path] | None:
+        """Where the archive below keeps transcripts; None where it keeps none."""
+        return getattr(self._archive, "transcript_path", None)
 
     def probe(self) -> None:
         """Find out now whether both can be used; a bucket that keeps versions can't forget, and is refused."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import Any, Final, NamedTuple, Protocol, TypedDict
 
 from unabridged.errors import ArchiveError
+
+DEFAULT_NAMESPACE: Final = "default"
 
 
 class Scope(NamedTuple):

@@ -9,6 +9,7 @@ import typer
 
 from unabridged.archive import store_rules
 from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.transcripts import forget_namespace, forget_thread
 from unabridged.cli import options
 from unabridged.cli.archives import open_store, require_threads, scopes
 from unabridged.cli.screen import ask, fail, number_of, plain, print_json, say
@@ -48,7 +49,7 @@ def forget(
             )
             staying = _staying(store, gone)
             for scope in gone:
-                store.forget(scope)
+                forget_thread(store, scope)
         else:
             gone, staying = _forget_old(store, namespace, older_than, None, yes=yes, quiet=as_json)
     if as_json:
@@ -121,7 +122,7 @@ def _forget_old(
     spaces = [str(namespace)] if whole else list(dict.fromkeys(scope.namespace for scope in would))
     staying = [] if whole else _staying(store, would)
     moments = {space: None if whole else _moment(store, space, older_than, to_size) for space in spaces}
-    gone = [Scope(space, name) for space, before in moments.items() for name in store.forget_namespace(space, before)]
+    gone = [Scope(space, name) for space, before in moments.items() for name in forget_namespace(store, space, before)]
     return gone, staying
 
 

@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from unabridged.archive.protocol import Scope
+from unabridged.archive.transcripts import TranscriptError
 from unabridged.compaction import clear
 from unabridged.compaction.hooks import HookRaised, Hooks, blame
 from unabridged.compaction.plan import Plan, Situation, make_plan, newest_of_people
@@ -62,6 +63,10 @@ def compact(setup: Setup, state: State, reason: str, *, force: bool = False) -> 
             restart(setup, state)
             if setup.fits(state.estimate):
                 return str(error)
+            if isinstance(error, TranscriptError):
+                state.without.append(f"without a transcript: {error}")
+                now = replace(now, transcripts=None)
+                continue
             if isinstance(error, ArchiveError):
                 raise
             hook = isinstance(error, HookRaised)
@@ -141,7 +146,7 @@ def clear_below_trigger(setup: Setup, state: State, reason: str) -> None:
             put_list(setup, state, state.base)
             state.mended, state.notes = False, []
     except ArchiveError as error:
-        setup.emit(Failed(state.scope.thread, "archive", error, namespace=state.scope.namespace))
+        setup.emit(Failed(state.scope.thread, _stage(error), error, namespace=state.scope.namespace))
         restart(setup, state)
 
 
@@ -230,7 +235,8 @@ def situation(setup: Setup, state: State, slack: int = 0) -> Situation:
     language = detect(view.text for view in state.views if view.origin == "person")
     alternates = state.format.alternates or setup.settings.form != "user"
     separator = setup.size(state.format, text("assistant", labels(language)["acknowledgment"])) if alternates else 0
-    front = setup.front(language, pins_for(setup, state))
+    scope = state.scope if state.named else state.scope._replace(thread=f"{UNNAMED}{'0' * 16}")
+    front = setup.front(language, scope, pins_for(setup, state))
     header = text("user", summary_text("0" * 12, front, 9_999, 99_999, language))
     pins = [i for i, m in enumerate(state.messages) if pin and not is_our_summary(state.views[i]) and pin(m)]
     piece = setup.meter.text(shortening_note("0" * 12)) + 30
@@ -269,9 +275,11 @@ def _is_smaller(setup: Setup, state: State, made: Rewrite) -> bool:
 def write_list(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Rewrite]:
     """The new list with its summary turn, proved to be legal; whether it fits and is smaller is checked after."""
     kind = "summary" if plan.gone else "shortening" if plan.caps else "repair"
+    draft = Rewrite(kind, plan.gone, plan.place, edited=dict.fromkeys(plan.caps))  # type: ignore[arg-type]
+    if setup.transcripts is not None:
+        identify(setup, state, draft)  # a transcript that is refused is refused before a model is paid
     written = (yield from write(setup, state, plan)) if plan.gone else None
-    draft = Rewrite(kind, plan.gone, plan.place, edited=dict.fromkeys(plan.caps), written=written)  # type: ignore[arg-type]
-    draft = identify(setup, state, draft)
+    draft = identify(setup, state, replace(draft, written=written))
     edited = {
         i: _shortener(setup, state, i, draft.record_id).shorten(state.messages[i], state.views[i], state.sizes[i], cap)
         for i, cap in plan.caps.items()
@@ -299,6 +307,11 @@ def _tell_failure(setup: Setup, state: State, error: ArchiveError | HookRaised |
     if isinstance(error, SummaryFailed):
         setup.emit(Failed(thread, "summary", error, error.cost, namespace=namespace))
         return
-    stage, cause = ("hook", error.error) if isinstance(error, HookRaised) else ("archive", error)
-    log.warning("a compaction was given up, the %s failed: %s", stage, type(cause).__name__)
+    stage, cause = ("hook", error.error) if isinstance(error, HookRaised) else (_stage(error), error)
+    said = str(error) if isinstance(error, TranscriptError) else type(cause).__name__
+    log.warning("a compaction was given up, the %s failed: %s", stage, said)
     setup.emit(Failed(thread, stage, cause, namespace=namespace))
+
+
+def _stage(error: ArchiveError) -> str:
+    return "transcript" if isinstance(error, TranscriptError) else "archive"

@@ -61,6 +61,7 @@ class Rewrite:
 def identify(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
     """The rewrite with the key and the id of its record, which cover all that is changed as far as is known by now.
 
+    A thread whose transcript can't be kept is a `TranscriptError`.
     Where thinking is bound to what stood before it, everything behind the first change that thinks is changed too.
     """
     reach = max([*draft.gone[-1:], *draft.edited, -1]) + 1
@@ -70,6 +71,8 @@ def identify(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
         reach = len(state.base)
     key = _key(setup, state, reach)
     scope = state.scope if state.named else thread_for(setup.archive, state.scope, state.standing, key)
+    if setup.transcripts is not None:
+        setup.transcripts.check(scope)
     by_model = draft.written is not None and draft.written.summariser != "model-free"
     name = free_id(setup.archive, scope, key, by_model=by_model)
     return replace(draft, scope=scope, key=key, record_id=name, reach=reach)
@@ -114,7 +117,8 @@ def _summary_text(setup: Setup, state: State, draft: Rewrite, written: Written) 
     first = written.ledger.first if min(went) < 0 else min(went)  # an earlier summary stands for what is older
     end = max(went) + 1 or written.ledger.end  # 0: an earlier summary is all that goes
     language = written.ledger.language
-    body = f"{setup.front(language, pins_for(setup, state))}\n\n{setup.redact(written.text)}"
+    front = setup.front(language, draft.scope, pins_for(setup, state))
+    body = f"{front}\n\n{setup.redact(written.text)}"
     return summary_text(draft.record_id, body, first, end, language)
 
 

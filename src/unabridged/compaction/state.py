@@ -9,6 +9,7 @@ from typing import Any
 
 from unabridged.archive.pins import pins_of
 from unabridged.archive.protocol import Archive, Record, Scope
+from unabridged.archive.transcripts import Transcripts
 from unabridged.authorship import NO_TURNS, TurnCounts, with_origins
 from unabridged.compaction.cut import counted
 from unabridged.compaction.hooks import Hooks, Provider
@@ -48,6 +49,7 @@ class Setup:
     prices: Prices | None
     redact: Callable[[str], str]
     host_state: Provider | None = None
+    transcripts: Transcripts | None = None
 
     def tokens(self, estimate: int) -> int:
         """An estimate in the provider's own tokens, as far as its reports have taught us."""
@@ -95,10 +97,12 @@ class Setup:
         """What the provider would refuse of these views."""
         return check_views(views, model=self.agent, format=format_, pending=pending)
 
-    def front(self, language: str, pins: Sequence[str] = ()) -> str:
+    def front(self, language: str, scope: Scope, pins: Sequence[str] = ()) -> str:
         """Return what stands before the summary itself: how to read what went, where the agent can, and the pins."""
-        hint = labels(language)["recall"] if self.settings.recall else ""
-        return "\n\n".join(part for part in (hint, render_pins([*self.settings.pins, *pins])) if part)
+        words = labels(language)
+        file = words["transcript"].format(path=self.transcripts.name(scope)) if self.transcripts is not None else ""
+        tools = words["recall"] if self.settings.recall else ""
+        return "\n\n".join(part for part in (file, tools, render_pins([*self.settings.pins, *pins])) if part)
 
     def seed(self, scope: Scope, format_: Format) -> str:
         """What besides the messages shapes the result: another window or keep must not pick up this record."""
@@ -109,6 +113,7 @@ class Setup:
         shape += [list(settings.pins)] * bool(settings.pins)
         shape += [f"without {sorted(settings.without)}"] * bool(settings.without)
         shape += ["recall"] * settings.recall
+        shape += [self.transcripts.seed] if self.transcripts is not None else []
         return json.dumps(shape)
 
 

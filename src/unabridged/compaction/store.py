@@ -14,7 +14,7 @@ from unabridged.archive.protocol import Part, Record, RecordData, Scope
 from unabridged.compaction.rewrite import Rewrite
 from unabridged.compaction.state import Setup, State, put_list
 from unabridged.errors import ArchiveError
-from unabridged.events import Compacted, Receipt, receipt_from
+from unabridged.events import Compacted, Failed, Receipt, receipt_from
 from unabridged.formats import Message
 from unabridged.history.difference import Difference, chain, difference, paired
 from unabridged.history.lookup import apply, depth_of
@@ -47,9 +47,21 @@ def store(setup: Setup, state: State, made: Rewrite, reason: str, *, early: bool
     if (stored.id, stored.after) != (record.id, record.after):  # another was first: its bytes are everybody's
         put_list(setup, state, apply(setup.archive, stored, state.base, state.format))
     state.receipt = receipt_from(stored.data["receipt"])
+    _update_transcript(setup, state.scope, stored.id)
     setup.emit(
         Compacted(state.scope.thread, state.receipt, state.given, state.messages, namespace=state.scope.namespace)
     )
+
+
+def _update_transcript(setup: Setup, scope: Scope, record_id: str) -> None:
+    """Bring the thread's transcript up to date; what fails is told, and the next compaction makes it good."""
+    if setup.transcripts is None:
+        return
+    try:
+        setup.transcripts.update(scope, record_id)
+    except ArchiveError as error:
+        log.warning("the transcript is not up to date: %s", error)
+        setup.emit(Failed(scope.thread, "transcript", error, namespace=scope.namespace))
 
 
 def _record(setup: Setup, state: State, made: Rewrite, data: RecordData) -> tuple[Record, list[Part]]:

@@ -119,6 +119,8 @@ class Compact:
     def begin(self, purse: Pays) -> Iterator[Do]:
         """Opens the archive and the model once."""
         settings = replace(self.settings, deadline=FAR) if self.limit.rate is not None else self.settings
+        if settings.transcript is None:  # the result is read elsewhere: no file of this machine is named in it
+            settings = replace(settings, transcript=False)
         with ExitStack() as stack:
             archive: Any = "memory:"
             if self.archive is not None:

@@ -50,7 +50,8 @@ class Engines:
     """An engine for each wire format, on one archive."""
 
     def __init__(self, config: Config, summariser: Any = None, on_event: Any = None) -> None:
-        self._settings, self._upstreams = config.settings(), config.upstreams
+        self._settings = replace(config.settings(), transcript=False)  # its clients run elsewhere
+        self._upstreams = config.upstreams
         self._window, self._model = config.window, summariser
         self.health = Health()
         self._on_event = tell_both(self.health.on_event, on_event)

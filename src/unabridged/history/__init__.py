@@ -9,9 +9,9 @@ import hashlib
 import sys
 from pathlib import Path
 
-from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Scope
 
-DEFAULT = "default"
+DEFAULT = DEFAULT_NAMESPACE
 
 
 def older_namespaces(namespace: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Scope
+from unabridged.archive.transcripts import forget_thread
 from unabridged.errors import ArchiveError, SettingsError
 from unabridged.events import COMPACTIONS
 
@@ -76,7 +77,7 @@ def forget(archive: Archive, scope: Scope) -> tuple[str, Work]:
         raise ArchiveError("there is nothing of this thread in the archive")
 
     def work() -> dict[str, Any]:
-        archive.forget(scope)
+        forget_thread(archive, scope)
         return {"forgotten": True}
 
     records = sum(held.kinds.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
 
@@ -33,8 +34,9 @@ for _module in ("langchain_core.documents", "langchain_core.load"):
 class Compactors(Engine):
     """A compactor for each model and window.
 
-    `window` is the caller's word and beats what the model says; `judged` is what is known of it now. Each is made with
-    the `options`.
+    `window` is the caller's word and beats what the model says; `judged` is what is known of it now. With `in_backend`
+    the history is in a file of the agent's backend, so a file of this machine is named only where the settings ask for
+    one. Each is made with the `options`.
     """
 
     def __init__(
@@ -46,9 +48,10 @@ class Compactors(Engine):
         archive: str | Archive | None,
         namespace: str | None,
         counter: Callable[..., int] | None,
+        in_backend: bool = False,
         **options: Any,
     ) -> None:
-        self.chosen, self.window, self._judged = chosen, window, judged
+        self.chosen, self.window, self._judged, self._in_backend = chosen, window, judged, in_backend
         chosen.settings_for(judged, recall=False)  # what contradicts itself is told now, not at the first call
         self._taught: WeakSet[Compactor] = WeakSet()
         self._schemas: dict[tuple[int, ...], tuple[list[Any], list[Any]]] = {}
@@ -76,6 +79,8 @@ class Compactors(Engine):
     def make(self, agent: Agent) -> Compactor:
         """A compactor for this model and window."""
         settings, window = self.chosen.settings_for(agent.window, recall=agent.recall, say=agent.window != self._judged)
+        if self._in_backend and settings.transcript is None:
+            settings = replace(settings, transcript=False)
         where: dict[str, Any] = {"archive": self.archive, "namespace": self.namespace, "format": self.format}
         return Compactor(agent=agent.name, window=window, settings=settings, **where, **self._keywords)
 

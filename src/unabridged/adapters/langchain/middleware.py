@@ -161,6 +161,7 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
             archive=archive,
             namespace=namespace,
             counter=token_counter,
+            in_backend=backend is not None,
             **{**more, **(options or {})},
         )
 

@@ -21,14 +21,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from unabridged.archive import store_rules
 from unabridged.archive.address import folder_url
-from unabridged.archive.protocol import Scope
+from unabridged.archive.protocol import Part, Scope
 from unabridged.archive.stores import files, thread_files
 from unabridged.archive.stores.base_log import Entry, LogArchive, Place, ThreadLog
 from unabridged.archive.stores.files import to_folder
+from unabridged.archive.stores.transcript_file import End, write_transcript
 from unabridged.errors import ArchiveError
 
 STEPS: Final = ("locked", "written", "synced", "renamed", "transcribed")
@@ -54,6 +55,34 @@ class _Loaded:
     thread: ThreadLog = field(default_factory=ThreadLog)
     count: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+class _Log(NamedTuple):
+    """A thread's log as the source of its transcript."""
+
+    thread: ThreadLog
+
+    @property
+    def count(self) -> int:
+        """How many messages have left the context."""
+        return len(self.thread.searched)
+
+    @property
+    def newest(self) -> str:
+        """The id of the record that was stored last."""
+        return next(reversed(self.thread.records), "")
+
+    def knows(self, record_id: str) -> bool:
+        """Return whether the thread has the record."""
+        return record_id in self.thread.records
+
+    def since(self, end: End) -> Sequence[Part]:
+        """Return what was stored since."""
+        return self.thread.searched[end.messages :]
+
+    def whole(self) -> Sequence[Part]:
+        """Return all messages, in the order they were stored."""
+        return self.thread.searched
 
 
 class DirectoryArchive(LogArchive, files.Forkable):
@@ -141,6 +170,10 @@ class DirectoryArchive(LogArchive, files.Forkable):
             with suppress(OSError):
                 self._transcribe(scope)
 
+    def transcript_path(self, scope: Scope) -> Path:
+        """Return where the thread's transcript is as soon as anything of it is stored, as an absolute path."""
+        return self._folder(scope).absolute() / TRANSCRIPT
+
     def transcript(self, scope: Scope) -> Path | None:
         """The readable file with everything archived of the thread, up to date; None when there is nothing."""
         with self.locked(scope):
@@ -152,7 +185,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
             return None
         path = self._folder(scope) / TRANSCRIPT
         with loaded.lock:
-            thread_files.write_transcript(path, scope, loaded.count, loaded.thread.searched)
+            write_transcript(path, scope, _Log(loaded.thread))
         return path
 
     def scopes(self, namespace: str | None = None) -> Iterable[Scope]:

@@ -1,0 +1,282 @@
+"""Where a conversation's transcript is, so that a summary turn can name it; and the files that a program asks for.
+
+A directory archive keeps a transcript of every thread itself. With `Settings(transcript="logs/{thread}.md")` any other
+archive's threads have one too: brought up to date after each compaction, removed when the thread is forgotten. The
+archive remembers the paths, so that whoever forgets a thread removes its file, without these settings too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import product
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, Protocol
+
+from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Part, Scope
+from unabridged.archive.store_rules import describe, join_names
+from unabridged.archive.stores import files
+from unabridged.archive.stores.files import to_folder
+from unabridged.archive.stores.transcript_file import End, is_transcript_of, write_empty, write_transcript
+from unabridged.errors import ArchiveError, SettingsError
+from unabridged.text_tools import neutral, one_line
+
+THREAD: Final = "{thread}"
+NAMESPACE: Final = "{namespace}"
+_NOTE: Final = "transcripts"
+"""Under which an archive remembers, for each namespace, the paths of transcripts."""
+_LOCK: Final = ".unabridged-transcripts.lock"
+_WAIT: Final = 60.0
+_LONGEST_NAME: Final = 160
+_WRITABLE: Final = "Name a path that this user can write in Settings(transcript=…), or leave it out."
+_REMOVE: Final = "Remove the file."
+
+
+class TranscriptError(ArchiveError):
+    """A transcript can't be kept where the settings say; the archive itself is well."""
+
+
+class Transcripts(Protocol):
+    """The transcripts of an archive's threads."""
+
+    @property
+    def seed(self) -> str:
+        """What tells these settings from others in a record's key: the same in every process."""
+
+    def name(self, scope: Scope) -> str:
+        """Return the path of a thread's transcript as a summary turn names it: one line that can't pose as another."""
+
+    def check(self, scope: Scope) -> None:
+        """Raise a `TranscriptError` if the thread's transcript can't be kept; called before a summary is paid for."""
+
+    def update(self, scope: Scope, record_id: str) -> None:
+        """Bring the thread's transcript up to date with the archive, where this record was stored last."""
+
+
+def transcripts_for(template: str | Literal[False] | None, archive: Archive) -> Transcripts | None:
+    """Return the transcripts that a summary turn may name: those that the settings ask for, else the archive's own."""
+    if template is False:
+        return None
+    if template is None:
+        path_of = getattr(archive, "transcript_path", None)
+        return None if path_of is None else OwnTranscripts(path_of)
+    if getattr(archive, "is_encrypted", False):
+        raise SettingsError(
+            f"transcript={template!r} would write in plain text what the archive encrypts: leave it out, or use an "
+            "archive that is not encrypted"
+        )
+    return TranscriptFiles(template, archive)
+
+
+class OwnTranscripts(NamedTuple):
+    """Those that the archive keeps itself, as a directory does."""
+
+    path_of: Callable[[Scope], Path]
+    seed: str = "transcript"
+
+    def name(self, scope: Scope) -> str:
+        """Return the path, absolute: the agent's tools may work in another folder than this process."""
+        path = self.path_of(scope)
+        folder, inside = path.parents[2], path.parts[-3:]  # what stands for namespace and thread is harmless, and exact
+        return str(Path(neutral(one_line(str(folder))), *inside))
+
+    def check(self, scope: Scope) -> None:
+        """Nothing can be wrong: each thread has its own folder."""
+
+    def update(self, scope: Scope, record_id: str) -> None:
+        """Nothing is to be done: the archive wrote it with the record."""
+
+
+class TranscriptFiles:
+    """A file for each thread of an archive at this path, where `{thread}` and `{namespace}` are filled in.
+
+    Names stand in it as a directory archive writes them. Where the path has no `{namespace}`, threads of another
+    namespace than the default one are called `thread@namespace`. Without `{thread}` the first thread has the file.
+    """
+
+    def __init__(self, template: str, archive: Archive) -> None:
+        self.template = template
+        self.seed = f"transcript {template}"
+        self._archive = archive
+        self._place = _Place(str(Path(template).expanduser().absolute()))
+
+    def name(self, scope: Scope) -> str:
+        """Return the path as the settings have it: the same in every process, wherever it works."""
+        return _fill(neutral(one_line(str(Path(self.template).expanduser()))), scope)
+
+    def check(self, scope: Scope) -> None:
+        """Raise if the file can't be written or is not this thread's; one that threads would share is claimed."""
+        with self._place.locked(scope, _WRITABLE) as path:
+            self._require_own(path, scope)
+            if not self._place.is_apart and not path.exists():
+                write_empty(path, scope)
+
+    def update(self, scope: Scope, record_id: str) -> None:
+        """Write what is new in the archive to the file."""
+        with self._place.locked(scope, _WRITABLE) as path:
+            self._require_own(path, scope)
+            _remember(self._archive, scope.namespace, self._place.template)
+            write_transcript(path, scope, _Stored(self._archive, scope, record_id))
+
+    def _require_own(self, path: Path, scope: Scope) -> None:
+        """Refuse a path at which something else stands: another thread's transcript, or a file that is none."""
+        try:
+            path.lstat()
+        except FileNotFoundError:
+            return
+        if is_transcript_of(path, scope):
+            return
+        if self._place.is_apart:
+            remedy = "Remove it, or name another path in Settings(transcript=…)."
+        else:
+            remedy = f"Write {THREAD} into the path, as in transcript='logs/{THREAD}.md'."
+        raise TranscriptError(f"{path} is there and is not the transcript of {describe(scope)}. {remedy}")
+
+
+class _Place(NamedTuple):
+    """The absolute path of transcripts, with the fields that are filled in."""
+
+    template: str
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether each thread has its own file."""
+        return THREAD in self.template
+
+    @property
+    def folder(self) -> Path:
+        """The folder that they all are in or below, where the lock is."""
+        return Path(self.template.partition("{")[0] + "x").parent
+
+    def path(self, scope: Scope) -> Path:
+        """Return the path of this thread's file."""
+        return Path(_fill(self.template, scope))
+
+    @contextmanager
+    def locked(self, scope: Scope, remedy: str) -> Iterator[Path]:
+        """Make the folders of the thread's file and keep other writers out; an `OSError` is told with this remedy."""
+        path = self.path(scope)
+        try:
+            _make_folders(path.parent)
+            with _lock(self.folder / _LOCK):
+                yield path
+        except OSError as error:
+            raise TranscriptError(f"{path}: {error.strerror or error}. {remedy}") from error
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(files.locked(path, _WAIT))
+        except ArchiveError as error:
+            raise TranscriptError(str(error)) from error
+        yield
+
+
+class _Stored(NamedTuple):
+    """A thread of any archive as the source of its transcript."""
+
+    archive: Archive
+    scope: Scope
+    newest: str
+
+    @property
+    def count(self) -> int:
+        """How many messages have left the context."""
+        return sum(held.messages for held in self.archive.holdings(self.scope.namespace, [self.scope.thread]))
+
+    def knows(self, record_id: str) -> bool:
+        """Return whether the thread has the record, retired or not."""
+        return self.archive.record(self.scope, record_id) is not None
+
+    def since(self, end: End) -> Sequence[Part]:
+        """Return the messages behind the last turn; where others came too, their number tells."""
+        return self.archive.parts(self.scope, end.turn + 1)
+
+    def whole(self) -> Sequence[Part]:
+        """Return all messages, in order."""
+        return self.archive.parts(self.scope)
+
+
+# -- forgetting -------------------------------------------------------------------------------------------------------
+
+
+def forget_thread(archive: Archive, scope: Scope) -> None:
+    """Remove the thread from the archive, and the transcripts of it that were written beside the archive."""
+    places = _remembered(archive, scope.namespace)
+    archive.forget(scope)
+    _remove(places, [scope])
+
+
+def forget_namespace(archive: Archive, namespace: str, before: float | None = None) -> Sequence[str]:
+    """Remove a namespace or its threads older than `before`, and their transcripts; the names of those that went."""
+    places = _remembered(archive, namespace)
+    gone = archive.forget_namespace(namespace, before)
+    _remove(places, [Scope(namespace, thread) for thread in gone])
+    return gone
+
+
+def _remember(archive: Archive, namespace: str, template: str) -> None:
+    known = [place.template for place in _remembered(archive, namespace)]
+    if template not in known:
+        archive.remember(namespace, _NOTE, {"paths": [*known, template]})
+
+
+def _remembered(archive: Archive, namespace: str) -> list[_Place]:
+    """Return where transcripts of the namespace were ever kept."""
+    note: Any = archive.remembered(namespace, _NOTE) or {}
+    paths = note.get("paths", ())
+    return [_Place(path) for path in paths if isinstance(path, str) and Path(path).is_absolute()]
+
+
+def _remove(places: Sequence[_Place], scopes: Sequence[Scope]) -> None:
+    """Remove the transcripts of these threads: only files whose first lines say that they are that."""
+    failed: list[TranscriptError] = []
+    for place, scope in product(places, scopes):
+        try:
+            _remove_one(place, scope)
+        except TranscriptError as error:
+            failed.append(error)
+    if failed:
+        raise TranscriptError(f"{len(failed):,} transcripts of forgotten threads are still there: {failed[0]}")
+
+
+def _remove_one(place: _Place, scope: Scope) -> None:
+    try:
+        if not is_transcript_of(place.path(scope), scope):
+            return
+    except OSError as error:
+        raise TranscriptError(f"{place.path(scope)}: {error.strerror or error}. {_REMOVE}") from error
+    with place.locked(scope, _REMOVE) as path:
+        if is_transcript_of(path, scope):
+            path.unlink()
+            _remove_empty(path.parent, place.folder)
+
+
+def _remove_empty(folder: Path, above: Path) -> None:
+    """Remove the folders below `above` that are empty now, since their names are names of threads."""
+    with suppress(OSError):
+        while folder != above and above in folder.parents:
+            folder.rmdir()
+            folder = folder.parent
+
+
+# -- paths ------------------------------------------------------------------------------------------------------------
+
+
+def _fill(template: str, scope: Scope) -> str:
+    """Return the path with the names of namespace and thread in it, as a directory archive writes names."""
+    thread, namespace = to_folder(scope.thread), to_folder(scope.namespace)
+    if NAMESPACE not in template and scope.namespace != DEFAULT_NAMESPACE:
+        thread = f"{thread}@{namespace}"
+    if len(thread) > _LONGEST_NAME:
+        thread = f"{thread[:100]}.{hashlib.sha256(join_names(*scope)).hexdigest()[:40]}"
+    return template.replace(NAMESPACE, namespace).replace(THREAD, thread)
+
+
+def _make_folders(folder: Path) -> None:
+    """Make the folder and those above it that are missing, for their owner alone."""
+    there = next(above for above in (folder, *folder.parents) if above.is_dir() or above == Path(above.anchor))
+    files.make_folder(folder, there)
