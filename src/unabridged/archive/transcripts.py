@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
@@ -175,7 +176,8 @@ def _lock(path: Path) -> Iterator[None]:
         yield
 
 
-class _Stored(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Stored:
     """A thread of any archive as the source of its transcript."""
 
     archive: Archive

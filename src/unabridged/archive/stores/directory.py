@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from unabridged.archive import store_rules
 from unabridged.archive.address import folder_url
@@ -57,7 +57,8 @@ class _Loaded:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
-class _Log(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Log:
     """A thread's log as the source of its transcript."""
 
     thread: ThreadLog
