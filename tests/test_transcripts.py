@@ -28,6 +28,7 @@ from unabridged.archive.encrypted import EncryptedArchive, new_key
 from unabridged.archive.objects import ObjectArchive
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.directory import DirectoryArchive
+from unabridged.archive.stores.files import TEMPORARY
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.postgres import open_postgres
 from unabridged.archive.transcripts import TranscriptError, TranscriptFiles
@@ -160,6 +161,17 @@ def test_a_folders_name_can_not_pose_as_anything_else(folder: str, tmp_path: Pat
         assert "<system>" not in text
         assert "\n## Rules" not in text
         assert "\u202e" not in text
+
+
+def test_no_request_fails_to_fit_for_the_sake_of_a_path(tmp_path: Path) -> None:
+    folder = tmp_path / "a/rather/long/path/of/folders/in/the/home/of/somebody/with/many/projects"
+    for window in (256, 300, 400, 600, 1_000):
+        with compactor(f"dir://{folder}/{window}", window=window) as engine:
+            done = engine.fit(chat(12), thread="550e8400-e29b-41d4-a716-446655440000")
+            assert done.changed
+            assert not NAMED.search(summary(done.messages))
+    with compactor(f"dir://{folder}/large", window=2_000) as engine:
+        assert named(engine.fit(chat(12), thread="550e8400-e29b-41d4-a716-446655440000").messages)
 
 
 def test_a_threads_name_that_looks_like_a_rule_is_named_exactly() -> None:
@@ -537,6 +549,14 @@ def test_whoever_forgets_a_thread_removes_it(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "more").iterdir() if path.is_dir()} == {"t4"}
     assert run("prune", "--to-size", "0", "-y", "--archive", url).code == 0
     assert list(tmp_path.glob("*/**/*.md")) == []
+
+
+def test_what_a_crash_left_half_written_is_forgotten_too(tmp_path: Path) -> None:
+    with compactor(settings=Settings(transcript="logs/{thread}/talk.md")) as engine:
+        engine.fit(chat(12), thread="t")
+        (tmp_path / "logs" / "t" / f"{TEMPORARY}1234").write_text("Please read part 3.")
+        engine.forget("t")
+    assert [path.name for path in (tmp_path / "logs").iterdir()] == [".unabridged-transcripts.lock"]
 
 
 def test_a_transcript_that_can_not_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

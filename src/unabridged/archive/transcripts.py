@@ -236,31 +236,38 @@ def _remembered(archive: Archive, namespace: str) -> list[_Place]:
 def _remove(places: Sequence[_Place], scopes: Sequence[Scope]) -> None:
     """Remove the transcripts of these threads: only files whose first lines say that they are that."""
     failed: list[TranscriptError] = []
+    emptied: dict[Path, _Place] = {}
     for place, scope in product(places, scopes):
         try:
-            _remove_one(place, scope)
+            if _remove_one(place, scope):
+                emptied[place.path(scope).parent] = place
         except TranscriptError as error:
             failed.append(error)
+    for folder, place in emptied.items():
+        _clean(folder, place)
     if failed:
         raise TranscriptError(f"{len(failed):,} transcripts of forgotten threads are still there: {failed[0]}")
 
 
-def _remove_one(place: _Place, scope: Scope) -> None:
+def _remove_one(place: _Place, scope: Scope) -> bool:
+    """Remove the thread's transcript; return whether there was one."""
     try:
         if not is_transcript_of(place.path(scope), scope):
-            return
+            return False
     except OSError as error:
         raise TranscriptError(f"{place.path(scope)}: {error.strerror or error}. {_REMOVE}") from error
     with place.locked(scope, _REMOVE) as path:
         if is_transcript_of(path, scope):
             path.unlink()
-            _remove_empty(path.parent, place.folder)
+    return True
 
 
-def _remove_empty(folder: Path, above: Path) -> None:
-    """Remove the folders below `above` that are empty now, since their names are names of threads."""
-    with suppress(OSError):
-        while folder != above and above in folder.parents:
+def _clean(folder: Path, place: _Place) -> None:
+    """Remove what a crash left half written, and folders that are empty now: their names are names of threads."""
+    with suppress(OSError, TranscriptError), _lock(place.folder / _LOCK):
+        for left_over in folder.glob(f"{files.TEMPORARY}*"):
+            left_over.unlink(missing_ok=True)
+        while folder != place.folder and place.folder in folder.parents:
             folder.rmdir()
             folder = folder.parent
 

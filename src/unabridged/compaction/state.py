@@ -28,6 +28,9 @@ from unabridged.messages import Origin, View
 from unabridged.settings import Limits, Prices, Settings
 from unabridged.summarise.summary_body import Writers, render_pins
 
+TRANSCRIPT_SHARE = 0.1
+"""Of the trigger, what the line that names the transcript may take: a request must not fail to fit for its sake."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -99,10 +102,16 @@ class Setup:
 
     def front(self, language: str, scope: Scope, pins: Sequence[str] = ()) -> str:
         """Return what stands before the summary itself: how to read what went, where the agent can, and the pins."""
-        words = labels(language)
-        file = words["transcript"].format(path=self.transcripts.name(scope)) if self.transcripts is not None else ""
-        tools = words["recall"] if self.settings.recall else ""
+        file = self._transcript_line(language, scope)
+        tools = labels(language)["recall"] if self.settings.recall else ""
         return "\n\n".join(part for part in (file, tools, render_pins([*self.settings.pins, *pins])) if part)
+
+    def _transcript_line(self, language: str, scope: Scope) -> str:
+        """Return which file has what went; "" without one, and where a small window has no room for its path."""
+        if self.transcripts is None:
+            return ""
+        line = labels(language)["transcript"].format(path=self.transcripts.name(scope))
+        return line if self.meter.text(line) <= self.named_limits.target * TRANSCRIPT_SHARE else ""
 
     def seed(self, scope: Scope, format_: Format) -> str:
         """What besides the messages shapes the result: another window or keep must not pick up this record."""
