@@ -24,7 +24,7 @@ class PendingChange(TypedDict):
 
     order: list[Any]
     known: list[str]
-    """Ids of all messages that the compaction looked at."""
+    """Ids of all messages that the compaction looked at or put in: a list that has followed it is not changed again."""
 
 
 Named = Callable[[Any], str | None]
@@ -39,7 +39,8 @@ def change_between(before: Sequence[Any], after: Sequence[Any], named: Named = o
         return name if name in known and (known[name] is message or known[name] == message) else message
 
     order = [slot(message) for message in after]
-    return None if order == list(known) else {"order": order, "known": [*known]}
+    new = [name for item in order if not isinstance(item, str) and (name := named(item)) and name not in known]
+    return None if order == list(known) else {"order": order, "known": [*known, *new]}
 
 
 def follow_change(messages: Sequence[M], change: PendingChange, named: Named = own_id) -> list[M]:

@@ -19,6 +19,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from unabridged.adapters.kit import Agent, Steps, method
 from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
+from unabridged.adapters.langchain.names import Names
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Slot
 from unabridged.formats.fields import same_objects
@@ -150,10 +151,11 @@ def find_evicted(
     given: Sequence[BaseMessage], before: Sequence[BaseMessage], after: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
     """The messages of the state that the model was shown as they are until now, and no longer is."""
-    shown, stays = ({m.id: m for m in messages} for messages in (before, after))
+    names = Names(given, before, after)
+    shown, stays = ({names(m): m for m in messages} for messages in (before, after))
 
     def same(there: dict[str | None, BaseMessage], message: BaseMessage) -> bool:
-        other = there.get(message.id)
+        other = there.get(names(message))
         return other is message or other == message
 
     ours = (m.additional_kwargs.get(SOURCE) == SUMMARIZATION for m in given)

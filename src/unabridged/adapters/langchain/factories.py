@@ -17,8 +17,13 @@ from unabridged.errors import NotInstalled, SettingsError
 from unabridged.settings import Settings
 
 OURS = "SummarizationMiddleware"
-_BEHIND = ("PromptCachingMiddleware", "PatchToolCallsMiddleware", "HumanInTheLoopMiddleware")
-"""What stands behind compaction: prompt caching, tool-call patching, human-in-the-loop."""
+_BEHIND = (
+    "PromptCachingMiddleware",
+    "PatchToolCallsMiddleware",
+    "HumanInTheLoopMiddleware",
+    "SummarizationToolMiddleware",
+)
+"""What stands behind compaction: prompt caching, tool-call patching, human-in-the-loop, and the tools that compact."""
 
 
 def create_agent(

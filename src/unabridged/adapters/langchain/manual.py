@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from unabridged.adapters.kit import Request, Steps, change_between, follow_change, in_both_forms, method
+from unabridged.adapters.kit import Request, Steps, in_both_forms, method
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
+from unabridged.adapters.langchain.names import as_in_state, change_in_state, follow_in_state
 from unabridged.adapters.langchain.state import PENDING, replace_messages, with_ids
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError
@@ -43,8 +44,8 @@ class Stored(NamedTuple):
 
     def update(self, after: list[BaseMessage]) -> dict[str, Any]:
         """What the graph is told, so that these are the messages from now on."""
-        named = with_ids(self.raw, after, self.thread)
-        return {PENDING: change_between(self.raw, named)} if self.kept else replace_messages(named)
+        named = with_ids(self.raw, as_in_state(self.raw, after), self.thread)
+        return {PENDING: change_in_state(self.raw, self.raw, named)} if self.kept else replace_messages(named)
 
 
 def _compact(agent: Any, thread: Thread, *, using: Any = None) -> Steps[Compaction | None]:
@@ -103,7 +104,8 @@ def _read_stored(agent: Any, thread: Thread, using: Any, *, idle: bool = True) -
     pending = snapshot.values.get(PENDING)
     own = using if using is not None else middleware_of(agent)
     kept = isinstance(own, SummarizationMiddleware) and own.state_mode == "kept"
-    return Stored(_compactor(own), config, raw, follow_change(raw, pending) if pending else raw, kept, snapshot.values)
+    messages = follow_in_state(raw, raw, pending) if pending else raw
+    return Stored(_compactor(own), config, raw, messages, kept, snapshot.values)
 
 
 def _compactor(own: Any) -> Compactor:

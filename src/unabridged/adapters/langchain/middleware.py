@@ -35,9 +35,7 @@ from unabridged.adapters.kit import (
     Steps,
     arun,
     blocking,
-    change_between,
     current_values,
-    follow_change,
     hosts,
     run,
 )
@@ -45,6 +43,7 @@ from unabridged.adapters.langchain.arguments import DEFAULT, settings_of
 from unabridged.adapters.langchain.compactors import Compactors, event_listener
 from unabridged.adapters.langchain.deep import Offload, Partner, clipping_of, event_in, find_evicted
 from unabridged.adapters.langchain.model import model_name, summariser_of, window_of, window_of_writer
+from unabridged.adapters.langchain.names import Names, change_in_state, follow_in_state
 from unabridged.adapters.langchain.state import (
     EVENT,
     PENDING,
@@ -218,7 +217,8 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
         pending = state.get(PENDING)
         if not pending or self.state_mode == "kept":
             return None
-        return {**replace_messages(follow_change(state["messages"], pending)), PENDING: None}
+        messages = state["messages"]
+        return {**replace_messages(follow_in_state(messages, messages, pending)), PENDING: None}
 
     def _ask(self, request: ModelRequest[Any]) -> Request:
         """What the engine is asked about this request: all of it that the model will read."""
@@ -226,7 +226,8 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
         tools = self.compactors.schemas(request.tools, request.response_format)
         messages = cast("list[BaseMessage]", request.messages)
         if pending := request.state.get(PENDING):
-            messages = follow_change(messages, cast("PendingChange", pending))
+            stored = cast("list[BaseMessage]", request.state["messages"])
+            messages = follow_in_state(stored, messages, cast("PendingChange", pending))
         self.last_agent = Agent(model_name(request.model), window_of(request.model), _can_recall(request.tools))
         return self._call(messages, request.state, system, tools)
 
@@ -240,7 +241,8 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
         given = cast("list[BaseMessage]", request.messages)
         after = with_ids(given, fitted.messages, ask.thread) if fitted.changed else ask.messages
         can_follow = fitted.changed and _known_to(request.state, given)
-        pending = change_between(given, after) if can_follow else None
+        stored, earlier = cast("list[BaseMessage]", request.state["messages"]), cast("Any", request.state).get(PENDING)
+        pending = change_in_state(stored, given, after, earlier) if can_follow else None
         gone = find_evicted(given, ask.messages, after) if self.backend is not None and fitted.changed else []
         if self.clipping is not None:
             after = self.clipping.clip(after, fitted.tokens_after, ask.compactor.limits.window)
@@ -318,9 +320,13 @@ def _followed(request: ModelRequest[Any]) -> AgentState[Any]:
 
 
 def _known_to(state: Any, messages: Sequence[BaseMessage]) -> bool:
-    """Whether the state can follow: it knows every message by an id.
+    """Whether the state can follow: it knows every message by its name.
 
-    A result that is being put into the state with this very answer is not there yet; the next call catches up.
+    A result that is being put into the state with this very answer is not there yet; the next call catches up. A
+    message without an id has a name by its text: one that other middleware has changed or left out can't be followed.
     """
-    ids = {message.id for message in state["messages"]}
-    return all(message.id in ids for message in messages if message.type == "tool") and None not in ids
+    stored: Sequence[BaseMessage] = state["messages"]
+    names = Names(stored, messages)
+    there, given = names.of(stored), names.of(messages)
+    results = (message for message in messages if message.type == "tool")
+    return names.of(results) <= there and all(names(message) in given for message in stored if not message.id)

@@ -12,6 +12,7 @@ from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from unabridged.adapters.kit import PendingChange, sub_thread
+from unabridged.adapters.langchain.names import Names, name_by_text
 from unabridged.formats.fields import get
 
 PENDING = "_unabridged_pending"
@@ -49,8 +50,11 @@ def ensure_ids(messages: Sequence[BaseMessage]) -> None:
 def with_ids(before: Sequence[BaseMessage], after: Sequence[BaseMessage], thread: str | None) -> list[BaseMessage]:
     """The compacted list with an id for each new message: that of one that went, which streams have seen already.
 
-    New messages also carry the name of a sub-agent's thread, by which its next call finds it again.
+    New messages also carry the name of a sub-agent's thread, by which its next call finds it again. A message that was
+    there before without an id stays as it is.
     """
+    names = Names(before, after)
+    known = names.of(before)
     staying = {message.id for message in after if message.id}
     free = iter([message.id for message in before if message.id and message.id not in staying])
 
@@ -58,7 +62,7 @@ def with_ids(before: Sequence[BaseMessage], after: Sequence[BaseMessage], thread
         extra = {**message.additional_kwargs, **({_THREAD: thread} if thread and "/" in thread else {})}
         return message.model_copy(update={"id": next(free, None) or str(uuid4()), "additional_kwargs": extra})
 
-    return [message if message.id else named(message) for message in after]
+    return [message if message.id or names(message) in known else named(message) for message in after]
 
 
 def replace_messages(messages: Sequence[BaseMessage]) -> dict[str, Any]:
@@ -81,7 +85,9 @@ def thread_of(messages: Sequence[BaseMessage]) -> str | None:
     if not str(configurable.get("checkpoint_ns") or "").rpartition("|")[0]:
         return str(thread)
     first = next((m for m in messages if m.type != "system"), None)
-    return sub_thread(str(thread), first.id, first.additional_kwargs.get(_THREAD)) if first else str(thread)
+    if first is None:
+        return str(thread)
+    return sub_thread(str(thread), first.id or name_by_text(first), first.additional_kwargs.get(_THREAD))
 
 
 # -- what it has to tell -----------------------------------------------------------------------------------------------

@@ -14,9 +14,7 @@ from langgraph.types import Command
 from unabridged.adapters.kit import (
     Request,
     Steps,
-    change_between,
     collected_events,
-    follow_change,
     in_both_forms,
     look_up,
     why_not,
@@ -25,6 +23,7 @@ from unabridged.adapters.langchain.compactors import Compactors
 from unabridged.adapters.langchain.deep import find_evicted
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
+from unabridged.adapters.langchain.names import change_in_state, follow_in_state
 from unabridged.adapters.langchain.state import PENDING, SummarizationState, thread_of, with_ids
 from unabridged.archive.protocol import Scope
 from unabridged.errors import SettingsError
@@ -86,7 +85,7 @@ class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
     def _prepare(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         pending: Any = request.state.get(PENDING)
         if pending:  # our middleware around this one has followed it already, and then it is not pending here
-            messages: list[Any] = [*follow_change(request.messages, pending)]
+            messages: list[Any] = [*follow_in_state(request.state["messages"], request.messages, pending)]
             request = request.override(messages=messages)
         if self.system_prompt is None:
             return request
@@ -122,7 +121,7 @@ def _compact(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> St
     """The tool's message, and the compaction: the next request follows it, and so does a state that is replaced."""
     stored: list[BaseMessage] = list(runtime.state["messages"])
     pending = runtime.state.get(PENDING)
-    messages = follow_change(stored, pending) if pending else stored
+    messages = follow_in_state(stored, stored, pending) if pending else stored
     compactor = summarization.compactors.get(*summarization.last_agent)
     call = Request(compactor, messages, thread_of(messages), force=True, values=runtime.state)
     with collected_events() as events:
@@ -131,7 +130,7 @@ def _compact(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> St
     update: dict[str, Any] = {}
     if done.changed:
         text = f"Compacted: {done.tokens_before:,} tokens of conversation became {done.tokens_after:,}."
-        update[PENDING] = change_between(stored, with_ids(messages, done.messages, call.thread))
+        update[PENDING] = change_in_state(stored, stored, with_ids(messages, done.messages, call.thread))
     else:
         text = why_not(events)
     answer = ToolMessage(text, tool_call_id=str(runtime.tool_call_id), name=COMPACT)
