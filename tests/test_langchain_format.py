@@ -203,7 +203,7 @@ def test_what_is_archived_comes_back_type_for_type(message: BaseMessage) -> None
 def test_an_artifact_that_no_archive_can_hold_does_not_stop_a_compaction(caplog: pytest.LogCaptureFixture) -> None:
     odd = ToolMessage("r", tool_call_id="call-0", id="t0", artifact=object())
     messages = [odd if m.id == "t0" else m for m in rounds(30)]
-    update = SummarizationMiddleware(archive="memory:", window=4_000).before_model({"messages": messages}, None)
+    update = SummarizationMiddleware(None, archive="memory:", window=4_000).before_model({"messages": messages}, None)
     assert len(update["messages"]) < 20
     with Compactor(window=4_000, archive="memory:", format=LangChain()) as compactor, caplog.at_level("WARNING"):
         whole = compactor.replay(compactor.fit(messages, thread="t").messages, thread="t")

@@ -70,12 +70,13 @@ def answers(_: int, messages: list[BaseMessage]) -> Any:
 
 def make(kind: str, saver: Any, **options: Any) -> tuple[Any, ScriptedChat, SummarizationMiddleware]:
     model = agent_model(0, 50_000, answers)
-    factory, more = {
+    kinds: dict[str, tuple[Any, dict[str, Any]]] = {
         "agent": (create_agent, {}),
         "agent, state kept": (create_agent, {"state": "kept"}),
         "deep": (create_deep_agent, {"backend": StateBackend()}),
         "deep, state replaced": (create_deep_agent, {"backend": StateBackend(), "state": "replaced"}),
-    }[kind]
+    }
+    factory, more = kinds[kind]
     own = ours(**{"keep": ("messages", 4), **more, **options})
     tools = SummarizationToolMiddleware(own)
     return factory(model, [work], summarization=own, middleware=[tools], checkpointer=saver), model, own
@@ -102,7 +103,7 @@ def by_hand(agent: Any, _: Callable[[str], Any]) -> list[str]:
 
 def by_the_agent(agent: Any, form: Callable[[str], Any]) -> list[str]:
     done = agent.invoke({"messages": form(COMPACT_NOW)}, thread())["messages"]
-    assert next(m for m in done if isinstance(m, ToolMessage)).content.startswith("Compacted: ")
+    assert str(next(m for m in done if isinstance(m, ToolMessage)).content).startswith("Compacted: ")
     return [COMPACT_NOW, texts(done)[-1]]
 
 
@@ -343,7 +344,8 @@ def test_a_deep_agent_inside_another_graph_keeps_its_thread() -> None:
     def node(_: Any) -> dict[str, Any]:
         return {"messages": inner.invoke({"messages": "Work through all of it."})["messages"][-1:]}
 
-    outer = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node").compile(InMemorySaver())
+    graph: Any = StateGraph(MessagesState)
+    outer = graph.add_node("node", node).add_edge(START, "node").compile(InMemorySaver())
     outer.invoke({"messages": "Begin."}, thread())
     threads = list(own.compactors.archive.threads(own.compactors.namespace))
     assert len(threads) == 1

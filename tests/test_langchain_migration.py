@@ -221,7 +221,7 @@ def test_a_subclass_that_overrides_before_model_gets_its_node() -> None:
             heard.append(update is not None)
             return update
 
-    own = Logged(trigger=("tokens", 1_500), keep=("messages", 4))
+    own = Logged(None, trigger=("tokens", 1_500), keep=("messages", 4))
     agent = create_agent(ScriptedChat(script=working(1)), [work], middleware=[own])
     assert names(agent) == ["Logged.before_model", "Logged.after_model"]
     state, _ = run(own)

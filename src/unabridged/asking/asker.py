@@ -58,6 +58,7 @@ class Asker:
         self._stuck: list[Work] = []
         self._warned: frozenset[int | None] = frozenset()
         self._last = ""
+        self._told_missing = False
         self._under_way: weakref.WeakSet[Any] = weakref.WeakSet()
         """Exchanges that `cancel` reaches."""
 
@@ -80,17 +81,26 @@ class Asker:
         return first.takes_ask and getattr(first.call, "live_format", format_name) == format_name
 
     @property
+    def missing(self) -> str:
+        """Why there is no model to ask now, because only a request can tell it; "" where there is one."""
+        return "" if self._known() else self.speakers[0].missing()
+
+    def _known(self) -> list[int]:
+        """Return the places of the models that are known now."""
+        return [place for place, speaker in enumerate(self.speakers) if not speaker.missing()]
+
+    @property
     def rest_left(self) -> float:
         """Seconds until a model may be asked again; 0 when one may be asked now."""
-        now = time.monotonic()
+        now, known = time.monotonic(), self._known()
         with self._lock:
-            return max(0.0, min(self._resting.get(place, now) for place in range(len(self.speakers))) - now)
+            return max(0.0, min((self._resting.get(place, now) for place in known), default=now) - now)
 
     def rest(self, place: int | None = None) -> None:
-        """Leave the model at this place alone for the cool-down; every model when none is named."""
-        until = time.monotonic() + self.cool_down
+        """Leave the model at this place alone for the cool-down; every model that is known when none is named."""
+        until, known = time.monotonic() + self.cool_down, self._known()
         with self._lock:
-            for one in range(len(self.speakers)) if place is None else (place,):
+            for one in known if place is None else (place,):
                 self._resting[one] = until
 
     def resting(self, seconds: float) -> str:
@@ -108,16 +118,23 @@ class Asker:
                 "the summariser failed: %s. %s; said once until it is well. %s", failed.reason, then, remedy(failed)
             )
 
+    def warn_missing(self) -> None:
+        """Log, once, that there was no model to ask."""
+        with self._lock:
+            said, self._told_missing = self._told_missing, True
+        if not said and (late := self.speakers[0].late) is not None:
+            log.warning("a summary was made without a model: %s. %s", self.missing, late.remedy)
+
     def well(self, who: int | None = None) -> None:
         """The model at this place has answered; without one: a summary was made."""
         with self._lock:
             self._warned = self._warned - {who}
 
     def ready(self) -> list[int]:
-        """The places of the models that are not resting."""
-        now = time.monotonic()
+        """The places of the models that are known and not resting."""
+        now, known = time.monotonic(), self._known()
         with self._lock:
-            return [place for place in range(len(self.speakers)) if self._resting.get(place, now) <= now]
+            return [place for place in known if self._resting.get(place, now) <= now]
 
     def cancel(self) -> None:
         """End every exchange that is under way, in any thread; each fails at once as cancelled."""

@@ -91,6 +91,19 @@ async def guard(waiting: Awaitable[T], name: str) -> T:
         raise as_error(error, name) from error
 
 
+def free_loop() -> AbstractEventLoop | None:
+    """The caller's event loop, unless there is none or this very call keeps it from running."""
+    import asyncio  # noqa: PLC0415 - see above
+
+    loop = LOOP.get()
+    if loop is None or not loop.is_running():
+        return None
+    try:
+        return None if asyncio.get_running_loop() is loop else loop
+    except RuntimeError:
+        return loop
+
+
 async def in_thread(function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
     """`asyncio.to_thread`: call it beside the event loop."""
     import asyncio  # noqa: PLC0415 - see above

@@ -21,13 +21,28 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.drivers import as_error, guard
+from unabridged.asking.drivers import as_error, free_loop, guard
 from unabridged.asking.replies import read_reply
 from unabridged.errors import SettingsError
 from unabridged.measure.estimate import estimate
 from unabridged.measure.models import model_info
 
 T = TypeVar("T")
+
+
+class LateModel:
+    """A summariser that stands for a model which only the request under way knows; called with an `Ask`, async.
+
+    That is the agent's model: its window is the agent's, as the provider has taught it, whatever the table says of the
+    name. It runs in the caller's event loop wherever that is possible: the model's connections belong there.
+    """
+
+    remedy = ""
+    """What to do to have a model where there is none."""
+
+    def missing(self) -> str:
+        """Return why there is no model to ask now; "" where there is one."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +58,12 @@ class Speaker:
     """Whether its coroutines belong on our own event loop, wherever they are asked for."""
     window: int | None = None
     """The most tokens it takes, as told, else as the model table knows it by its name; None when neither does."""
+    late: LateModel | None = None
+    """Itself, where only the request under way knows the model."""
+
+    def missing(self) -> str:
+        """Return why it can't be asked now; "" where it can."""
+        return self.late.missing() if self.late is not None else ""
 
 
 Work = Future[Reply] | asyncio.Future[Reply]
@@ -62,9 +83,10 @@ def speaker_of(model: Any, window: int | None = None) -> Speaker:
     call = getattr(model, "__call__", None)  # noqa: B004 - its signature is wanted, not whether it has one
     is_async = inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(call)
     name = getattr(model, "name", None) or getattr(model, "__qualname__", None) or type(model).__name__
-    info = model_info(str(name))
+    late = model if isinstance(model, LateModel) else None
+    info = model_info(str(name)) if late is None else None
     window = window or (info.window if info else None)
-    return Speaker(str(name), model, _takes_ask(model), is_async, getattr(model, "at_home", False), window)
+    return Speaker(str(name), model, _takes_ask(model), is_async, getattr(model, "at_home", False), window, late)
 
 
 def close(speaker: Speaker) -> None:
@@ -101,7 +123,8 @@ def start(speaker: Speaker, ask: Ask, *, here: bool) -> Work:
     coroutine = _call(speaker, ask)
     if here and not speaker.at_home:
         return asyncio.ensure_future(coroutine)
-    return at_home(coroutine)
+    loop = free_loop() if speaker.late is not None else None
+    return at_home(coroutine) if loop is None else asyncio.run_coroutine_threadsafe(coroutine, loop)
 
 
 async def _call(speaker: Speaker, ask: Ask) -> Reply:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from unabridged.asking.drivers import LOOP, as_error, guard
+from unabridged.asking.drivers import as_error, free_loop, guard
 from unabridged.errors import FunctionFailed, SettingsError
 from unabridged.formats.base import Message
 from unabridged.messages import Origin
@@ -23,7 +23,6 @@ from unabridged.settings import Settings
 from unabridged.text_tools import cut_middle, fenced, neutral
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from threading import Thread
 
 
@@ -219,7 +218,7 @@ def _called(provider: Provider, thread: str, seconds: float) -> Any:
     _stuck[:] = [(one, worker) for one, worker in _stuck if worker.is_alive()]
     if (left := sum(one == provider for one, _ in _stuck)) >= MOST_STUCK:
         raise TimeoutError(f"{left} earlier calls of the state provider never returned: it is not asked again")
-    loop, done = _free_loop(), Future[Any]()
+    loop, done = free_loop(), Future[Any]()
 
     async def bounded(waiting: Awaitable[Any]) -> Any:
         return await asyncio.wait_for(guard(waiting, "state"), seconds)
@@ -247,16 +246,3 @@ def _called(provider: Provider, thread: str, seconds: float) -> Any:
 
 _stuck: list[tuple[Provider, Thread]] = []
 """Calls that were left behind, with whose they are."""
-
-
-def _free_loop() -> AbstractEventLoop | None:
-    """The caller's event loop, unless there is none or this very call keeps it from running."""
-    import asyncio  # noqa: PLC0415 - see above
-
-    loop = LOOP.get()
-    if loop is None or not loop.is_running():
-        return None
-    try:
-        return None if asyncio.get_running_loop() is loop else loop
-    except RuntimeError:
-        return loop

@@ -21,7 +21,6 @@ from unabridged.ledger.entries import Ledger, from_json
 from unabridged.marks import is_our_summary
 from unabridged.messages import View
 from unabridged.summarise.brief import Brief, Live, Written
-from unabridged.summarise.summary_body import write_by_rule
 
 log = logging.getLogger("unabridged")
 
@@ -38,7 +37,7 @@ def write(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Written
     factor = setup.calibration.factor
     model = setup.writers.summariser(setup.settings, setup.limits, live, state.format.name, factor)
     if model is None:
-        return write_by_rule(brief)
+        return setup.writers.write_by_rule(brief)
     try:
         written = yield from setup.writers.write(brief, model)
     except SummaryFailed as error:
@@ -62,7 +61,7 @@ def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
             views = setup.read(messages, state.format, counts=state.turn_counts)
     earlier = earlier_summary(state, plan.gone)
     gone = set(plan.gone)
-    with_model = setup.writers.asker is not None
+    with_model = setup.writers.asks
     return Brief(
         views=views,
         turns=list(range(len(views))) if prepared else [turns[i] for i in shown],

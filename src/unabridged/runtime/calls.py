@@ -308,7 +308,9 @@ class Calls:
     def _begin_early(self, call: Call) -> bool:
         """Near the trigger, have the summary made in the background, by one process at a time; whether it will be."""
         near = starts_in_background(self.limits, call.setup.tokens(call.estimate), self.settings.background)
-        if self.asker is None or not self.limits.trigger or not near or self.asker.rest_left:
+        if self.asker is None or not self.limits.trigger or not near:
+            return False
+        if self.asker.missing or self.asker.rest_left:
             return False
         messages, archive, place = list(call.begun), self._setup.archive, call.shared_place
 

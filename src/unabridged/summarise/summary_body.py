@@ -46,14 +46,19 @@ class Writers:
     asker: Asker | None = None
     own: bool = False
 
+    @property
+    def asks(self) -> bool:
+        """Whether a model writes: there is one, and it is known now."""
+        return self.asker is not None and not self.asker.missing
+
     def summariser(
         self, settings: Settings, limits: Limits, live: Live, format_name: str, factor: float = 1.0
     ) -> Summariser | None:
-        """How to ask now; None without a model. `SummaryFailed` while a model that failed is left alone.
+        """How to ask now; None without a model, or where none is known. `SummaryFailed` while one that failed rests.
 
         `factor` is what the agent's provider taught about the meter; it holds for the summariser if that is the agent.
         """
-        if self.asker is None:
+        if self.asker is None or self.asker.missing:
             return None
         if (seconds := self.asker.rest_left) > 0:
             raise SummaryFailed(self.asker.resting(seconds))
@@ -70,6 +75,14 @@ class Writers:
             if info and info.input
             else lambda _i, _o: None,
         )
+
+    def write_by_rule(self, brief: Brief) -> Written:
+        """The body without a model; the receipt and the log say why where a model was wanted and none is known."""
+        written = write_by_rule(brief)
+        if self.asker is None or not (why := self.asker.missing):
+            return written
+        self.asker.warn_missing()
+        return replace(written, notes=(f"model-free: {why}", *written.notes))
 
     def write(self, brief: Brief, model: Summariser) -> Generator[Ask, Reply, Written]:
         """The body with a model's prose; a model whose replies were no good is left alone for a while.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from langchain_core.callbacks import dispatch_custom_event
@@ -15,9 +16,11 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_stream_writer
 
-from unabridged.adapters.kit import Agent, Engine, Request, event_data, tell_both
+from unabridged.adapters.kit import Agent, Engine, Newest, Request, Steps, event_data, tell_both
+from unabridged.adapters.kit.own_model import AGENT_MODEL
 from unabridged.adapters.langchain.arguments import Chosen
 from unabridged.adapters.langchain.format import FORMAT
+from unabridged.adapters.langchain.model import AgentsChat, agents_model
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive
 from unabridged.compactor import Compaction, Compactor
@@ -31,12 +34,64 @@ for _module in ("langchain_core.documents", "langchain_core.load"):
     codec.allow(_module)  # what tools of LangChain put into a message's artifact
 
 
+class Asked(NamedTuple):
+    """The model that was asked: what is known of it, and the chat model itself."""
+
+    agent: Agent
+    model: Any = None
+
+
+class LastAsked:
+    """The model that was asked last in each thread: what compactions without a request go by.
+
+    A thread without a request so far has the model of all others, as long as there was only one. Of several, nobody
+    knows which it will be and with whose credentials: then it has none.
+    """
+
+    def __init__(self, named: Agent) -> None:
+        self.newest = Asked(named)
+        self._several = False
+        self._threads: Newest[str, Asked] = Newest()
+        self._lock = threading.Lock()
+
+    def remember(self, thread: str | None, asked: Asked) -> None:
+        """This model is asked in the thread."""
+        with self._lock:
+            self._several |= self.newest.model is not None and asked.model is not self.newest.model
+            self.newest = asked
+            if thread is not None:
+                self._threads[thread] = asked
+
+    def find(self, thread: str | None) -> Asked:
+        """Return the model that was asked last in the thread, or that of the others."""
+        own = self._threads.get(thread) if thread is not None else None
+        return own or (self.newest._replace(model=None) if self._several else self.newest)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest(Request):
+    """A request to a chat model, which writes the summary where no other model is named."""
+
+    model: Any = None
+
+    def fit(self) -> Steps[Compaction]:
+        """The messages as they should be sent."""
+        with agents_model(self.model):
+            return (yield from Request.fit(self))
+
+    def shorten(self, fitted: Compaction, error: Any) -> Steps[Compaction]:
+        """What to send in place of a request that was refused as too long."""
+        with agents_model(self.model):
+            return (yield from Request.shorten(self, fitted, error))
+
+
 class Compactors(Engine):
     """A compactor for each model and window.
 
     `window` is the caller's word and beats what the model says; `judged` is what is known of it now. With `in_backend`
     the history is in a file of the agent's backend, so a file of this machine is named only where the settings ask for
-    one. Each is made with the `options`.
+    one. Each is made with the `options`; where their `model` is `AGENT_MODEL`, each request's own model writes the
+    summaries.
     """
 
     def __init__(
@@ -82,7 +137,10 @@ class Compactors(Engine):
         if self._in_backend and settings.transcript is None:
             settings = replace(settings, transcript=False)
         where: dict[str, Any] = {"archive": self.archive, "namespace": self.namespace, "format": self.format}
-        return Compactor(agent=agent.name, window=window, settings=settings, **where, **self._keywords)
+        keywords = dict(self._keywords)
+        if keywords.get("model") is AGENT_MODEL:
+            keywords["model"] = AgentsChat(agent.name)
+        return Compactor(agent=agent.name, window=window, settings=settings, **where, **keywords)
 
     def teach(self, request: Request, agent: str | None) -> None:
         """Let a new compactor learn from the usage that the first list it sees reports."""

@@ -17,7 +17,7 @@ from langchain.agents.middleware.summarization import SummarizationMiddleware as
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, get_buffer_string
 from langchain_core.messages.utils import count_tokens_approximately
 
-from unabridged.adapters.kit import Agent, Steps, method
+from unabridged.adapters.kit import Steps, method
 from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
 from unabridged.adapters.langchain.names import Names
 from unabridged.errors import SettingsError
@@ -26,7 +26,7 @@ from unabridged.formats.fields import same_objects
 from unabridged.settings import keeps, triggers
 
 if TYPE_CHECKING:
-    from unabridged.adapters.langchain.compactors import Compactors
+    from unabridged.adapters.langchain.compactors import Compactors, LastAsked
 
 log = logging.getLogger("unabridged")
 
@@ -186,7 +186,7 @@ class Partner:
 
     model: Any
     compactors: Compactors
-    last_agent: Agent
+    last_asked: LastAsked
     backend: Any
 
     @property
@@ -195,17 +195,19 @@ class Partner:
 
     @property
     def _lc_helper(self) -> LangChainsOwn[Any, Any]:
-        if self.model is None:
+        agent, asked = self.last_asked.newest
+        model = self.model if self.model is not None else asked
+        if model is None:
             raise SettingsError(
                 "Deep Agents' own SummarizationToolMiddleware needs a middleware with a model: give it one, or take "
                 "SummarizationToolMiddleware from unabridged.adapters.langchain"
             )
-        limits = self.compactors.get(*self.last_agent).limits
+        limits = self.compactors.get(*agent).limits
         kept: Any = (
             ("tokens", limits.keep_tokens) if limits.keep_messages is None else ("messages", limits.keep_messages)
         )
         trigger: Any = [dict(condition) for condition in limits.trigger]
-        return LangChainsOwn(self.model, trigger=trigger, keep=kept)
+        return LangChainsOwn(model, trigger=trigger, keep=kept)
 
     def _determine_cutoff_index(self, messages: list[AnyMessage]) -> int:
         return self._lc_helper._determine_cutoff_index(messages)  # noqa: SLF001 - what its tool does with its own

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from unabridged.adapters.kit import Request, Steps, in_both_forms, method
+from unabridged.adapters.kit import Steps, in_both_forms, method
+from unabridged.adapters.langchain.compactors import ChatRequest
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.adapters.langchain.names import as_in_state, change_in_state, follow_in_state
@@ -34,6 +35,8 @@ class Stored(NamedTuple):
     """Whether the state stays whole, and only the model's view changes."""
     values: Any
     """All that the thread's state holds."""
+    model: Any = None
+    """The chat model that was asked last in the thread, as far as that is known."""
 
     @property
     def thread(self) -> str | None:
@@ -51,7 +54,9 @@ class Stored(NamedTuple):
 def _compact(agent: Any, thread: Thread, *, using: Any = None) -> Steps[Compaction | None]:
     """Compact the thread now, whatever its size; None when there is no history or nothing is gained."""
     stored = yield from _read_stored(agent, thread, using)
-    call = Request(stored.compactor, stored.messages, stored.thread, force=True, values=stored.values)
+    call = ChatRequest(
+        stored.compactor, stored.messages, stored.thread, force=True, values=stored.values, model=stored.model
+    )
     done = yield from call.fit()
     if not done.changed:
         return None
@@ -105,15 +110,22 @@ def _read_stored(agent: Any, thread: Thread, using: Any, *, idle: bool = True) -
     own = using if using is not None else middleware_of(agent)
     kept = isinstance(own, SummarizationMiddleware) and own.state_mode == "kept"
     messages = follow_in_state(raw, raw, pending) if pending else raw
-    return Stored(_compactor(own), config, raw, messages, kept, snapshot.values)
+    compactor, model = _compactor_for(own, _thread_id(config))
+    return Stored(compactor, config, raw, messages, kept, snapshot.values, model)
 
 
-def _compactor(own: Any) -> Compactor:
+def _thread_id(config: Mapping[str, Any]) -> str:
+    return str(config.get("configurable", {}).get("thread_id", ""))
+
+
+def _compactor_for(own: Any, thread: str) -> tuple[Compactor, Any]:
+    """The compactor for the model that was asked last in the thread, and that chat model."""
     if isinstance(own, Compactor):
-        return own
+        return own, None
     if not isinstance(own, SummarizationMiddleware):
         raise SettingsError(
             "this graph has no SummarizationMiddleware of ours: pass using=, the middleware or a Compactor that "
             "was made with format=LangChain()"
         )
-    return own.compactors.get(*own.last_agent)
+    agent, model = own.last_asked.find(thread)
+    return own.compactors.get(*agent), model

@@ -39,8 +39,9 @@ from unabridged.adapters.kit import (
     hosts,
     run,
 )
+from unabridged.adapters.kit.own_model import AGENT_MODEL
 from unabridged.adapters.langchain.arguments import DEFAULT, settings_of
-from unabridged.adapters.langchain.compactors import Compactors, event_listener
+from unabridged.adapters.langchain.compactors import Asked, ChatRequest, Compactors, LastAsked, event_listener
 from unabridged.adapters.langchain.deep import Offload, Partner, clipping_of, event_in, find_evicted
 from unabridged.adapters.langchain.model import model_name, summariser_of, window_of, window_of_writer
 from unabridged.adapters.langchain.names import Names, change_in_state, follow_in_state
@@ -101,7 +102,8 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
     `"replaced"`, or `"kept"` to leave the state whole and compact only what the model is sent, which is the default
     beside a `backend`, as in Deep Agents. `host_state` gets the graph's state at each compaction and tells in a text
     what every summary turn should show of it: the to-dos unless another function is given, nothing with None. `model`
-    and `summarizer` write the summaries; without both they are model-free.
+    or `summarizer` writes the summaries; without both the agent's own model does, as each request brings it. With
+    `model=None` they are model-free.
     """
 
     state_schema = SummarizationState
@@ -109,7 +111,7 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
 
     def __init__(
         self,
-        model: Any = None,
+        model: Any = AGENT_MODEL,
         *,
         trigger: Any = DEFAULT,
         keep: Any = DEFAULT,
@@ -131,7 +133,8 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
         **deprecated: Any,
     ) -> None:
         super().__init__()
-        self.model = init_chat_model(model) if isinstance(model, str) else model
+        named = None if model is AGENT_MODEL else model
+        self.model = init_chat_model(named) if isinstance(named, str) else named
         self.summarizer = init_chat_model(summarizer) if isinstance(summarizer, str) else summarizer
         self.state_mode = state or ("replaced" if backend is None else "kept")
         self.summary_prompt, self.trim_tokens_to_summarize = summary_prompt, trim_tokens_to_summarize
@@ -144,12 +147,13 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
         self.clipping = clipping_of(truncate_args_settings)
         self.offload = Offload(backend)
         self.host_state = host_state
-        self.last_agent = Agent(model_name(self.model), window_of(self.model))
-        """The model that was asked last: what manual compactions go by."""
+        self.last_asked = LastAsked(Agent(model_name(self.model), window_of(self.model)))
         self._token_counter = token_counter
         writer = self.summarizer if self.summarizer is not None else self.model
         more: dict[str, Any] = {"on_event": event_listener(on_event, stream=stream_events)}
-        if writer is not None:
+        if writer is None and model is AGENT_MODEL:
+            more["model"] = AGENT_MODEL
+        elif writer is not None:
             more |= {"model": summariser_of(writer, trim_tokens_to_summarize), "model_window": window_of_writer(writer)}
         if host_state or backend is not None:
             more["state"] = self._host_text
@@ -228,13 +232,22 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
         if pending := request.state.get(PENDING):
             stored = cast("list[BaseMessage]", request.state["messages"])
             messages = follow_in_state(stored, messages, cast("PendingChange", pending))
-        self.last_agent = Agent(model_name(request.model), window_of(request.model), _can_recall(request.tools))
-        return self._call(messages, request.state, system, tools)
+        agent = Agent(model_name(request.model), window_of(request.model), _can_recall(request.tools))
+        asked, thread = Asked(agent, request.model), thread_of(messages)
+        self.last_asked.remember(thread, asked)
+        return self._call(asked, messages, thread, request.state, system=system, tools=tools)
 
-    def _call(self, messages: list[BaseMessage], values: Any, system: Any = None, tools: Any = None) -> Request:
-        compactor = self.compactors.get(*self.last_agent)
-        request = Request(compactor, messages, thread_of(messages), system, tools, values=values)
-        self.compactors.teach(request, self.last_agent.name)
+    def _call(
+        self,
+        asked: Asked,
+        messages: list[BaseMessage],
+        thread: str | None,
+        values: Any,
+        **fixed: Any,
+    ) -> Request:
+        compactor = self.compactors.get(*asked.agent)
+        request = ChatRequest(compactor, messages, thread, values=values, model=asked.model, **fixed)
+        self.compactors.teach(request, asked.agent.name)
         return request
 
     def _prepare(self, request: ModelRequest[Any], ask: Request, fitted: Compaction) -> Sent:
@@ -292,7 +305,8 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
     def _ask_bare(self, state: Any) -> Request:
         messages: list[BaseMessage] = state["messages"]
         ensure_ids(messages)
-        return self._call(messages, state)
+        thread = thread_of(messages)
+        return self._call(self.last_asked.find(thread), messages, thread, state)
 
     before_model = _NotANode(_before_model)
     abefore_model = _NotANode(_abefore_model)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 
 from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
 from langchain.chat_models import init_chat_model
@@ -19,7 +21,9 @@ from langgraph.constants import TAG_NOSTREAM
 
 from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
 from unabridged.asking.ask import Ask, Reply
+from unabridged.asking.model_calls import LateModel
 from unabridged.asking.replies import stop_of
+from unabridged.errors import SummaryFailed
 from unabridged.measure.calibrate import usage_of
 from unabridged.measure.estimate import estimate
 from unabridged.measure.models import model_info
@@ -30,6 +34,8 @@ ROOM = 0.9
 """Of the tokens that a summary may take: the estimate may be off."""
 UNBOUNDED = 1 << 30
 """The window of what reads messages, not a prompt: it is asked once, with all of them."""
+_AGENTS: ContextVar[Any] = ContextVar("unabridged_agents_chat", default=None)
+_UNKNOWN: Final = "the agent's own model is not known here, it comes with each request of the agent"
 _REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
 
 
@@ -48,6 +54,40 @@ class ChatSummariser:
         if ask.tools:
             model = self.model.bind_tools(ask.tools)
         return reply_of(model.invoke(messages_of(ask), internal_config()), self.name)
+
+
+class AgentsChat(LateModel):
+    """Asks the chat model of the request that is being compacted, as `ChatSummariser` asks one that was named."""
+
+    live_format = FORMAT.name
+    remedy = (
+        "Name a model with SummarizationMiddleware(model), compact after a request of this thread, or say model=None "
+        "to have summaries without a model."
+    )
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name or "the agent's model"
+
+    def missing(self) -> str:
+        """Return why there is no model to ask now; "" where there is one."""
+        return _UNKNOWN if _AGENTS.get() is None else ""
+
+    def __call__(self, ask: Ask) -> Reply:
+        """Return the reply of the request's model."""
+        model = _AGENTS.get()
+        if model is None:
+            raise SummaryFailed(_UNKNOWN)
+        return ChatSummariser(model)(ask)
+
+
+@contextmanager
+def agents_model(model: Any) -> Iterator[None]:
+    """Within, this is the agent's own model; None where it is not known."""
+    token = _AGENTS.set(model)
+    try:
+        yield
+    finally:
+        _AGENTS.reset(token)
 
 
 def summariser_of(model: Any, trim: int | None = None) -> Callable[[Any], Any] | None:

@@ -12,14 +12,13 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 
 from unabridged.adapters.kit import (
-    Request,
     Steps,
     collected_events,
     in_both_forms,
     look_up,
     why_not,
 )
-from unabridged.adapters.langchain.compactors import Compactors
+from unabridged.adapters.langchain.compactors import ChatRequest, Compactors
 from unabridged.adapters.langchain.deep import find_evicted
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
@@ -122,8 +121,10 @@ def _compact(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> St
     stored: list[BaseMessage] = list(runtime.state["messages"])
     pending = runtime.state.get(PENDING)
     messages = follow_in_state(stored, stored, pending) if pending else stored
-    compactor = summarization.compactors.get(*summarization.last_agent)
-    call = Request(compactor, messages, thread_of(messages), force=True, values=runtime.state)
+    thread = thread_of(messages)
+    agent, model = summarization.last_asked.find(thread)
+    compactor = summarization.compactors.get(*agent)
+    call = ChatRequest(compactor, messages, thread, force=True, values=runtime.state, model=model)
     with collected_events() as events:
         done = yield from call.fit()
     yield from summarization.offload.write(done.thread, find_evicted(stored, messages, done.messages))

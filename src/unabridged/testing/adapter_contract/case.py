@@ -31,7 +31,8 @@ class Case:
     """An agent behind a door, on an archive of its own; what the model found wrong is told at the end.
 
     `window` is the model's, and the adapter's unless `told` says otherwise, in tokens of the family that counts most:
-    for others it is smaller, so that as much goes in. Other `keywords` are the door's.
+    for others it is smaller, so that as much goes in. Summaries are model-free unless `model` is given. Other
+    `keywords` are the door's.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Case:
         self.archive = f"sqlite:///{folder / 'archive.db'}"
         self.originals: list[Any] = []
         """What was told so far, as the framework kept it before any of it went."""
-        given = {"thread": THREAD, "tools": {"work": work}, "window": told, "archive": self.archive}
+        given = {"thread": THREAD, "tools": {"work": work}, "window": told, "archive": self.archive, "model": None}
         self.session: Session = door.open(self.model, **{**given, **keywords})
 
     def __enter__(self) -> Self:
