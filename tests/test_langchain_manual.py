@@ -80,6 +80,34 @@ def test_nothing_stored_means_nothing_done() -> None:  # R42
     assert replay(agent, "nobody") == []
 
 
+# R54
+@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("checkpointer", [None, False])
+def test_without_a_checkpointer_nothing_is_compacted_and_a_warning_says_why(
+    checkpointer: Any, later: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = create_agent(agent_model(0, 50_000), [], middleware=[ours()], checkpointer=checkpointer)
+    agent.invoke({"messages": long_chat(30)}, thread())
+    assert (asyncio.run(acompact(agent, "t")) if later else compact(agent, "t")) is None
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert "'t'" in warning
+    assert "checkpointer=" in warning
+    with pytest.raises(SettingsError, match="has no checkpointer"):
+        replay(agent, "t")
+    bare_graph = create_agent(agent_model(0, 50_000), [], checkpointer=checkpointer)
+    assert compact(bare_graph, {"configurable": {"thread_id": "t"}}) is None
+
+
+def test_a_checkpointer_that_comes_with_the_config_is_one() -> None:
+    saver = InMemorySaver()
+    with_saver = create_agent(agent_model(0, 50_000), [], middleware=[ours()], checkpointer=saver)
+    with_saver.invoke({"messages": long_chat(30)}, thread())
+    lent = {"configurable": {"thread_id": "t", "__pregel_checkpointer": saver}}
+    without = create_agent(agent_model(0, 50_000), [], middleware=[ours()])
+    assert compact(without, lent) is not None
+    assert summaries(with_saver.get_state(thread()).values["messages"]) == 1
+
+
 def test_by_hand_where_the_state_is_kept_whole() -> None:
     model = agent_model(0, 50_000)
     agent = create_agent(model, [], middleware=[ours(state="kept")], checkpointer=InMemorySaver())

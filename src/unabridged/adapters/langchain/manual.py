@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -20,8 +21,14 @@ from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError
 from unabridged.marks import marked_ids
 
+log = logging.getLogger("unabridged")
+
 Thread = str | Mapping[str, Any]
 """A thread's id, or a config (with a `checkpoint_id`, say)."""
+
+
+class NothingStored(SettingsError):  # noqa: N818 - reads as what it is
+    """The graph has no checkpointer."""
 
 
 class Stored(NamedTuple):
@@ -52,8 +59,15 @@ class Stored(NamedTuple):
 
 
 def _compact(agent: Any, thread: Thread, *, using: Any = None) -> Steps[Compaction | None]:
-    """Compact the thread now, whatever its size; None when there is no history or nothing is gained."""
-    stored = yield from _read_stored(agent, thread, using)
+    """Compact the thread now, whatever its size; None when there is no history or nothing is gained.
+
+    A graph without a checkpointer has no history: a warning says so.
+    """
+    try:
+        stored = yield from _read_stored(agent, thread, using)
+    except NothingStored as error:
+        log.warning("nothing was compacted: %s", error)
+        return None
     call = ChatRequest(
         stored.compactor, stored.messages, stored.thread, force=True, values=stored.values, model=stored.model
     )
@@ -98,7 +112,15 @@ def middleware_of(agent: Any) -> SummarizationMiddleware | None:
 
 def _read_stored(agent: Any, thread: Thread, using: Any, *, idle: bool = True) -> Steps[Stored]:
     config: Any = {"configurable": {"thread_id": thread}} if isinstance(thread, str) else dict(thread)
-    snapshot = yield method(agent, "get_state", config)
+    try:
+        snapshot = yield method(agent, "get_state", config)
+    except ValueError as error:
+        if getattr(agent, "checkpointer", True):
+            raise
+        raise NothingStored(
+            f"the graph has no checkpointer, so no messages of thread {_thread_id(config)!r} are "
+            "stored. Compile it with one, such as create_agent(..., checkpointer=InMemorySaver())"
+        ) from error
     if idle and (snapshot.interrupts or snapshot.next):
         at = ", ".join(snapshot.next) or "an interrupt"
         raise SettingsError(
