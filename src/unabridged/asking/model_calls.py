@@ -2,8 +2,9 @@
 
 A blocking model runs in a daemon thread of its own, an async one as a task: either can be left to itself. Coroutines
 asked for from plain threads, and those of provider strings, live on one event loop kept for the process, so that a
-client's connections are never used from two loops. That loop survives whatever runs on it: a coroutine that raises
-`SystemExit`, one that stops the loop, a fork. One that was closed all the same is replaced by the next call.
+client's connections are never used from two loops; the agent's own model is asked on the agent's loop. The loop of the
+process survives whatever runs on it: a coroutine that raises `SystemExit`, one that stops the loop, a fork. One that
+was closed all the same is replaced by the next call.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import inspect
 import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -28,6 +29,9 @@ from unabridged.measure.estimate import estimate
 from unabridged.measure.models import model_info
 
 T = TypeVar("T")
+
+_LOOK = 0.2
+"""Seconds after which a call in another thread's event loop is looked after: that loop may be gone."""
 
 
 class LateModel:
@@ -124,7 +128,7 @@ def start(speaker: Speaker, ask: Ask, *, here: bool) -> Work:
     if here and not speaker.at_home:
         return asyncio.ensure_future(coroutine)
     loop = free_loop() if speaker.late is not None else None
-    return at_home(coroutine) if loop is None else asyncio.run_coroutine_threadsafe(coroutine, loop)
+    return at_home(coroutine) if loop is None else _in_loop(coroutine, loop)
 
 
 async def _call(speaker: Speaker, ask: Ask) -> Reply:
@@ -150,6 +154,31 @@ def _in_thread(speaker: Speaker, ask: Ask) -> Future[Reply]:
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(body,), name="unabridged-ask", daemon=True).start()
     return work
+
+
+def _in_loop(coroutine: Coroutine[Any, Any, Reply], loop: asyncio.AbstractEventLoop) -> Future[Reply]:
+    """Run the call on the caller's loop, from another thread; it fails where that loop is closed before its end."""
+    work = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    followed: Future[Reply] = Future()
+
+    def follow() -> None:
+        while not work.done() and not followed.done() and not loop.is_closed():
+            wait([work, followed], _LOOK, FIRST_COMPLETED)
+        with suppress(InvalidStateError):  # nobody waits for it any more
+            if not work.done() or work.cancelled():
+                followed.set_exception(RuntimeError("the event loop that the model was asked in has ended"))
+            elif (error := work.exception()) is not None:
+                followed.set_exception(error)
+            else:
+                followed.set_result(work.result())
+        if not loop.is_closed():
+            work.cancel()
+        else:
+            with suppress(RuntimeError, ValueError):  # nobody runs it any more: it ends here, and nobody is warned
+                coroutine.close()
+
+    threading.Thread(target=follow, name="unabridged-follow", daemon=True).start()
+    return followed
 
 
 def _argument(speaker: Speaker, ask: Ask) -> Ask | str:

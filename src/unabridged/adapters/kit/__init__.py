@@ -10,6 +10,8 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | one text for sync and async callers | `Steps`, `run`, `arun`, `in_both_forms`, `method`, `blocking`, `hosts` |
 | the conversation's name | `thread`, `current_thread`, `sub_thread` |
 | the host's own state in a summary turn | `Request.values`, `current_values` |
+| a model of the framework's as the writer of summaries | `NamedModel` |
+| the agent's own model as that | `AGENT_MODEL`, `OwnModel`, `Request.own`, `with_own_model` |
 | texts pinned to a thread | `PinMethods` |
 | recall tools | `SEARCH`, `READ`, `DESCRIPTIONS`, `PARAMETERS`, `look_up` |
 | where in a request to a provider what stands | `Endpoint`, `CHAT`, `RESPONSES`, `MESSAGES`, `Body` |
@@ -25,6 +27,7 @@ from unabridged.adapters.kit.engine import Agent, Engine, Exchanged, Request, ab
 from unabridged.adapters.kit.events import collect_event, collected_events, event_data, tell_both, why_not
 from unabridged.adapters.kit.following import PendingChange, change_between, follow_change, identity
 from unabridged.adapters.kit.newest import Newest
+from unabridged.adapters.kit.own_model import AGENT_MODEL, NamedModel, OwnModel, with_own_model
 from unabridged.adapters.kit.pins import PinMethods
 from unabridged.adapters.kit.recall import DESCRIPTIONS, PARAMETERS, READ, SEARCH, look_up
 from unabridged.adapters.kit.recorded import as_recorded
@@ -43,6 +46,7 @@ from unabridged.adapters.kit.streams import Stream, astream, awatch, stream, wat
 from unabridged.adapters.kit.threads import current_thread, sub_thread, thread
 
 __all__ = [
+    "AGENT_MODEL",
     "CHAT",
     "DESCRIPTIONS",
     "MESSAGES",
@@ -55,7 +59,9 @@ __all__ = [
     "Endpoint",
     "Engine",
     "Exchanged",
+    "NamedModel",
     "Newest",
+    "OwnModel",
     "PendingChange",
     "PinMethods",
     "Request",
@@ -91,4 +97,5 @@ __all__ = [
     "thread",
     "watch",
     "why_not",
+    "with_own_model",
 ]

@@ -20,6 +20,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from unabridged.adapters.kit.events import collect_event, tell_both
 from unabridged.adapters.kit.newest import Newest
+from unabridged.adapters.kit.own_model import AGENT_MODEL, AgentsModel, OwnModel, with_own_model
 from unabridged.adapters.kit.steps import Steps, hosts, in_event_loop, method
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
@@ -54,8 +55,9 @@ class Agent(NamedTuple):
 class Engine:
     """A compactor for each model, made when first needed; one archive for all.
 
-    Takes the keywords of `Compactor`; its `agent` and `window` beat what the framework says of its model. The archive
-    is opened now, so that a wrong one is told now; in an event loop, which must not wait for a disk, when it is needed.
+    Takes the keywords of `Compactor`; its `agent` and `window` beat what the framework says of its model, and `model`
+    may be `AGENT_MODEL`: then each request's own model writes the summaries. The archive is opened now, so that a wrong
+    one is told now; in an event loop, which must not wait for a disk, when it is needed.
     """
 
     def __init__(
@@ -87,6 +89,8 @@ class Engine:
         keywords = dict(self._keywords)
         keywords["agent"] = keywords.get("agent") or agent.name
         keywords["window"] = keywords.get("window") or agent.window
+        if keywords.get("model") is AGENT_MODEL:
+            keywords["model"] = AgentsModel(keywords["agent"])
         if agent.recall:
             keywords["settings"] = replace(keywords.get("settings") or Settings(), recall=True)
         return Compactor(archive=self.archive, namespace=self.namespace, format=self.format, **keywords)
@@ -135,10 +139,14 @@ class Engine:
         system: Any = None,
         tools: Any = None,
         values: Any = None,
+        own: OwnModel | None = None,
     ) -> Request:
-        """One request to this model, before it is sent; `values` is what the host's state function is asked about."""
+        """One request to this model, before it is sent; `values` is what the host's state function is asked about.
+
+        `own` asks this very model, for an engine whose `model` is `AGENT_MODEL`.
+        """
         compactor = self.compactor_for(agent)
-        return Request(compactor, messages, thread, system, tools, namespace=namespace, values=values)
+        return Request(compactor, messages, thread, system, tools, namespace=namespace, values=values, own=own)
 
     def scope(self, thread: str | None, namespace: str | None = None) -> Scope | None:
         """Where a conversation of this name is kept; None for one without a name."""
@@ -173,6 +181,8 @@ class Request:
     namespace: str | None = None
     on_fitted: Callable[[Compaction], object] | None = None
     """Is told what is sent, each time."""
+    own: OwnModel | None = None
+    """Asks the model that the request goes to."""
 
     @property
     def named(self) -> dict[str, Any]:
@@ -181,7 +191,7 @@ class Request:
 
     def fit(self) -> Steps[Compaction]:
         """The messages as they should be sent."""
-        with about(self.values):
+        with about(self.values), with_own_model(self.own):
             done: Compaction | None = yield method(
                 self.compactor, "compact" if self.force else "fit", self.messages, **self.named
             )
@@ -194,7 +204,7 @@ class Request:
         An error that says something else is raised as it is.
         """
         try:
-            with about(self.values):
+            with about(self.values), with_own_model(self.own):
                 again: Compaction = yield method(self.compactor, "overflowed", fitted, error)
         except WontFit as wont:
             raise wont from (error if isinstance(error, BaseException) else None)

@@ -1,9 +1,30 @@
-"""The agent's own model as the writer of summaries, for adapters that are given no other."""
+"""The agent's own model as the writer of summaries, for adapters that are given no other.
+
+    engine = Engine(FORMAT, model=AGENT_MODEL, archive=...)
+    request = engine.request(messages, agent, own=ask_it)      # ask_it: async, an `Ask` in, a `Reply` out
+
+Each request brings the model that it goes to, so that a summary is written by that very model, with its credentials.
+A compaction without a request (`compact` by hand, before the first one) has none: it is model-free, and its receipt and
+the log say so.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from typing import Final
+
+from unabridged.asking.ask import Ask, Reply
+from unabridged.asking.model_calls import LateModel
+from unabridged.errors import SummaryFailed
+
+OwnModel = Callable[[Ask], Awaitable[Reply]]
+"""Asks the model that a request goes to, apart from the conversation and without tools."""
+
+_OWN: ContextVar[OwnModel | None] = ContextVar("unabridged_own_model", default=None)
+_UNKNOWN: Final = "the agent's own model is not known here, it comes with each request of the agent"
 
 
 class _Default(Enum):
@@ -15,3 +36,53 @@ class _Default(Enum):
 
 AGENT_MODEL: Final = _Default.AGENT_MODEL
 """The default of an adapter's `model`: the model that the request goes to. None is something else: no model at all."""
+
+
+class NamedModel:
+    """A summariser for `Compactor`: a model of the framework's that the caller gave, which may be the agent's own."""
+
+    live_format = ""
+    """It is asked apart, in the framework's own way: a live prompt can't be handed through that as it is."""
+
+    def __init__(self, name: str | None, ask_it: OwnModel) -> None:
+        self.name = name or "the model"
+        self._ask_it = ask_it
+
+    async def __call__(self, ask: Ask) -> Reply:
+        """Return the model's reply."""
+        return await self._ask_it(ask)
+
+
+class AgentsModel(LateModel):
+    """A summariser for `Compactor`: it asks the model of the request that is being compacted."""
+
+    live_format = ""
+    """It is always asked apart: behind the live prompt it would be shown the agent's tools."""
+    remedy = (
+        'Name one with model=… (a "provider:name" or a function), compact after a request, or say model=None to have '
+        "summaries without a model."
+    )
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name or "the agent's model"
+
+    def missing(self) -> str:
+        """Return why there is no model to ask now; "" where there is one."""
+        return _UNKNOWN if _OWN.get() is None else ""
+
+    async def __call__(self, ask: Ask) -> Reply:
+        """Return the reply of the request's model."""
+        own = _OWN.get()
+        if own is None:
+            raise SummaryFailed(_UNKNOWN)
+        return await own(ask)
+
+
+@contextmanager
+def with_own_model(own: OwnModel | None) -> Iterator[None]:
+    """Within, this is the agent's own model."""
+    token = _OWN.set(own)
+    try:
+        yield
+    finally:
+        _OWN.reset(token)
