@@ -43,7 +43,7 @@ def ours(**keywords: Any) -> Any:
     from unabridged.adapters.pydantic_ai import Compaction  # noqa: PLC0415 - in the other environment
     from unabridged.archive.stores.memory import MemoryArchive  # noqa: PLC0415
 
-    return Compaction(**{"window": 6_000, "archive": MemoryArchive(), **keywords})
+    return Compaction(**{"window": 6_000, "archive": MemoryArchive(), "model": None, **keywords})
 
 
 def ran(capability: Any, steps: int = 40) -> Any:

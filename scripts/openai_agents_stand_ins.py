@@ -16,7 +16,7 @@ from unabridged.adapters.openai_agents import CompactingProvider, CompactingSess
 
 __all__ = ["AsyncSQLiteSession", "EncryptedSession", "RedisSession", "RunConfig", "SQLAlchemySession", "SQLiteSession"]
 
-PROVIDER = CompactingProvider(archive="memory:")
+PROVIDER = CompactingProvider(model=None, archive="memory:")
 FITTING = input_filter(PROVIDER)
 OURS = frozenset({"underlying_session", "session_id", "_runs", "_scope"})
 

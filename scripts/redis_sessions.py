@@ -76,7 +76,7 @@ def provider(archive: Any, model: Any) -> Any:
         def get_model(self, model_name: str | None) -> Any:  # noqa: ARG002 - the interface's
             return model
 
-    return CompactingProvider(One(), archive=archive, window=4_000)
+    return CompactingProvider(One(), model=None, archive=archive, window=4_000)
 
 
 async def read_all(ours: Any, session: Any) -> None:

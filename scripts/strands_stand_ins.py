@@ -38,7 +38,8 @@ class SlidingWindowConversationManager(CompactingConversationManager):
         triggers: list[Any] = [("messages", window_size + 1)]
         if (share := _threshold(proactive_compression)) is not None:
             triggers.append(("fraction", share))
-        super().__init__(archive="memory:", settings=Settings(trigger=triggers, keep=("messages", max(window_size, 1))))
+        settings = Settings(trigger=triggers, keep=("messages", max(window_size, 1)))
+        super().__init__(model=None, archive="memory:", settings=settings)
 
 
 class SummarizingConversationManager(CompactingConversationManager):

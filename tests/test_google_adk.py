@@ -110,7 +110,7 @@ def test_sessions_of_one_name_of_two_users_are_two_conversations() -> None:
     archive = MemoryArchive()
 
     async def talk() -> None:
-        through = runner(agent(reading(12)), CompactionPlugin(archive=archive, window=3_000))
+        through = runner(agent(reading(12)), CompactionPlugin(model=None, archive=archive, window=3_000))
         for user in ("ada", "bob/../ada"):
             await say(through, f"I am {user}.", user=user)
 
@@ -124,7 +124,7 @@ def test_sessions_of_one_name_of_two_users_are_two_conversations() -> None:
 def test_agents_at_once_in_one_session_have_a_thread_each() -> None:
     archive = MemoryArchive()
     both = ParallelAgent(name="both", sub_agents=[agent(reading(12), "left"), agent(reading(14), "right")])
-    events = asyncio.run(say(runner(both, CompactionPlugin(archive=archive, window=3_000)), "Read all."))
+    events = asyncio.run(say(runner(both, CompactionPlugin(model=None, archive=archive, window=3_000)), "Read all."))
     assert {e.author for e in events if e.is_final_response()} == {"left", "right"}
     assert set(archive.threads("desk/ada")) == {"s1/left/both.left", "s1/right/both.right"}
     assert all(archive.records(Scope("desk/ada", thread)) for thread in archive.threads("desk/ada"))
@@ -140,7 +140,7 @@ def test_one_agent_that_does_two_tasks_at_once_has_a_thread_for_each() -> None:
         return "Done." if last.function_response else LlmResponse(content=types.Content(role="model", parts=parts))
 
     root = agent(delegate, "root", sub_agents=[agent(reading(12), "task", mode="single_turn")])
-    asyncio.run(say(runner(root, CompactionPlugin(archive=archive, window=3_000)), "Do both."))
+    asyncio.run(say(runner(root, CompactionPlugin(model=None, archive=archive, window=3_000)), "Do both."))
     threads = archive.threads("desk/ada")
     assert len(threads) == 2
     assert all(thread.startswith("s1/task/task@") for thread in threads)
@@ -153,7 +153,7 @@ def test_calls_without_ids_and_a_session_read_from_disk_find_their_compactions_a
 
     async def day(text: str) -> None:
         root = agent(reading(10))
-        app = App(name="desk", root_agent=root, plugins=[CompactionPlugin(archive=archive, window=3_000)])
+        app = App(name="desk", root_agent=root, plugins=[CompactionPlugin(model=None, archive=archive, window=3_000)])
         service = SqliteSessionService(str(tmp_path / "sessions.db"))
         await say(Runner(app=app, session_service=service, auto_create_session=True), text)
         asked.extend(root.model.asked)  # type: ignore[union-attr]
@@ -172,7 +172,7 @@ def test_calls_without_ids_and_a_session_read_from_disk_find_their_compactions_a
 def test_the_session_keeps_every_event_and_what_was_sent_comes_back() -> None:
     async def talk() -> None:
         root = agent(reading(12))
-        plugin = CompactionPlugin(archive=MemoryArchive(), window=3_000)
+        plugin = CompactionPlugin(model=None, archive=MemoryArchive(), window=3_000)
         through = runner(root, plugin)
         await say(through, "Read all.")
         session = await through.session_service.get_session(app_name="desk", user_id="ada", session_id="s1")
@@ -198,7 +198,7 @@ def test_below_the_trigger_the_very_list_goes_through() -> None:
             same = all(one is other for one, other in zip(llm_request.contents, turns, strict=True))
             lists.append(llm_request.contents is given and same)
 
-    plugin = Noted(archive=MemoryArchive(), window=100_000)
+    plugin = Noted(model=None, archive=MemoryArchive(), window=100_000)
     asyncio.run(say(runner(agent(reading(5)), plugin), "Hello."))
     assert lists == [True] * 6
 
@@ -206,7 +206,7 @@ def test_below_the_trigger_the_very_list_goes_through() -> None:
 def test_a_stream_that_was_refused_is_answered_in_one_piece_and_one_that_had_begun_is_not_asked_again() -> None:
     answers = iter([too_long(), "Done."])
     root = agent(lambda _: next(answers))
-    plugin = CompactionPlugin(archive=MemoryArchive(), window=8_000)
+    plugin = CompactionPlugin(model=None, archive=MemoryArchive(), window=8_000)
 
     async def talk() -> list[Any]:
         through = runner(root, plugin)
@@ -225,7 +225,7 @@ def test_a_stream_that_was_refused_is_answered_in_one_piece_and_one_that_had_beg
 
     begun = agent(lambda _: [says("Well, ", partial=True), too_long()])
     with pytest.raises(ClientError, match="exceeds the maximum"):
-        asyncio.run(say(runner(begun, CompactionPlugin(archive=MemoryArchive())), "Hello.", run_config=SSE))
+        asyncio.run(say(runner(begun, CompactionPlugin(model=None, archive=MemoryArchive())), "Hello.", run_config=SSE))
     assert len(begun.model.asked) == 1  # type: ignore[union-attr]
 
 
@@ -239,14 +239,14 @@ def make_event(author: str, content: types.Content) -> Any:
 def test_any_other_error_is_the_callers_and_nothing_is_sent_twice(error: Exception) -> None:
     root = agent(lambda _: error)
     with pytest.raises(type(error)):
-        asyncio.run(say(runner(root, CompactionPlugin(archive=MemoryArchive())), "Hello."))
+        asyncio.run(say(runner(root, CompactionPlugin(model=None, archive=MemoryArchive())), "Hello."))
     assert len(root.model.asked) == 1  # type: ignore[union-attr]
 
 
 def test_the_second_refusal_is_the_callers_with_a_note_and_counts_as_a_call() -> None:
     root = agent(lambda _: too_long(3_000, 9_000))
     text = " ".join(f"word{i}" for i in range(3_000))
-    plugin = CompactionPlugin(archive=MemoryArchive(), window=100_000)
+    plugin = CompactionPlugin(model=None, archive=MemoryArchive(), window=100_000)
     with pytest.raises(ClientError, match="exceeds") as caught:
         asyncio.run(say(runner(root, plugin), text))
     assert len(root.model.asked) <= 2  # type: ignore[union-attr]
@@ -273,7 +273,7 @@ def test_what_is_sent_beside_the_contents_is_measured(more: Any) -> None:
     """What nothing can be taken from is more than the window: that is told, with numbers, before anything is sent."""
     root = agent(reading(3), **more)
     with pytest.raises(RuntimeError, match="tokens") as caught:
-        asyncio.run(say(runner(root, CompactionPlugin(archive=MemoryArchive(), window=3_000)), "Hello."))
+        asyncio.run(say(runner(root, CompactionPlugin(model=None, archive=MemoryArchive(), window=3_000)), "Hello."))
     assert isinstance(caught.value.__cause__, WontFit)
     assert root.model.asked == []  # type: ignore[union-attr]
 
@@ -312,7 +312,7 @@ def test_a_model_of_adks_writes_the_summaries() -> None:
 
 
 def test_what_a_provider_keeps_itself_is_left_alone() -> None:
-    plugin = CompactionPlugin(archive=MemoryArchive(), window=100)
+    plugin = CompactionPlugin(model=None, archive=MemoryArchive(), window=100)
     turns = [types.Content(role="user", parts=[types.Part(text=REPORT)])]
     request = LlmRequest(contents=turns, previous_interaction_id="i-1")
     asyncio.run(plugin.before_model_callback(callback_context=None, llm_request=request))  # type: ignore[arg-type]
@@ -337,7 +337,7 @@ def test_adks_own_gemini_reads_far_more_than_its_window_and_is_never_refused_for
     with Loopback(script, window=4_000) as provider:
         model = Gemini(model="gemini-3-flash-preview", base_url=provider.url, client_kwargs={"api_key": "none"})
         root = LlmAgent(name="reader", model=model, tools=[read])
-        plugin = CompactionPlugin(archive=MemoryArchive(), window=8_000)
+        plugin = CompactionPlugin(model=None, archive=MemoryArchive(), window=8_000)
 
         async def talk() -> list[Any]:
             told = await say(runner(root, plugin), "Read all.", run_config=RunConfig(streaming_mode=streaming))

@@ -24,6 +24,8 @@ def read_log(number: int) -> str:
 
 
 def answer(asked: LlmRequest) -> Any:
+    if not asked.tools_dict:
+        return "The assistant reads one log after the other; all is well in those that it has read so far."
     last: Any = (asked.contents[-1].parts or [])[0]
     told = last.function_response.response["result"] if last.function_response else "-1"
     if "broken" in told:

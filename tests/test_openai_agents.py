@@ -75,7 +75,7 @@ def scripted(answer: Callable[[Any], Any]) -> ScriptedModel:
 
 
 def provider_for(model: Model, **keywords: Any) -> CompactingProvider:
-    return CompactingProvider(OneModel(model), **{"window": WINDOW, "archive": "memory:", **keywords})
+    return CompactingProvider(OneModel(model), **{"window": WINDOW, "archive": "memory:", "model": None, **keywords})
 
 
 def run(agent: Agent[Any], given: Any, provider: CompactingProvider, config: Any = None, **options: Any) -> Any:
@@ -120,7 +120,7 @@ def test_long_runs_of_the_sdks_own_models_end_without_a_refusal_but_the_one_that
     async def main(url: str) -> str:
         client = AsyncOpenAI(base_url=url, api_key="none")
         inner = OpenAIProvider(openai_client=client, use_responses=responses)
-        provider = CompactingProvider(inner, archive="memory:", window=2 * WINDOW)
+        provider = CompactingProvider(inner, model=None, archive="memory:", window=2 * WINDOW)
         agent = Agent("worker", instructions="You are patient.", tools=[work], model="gpt-5-mini")
         answer = await way(agent, RunConfig(model_provider=provider, tracing_disabled=True))
         await client.close()
@@ -347,7 +347,7 @@ def test_a_model_that_an_agent_has_as_an_object_is_wrapped_by_the_provider() -> 
 def test_the_input_filter_fits_what_any_model_is_sent() -> None:
     model = scripted(working(20))
     told: list[Any] = []
-    fitting = input_filter(window=WINDOW, archive="memory:", on_event=told.append)
+    fitting = input_filter(model=None, window=WINDOW, archive="memory:", on_event=told.append)
     config = RunConfig(call_model_input_filter=fitting, tracing_disabled=True)
     with thread("t"):
         done = asyncio.run(

@@ -81,7 +81,7 @@ def test_every_kind_of_session_keeps_all_items_and_is_read_as_compactions_left_t
     opening: Opening, tmp_path: Path
 ) -> None:
     async def main() -> None:
-        provider = CompactingProvider(OneModel(scripted(steps(1))), window=WINDOW, archive="memory:")
+        provider = CompactingProvider(OneModel(scripted(steps(1))), model=None, window=WINDOW, archive="memory:")
         async with opening(tmp_path) as inner:
             session = CompactingSession(inner, provider)
             items: list[Any] = [item(i) for i in range(12)]
@@ -113,7 +113,9 @@ def test_every_kind_of_session_keeps_all_items_and_is_read_as_compactions_left_t
 def test_the_newest_compaction_is_taken_back_in_another_process_too(tmp_path: Path) -> None:
     async def main() -> None:
         def opened() -> CompactingSession:
-            provider = CompactingProvider(window=WINDOW, archive=f"sqlite:///{tmp_path / 'a.db'}", agent="gpt-4.1")
+            provider = CompactingProvider(
+                model=None, window=WINDOW, archive=f"sqlite:///{tmp_path / 'a.db'}", agent="gpt-4.1"
+            )
             return CompactingSession(SQLiteSession("s", tmp_path / "s.db"), provider)
 
         items: list[Any] = [item(i) for i in range(12)]
@@ -132,7 +134,7 @@ def test_the_newest_compaction_is_taken_back_in_another_process_too(tmp_path: Pa
 
 def test_the_inner_sessions_own_limit_bounds_what_is_given_not_what_is_compacted() -> None:
     async def main() -> None:
-        provider = CompactingProvider(OneModel(scripted(steps(1))), window=WINDOW, archive="memory:")
+        provider = CompactingProvider(OneModel(scripted(steps(1))), model=None, window=WINDOW, archive="memory:")
         inner = SQLiteSession("s", session_settings=SessionSettings(limit=1))
         session = CompactingSession(inner, provider)
         await session.add_items([item(i) for i in range(12)])
@@ -150,7 +152,7 @@ def test_the_inner_sessions_own_limit_bounds_what_is_given_not_what_is_compacted
 
 def test_until_something_is_compacted_a_limit_is_the_inner_sessions_own() -> None:
     async def main() -> None:
-        provider = CompactingProvider(OneModel(scripted(steps(1))), window=WINDOW, archive="memory:")
+        provider = CompactingProvider(OneModel(scripted(steps(1))), model=None, window=WINDOW, archive="memory:")
         session = CompactingSession(EncryptedSession("s", SQLiteSession("s"), KEY, max_scan_items=3), provider)
         await session.add_items([item(i) for i in range(12)])
         assert await session.get_items(2) == [item(10), item(11)], "twelve items were read, and three may be"

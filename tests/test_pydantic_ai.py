@@ -99,7 +99,7 @@ def prompts(messages: Sequence[ModelMessage]) -> list[str]:
 
 
 def compaction(**keywords: Any) -> Compaction:
-    return Compaction(**{"window": WINDOW, "archive": MemoryArchive(), **keywords})
+    return Compaction(**{"window": WINDOW, "archive": MemoryArchive(), "model": None, **keywords})
 
 
 # -- the run's history ------------------------------------------------------------------------------------------------
@@ -358,7 +358,7 @@ def test_a_model_of_the_frameworks_writes_the_summaries_and_is_told_the_focus() 
 def test_the_models_own_window_counts_unless_another_is_given(caplog: pytest.LogCaptureFixture) -> None:
     model = Scripted(30)
     small: Any = FunctionModel(model, profile={"context_window": WINDOW})
-    run(Agent(small, tools=[report], capabilities=[Compaction(archive=MemoryArchive())]))
+    run(Agent(small, tools=[report], capabilities=[Compaction(model=None, archive=MemoryArchive())]))
     assert max(model.tokens) < WINDOW
     assert "window" not in caplog.text
 

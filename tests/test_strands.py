@@ -36,7 +36,7 @@ def talking(_: Seen) -> Said:
 
 
 def manager(**keywords: Any) -> CompactingConversationManager:
-    return CompactingConversationManager(**{"window": 3_000, "archive": "memory:", **keywords})
+    return CompactingConversationManager(**{"window": 3_000, "archive": "memory:", "model": None, **keywords})
 
 
 def agent_with(compacting: Any, brain: Callable[[Seen], Said] = talking, **more: Any) -> Agent:

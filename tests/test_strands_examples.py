@@ -40,6 +40,8 @@ def test_the_example_reads_more_logs_than_its_window_holds_and_goes_on_tomorrow(
 
     def script(seen: Seen) -> Said:
         tokens.append(seen.tokens)
+        if not seen.tools:
+            return Said("The assistant reads one log after the other; the logs say that all is well, up to now.")
         answers = [answer.text for answer in seen.views[-1].answers]
         if any("pump 7 is broken" in text for text in answers):
             return Said("It is 19.log.")

@@ -59,7 +59,7 @@ class Provided:
         if not self._entered:
             self._entered = True
             await self._model.__aenter__()
-        way = _suffix if ask.messages else _standalone
+        way = _suffix if ask.messages else ask_apart
         return replace(await way(self._model, ask, self._options), model=self.name)
 
     async def aclose(self) -> None:
@@ -111,7 +111,8 @@ def _opened(provider: str, name: str, base_url: str | None, api_key: str | None)
     return infer_model(f"{provider}:{name}", provider_factory=lambda kind: infer_provider_class(kind)(**given))
 
 
-async def _standalone(model: Any, ask: Ask, options: Mapping[str, Any]) -> Reply:
+async def ask_apart(model: Any, ask: Ask, options: Mapping[str, Any]) -> Reply:
+    """The reply of a model of Pydantic AI's to the instruction alone; `options` are its model settings."""
     from pydantic_ai.direct import model_request  # noqa: PLC0415
     from pydantic_ai.messages import ModelRequest, UserPromptPart  # noqa: PLC0415
 

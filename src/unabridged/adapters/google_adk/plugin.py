@@ -20,9 +20,9 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions.session import Session
 from google.genai import types
 
-from unabridged.adapters.google_adk.summariser import summariser
+from unabridged.adapters.google_adk.summariser import model_of, own_model, summariser
 from unabridged.adapters.google_adk.tools import RecallTool
-from unabridged.adapters.kit import Agent, Engine, PinMethods, Request, arun, current_values
+from unabridged.adapters.kit import AGENT_MODEL, Agent, Engine, PinMethods, Request, arun, current_values
 from unabridged.archive.protocol import Scope
 from unabridged.compactor import Compaction
 from unabridged.errors import WontFit
@@ -64,7 +64,8 @@ class _Step:
 class CompactionPlugin(PinMethods, BasePlugin):
     """Keeps what every agent of an app is sent within its model's window. Takes the keywords of `Compactor`.
 
-    Its `model`, which writes the summaries, may be one of ADK's. A thread is a session, for a sub-agent with its name
+    Its `model`, which writes the summaries, is that of the agent unless it is given: a model of ADK's, what `Compactor`
+    takes, or None for summaries without a model. A thread is a session, for a sub-agent with its name
     and branch behind it; its namespace is `app/user`, since ids of sessions are unique for one user only: `namespace`
     is another one, or a function of the session. `host_state` gets the session's state at each compaction and tells in
     a text what a summary turn should show of it.
@@ -82,7 +83,7 @@ class CompactionPlugin(PinMethods, BasePlugin):
         self._namespace = namespace if namespace is not None else _tenant
         if host_state is not None:
             keywords["state"] = lambda _: host_state(current_values() or {})
-        keywords["model"] = summariser(keywords.get("model"))
+        keywords["model"] = summariser(keywords.get("model", AGENT_MODEL))
         keywords["on_event"] = otel(also=keywords.get("on_event"))
         self.engine = Engine(AdkContents(), **keywords)
         self._steps: dict[tuple[str, int], _Step] = {}
@@ -208,6 +209,7 @@ class CompactionPlugin(PinMethods, BasePlugin):
             system=_plain(config.system_instruction),
             tools=[_plain(held) for held in read if held],
             values=context.state.to_dict(),
+            own=own_model(context, asked),
         )
 
 
@@ -230,10 +232,8 @@ def _plain(held: Any) -> Any:
 
 async def _ask(context: CallbackContext, asked: LlmRequest) -> LlmResponse | None:
     """What the agent's model answers, in one piece; it counts as a call of the run's."""
-    run = context.get_invocation_context()
-    agent: Any = run.agent
-    run.increment_llm_call_count()
-    model = await agent.canonical_model_async(context)
+    context.get_invocation_context().increment_llm_call_count()
+    model = await model_of(context)
     answer: LlmResponse | None = None
     async for response in model.generate_content_async(asked, stream=False):
         answer = response

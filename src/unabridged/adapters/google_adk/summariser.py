@@ -1,39 +1,62 @@
-"""A model of ADK's as the one who writes the summaries."""
+"""A model of ADK's as the one who writes the summaries: the agent's own, or another."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from copy import copy
+from functools import partial
 from typing import Any
 
+from google.adk.agents.callback_context import CallbackContext
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.genai import types
 
+from unabridged.adapters.kit import NamedModel, OwnModel
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.replies import stop_of
 from unabridged.measure.calibrate import usage_of
 
+_SHARED = ("http_options", "labels", "model_armor_config", "safety_settings", "service_tier", "store")
+"""Of a request's configuration what holds for its summary too: how it is routed, and what the provider does with it."""
+
 
 def summariser(model: Any) -> Any:
     """What `Compactor(model)` takes: the same, unless it is a model of ADK's."""
-    return _asking(model) if isinstance(model, BaseLlm) else model
+    return NamedModel(model.model, partial(ask_model, model)) if isinstance(model, BaseLlm) else model
 
 
-def _asking(model: BaseLlm) -> Callable[[Ask], Awaitable[Reply]]:
-    async def summarise(ask: Ask) -> Reply:
-        asked = LlmRequest(
-            model=model.model,
-            contents=[types.Content(role="user", parts=[types.Part(text=ask.instruction)])],
-            config=types.GenerateContentConfig(system_instruction=ask.system, max_output_tokens=ask.max_tokens),
-        )
-        said: Any = None
-        async for response in model.generate_content_async(asked, stream=False):
-            said = response
-        parts = (said.content.parts or []) if said is not None and said.content else []
-        text = "".join(part.text for part in parts if part.text and not part.thought)
-        calls = sum(part.function_call is not None for part in parts)
-        stop = said.finish_reason.value.lower() if said is not None and said.finish_reason else None
-        used = usage_of(said.usage_metadata) if said is not None and said.usage_metadata else None
-        return Reply(text, stop_of(stop), used, calls, model=model.model)
+def own_model(context: CallbackContext, asked: LlmRequest) -> OwnModel:
+    """What asks the model that the agent is about to ask."""
+    given = {name: getattr(asked.config, name, None) for name in _SHARED}
+    shared = {name: copy(value) for name, value in given.items() if value is not None}  # models change the headers
 
-    return summarise
+    async def ask_it(ask: Ask) -> Reply:
+        return await ask_model(await model_of(context), ask, asked.model, **shared)
+
+    return ask_it
+
+
+async def model_of(context: CallbackContext) -> BaseLlm:
+    """The model of the agent that makes a request; every agent that makes one has a model."""
+    agent: Any = context.get_invocation_context().agent
+    model: BaseLlm = await agent.canonical_model_async(context)
+    return model
+
+
+async def ask_model(model: BaseLlm, ask: Ask, name: str | None = None, **config: Any) -> Reply:
+    """Return the model's reply to the instruction alone: no agent runs, so no callback, no event and no tool."""
+    name = name or model.model
+    asked = LlmRequest(
+        model=name,
+        contents=[types.Content(role="user", parts=[types.Part(text=ask.instruction)])],
+        config=types.GenerateContentConfig(system_instruction=ask.system, max_output_tokens=ask.max_tokens, **config),
+    )
+    said: Any = None
+    async for response in model.generate_content_async(asked, stream=False):
+        said = response
+    parts = (said.content.parts or []) if said is not None and said.content else []
+    text = "".join(part.text for part in parts if part.text and not part.thought)
+    calls = sum(part.function_call is not None for part in parts)
+    stop = said.finish_reason.value.lower() if said is not None and said.finish_reason else None
+    used = usage_of(said.usage_metadata) if said is not None and said.usage_metadata else None
+    return Reply(text, stop_of(stop), used, calls, model=name)

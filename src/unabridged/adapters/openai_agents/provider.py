@@ -19,6 +19,7 @@ from agents.models import get_default_model
 
 from unabridged.adapters.kit import Agent, Engine, PinMethods, Request, Stream, arun, astream
 from unabridged.adapters.openai_agents.runs import Runs, schemas_of, without_key
+from unabridged.adapters.openai_agents.summariser import name_of, own_model
 
 _BEFORE = frozenset({"response.created", "response.queued", "response.in_progress"})
 """Events that come before the model says anything: a refusal may still follow."""
@@ -54,9 +55,10 @@ def _items_in(event: Any) -> list[Any]:
 class CompactingProvider(PinMethods, ModelProvider):
     """Gives the models of another provider, each sent what fits; used as `RunConfig(model_provider=...)`.
 
-    Takes the keywords of `Compactor`. The window comes from the model's name unless `window` or `agent` says otherwise.
-    Without `provider` the models are those of the SDK's own `MultiProvider`. An agent whose `model` is an object asks
-    no provider: give it `provider.wrap(model)`.
+    Takes the keywords of `Compactor`; its `model`, which writes the summaries, is the one that a request goes to unless
+    it is given: a model of the SDK's, what `Compactor` takes, or None for summaries without a model. The window comes
+    from the model's name unless `window` or `agent` says otherwise. Without `provider` the models are those of the
+    SDK's own `MultiProvider`. An agent whose `model` is an object asks no provider: give it `provider.wrap(model)`.
     """
 
     def __init__(self, provider: ModelProvider | None = None, **keywords: Any) -> None:
@@ -90,8 +92,7 @@ class CompactingModel(Model):
 
     def __init__(self, model: Model, name: str | None, runs: Runs) -> None:
         self.model, self.runs = model, runs
-        own = getattr(model, "model", None)
-        self.agent = Agent(own if isinstance(own, str) and own else name)
+        self.agent = Agent(name_of(model) or name)
 
     async def get_response(self, *arguments: Any, **keywords: Any) -> ModelResponse:
         """The model's response; takes what the interface's method takes."""
@@ -129,7 +130,8 @@ class CompactingModel(Model):
             self.runs.say_kept_elsewhere()
             return None, send
         schemas, thread = schemas_of(tools, handoffs, shape), self.runs.thread_of(settings)
-        ask = partial(self.runs.ask, items, self.agent, thread, system, schemas)
+        own = own_model(self.model, settings)
+        ask = partial(self.runs.ask, items, self.agent, thread, system, schemas, own=own)
         return ask() if self.runs.ready else await asyncio.to_thread(ask), send
 
     # -- what the runner asks of a model besides -----------------------------------------------------------------------

@@ -11,7 +11,20 @@ from typing import Any, NamedTuple
 from agents import FunctionTool, ModelSettings
 from agents.tracing import custom_span, get_current_trace
 
-from unabridged.adapters.kit import READ, SEARCH, Agent, Engine, Newest, Request, current_thread, event_data, tell_both
+from unabridged.adapters.kit import (
+    AGENT_MODEL,
+    READ,
+    SEARCH,
+    Agent,
+    Engine,
+    Newest,
+    OwnModel,
+    Request,
+    current_thread,
+    event_data,
+    tell_both,
+)
+from unabridged.adapters.openai_agents.summariser import summariser
 from unabridged.events import Compacting, Event
 from unabridged.formats import OpenAIResponses
 from unabridged.formats.fields import get
@@ -31,28 +44,41 @@ class Asked(NamedTuple):
     agent: Agent
     system: Any
     tools: Any
+    own: OwnModel | None
+    """Asks its model."""
 
 
 class Runs(Engine):
     """The engine, and what is known of the runs that use it."""
 
     def __init__(self, **keywords: Any) -> None:
-        super().__init__(FORMAT, **{**keywords, "on_event": tell_both(keywords.get("on_event"), trace)})
+        model = summariser(keywords.get("model", AGENT_MODEL))
+        told = tell_both(keywords.get("on_event"), trace)
+        super().__init__(FORMAT, **{**keywords, "model": model, "on_event": told})
         self._sessions: Newest[str, str] = Newest()
         self._calls: Newest[int, tuple[Any, str]] = Newest()
         self._asked: Newest[str, Asked] = Newest()
         self._said = False
 
-    def ask(self, messages: list[Any], agent: Agent, thread: str | None, system: Any, tools: list[Any]) -> Request:
+    def ask(
+        self,
+        messages: list[Any],
+        agent: Agent,
+        thread: str | None,
+        system: Any,
+        tools: list[Any],
+        *,
+        own: OwnModel | None = None,
+    ) -> Request:
         """One request to this model, before it is sent."""
         agent = agent._replace(recall=any(get(tool, "name") == READ for tool in tools))
         if thread is not None:
-            self._asked[thread] = Asked(agent, system, tools)
-        return self.request(messages, agent, thread=thread, system=system, tools=tools)
+            self._asked[thread] = Asked(agent, system, tools, own)
+        return self.request(messages, agent, thread=thread, system=system, tools=tools, own=own)
 
     def asked(self, thread: str) -> Asked:
         """Who was asked last in the thread; nobody in particular before its first request."""
-        return self._asked.get(thread) or Asked(Agent(), None, None)
+        return self._asked.get(thread) or Asked(Agent(), None, None, None)
 
     def know(self, session_id: str) -> None:
         """From now on, requests of runs with this session belong to the thread of its name."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from agents import OpenAIConversationsSession, OpenAIResponsesCompactionSession, Session, SessionSettings
 from agents.memory import SessionABC
 
-from unabridged.adapters.kit import as_recorded
+from unabridged.adapters.kit import as_recorded, with_own_model
 from unabridged.adapters.openai_agents.provider import CompactingProvider
 from unabridged.adapters.openai_agents.runs import FORMAT
 from unabridged.archive.protocol import Scope
@@ -109,10 +109,15 @@ class CompactingSession(SessionABC):
     # -- what only this one can ---------------------------------------------------------------------------------------
 
     async def compact(self) -> Compaction | None:
-        """Compact now, whatever the size; None when nothing is gained."""
+        """Compact now, whatever the size; None when nothing is gained.
+
+        Without a `model` of the provider's, the model that was asked last writes the summary. Before the first request
+        there is none: then it is model-free, which the log and the receipt say.
+        """
         items, compactor = await self._at_hand()
-        _, system, tools = self._runs.asked(self.session_id)
-        return await compactor.acompact(items, thread=self.session_id, system=system, tools=tools)
+        _, system, tools, own = self._runs.asked(self.session_id)
+        with with_own_model(own):
+            return await compactor.acompact(items, thread=self.session_id, system=system, tools=tools)
 
     async def replay(self) -> list[Any]:
         """The original conversation, exactly."""

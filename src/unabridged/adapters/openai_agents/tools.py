@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from agents import FunctionTool, Tool
+from agents import FunctionTool, Model, Tool
 from agents.run import CallModelData, ModelInputData
 from agents.tool_context import ToolContext
 
 from unabridged.adapters.kit import DESCRIPTIONS, PARAMETERS, READ, SEARCH, Agent, arun, current_thread, look_up
-from unabridged.adapters.openai_agents.provider import CompactingProvider
+from unabridged.adapters.openai_agents.provider import CompactingModel, CompactingProvider
 from unabridged.adapters.openai_agents.runs import FORMAT, Runs, group, schemas_of
+from unabridged.adapters.openai_agents.summariser import name_of, own_model
 
 InputFilter = Callable[[CallModelData[Any]], Awaitable[ModelInputData]]
 
@@ -34,16 +35,18 @@ def input_filter(provider: CompactingProvider | None = None, **keywords: Any) ->
     """A filter for `RunConfig.call_model_input_filter`: what is sent is fitted, whichever model the agent has.
 
     It takes the keywords of `Compactor`, or the provider whose archive and settings it shares. No response comes by
-    here: nothing is learned from usage, and a refusal as too long is the caller's.
+    here: nothing is learned from usage, and a refusal as too long is the caller's. A filter is not told which provider
+    serves the name of a model: without `model`, summaries are model-free unless the agent's model is an object.
     """
     runs = provider.runs if provider is not None else Runs(**keywords)
 
     async def fit(data: CallModelData[Any]) -> ModelInputData:
         given, agent = data.model_data, data.agent
-        name = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", None)
-        known = Agent(name if isinstance(name, str) else None)
+        model = agent.model.model if isinstance(agent.model, CompactingModel) else agent.model
+        known = Agent(model if isinstance(model, str) else name_of(model))
+        own = own_model(model, agent.model_settings) if isinstance(model, Model) else None
         tools, thread = schemas_of(agent.tools), current_thread() or group()
-        request = await asyncio.to_thread(runs.ask, given.input, known, thread, given.instructions, tools)
+        request = await asyncio.to_thread(runs.ask, given.input, known, thread, given.instructions, tools, own=own)
         fitted = await arun(request.fit())
         return ModelInputData(fitted.messages, given.instructions)
 

@@ -22,12 +22,14 @@ from pydantic_ai.tools import RunContext, Tool
 from pydantic_ai.toolsets import FunctionToolset
 
 from unabridged.adapters.kit import (
+    AGENT_MODEL,
     DESCRIPTIONS,
     PARAMETERS,
     READ,
     SEARCH,
     Agent,
     Engine,
+    OwnModel,
     PinMethods,
     Request,
     Steps,
@@ -37,7 +39,7 @@ from unabridged.adapters.kit import (
     event_data,
     look_up,
 )
-from unabridged.adapters.pydantic_ai.focus import focused, summariser_of
+from unabridged.adapters.pydantic_ai.focus import focused, own_model, summariser_of
 from unabridged.adapters.pydantic_ai.format import FORMAT
 from unabridged.adapters.pydantic_ai.state import carry_on, completed, follow, shown_once, system_of, tools_of
 from unabridged.outcome import Compaction as Fitted
@@ -62,10 +64,11 @@ class _Sent:
 class Compaction(PinMethods, AbstractCapability[Any]):
     """Keeps an agent inside its model's window and every message in the archive.
 
-    Takes `Compactor`'s keywords; `model`, which writes the summaries, may be a `Model` too. The run's history follows
-    each compaction, so `result.all_messages()` is what the next run should be given. `recall` gives the agent tools
-    that search and read what left its context. A conversation is known by its `conversation_id`, or by what `thread`
-    makes of the run's context (`lambda ctx: ctx.deps.session`).
+    Takes `Compactor`'s keywords; `model`, which writes the summaries, is the run's own unless it is given: a `Model`,
+    what `Compactor` takes, or None for summaries without a model. The run's history follows each compaction, so
+    `result.all_messages()` is what the next run should be given. `recall` gives the agent tools that search and read
+    what left its context. A conversation is known by its `conversation_id`, or by what `thread` makes of the run's
+    context (`lambda ctx: ctx.deps.session`).
     """
 
     def __init__(
@@ -73,8 +76,9 @@ class Compaction(PinMethods, AbstractCapability[Any]):
     ) -> None:
         self.recall = recall
         self.thread = thread
-        self._keywords = {**keywords, "model": summariser_of(keywords.get("model"))}
+        self._keywords = {**keywords, "model": summariser_of(keywords.get("model", AGENT_MODEL))}
         self._engine = Engine(FORMAT, **self._keywords)
+        self._focus = ""
         self._sent: _Sent | None = None
 
     async def for_run(self, ctx: RunContext[Any]) -> Self:  # noqa: ARG002 - the protocol's
@@ -173,7 +177,13 @@ class Compaction(PinMethods, AbstractCapability[Any]):
             tools=tools_of(parameters) if parameters is not None else None,
             values=ctx,
         )
-        return replace(request, force=force)
+        return replace(request, force=force, own=self._own_model(ctx, request_context))
+
+    def _own_model(self, ctx: RunContext[Any], request_context: ModelRequestContext | None) -> OwnModel | None:
+        """What asks the model of the request, or of the run where none is being made."""
+        asked = request_context if request_context is not None else ctx
+        own = own_model(asked.model, getattr(asked, "model_settings", None))
+        return focused(own, self._focus) if own is not None and self._focus else own
 
     def _agent(self, model: Any, request_context: ModelRequestContext | None = None) -> Agent:
         """The model that reads the conversation, as far as the framework knows it."""
@@ -208,11 +218,15 @@ class Compaction(PinMethods, AbstractCapability[Any]):
 
     def with_focus(self, focus: str) -> Self:
         """The same, with summaries that are most of all about this; model-free ones know no focus."""
-        if self._keywords["model"] is None:
+        model = self._keywords["model"]
+        if model is None:
             return self
         other = copy(self)
-        keywords = {**self._keywords, "model": focused(self._keywords["model"], focus), "archive": self._engine.archive}
-        other._engine, other._keywords = Engine(FORMAT, **keywords), keywords  # noqa: SLF001 - a copy of itself
+        if model is AGENT_MODEL:
+            other._focus = focus  # noqa: SLF001 - a copy of itself
+            return other
+        keywords = {**self._keywords, "model": focused(model, focus), "archive": self._engine.archive}
+        other._engine, other._keywords = Engine(FORMAT, **keywords), keywords  # noqa: SLF001 - likewise
         return other
 
     # -- what went ----------------------------------------------------------------------------------------------------

@@ -1,21 +1,37 @@
-"""Pydantic AI's models as summarisers, and summarisers that are told what matters most."""
+"""Pydantic AI's models as summarisers, the agent's own among them, and summarisers that are told what matters most."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.models import Model
 
+from unabridged.adapters.kit import OwnModel
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.model_calls import speaker_of
-from unabridged.asking.providers import Provided
+from unabridged.asking.providers import Provided, ask_apart
+
+_SHARED = ("extra_headers", "extra_body", "service_tier", "openai_store", "openai_user")
+"""Settings of a request that hold for its summary too: how it is routed, and whether the provider stores it."""
 
 
 def summariser_of(model: Any) -> Any:
     """A `Model` as a summariser; all else as `Compactor` takes it."""
     return Provided(model.model_name, model, {}) if isinstance(model, Model) else model
+
+
+def own_model(model: Any, settings: Mapping[str, Any] | None = None) -> OwnModel | None:
+    """What asks the agent's own model, with what of the request's settings holds for a summary too."""
+    if not isinstance(model, Model):
+        return None
+    shared = {name: value for name, value in (settings or {}).items() if name in _SHARED}
+
+    async def ask_it(ask: Ask) -> Reply:
+        return replace(await ask_apart(model, ask, shared), model=model.model_name)
+
+    return ask_it
 
 
 def focused(model: Any, focus: str) -> Callable[[Ask], Any]:

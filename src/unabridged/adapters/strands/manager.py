@@ -18,7 +18,7 @@ from strands.types.tools import ToolResult, ToolUse
 
 from unabridged.adapters import kit
 from unabridged.adapters.strands.session import count_common_end, count_stored, give_ids, session_manager
-from unabridged.adapters.strands.summariser import model_name, summariser, usage_of
+from unabridged.adapters.strands.summariser import model_name, own_model, summariser, usage_of
 from unabridged.asking.overflow import is_overflow
 from unabridged.compactor import Compaction
 from unabridged.errors import SettingsError, WontFit
@@ -56,7 +56,8 @@ class _Refused(NamedTuple):
 class CompactingConversationManager(kit.PinMethods, ConversationManager):
     """Keeps `agent.messages` within the model's window; what leaves the list is in the archive first.
 
-    Takes the keywords of `Compactor`; its `model`, who writes summaries, may be a model of Strands'. The window is the
+    Takes the keywords of `Compactor`; its `model`, who writes summaries, is the agent's own unless it is given: a model
+    of Strands', what `Compactor` takes, or None for summaries without a model. The window is the
     model's `context_window_limit`, else what is known of its name. `thread` names the conversation: without it, it is
     the session's id, and without a session what `kit.thread` says. With `recall` the agent gets tools to search and
     read what left its list; what Strands has pinned stays in it. `host_state` is asked with the agent for what a
@@ -77,8 +78,7 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
         self.thread, self.recall = thread, recall
         if host_state is not None:
             keywords["state"] = lambda _: host_state(kit.current_values())
-        if "model" in keywords:
-            keywords["model"] = summariser(keywords["model"])
+        keywords["model"] = summariser(keywords.get("model", kit.AGENT_MODEL))
         if isinstance(settings := keywords.get("settings", Settings()), Settings):
             keywords["settings"] = _pinning(settings)
         self.engine = kit.Engine(FORMAT, **{**keywords, "on_event": otel(also=keywords.get("on_event"))})
@@ -234,6 +234,7 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
             system=agent.system_prompt_content,
             tools=agent.tool_registry.get_all_tool_specs(),
             values=agent,
+            own=own_model(model),
         )
 
     def _measure(self, agent: Agent) -> _Sent:

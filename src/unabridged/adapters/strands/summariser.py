@@ -1,12 +1,13 @@
-"""A model of Strands' as the one who writes the summaries."""
+"""A model of Strands' as the one who writes the summaries: the agent's own, or another."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from strands.models import Model
 
+from unabridged.adapters.kit import NamedModel, OwnModel
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.replies import stop_of
 from unabridged.measure.calibrate import Usage
@@ -14,7 +15,12 @@ from unabridged.measure.calibrate import Usage
 
 def summariser(model: Any) -> Any:
     """What `Compactor(model)` takes: the same, unless it is a model of Strands'."""
-    return _asking(model) if isinstance(model, Model) else model
+    return NamedModel(model_name(model), partial(ask_model, model)) if isinstance(model, Model) else model
+
+
+def own_model(model: Any) -> OwnModel | None:
+    """What asks the agent's own model."""
+    return partial(ask_model, model) if isinstance(model, Model) else None
 
 
 def model_name(model: Model) -> str | None:
@@ -34,16 +40,14 @@ def usage_of(told: Any) -> Usage | None:
     return Usage(total, read, write, told.get("outputTokens", 0))
 
 
-def _asking(model: Model) -> Callable[[Ask], Awaitable[Reply]]:
-    async def summarise(ask: Ask) -> Reply:
-        texts: list[str] = []
-        stop, used, calls = None, None, 0
-        messages: Any = [{"role": "user", "content": [{"text": ask.instruction}]}]
-        async for event in model.stream(messages, system_prompt=ask.system if isinstance(ask.system, str) else None):
-            texts.append(event.get("contentBlockDelta", {}).get("delta", {}).get("text") or "")
-            calls += "toolUse" in (event.get("contentBlockStart", {}).get("start") or {})
-            stop = event.get("messageStop", {}).get("stopReason") or stop
-            used = event.get("metadata", {}).get("usage") or used
-        return Reply("".join(texts), stop_of(stop), usage_of(used), calls, model=model_name(model) or "")
-
-    return summarise
+async def ask_model(model: Model, ask: Ask) -> Reply:
+    """Return the model's reply to the instruction alone: no agent runs, so no hook, no callback and no tool."""
+    texts: list[str] = []
+    stop, used, calls = None, None, 0
+    messages: Any = [{"role": "user", "content": [{"text": ask.instruction}]}]
+    async for event in model.stream(messages, system_prompt=ask.system if isinstance(ask.system, str) else None):
+        texts.append(event.get("contentBlockDelta", {}).get("delta", {}).get("text") or "")
+        calls += "toolUse" in (event.get("contentBlockStart", {}).get("start") or {})
+        stop = event.get("messageStop", {}).get("stopReason") or stop
+        used = event.get("metadata", {}).get("usage") or used
+    return Reply("".join(texts), stop_of(stop), usage_of(used), calls, model=model_name(model) or "")

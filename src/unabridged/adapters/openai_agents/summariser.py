@@ -1,0 +1,51 @@
+"""A model of the SDK's as the one who writes the summaries: the agent's own, or another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from agents import Model, ModelSettings
+from agents.models.interface import ModelTracing
+
+from unabridged.adapters.kit import NamedModel, OwnModel
+from unabridged.asking.ask import Ask, Reply
+from unabridged.asking.replies import reply_of
+
+_SHARED = ("extra_body", "extra_headers", "extra_query", "store")
+"""Settings of a request that hold for its summary too: how it is routed, and whether the provider stores it."""
+
+
+def summariser(model: Any) -> Any:
+    """What `Compactor(model)` takes: the same, unless it is a model of the SDK's."""
+    return NamedModel(name_of(model), partial(ask_model, model)) if isinstance(model, Model) else model
+
+
+def own_model(model: Model, settings: ModelSettings) -> OwnModel:
+    """What asks the model that a request with these settings goes to."""
+    shared = {name: getattr(settings, name) for name in _SHARED}
+    return partial(ask_model, model, settings=ModelSettings(**shared))
+
+
+def name_of(model: Any) -> str | None:
+    """The name that the model has at its provider, if it tells."""
+    name = getattr(model, "model", None)
+    return name if isinstance(name, str) and name else None
+
+
+async def ask_model(model: Model, ask: Ask, settings: ModelSettings | None = None) -> Reply:
+    """Return the model's reply to the instruction alone: outside of any run, so no event, no span and no tool."""
+    response = await model.get_response(
+        ask.system if isinstance(ask.system, str) else None,
+        [{"role": "user", "content": ask.instruction}],
+        replace(settings or ModelSettings(), max_tokens=ask.max_tokens),
+        tools=[],
+        output_schema=None,
+        handoffs=[],
+        tracing=ModelTracing.DISABLED,
+        previous_response_id=None,
+        conversation_id=None,
+        prompt=None,
+    )
+    return replace(reply_of(response), model=name_of(model) or "")
