@@ -187,12 +187,12 @@ class Settings:
     user's turn with an acknowledgment of the assistant's behind it where two user turns would meet (`alternate`)."""
     instruction: str | None = None
     """A prompt for the summariser in the place of the built-in one. The conversation goes where it says `{messages}`,
-    else behind it; other braces stay as they are."""
+    else behind it; other braces stay as they are, and nothing else is added."""
     max_input: int | None = None
     """Show the summariser at most so many tokens, the newest; by default everything that goes, in chunks if need be."""
     suffix: bool | None = None
     """Ask in the continuation of the live prompt, so that the provider's cache pays; by default where that is known
-    to work: the summariser is the agent's own model."""
+    to work: the summariser is the agent's own model, and `instruction` is the built-in one."""
     background: float | None = None
     """The share of the trigger at which a summary by a model is begun in the background, so that no turn waits for it
     before the budget is reached; None for never."""
@@ -218,6 +218,11 @@ class Settings:
             raise SettingsError(f"give keep or target, not both: the tail fills what target leaves; got {self.keep!r}")
         _check_sections(self.without)
         _check(self, "", _FIELDS)
+        if self.suffix and self.instruction is not None and "{messages}" in self.instruction:
+            raise SettingsError(
+                "with suffix=True the conversation stands above the instruction, so it can't stand at {messages}: take "
+                "{messages} out of the instruction, or leave suffix out"
+            )
 
 
 @dataclass(frozen=True, slots=True)

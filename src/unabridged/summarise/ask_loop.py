@@ -19,7 +19,7 @@ from unabridged.languages import language_name
 from unabridged.measure.calibrate import Usage
 from unabridged.summarise.brief import Brief, Summariser
 from unabridged.summarise.checks import People, check_prose
-from unabridged.summarise.chunks import FRAME, Chunks, make_chunks
+from unabridged.summarise.chunks import FRAME, Chunks, fitting, make_chunks
 from unabridged.summarise.prompt import Question, parts
 from unabridged.summarise.rules import split_rules
 from unabridged.summarise.verify import Expected, Problem, find_problems, impossible_checks, trim, visible_text
@@ -128,6 +128,11 @@ class _Work:
     plan: Chunks
     summary: Summary
 
+    @property
+    def ours(self) -> bool:
+        """Whether it is asked with the built-in prompt."""
+        return self.model.instruction is None
+
     def write(self) -> Generator[Ask, Reply, str]:
         """The prose, as accepted."""
         brief, plan = self.brief, self.plan
@@ -170,25 +175,32 @@ class _Work:
     def _ask_for(self, word: _Asking, expected: Expected) -> Generator[Ask, Reply, str]:
         """The reply to the question, once it has no fault; a faulty one is asked for again, once."""
         question = word("")
-        ours = self.plan.wording.own is None
-        reply = self._trimmed(self.summary.add((yield self._ask(question)), asked_for_rules=ours), expected)
+        reply = self._trimmed(self.summary.add((yield self._ask(question)), asked_for_rules=self.ours), expected)
         found = find_problems(reply, replace(expected, marks=question.marks))
         if found:
             question, ask = self._again(word, found, visible_text(reply.text), expected)
-            reply = self._trimmed(self.summary.add((yield replace(ask, again=1)), asked_for_rules=ours), expected)
+            reply = self._trimmed(self.summary.add((yield replace(ask, again=1)), asked_for_rules=self.ours), expected)
             found = find_problems(reply, replace(expected, marks=question.marks))
         if found:
             raise self._rejected(found)
         return visible_text(reply.text)
 
     def _trimmed(self, reply: Reply, expected: Expected) -> Reply:
-        """The reply, one that is a little too long without the last lines of its longest sections."""
+        """The reply, one that is a little too long without the last lines of its longest sections.
+
+        Beside a prompt of the caller's own a reply of any length is shortened so: it was not told how long it may be.
+        """
         text = visible_text(reply.text)
         size = expected.count(text)
-        if not expected.budget < size <= expected.budget * OVERRUN:
+        if size <= expected.budget or (self.ours and size > expected.budget * OVERRUN):
             return reply
         self.summary.note(f"the summary took {size:,} of {expected.budget:,} tokens: shortened by rule")
-        return replace(reply, text=trim(text, expected.budget, expected.count))
+        trimmed = trim(text, expected.budget, expected.count)
+        if (
+            not self.ours and not expected.budget // 2 <= expected.count(trimmed) <= expected.budget
+        ):  # its lines are long
+            trimmed = text[: fitting(text, expected.budget, expected.count)].rstrip()
+        return replace(reply, text=trimmed)
 
     def _rejected(self, found: Sequence[Problem]) -> Rejected:
         return Rejected(
@@ -204,8 +216,8 @@ class _Work:
         names = {problem.name for problem in found}
         fault = "; ".join(problem.message for problem in found)
         wording = self.plan.wording
-        how = "shorten" if names <= _TOO_LONG else ""
-        if names == {"wrong-language"} and language_name(wording.language):
+        how = "shorten" if names <= _TOO_LONG and self.ours else ""
+        if names == {"wrong-language"} and language_name(wording.language) and self.ours:
             how = "translate"
         if how and self.brief.count(draft) <= self.plan.fold_room:
             tokens = min(self.plan.goal, expected.budget * 4 // 5)

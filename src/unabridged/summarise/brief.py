@@ -95,7 +95,7 @@ class Summariser:
     """Its own, in tokens."""
     name: str = ""
     instruction: str | None = None
-    """A prompt in the place of the built-in one; taken as it is."""
+    """A prompt in the place of the built-in one; sent as it is, with the conversation and nothing else."""
     max_input: int | None = None
     """Show at most so much, the newest; by default everything is shown."""
     live: Live | None = None

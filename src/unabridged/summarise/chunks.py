@@ -278,13 +278,13 @@ def _split(header: str, text: str, count: Count, room: int) -> Iterator[Shown]:
     part = 1
     while text:
         label = f"{header}, part {part}\n"
-        end = _fitting(text, room - count(label) - 2, count)
+        end = fitting(text, room - count(label) - 2, count)
         piece = f"{label}{text[:end]}\n"
         yield Shown(piece, count(piece))
         text, part = text[end:], part + 1
 
 
-def _fitting(text: str, room: int, count: Count) -> int:
+def fitting(text: str, room: int, count: Count) -> int:
     """How many characters of the text take at most `room` tokens; at least one, and whole lines or words."""
     end = min(len(text), max(1, room * 4))
     while end > 1 and (size := count(text[:end])) > room:

@@ -4,6 +4,9 @@ Only our own parts have places to fill in; what comes from outside (the conversa
 prompt) is joined on as it is, so that no brace or bracket in it can mean anything. It stands between two lines that
 carry a key drawn for this ask alone, and so does the first line of every message: a forged header or a forged end of
 the data lacks the key, for one that a text contains is never used. It is short, because every message pays for it.
+
+A prompt of the caller's own is sent with the conversation and nothing else of ours: an earlier summary and notes stand
+in the conversation's place, between the same two lines, and a second ask has the words of the first.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ PLACE = "{messages}"
 KEY = "\x00key\x00"
 """Stands for the key in what is shown until one is drawn; removed from any text that holds it."""
 
+EARLIER, PART = "earlier summary", "summary of part"
+"""What stands in the conversation's place beside a caller's own prompt, as its header names it."""
 _SIGNS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _UNSENDABLE = re.compile("[\ud800-\udfff]|\x00")
 
@@ -73,31 +78,39 @@ class Wording:
         fault: str = "",
     ) -> Question:
         """Write the record (or, of a `part`, notes) of these messages."""
+        if self.own is not None:
+            earlier = [f"{KEY} {EARLIER}\n{sendable(prior)}\n"] * bool(prior)
+            return _in_own(self.own, [*earlier, *texts])
         stays = () if part else self.stays
         key = draw_key(*texts, prior, *rules, *stays)
         blocks = [*self._task("citation", standing=True), _fill("data", key=key), *[_fill("part")] * part]
         if prior:
             blocks += [_fill("prior"), _set_off("record", [prior], key)]
         blocks += [*_known_rules(rules, key), *self._limits(tokens, fault)]
-        return Question(self._place(_set_off("conversation", texts, key), blocks, stays, key), key)
+        return Question(_joined(blocks, _set_off("conversation", texts, key), stays, key), key)
 
     def fold(
         self, notes: Sequence[str], *, tokens: int, rules: Sequence[str] = (), last: bool = False, fault: str = ""
     ) -> Question:
         """Put notes on consecutive parts together; the `last` time, what comes of it is the record."""
+        if self.own is not None:
+            heads = [f"{KEY} {PART} {i + 1} of {len(notes)}" for i in range(len(notes))]
+            texts = [f"{head}\n{sendable(note)}\n" for head, note in zip(heads, notes, strict=True)]
+            return _in_own(self.own, texts)
         stays = self.stays if last else ()
         key = draw_key(*notes, *rules, *stays)
         heads = [_fill("note", number=str(i + 1), all=str(len(notes))) for i in range(len(notes))]
         numbered = [f"{head}\n{note}\n" for head, note in zip(heads, notes, strict=True)]
         blocks = [*self._task("citation", standing=last), _fill("fold", key=key), *_known_rules(rules, key)]
         blocks += self._limits(tokens, fault)
-        return Question(self._place(_set_off("notes", numbered, key), blocks, stays, key), key)
+        return Question(_joined(blocks, _set_off("notes", numbered, key), stays, key), key)
 
     def suffix(self, *, tokens: int, kept: int, rules: Sequence[str] = (), fault: str = "") -> Question:
         """Write the record of the conversation that stands right above."""
-        ours = self._task("citation-suffix", standing=True)[1:]
-        own = [self.own.replace(PLACE, _fill("above"))] if self.own else ours
-        blocks = [_fill("suffix"), *own, *[_fill("kept", kept=f"{kept:,}")] * bool(kept)]
+        if self.own is not None:
+            return Question(self.own)
+        task = self._task("citation-suffix", standing=True)[1:]
+        blocks = [_fill("suffix"), *task, *[_fill("kept", kept=f"{kept:,}")] * bool(kept)]
         return Question("\n\n".join([*blocks, *_known_rules(rules, draw_key(*rules)), *self._limits(tokens, fault)]))
 
     def rewrite(self, how: str, draft: str, *, tokens: int, fault: str) -> Question:
@@ -107,31 +120,34 @@ class Wording:
         task = _fill(how, key=key, problem=fault, over=over, language=language_name(self.language))
         return Question("\n\n".join([task, self._size(tokens), _set_off("record", [draft], key)]), key)
 
-    def _place(self, shown: str, blocks: Sequence[str], stays: Sequence[str], key: str) -> str:
-        """The whole prompt: what is shown goes where the caller's own prompt wants it, else behind everything."""
-        head, place, tail = (self.own or "").partition(PLACE)
-        whole = [f"{head}{shown}{tail}", *blocks[1:]] if place else [*blocks, shown]
-        whole += [_fill("stays"), _set_off("stays", stays, key)] if stays else []
-        return "\n\n".join([*whole, _fill("now")])
-
     def _task(self, citation: str, *, standing: bool = False) -> list[str]:
-        if self.own is not None:
-            return [self.own]
         sections = _fill("sections-short" if self.short else "sections", citation=_fill(citation))
         return [_fill("role"), sections, *[_fill("standing")] * standing, _fill("rules")]
 
     def _limits(self, tokens: int, fault: str) -> list[str]:
-        found = [self._size(tokens)]
-        if self.own is None:
-            named = language_name(self.language)
-            found.insert(0, _fill("language", language=named) if named else _fill("same-language"))
-        return found + [_fill("again", problem=fault)] * bool(fault)
+        named = language_name(self.language)
+        language = _fill("language", language=named) if named else _fill("same-language")
+        return [language, self._size(tokens), *[_fill("again", problem=fault)] * bool(fault)]
 
     def _size(self, tokens: int) -> str:
         return _fill("size", characters=f"{self._characters(tokens):,}")
 
     def _characters(self, tokens: int) -> int:
         return max(80, int(tokens * self.density))
+
+
+def _in_own(own: str, texts: Sequence[str]) -> Question:
+    """Return the caller's prompt with this conversation where it wants it, else behind it, and nothing more."""
+    key = draw_key(own, *texts)
+    shown = _set_off("conversation", texts, key)
+    head, place, tail = own.partition(PLACE)
+    return Question(f"{head}{shown}{tail}" if place else "\n\n".join(filter(None, [own, shown])), key)
+
+
+def _joined(blocks: Sequence[str], shown: str, stays: Sequence[str], key: str) -> str:
+    """Return the whole of our prompt: what is shown stands behind everything but what stays."""
+    newest = [_fill("stays"), _set_off("stays", stays, key)] if stays else []
+    return "\n\n".join([*blocks, shown, *newest, _fill("now")])
 
 
 def _known_rules(rules: Sequence[str], key: str) -> list[str]:

@@ -63,7 +63,8 @@ class Writers:
         if (seconds := self.asker.rest_left) > 0:
             raise SummaryFailed(self.asker.resting(seconds))
         info = model_info(self.asker.name)
-        suffix = self.own if settings.suffix is None else settings.suffix
+        # A prompt of the caller's own may not keep a model from going on with its task behind the live conversation.
+        suffix = self.own and settings.instruction is None if settings.suffix is None else settings.suffix
         window = self.asker.window or limits.window
         return Summariser(
             window=int(window / factor) if suffix else window,

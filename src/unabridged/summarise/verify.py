@@ -7,8 +7,11 @@ question: `checks` answers it, and mends.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heapreplace
 
 from unabridged.asking.ask import Reply
 from unabridged.languages import folded, language_name, phrase_at_start, sure_language
@@ -84,12 +87,27 @@ def visible_text(text: str) -> str:
 def trim(text: str, budget: int, count: Callable[[str], int]) -> str:
     """The text within the budget, without the last lines of whichever of its sections is the longest."""
     sections = [part.split("\n") for part in re.split(r"\n(?=#)", text)]
-    while count(whole := "\n".join("\n".join(lines) for lines in sections)) > budget:
-        longest = max(sections, key=lambda lines: sum(map(len, lines)))
-        if len(longest) < 2:
-            break
-        longest.pop()
-    return whole
+    shorter = _last_lines(sections)
+
+    def without(lines: int) -> str:
+        taken = Counter(shorter[:lines])
+        return "\n".join("\n".join(section[: len(section) - taken[i]]) for i, section in enumerate(sections))
+
+    fewest = bisect_left(range(len(shorter)), True, key=lambda lines: count(without(lines)) <= budget)
+    return without(fewest)
+
+
+def _last_lines(sections: Sequence[Sequence[str]]) -> list[int]:
+    """Which section loses its last line, one after the other: always the longest, until that has a single line."""
+    longest = [(-sum(map(len, lines)), i) for i, lines in enumerate(sections)]
+    heapify(longest)
+    left = [len(lines) for lines in sections]
+    found: list[int] = []
+    while left[place := longest[0][1]] > 1:
+        left[place] -= 1
+        found.append(place)
+        heapreplace(longest, (longest[0][0] + len(sections[place][left[place]]), place))
+    return found
 
 
 def find_problems(reply: Reply, expected: Expected) -> list[Problem]:
