@@ -67,6 +67,7 @@ def test_settings_as_a_dict_are_told_what_to_write() -> None:
         ("retries", ("2", None, -1, 1.5, True)),
         ("instruction", (5, ["x"], b"x")),
         ("suffix", ("yes", 5)),
+        ("summary_reserve", (0, -1, 1.5, "4096", True, float("nan"))),  # R51
     ],
 )
 def test_a_setting_of_a_wrong_type_is_said_by_its_name(name: str, values: tuple[Any, ...]) -> None:

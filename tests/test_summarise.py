@@ -192,6 +192,69 @@ def test_the_summarys_own_tokens_are_reserved() -> None:
     small = asked(block(talk(2), window=3_000))
     assert small.max_tokens == 750
     assert count(small.instruction) + small.max_tokens < 3_000
+    assert asked(block(budget=6_880)).max_tokens == 7_740, "a longer summary and an eighth more"
+
+
+# R24, R51
+@pytest.mark.parametrize(
+    ("window", "chosen", "reserve"),
+    [
+        (200_000, {}, 4_096),
+        (1_000_000, {}, 4_096),
+        (32_768, {}, 4_096),
+        (12_000, {}, 3_000),
+        (200_000, {"summary_reserve": 1_500}, 1_500),
+        (200_000, {"summary_reserve": 20_000}, 20_000),
+        (200_000, {"summary_reserve": 1_500, "summary": 8_000}, 1_500),
+        (12_000, {"summary_reserve": 4_000}, 4_000),
+        (12_000, {"summary_reserve": 9_000}, 6_000),
+    ],
+)
+def test_a_reply_gets_the_tokens_that_the_settings_and_the_docs_say(
+    window: int, chosen: dict[str, int], reserve: int
+) -> None:
+    scripted = Said()
+    scripted.reply = GOOD
+    settings = Settings(trigger=("tokens", 9_000), **chosen) if window < 100_000 else Settings(**chosen)
+    words = (sum(limits(settings, window).trigger[0].values()) + 2_000) // 40
+    talked = [user("Fix it."), *(m for i in range(20) for m in (assistant(f"did {i} " * words), user(f"next {i}")))]
+    with Compactor(scripted, window=window, model_window=window, archive="memory:", settings=settings) as compactor:
+        receipt = compactor.fit(talked, thread="t").receipt
+    assert receipt is not None
+    assert {ask.max_tokens for ask in scripted.asks} == {reserve}
+    assert any("half of the summariser's window" in note for note in receipt.notes) == (
+        chosen == {"summary_reserve": 9_000}
+    )
+
+
+# R51
+@pytest.mark.parametrize("reserve", [60, 300, 900, 1_900])
+def test_what_is_reserved_is_left_free_in_every_ask_and_a_shorter_record_is_asked_for(reserve: int) -> None:
+    for views, prior in ((talk(2), ""), (talk(60), "It began with speed.")):
+        given = block(views, window=6_000, budget=1_600, reserve=reserve, prior=prior)
+        scripted = ScriptedModel([ends(GOOD, stop="length"), *[ends(GOOD)] * 60])
+        summary_of(scripted, given)
+        assert {ask.max_tokens for ask in scripted.asks} == {reserve}, "a reply that was cut off gets no more either"
+        assert all(count(ask.instruction) + reserve <= 6_000 * 19 // 20 for ask in scripted.asks)
+        wanted = [int(found.replace(",", "")) for ask in scripted.asks for found in SIZE.findall(ask.instruction)]
+        assert max(wanted) <= max(80, 3 * reserve)
+        assert {ask.budget for ask in scripted.asks} == {min(reserve, 1_600)}
+
+
+# R51
+def test_a_summariser_that_takes_less_than_was_thought_gets_half_of_its_window_at_most() -> None:
+    asks: list[Ask] = []
+
+    def small(ask: Ask) -> Reply:
+        asks.append(ask)
+        if count(ask.instruction) + ask.max_tokens > 9_000:
+            raise openai_error(400, code="context_length_exceeded", message="maximum context length is 9000 tokens")
+        return ends(GOOD)
+
+    summary = summary_of(small, block(talk(40), window=32_768, reserve=12_000))
+    assert asks[0].max_tokens == 12_000
+    assert asks[-1].max_tokens == 4_500
+    assert summary.text == GOOD
 
 
 # R28

@@ -136,7 +136,7 @@ _FIELDS: Checks = {
     ),
     "clear": (lambda value: value is None or isinstance(value, Clear), "Clear(...) or None"),
     "preserve": (lambda value: value is None or _whole(value, 0), "a whole number of at least 0, or None"),
-    "reserve summary max_input": (lambda value: value is None or _whole(value), f"{_WHOLE}, or None"),
+    "reserve summary summary_reserve max_input": (lambda value: value is None or _whole(value), f"{_WHOLE}, or None"),
     "deadline cool_down": (_number, "a number of seconds"),
     "retries": (lambda value: _whole(value, 0), "a whole number of at least 0"),
     "instruction": (lambda value: value is None or isinstance(value, str), "a text, or None"),
@@ -168,6 +168,9 @@ class Settings:
     summary: int | None = None
     """The most tokens of a summary turn besides people's words; by default a third of the window or the trigger, at
     most 4,096."""
+    summary_reserve: int | None = None
+    """Tokens for the summariser's reply: its output limit, left free in its window. At most half of that window; by
+    default 4,096 or what `summary` needs, at most a quarter of it."""
     pin: Callable[[Any], bool] | None = None
     """Says of a message whether it must never leave."""
     without: tuple[str, ...] = ()

@@ -139,6 +139,10 @@ class _Work:
         texts = [text for view in brief.views if (text := view.whole_text())]
         whole = sum(brief.count(text) for text in texts) + brief.count(brief.prior)
         final = self._expected(brief.budget + brief.spare, texts, brief.replaced or whole)
+        if (self.model.reserve or 0) > (half := self.model.window // 2):
+            self.summary.note(
+                f"the reply got {half:,} of {self.model.reserve:,} tokens: half of the summariser's window"
+            )
         if plan.live is not None:
             return (yield from self._ask_for(self._suffix, final))
         self._note_limits(whole)
@@ -225,7 +229,8 @@ class _Work:
             return question, self._ask(question, apart=True)
         question = word(fault)
         ask = self._ask(question)
-        if "cut-off" in names and not ask.messages:  # it may have thought at length: give it what is left
+        if "cut-off" in names and not ask.messages and self.model.reserve is None:
+            # It may have thought at length: give it what is left.
             left = self.model.window * 19 // 20 - self.brief.count(ask.instruction)
             ask = replace(ask, max_tokens=max(ask.max_tokens, min(2 * self.plan.reserve, left)))
         return question, ask
@@ -263,7 +268,7 @@ class _Work:
         if self.plan.live is not None and not apart:
             live = self.plan.live
             return replace(ask, system=live.system, messages=live.messages, tools=live.tools)
-        return replace(ask, gone=self.brief.gone, budget=self.brief.budget)
+        return replace(ask, gone=self.brief.gone, budget=min(self.brief.budget, self.plan.reserve))
 
     def _expected(self, budget: int, shown: Sequence[str] = (), replaced: int = 1 << 60) -> Expected:
         return Expected(budget, replaced, self.brief.count, shown, self.plan.wording.language)

@@ -11,7 +11,9 @@ from unabridged.ledger.entries import Ledger
 from unabridged.messages import View
 
 RESERVE = 4_096
-"""Tokens left free for what the summariser writes."""
+"""Tokens left free for what the summariser writes, where the settings don't say."""
+SPARE = 8
+"""Prose may be longer by one part in so many before it is shortened, where nothing else needs the room."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ class Summariser:
     """The live prompt, when it is asked as a suffix of that; None when it is asked apart."""
     language: str = ""
     """The language to write in, by its code; by default the conversation's."""
-    reserve: int = RESERVE
+    reserve: int | None = None
+    """Tokens left free for its reply, and the most it may write; None: `RESERVE`, or what its prose may take."""
     price: Callable[[int, int], float | None] = lambda _input, _output: None
 
     def with_dollars(self, cost: dict[str, float]) -> dict[str, float]:

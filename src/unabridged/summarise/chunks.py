@@ -10,7 +10,7 @@ from unabridged.asking.ask import AskFailed
 from unabridged.authorship import whose_block
 from unabridged.languages import sure_language
 from unabridged.messages import Media, View
-from unabridged.summarise.brief import Brief, Live, Summariser
+from unabridged.summarise.brief import RESERVE, SPARE, Brief, Live, Summariser
 from unabridged.summarise.prompt import KEY, Question, Wording, sendable
 
 FEWEST = 256
@@ -77,7 +77,7 @@ class Chunks:
 def make_chunks(brief: Brief, model: Summariser) -> Chunks:
     """How to show it so that every ask, its reply included, fits; `AskFailed` when the window is too small."""
     count, window = brief.count, model.window
-    reserve = min(max(model.reserve, brief.budget * 5 // 4), window // 4)
+    reserve = _reserve(brief, model)
     goal = min(brief.budget, reserve) * GOAL // 100
     rules = _known_rules(brief, window // RULES) if model.instruction is None else ()
     stays, short = _newest(brief, window // STAYS), window < SMALL
@@ -95,7 +95,8 @@ def make_chunks(brief: Brief, model: Summariser) -> Chunks:
         raise AskFailed(
             "too-long",
             f"a window of {window:,} tokens is too small to summarise with: the prompt takes {taken:,} and {reserve:,} "
-            "are reserved for the reply. Use a summariser with a larger window, or a shorter instruction.",
+            "are reserved for the reply. Use a summariser with a larger window, a shorter instruction, or a smaller "
+            "Settings(summary_reserve=…).",
         )
     shown = _pieces_within(brief, model, max(single_room, FEWEST))
     note = min(reserve * 4 // 5, fold_room // FAN_IN - FRAME)
@@ -112,6 +113,13 @@ def make_chunks(brief: Brief, model: Summariser) -> Chunks:
         prior = ""
     runs = pack([piece.tokens for piece in shown], chunk_room)
     return replace(plan, chunks=[[shown[i].text for i in run] for run in runs], prior_note=prior)
+
+
+def _reserve(brief: Brief, model: Summariser) -> int:
+    """Return the tokens left free for a reply: as the caller says, else 4,096 or all that the prose may take."""
+    if model.reserve is not None:
+        return max(1, min(model.reserve, model.window // 2))
+    return min(max(RESERVE, brief.budget + brief.budget // SPARE), model.window // 4)
 
 
 def calls_bound(brief: Brief, model: Summariser) -> int:
@@ -139,7 +147,7 @@ def _behind(plan: Chunks, brief: Brief, window: int, live: Live) -> Chunks | Non
     """
     bare = plan.wording.suffix(tokens=plan.goal, kept=live.kept, rules=plan.rules, fault=_FAULT)
     left = window - window // 20 - live.tokens - brief.count(bare.text)
-    if left < max(FEWEST, brief.budget // 2):
+    if left < min(plan.reserve, max(FEWEST, brief.budget // 2)):
         return None
     reply = min(plan.reserve, left)
     return replace(

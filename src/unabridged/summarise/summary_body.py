@@ -13,7 +13,7 @@ from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.ledger.summary_turn import Rendered, people_size, render
 from unabridged.measure.models import model_info
-from unabridged.summarise.brief import Brief, Live, Summariser, Written
+from unabridged.summarise.brief import SPARE, Brief, Live, Summariser, Written
 from unabridged.text_tools import fenced
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 PROSE, LEAST_PROSE, BESIDE = 0.86, 0.75, 600
 """The share of a summary turn that a model's prose takes, at most and at least; between these, tokens for the rest."""
-SPARE = 8
-"""Prose may be longer by one part in so many before it is shortened, where nothing else needs the room."""
 TOLD_IN_FULL = ("files", "names")
 """What prose is not complemented by that quotes people and uses half of its room or more."""
 EARLIER, EARLIER_ANEW = 16, 4
@@ -71,6 +69,7 @@ class Writers:
             name=self.asker.name,
             instruction=settings.instruction,
             max_input=settings.max_input,
+            reserve=settings.summary_reserve,
             live=live if suffix and self.asker.takes_live(format_name) else None,
             price=(lambda i, o: (i * info.input + o * info.output) / 1e6)
             if info and info.input
