@@ -90,6 +90,8 @@ def test_why_nothing_was_compacted_is_said_by_the_event_that_knows() -> None:
     collect_event(EVENTS[0])  # nobody collects any more
     assert why_not(told) == "Not compacted: the summariser failed (ValueError: no key). Nothing was changed."
     assert why_not(told[:1]) == "Not compacted: no safe cut."
+    answered = Failed("t", "summary", ValueError("no key"), goes_on=True)
+    assert why_not([answered, told[0]]) == "Not compacted: no safe cut.", "another model wrote the summary"
 
 
 class Store:

@@ -177,14 +177,22 @@ def test_a_failure_is_logged_once_told_and_in_the_receipt(
     assert not [text for text in told if SECRET in text or KEY in text]
 
     caplog.clear()
-    host = Host(model, OVER, caplog, deadline=max(deadline, 1.0), fallback=stand_in)
+    large = {"model_window": 32_000, "fallback_window": 32_000}
+    host = Host(model, OVER, caplog, deadline=max(deadline, 1.0), fallback=stand_in, **large)
     done = host.fit(waits=waits)
     assert done.receipt.summariser.endswith("stand_in")
-    assert not host.failed
+    (failed,) = host.failed
+    told = {key: failed.cost.get(key, 0) for key in ("calls", "input", "output")}
+    assert (failed.stage, failed.goes_on) == ("summary", True)
+    assert told == ({"calls": 1, "input": 120, "output": 30} if kind in PAID else dict.fromkeys(told, 0))
+    assert reason in failed.error.reason  # type: ignore[attr-defined]
+    assert [type(event).__name__ for event in host.events] == ["Compacting", "Failed", "Compacted"]
+    (note,) = [note for note in done.receipt.notes if "stand_in was asked instead" in note]
+    assert reason in note
     if kind not in PAID:
+        assert name in note
         assert len(host.warnings) == 1
         assert all("stand_in was asked instead" in text for text in host.warnings)
-        assert any(name in note and reason in note for note in done.receipt.notes)
 
 
 def test_a_connection_that_is_refused_and_errors_of_any_kind_are_told_alike(caplog: pytest.LogCaptureFixture) -> None:
@@ -296,3 +304,155 @@ def test_a_cancel_is_nobodys_failure_and_still_in_the_receipt(caplog: pytest.Log
     assert receipt is not None
     assert any("cancelled" in note for note in receipt.notes)
     assert not warnings_in(caplog)
+
+
+# -- two models -----------------------------------------------------------------------------------------------------
+
+
+def answering(*said: Any, name: str = "") -> Any:
+    """A summariser that gives these replies one after the other, and the last of them for good; errors are raised."""
+    left = list(said)
+
+    def model(ask: Ask) -> Reply:
+        del ask
+        model.calls += 1  # type: ignore[attr-defined]
+        now = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(now, BaseException):
+            raise now
+        return Reply(now, "end", {"prompt_tokens": 100, "completion_tokens": 10})  # type: ignore[arg-type]
+
+    model.calls, model.name = 0, name or "answering"  # type: ignore[attr-defined]
+    return model
+
+
+def two(first: Any, second: Any, caplog: pytest.LogCaptureFixture, window: int = OVER, **options: Any) -> Host:
+    return Host(first, window, caplog, fallback=second, model_window=32_000, fallback_window=32_000, **options)
+
+
+DOWN = ConnectionError("no route")
+CASES: dict[str, tuple[tuple[Any, ...], tuple[Any, ...], list[int], int]] = {
+    # What the first and the second model answer, the calls for nothing in each event, and the calls that were good.
+    "both are well": ((PLAIN,), (PLAIN,), [], 1),
+    "the first raises": ((DOWN,), (PLAIN,), [0], 1),
+    "the first is empty": (("",), (PLAIN,), [1], 1),
+    "the first is empty, the second raises, the first is well": (("", PLAIN), (DOWN,), [0], 2),
+    "the first is empty and then raises, the second raises": (("", DOWN), (DOWN,), [0, 1], 0),
+    "both raise": ((DOWN,), (DOWN,), [0, 0], 0),
+    "both are empty": (("",), ("",), [1, 1], 0),
+    "the first raises, the second is empty": ((DOWN,), ("",), [0, 2], 0),
+    "the first raises, the second is empty once": ((DOWN,), ("", PLAIN), [0], 2),
+}
+
+
+# R31, R34
+@pytest.mark.parametrize("waits", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("case", CASES)
+def test_each_model_that_failed_is_told_once_whoever_answered(
+    case: str, waits: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second, wasted, good = CASES[case]
+    host = two(answering(*first), answering(*second), caplog)
+    receipt = host.fit(waits=waits).receipt
+    assert (receipt.summariser == "model-free") == (not good)
+    assert receipt.cost.get("calls", 0) == sum(wasted) + good
+    assert_told(host.failed, wasted, goes_on=True)
+    kinds = [type(event).__name__ for event in host.events]
+    again = ["Compacting"] * (not good)  # without a model it is begun anew
+    assert kinds == ["Compacting", *["Failed"] * len(wasted), *again, "Compacted"]
+
+
+# R31, R34
+@pytest.mark.parametrize("case", CASES)
+def test_each_model_that_failed_in_the_background_is_told_once(case: str) -> None:
+    first, second, wasted, good = CASES[case]
+    events: list[Event] = []
+    settings = Settings(
+        background=0.3, retries=0, cool_down=0, trigger=("tokens", 4_000), keep=("tokens", 400), suffix=False
+    )
+    with Compactor(
+        answering(*first), fallback=answering(*second), window=20_000, archive="memory:", settings=settings,
+        on_event=events.append,
+    ) as engine:  # fmt: skip
+        assert engine.fit(list(TALK), thread="t").messages == TALK
+        engine._calls.background.wait_for_all(20)  # noqa: SLF001 - nothing public says when it is done
+    assert_told([event for event in events if isinstance(event, Failed)], wasted, goes_on=bool(good))
+
+
+def assert_told(failed: list[Failed], wasted: list[int], *, goes_on: bool) -> None:
+    """Assert that there is one event for each model, with the calls that it was paid for nothing."""
+    assert [event.stage for event in failed] == ["summary"] * len(wasted)
+    assert sorted(int(event.cost.get("calls", 0)) for event in failed) == wasted
+    assert sorted(event.cost.get("input", 0) for event in failed) == [100 * calls for calls in wasted]
+    assert all(event.goes_on is goes_on for event in failed)
+    assert len({event.error.place for event in failed}) == len(wasted)  # type: ignore[attr-defined]
+
+
+def test_a_model_that_rests_is_not_asked_and_so_does_not_fail_again(caplog: pytest.LogCaptureFixture) -> None:
+    first, second = answering(DOWN), answering(PLAIN, DOWN)
+    events: list[Event] = []
+    settings = Settings(trigger=("tokens", 2_000), keep=("tokens", 400), retries=0, cool_down=600, suffix=False)
+    with Compactor(
+        first, fallback=second, window=OVER, model_window=32_000, archive="memory:", settings=settings,
+        on_event=events.append, fallback_window=32_000,
+    ) as engine:  # fmt: skip
+        seen: list[tuple[int, str]] = []
+        for number in range(4):
+            events.clear()
+            receipt = engine.fit(list(TALK), thread=f"t{number}").receipt
+            assert receipt is not None
+            who = "model-free" if receipt.summariser == "model-free" else "second"
+            seen.append((sum(isinstance(event, Failed) for event in events), who))
+    assert seen == [(1, "second"), (1, "model-free"), (0, "model-free"), (0, "model-free")]
+    assert (first.calls, second.calls) == (1, 2)
+    assert any("left alone for another" in note for note in receipt.notes)
+    assert len(warnings_in(caplog)) == 2
+
+
+def test_in_chunks_a_model_is_told_once_with_all_that_it_took_for_nothing() -> None:
+    talk = [user("Fix it."), *(m for i in range(300) for m in (assistant(f"did part {i} " * 30), user(f"next {i}")))]
+    parts = [f"{PLAIN} Part {i}." for i in range(60)]
+    faulty = [text for part in parts for text in ("", part)]
+    for first, calls in (((*parts[:2], DOWN), 0), (faulty, None)):
+        events: list[Event] = []
+        second = answering(*parts)
+        settings = Settings(retries=0, cool_down=0, suffix=False)
+        with Compactor(
+            answering(*first), fallback=second, window=8_000, model_window=4_000, fallback_window=4_000,
+            archive="memory:", settings=settings, on_event=events.append,
+        ) as engine:  # fmt: skip
+            receipt = engine.fit(talk, thread="t").receipt
+        assert receipt is not None
+        assert receipt.summariser != "model-free"
+        (failed,) = [event for event in events if isinstance(event, Failed)]
+        assert second.calls > 3
+        assert failed.cost.get("calls", 0) == (second.calls if calls is None else calls)
+
+
+def test_the_failure_is_told_when_the_fallback_has_to_be_asked_in_smaller_pieces() -> None:
+    talk = [user("Fix it."), *(m for i in range(60) for m in (assistant(f"did part {i} " * 30), user(f"next {i}")))]
+    events: list[Event] = []
+    second = answering(*(f"{PLAIN} Part {i}." for i in range(60)))
+    settings = Settings(retries=0, cool_down=0, suffix=False)
+    with Compactor(
+        answering(DOWN), fallback=second, window=8_000, model_window=64_000, fallback_window=4_000,
+        archive="memory:", settings=settings, on_event=events.append,
+    ) as engine:  # fmt: skip
+        receipt = engine.fit(talk, thread="t").receipt
+    assert receipt is not None
+    assert receipt.summariser != "model-free"
+    assert second.calls > 1
+    (failed,) = [event for event in events if isinstance(event, Failed)]
+    assert failed.error.__cause__ is DOWN
+
+
+def test_what_failed_is_paid_at_the_prices_of_its_own_model(caplog: pytest.LogCaptureFixture) -> None:
+    paid: dict[str, float] = {}
+    for names in (("gpt-5-mini", "claude-opus-4-5"), ("claude-opus-4-5", "gpt-5-mini")):
+        host = two(answering("", name=names[0]), answering("", name=names[1]), caplog)
+        receipt = host.fit(waits=False).receipt
+        assert receipt.summariser == "model-free"
+        costs = [event.cost["dollars"] for event in host.failed]
+        assert receipt.cost["dollars"] == pytest.approx(sum(costs))
+        for name, dollars in zip(names, costs, strict=True):
+            assert paid.setdefault(name, dollars) == pytest.approx(dollars)
+    assert paid["claude-opus-4-5"] > paid["gpt-5-mini"] > 0

@@ -22,9 +22,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client.parser import text_string_to_metric_families
 
 from test_gateway import PATHS, body_of, say
+from unabridged.events import Failed
 from unabridged.gateway.app import Gateway
 from unabridged.gateway.config import load_config
 from unabridged.gateway.logs import JsonLines, TextLines
+from unabridged.gateway.metrics import Metrics
 from unabridged.gateway.operation import Operation
 from unabridged.testing.provider_app import ProviderApp
 from unabridged.testing.provider_faults import drop_midstream, status
@@ -134,6 +136,15 @@ def test_an_upstream_that_fails_is_counted() -> None:
     with watched(provider, upstream="http://127.0.0.1:9") as one:
         assert one.client.post(PATHS["chat"], json=body_of("chat", 1)).status_code == 502
         assert one.numbers()["upstream_failures_total unreachable"] == 1
+
+
+def test_what_a_model_took_for_nothing_is_counted_once() -> None:
+    metrics = Metrics()
+    for goes_on in (True, False):  # where it goes on, the receipt has the tokens
+        metrics.count_event(Failed("t", "summary", ValueError("no key"), {"calls": 1, "input": 100}, goes_on))
+    page = metrics.page().decode()
+    assert 'compaction_failures_total{stage="summary"} 2.0' in page
+    assert 'summariser_tokens_total{direction="input"} 100.0' in page
 
 
 def test_with_tokens_the_numbers_need_one_and_health_does_not() -> None:

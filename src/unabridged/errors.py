@@ -73,11 +73,18 @@ class SummaryFailed(UnabridgedError):  # noqa: N818 - public name, reads as what
 
     `reason` says why in words that may stand in logs and receipts: nothing of what was said is in it. `cost` is what
     the calls took that were answered and paid for all the same: `calls`, tokens, and dollars where prices are known.
+    `others` are the failures of other models that were asked before, each with its own cost.
     """
 
-    def __init__(self, message: str, *, reason: str = "") -> None:
+    resting = False
+    """Whether nobody was asked, because each model is left alone for a while after a failure."""
+
+    def __init__(self, message: str, *, reason: str = "", place: int | None = None) -> None:
         self.reason = reason or message
+        self.place = place
+        """Which model failed: 0 is the first, 1 the fallback; None where none was asked."""
         self.cost: dict[str, float] = {}
+        self.others: tuple[SummaryFailed, ...] = ()
         super().__init__(message)
 
 

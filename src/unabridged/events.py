@@ -112,11 +112,12 @@ class Unchanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Event):
-    """A compaction was given up; the conversation is as it was, or a model-free one took over (see `Compacted`).
+    """Something failed. The compaction was given up and the conversation is as it was; or it goes on without that.
 
     `stage` is `summary`, `archive`, `hook`, `transcript`, or the name of the host's function that failed. Stage
-    `state`: only the host's state could not be had, and the summary goes without it. Stage `transcript` right before
-    a `Compacted`: only the file could not be written, or the summary goes without one.
+    `summary` comes once for each model that failed in a compaction, also where another one wrote the summary; a model
+    that is left alone after a failure is not asked, and so does not fail again. Stage `state`: only the host's state
+    could not be had. Stage `transcript`: the file could not be written, or the summary goes without one.
     """
 
     stage: str
@@ -124,7 +125,10 @@ class Failed(Event):
     error: BaseException
     """The error itself, whole; it may quote what was said, so mind where you log it."""
     cost: Mapping[str, float] = field(default_factory=dict)
-    """What the summariser took for nothing: calls that were answered, tokens, dollars."""
+    """What the model took for nothing: calls that were answered, tokens, dollars."""
+    goes_on: bool = False
+    """Whether the compaction goes on: with another model's summary, a model-free one, without hooks or the host's
+    state. The receipt of `Compacted` then has the cost, too."""
 
 
 @dataclass(frozen=True, slots=True)

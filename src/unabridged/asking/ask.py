@@ -59,28 +59,49 @@ class Reply:
     """Who answered."""
     notes: tuple[str, ...] = ()
     """Who failed before, and why."""
+    place: int = 0
+    """Which of the models answered, as the one who asks numbers them."""
+    failed: tuple[SummaryFailed, ...] = ()
+    """The errors of those that failed before."""
 
 
 class AskFailed(SummaryFailed):
     """No model answered: `why` says in a word what happened; `overflow` is set when the ask was too long for it."""
 
-    def __init__(self, why: FailedBecause, message: str, overflow: Overflow | None = None, *, reason: str = "") -> None:
+    def __init__(
+        self,
+        why: FailedBecause,
+        message: str,
+        overflow: Overflow | None = None,
+        *,
+        reason: str = "",
+        place: int | None = None,
+    ) -> None:
         self.why = why
         self.overflow = overflow
-        super().__init__(message, reason=reason)
+        self.resting = why == "cool-down"
+        super().__init__(message, reason=reason, place=place)
 
 
 class Rejected(SummaryFailed):
     """The model answered, and no reply was good enough; `problems` names what was wrong with the last one."""
 
     def __init__(
-        self, message: str, *, problems: tuple[str, ...], calls: int, usage: Usage | None, models: Iterable[str] = ()
+        self,
+        message: str,
+        *,
+        problems: tuple[str, ...],
+        calls: int,
+        usage: Usage | None,
+        models: Iterable[str] = (),
+        place: int | None = None,
     ) -> None:
         self.problems = problems
         self.calls = calls
         self.usage = usage
         who = ", ".join(models) or "the model"
-        super().__init__(message, reason=f"no reply of {who} was usable in {calls} calls ({', '.join(problems)})")
+        reason = f"no reply of {who} was usable in {calls} call{'s' * (calls != 1)} ({', '.join(problems)})"
+        super().__init__(message, reason=reason, place=place)
 
 
 def cost_of(calls: int, usage: Usage | None) -> dict[str, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import replace
@@ -69,29 +69,33 @@ class Exchange:
     def _exchange(self, ask: Ask) -> _Steps:
         if self._until is None:
             self._until = time.monotonic() + self.asker.deadline
-        error: AskFailed | None = None
+        failed: list[AskFailed] = []
         order = self._order(ask)
         for number, place in enumerate(order):
             try:
-                reply = yield from self._tries(self.asker.speakers[place], ask, last=number == len(order) - 1)
-            except AskFailed as failed:
-                if failed.why == "cancelled" or failed.overflow is not None:
+                reply = yield from self._tries(place, ask, last=number == len(order) - 1)
+            except AskFailed as error:
+                error.others = _asked(failed)
+                if error.why == "cancelled" or error.overflow is not None:
                     raise
                 self._failed.add(place)
                 self.asker.rest(place)
-                error = failed
+                failed.append(error)
                 continue
             self.asker.well(place)
-            if error is None:
+            reply = replace(reply, place=place, failed=_asked(failed))
+            if not failed:
                 return reply
-            self.asker.warn(order[number - 1], error, f"{reply.model} was asked instead")
-            return replace(reply, notes=(*reply.notes, f"{error.reason}; {reply.model} was asked instead"))
+            self.asker.warn(order[number - 1], failed[-1], f"{reply.model} was asked instead")
+            return replace(reply, notes=(*reply.notes, f"{failed[-1].reason}; {reply.model} was asked instead"))
         if small := self._fit():  # not asked yet: it takes less than this ask was made for
             speaker = self.asker.speakers[small[0]]
             told = f"{speaker.name} takes {speaker.window:,} tokens, fewer than this ask needs"
-            raise AskFailed("too-long", told, Overflow(speaker.window)) from error
-        if error is not None:
-            raise error
+            too_long = AskFailed("too-long", told, Overflow(speaker.window))
+            too_long.others = _asked(failed)
+            raise too_long from (failed[-1] if failed else None)
+        if failed:
+            raise (_asked(failed) or failed)[-1]
         raise AskFailed("cool-down", self.asker.resting(self.asker.rest_left))
 
     def _order(self, ask: Ask) -> list[int]:
@@ -102,9 +106,9 @@ class Exchange:
     def _fit(self) -> list[int]:
         return [place for place in self.asker.ready() if place not in self._failed]
 
-    def _tries(self, speaker: Speaker, ask: Ask, *, last: bool) -> _Steps:
+    def _tries(self, place: int, ask: Ask, *, last: bool) -> _Steps:
         """Ask one model until it answers, its error is a lasting one, or retries or time are used up."""
-        number = 0
+        speaker, number = self.asker.speakers[place], 0
         while True:
             seconds = self._left() * (1.0 if last else FIRST_SHARE)
             self._check(speaker, seconds)
@@ -120,10 +124,10 @@ class Exchange:
                     tries = f", {number + 1} tries" if number else ""
                     reason = f"{speaker.name} failed: {kind_in_words(error)}{tries}"
                     message = f"{speaker.name} failed: {beginning_of(error)}"
-                    raise AskFailed(why, message, overflow, reason=reason) from error
+                    raise AskFailed(why, message, overflow, reason=reason, place=place) from error
             else:
                 if reply is None:  # a model that hung once would hang again
-                    raise AskFailed("timeout", f"{speaker.name} did not answer within {seconds:.1f} s")
+                    raise AskFailed("timeout", f"{speaker.name} did not answer within {seconds:.1f} s", place=place)
                 return reply
             yield _Step(pause, ask)
             number += 1
@@ -184,6 +188,11 @@ class Exchange:
         done.cancel()
         if work is not None and not work.done():
             self.asker.leave_behind(work)
+
+
+def _asked(failed: Sequence[AskFailed]) -> tuple[AskFailed, ...]:
+    """Return the errors of models that were asked, without those for which no time was left."""
+    return tuple(error for error in failed if error.place is not None)
 
 
 def _pass_on(ended: Work, done: Future[Reply | None]) -> None:

@@ -31,7 +31,7 @@ from unabridged.compaction.shorten import Shortener
 from unabridged.compaction.state import Setup, State, pins_for, put_list, restart
 from unabridged.compaction.store import store
 from unabridged.compaction.trigger import messages_to_go
-from unabridged.compaction.write import people_tokens, write
+from unabridged.compaction.write import people_tokens, tell_models, write
 from unabridged.errors import ArchiveError, SummaryFailed
 from unabridged.events import Compacting, Failed
 from unabridged.history import has_records
@@ -59,9 +59,10 @@ def compact(setup: Setup, state: State, reason: str, *, force: bool = False) -> 
         try:
             return (yield from _compact(now, state, reason, force=force))
         except (ArchiveError, HookRaised, SummaryFailed) as error:
-            _tell_failure(setup, state, error)
             restart(setup, state)
-            if setup.fits(state.estimate):
+            fits = setup.fits(state.estimate)
+            _tell_failure(setup, state, error, goes_on=not fits and not _ends_it(error))
+            if fits:
                 return str(error)
             if isinstance(error, TranscriptError):
                 state.without.append(f"without a transcript: {error}")
@@ -128,7 +129,7 @@ def compact_early(setup: Setup, state: State) -> Steps:
         made = yield from write_list(setup, state, plan)
         store(setup, state, made, "made early, in the background", early=True)
     except (ArchiveError, HookRaised, SummaryFailed) as error:
-        _tell_failure(setup, state, error)
+        _tell_failure(setup, state, error, goes_on=False)
         return str(error)
     return ""
 
@@ -301,16 +302,25 @@ def _announce(setup: Setup, state: State, reason: str) -> None:
     setup.emit(Compacting(thread, reason, setup.tokens(state.estimate), state.given, namespace=namespace))
 
 
-def _tell_failure(setup: Setup, state: State, error: ArchiveError | HookRaised | SummaryFailed) -> None:
+def _tell_failure(
+    setup: Setup, state: State, error: ArchiveError | HookRaised | SummaryFailed, *, goes_on: bool
+) -> None:
     """Say what failed. It is logged too; a summariser's failure is, once in a row, by who asks it."""
     thread, namespace = state.scope.thread, state.scope.namespace
     if isinstance(error, SummaryFailed):
-        setup.emit(Failed(thread, "summary", error, error.cost, namespace=namespace))
+        tell_models(setup, state, error.others, goes_on=goes_on)
+        if error.cost or not error.resting:  # a model that rests was not asked
+            setup.emit(Failed(thread, "summary", error, error.cost, goes_on, namespace=namespace))
         return
     stage, cause = ("hook", error.error) if isinstance(error, HookRaised) else (_stage(error), error)
     said = str(error) if isinstance(error, TranscriptError) else type(cause).__name__
     log.warning("a compaction was given up, the %s failed: %s", stage, said)
-    setup.emit(Failed(thread, stage, cause, namespace=namespace))
+    setup.emit(Failed(thread, stage, cause, goes_on=goes_on, namespace=namespace))
+
+
+def _ends_it(error: Exception) -> bool:
+    """Return whether nothing can be compacted after this error: without a transcript, a hook or a model it can."""
+    return isinstance(error, ArchiveError) and not isinstance(error, TranscriptError)
 
 
 def _stage(error: ArchiveError) -> str:

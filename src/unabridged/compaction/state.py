@@ -177,6 +177,8 @@ class State:
     """What failed, and so was done without."""
     cost: dict[str, float] = field(default_factory=dict)
     """What the summariser took so far, for whatever came of it."""
+    failed_models: set[int | None] = field(default_factory=set)
+    """The places of the summariser's models whose failure was told."""
     host_state: str | None = None
     """What the host told of its state for this compaction; None until it was asked."""
     pins: tuple[str, ...] | None = None

@@ -41,10 +41,21 @@ def write(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Written
     try:
         written = yield from setup.writers.write(brief, model)
     except SummaryFailed as error:
-        state.spend(error.cost)
+        for one in (*error.others, error):
+            state.spend(one.cost)
         raise
     state.spend(written.cost)
+    tell_models(setup, state, written.failed, goes_on=True)
     return written
+
+
+def tell_models(setup: Setup, state: State, failed: Sequence[SummaryFailed], *, goes_on: bool) -> None:
+    """Say of each model that failed what it raised or took for nothing: once in a compaction."""
+    thread, namespace = state.scope.thread, state.scope.namespace
+    for error in failed:
+        if error.place not in state.failed_models:
+            state.failed_models.add(error.place)
+            setup.emit(Failed(thread, "summary", error, error.cost, goes_on, namespace=namespace))
 
 
 def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
@@ -147,7 +158,7 @@ def _host_state(setup: Setup, state: State, turn: int, budget: int) -> str:
         except Exception as error:  # noqa: BLE001 - the host's own code: anything may come out of it
             state.host_state = ""
             log.warning("the state provider raised %s: the summary goes without it", type(error).__name__)
-            setup.emit(Failed(state.scope.thread, "state", error, namespace=state.scope.namespace))
+            setup.emit(Failed(state.scope.thread, "state", error, goes_on=True, namespace=state.scope.namespace))
     part = render_state(state.host_state, turn, int(budget * STATE_SHARE), setup.meter.text)
     if state.host_state.strip() and not part:
         note = f"no room for the host's state in a summary of {budget:,} tokens"

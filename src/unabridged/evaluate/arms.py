@@ -85,7 +85,7 @@ def shortener(
     def shorten(messages: list[Any], name: str) -> Compaction:
         events.clear()
         done = compactor.compact(messages, thread=name)
-        failures = [event for event in events if isinstance(event, Failed)]
+        failures = [event for event in events if isinstance(event, Failed) and not event.goes_on]
         for cost in (*(event.cost for event in failures), *([done.receipt.cost] if done and done.receipt else [])):
             pay(cost)
         if done is None:

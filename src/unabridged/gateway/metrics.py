@@ -106,7 +106,7 @@ class Metrics:
             cost = event.receipt.cost
         elif isinstance(event, Failed):
             self._failed.labels(event.stage if event.stage in _STAGES else "other").inc()
-            cost = event.cost
+            cost = {} if event.goes_on else event.cost  # else the receipt has it
         for direction in ("input", "output"):
             if spent := cost.get(direction):
                 self._spent.labels(direction).inc(max(0, spent))

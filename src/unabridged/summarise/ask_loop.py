@@ -10,8 +10,9 @@ fault is asked for once more, with the fault named; then the summary has failed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, add_usage, cost_of
 from unabridged.errors import SummaryFailed
@@ -49,10 +50,18 @@ class Summary:
     """What was taken out of it, because it did not hold."""
     rules: tuple[str, ...] = ()
     """Sentences that the model listed as standing rules; nothing is known of them yet."""
+    used: list[tuple[int | None, Usage | None]] = field(default_factory=list)
+    """Of each call that was answered: by which model, by its place, and what it used."""
+    wasted: list[tuple[int | None, Usage | None]] = field(default_factory=list)
+    """Those of them whose reply was no good, while another model's was."""
+    failed: dict[int | None, SummaryFailed] = field(default_factory=dict)
+    """By its place, the newest error of each model that failed and in whose place another one was asked."""
 
     def add(self, reply: Reply, *, asked_for_rules: bool = True) -> Reply:
         """Count the reply, and take the rules it lists out of it; where none were asked for, it stays as it is."""
         text, rules = split_rules(visible_text(reply.text)) if asked_for_rules else (reply.text, ())
+        self.fail(*reply.failed)
+        self.used.append((reply.place, reply.usage))
         self.calls += 1
         self.usage = add_usage(self.usage, reply.usage)
         self.checks_impossible = _once(*self.checks_impossible, *impossible_checks(reply))
@@ -61,9 +70,34 @@ class Summary:
         self.note(*reply.notes)
         return replace(reply, text=text)
 
+    def fail(self, *errors: SummaryFailed) -> None:
+        """Remember that these models failed; the newest error of each counts."""
+        self.failed |= {error.place: error for error in errors}
+
+    def failures(self) -> tuple[SummaryFailed, ...]:
+        """Return the errors of the models in whose place another one answered, each with what it took for nothing."""
+        for place, error in self.failed.items():
+            error.cost = _cost(usage for by, usage in self.wasted if by == place)
+        return tuple(self.failed.values())
+
+    def give_up(self, last: SummaryFailed) -> None:
+        """Give the error that ends the summary, and those of other models, what the calls of each took: all of them."""
+        self.fail(*last.others)
+        others = {place: error for place, error in self.failed.items() if place != last.place}
+        for place, error in others.items():
+            error.cost = _cost(usage for by, usage in self.used if by == place)
+        last.cost = _cost(usage for by, usage in self.used if by not in others)
+        last.others = tuple(others.values())
+
     def note(self, *notes: str) -> None:
         """Add what the receipt should say, each thing once."""
         self.notes = _once(*self.notes, *notes)
+
+
+def _cost(used: Iterable[Usage | None]) -> dict[str, float]:
+    """Return what these calls took, as a receipt has it; nothing where there were none."""
+    calls = list(used)
+    return cost_of(len(calls), reduce(add_usage, calls, None)) if calls else {}
 
 
 def _once(*entries: str) -> tuple[str, ...]:
@@ -80,7 +114,7 @@ def summarise(brief: Brief, model: Summariser) -> Generator[Ask, Reply, Summary]
     try:
         yield from _ask_until_it_fits(brief, model, summary)
     except SummaryFailed as failed:
-        failed.cost = cost_of(summary.calls, summary.usage) if summary.calls else {}
+        summary.give_up(failed)
         raise
     return summary
 
@@ -96,6 +130,7 @@ def _ask_until_it_fits(brief: Brief, model: Summariser, summary: Summary) -> Gen
         except AskFailed as failed:
             if failed.overflow is None:
                 raise
+            summary.fail(*failed.others)
             refused = failed
             model = _with_smaller_window(model, failed.overflow.limit, summary)
         except Rejected as rejected:
@@ -183,7 +218,18 @@ class _Work:
         found = find_problems(reply, replace(expected, marks=question.marks))
         if found:
             question, ask = self._again(word, found, visible_text(reply.text), expected)
-            reply = self._trimmed(self.summary.add((yield replace(ask, again=1)), asked_for_rules=self.ours), expected)
+            fault = _fault(reply, found)
+            try:
+                said = yield replace(ask, again=1)
+            except AskFailed as failed:
+                if failed.overflow is None and failed.place not in {None, reply.place}:
+                    self.summary.fail(fault)
+                raise
+            if said.place != reply.place:
+                self.summary.fail(fault)
+                self.summary.wasted.append((reply.place, reply.usage))
+                self.summary.note(f"{fault.reason}; {said.model} was asked instead")
+            reply = self._trimmed(self.summary.add(said, asked_for_rules=self.ours), expected)
             found = find_problems(reply, replace(expected, marks=question.marks))
         if found:
             raise self._rejected(found)
@@ -207,12 +253,14 @@ class _Work:
         return replace(reply, text=trimmed)
 
     def _rejected(self, found: Sequence[Problem]) -> Rejected:
+        """Return the error that ends the summary: the last reply was no good."""
         return Rejected(
             f"the summary was not usable after {self.summary.calls} calls: {'; '.join(p.message for p in found)}",
             problems=tuple(problem.name for problem in found),
             calls=self.summary.calls,
             usage=self.summary.usage,
             models=self.summary.models,
+            place=self.summary.used[-1][0],
         )
 
     def _again(self, word: _Asking, found: Sequence[Problem], draft: str, expected: Expected) -> tuple[Question, Ask]:
@@ -279,3 +327,15 @@ class _Work:
             self.summary.note(f"asked apart: no room behind the live prompt of {live.tokens:,} tokens")
         if most is not None and whole > most:
             self.summary.note(f"the summariser was shown the newest {most:,} of {whole:,} tokens (max_input)")
+
+
+def _fault(reply: Reply, found: Sequence[Problem]) -> Rejected:
+    """Return the error of a model whose reply was no good, where another one may be asked."""
+    return Rejected(
+        f"a reply of {reply.model or 'the model'} was not usable: {'; '.join(problem.message for problem in found)}",
+        problems=tuple(problem.name for problem in found),
+        calls=1,
+        usage=reply.usage,
+        models=filter(None, [reply.model]),
+        place=reply.place,
+    )

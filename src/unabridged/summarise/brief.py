@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from unabridged.errors import SummaryFailed
 from unabridged.history.rederive import Prose, Whole
 from unabridged.ledger.entries import Ledger
 from unabridged.messages import View
@@ -14,6 +15,13 @@ RESERVE = 4_096
 """Tokens left free for what the summariser writes, where the settings don't say."""
 SPARE = 8
 """Prose may be longer by one part in so many before it is shortened, where nothing else needs the room."""
+Price = Callable[[int, int], float | None]
+"""What so many tokens of input and output cost together, in dollars; None where nobody knows."""
+
+
+def no_price(_input: int, _output: int) -> float | None:
+    """Return None: nobody knows what the tokens cost."""
+    return None
 
 
 @dataclass(frozen=True)
@@ -106,12 +114,13 @@ class Summariser:
     """The language to write in, by its code; by default the conversation's."""
     reserve: int | None = None
     """Tokens left free for its reply, and the most it may write; None: `RESERVE`, or what its prose may take."""
-    price: Callable[[int, int], float | None] = lambda _input, _output: None
+    price: Price = no_price
 
-    def with_dollars(self, cost: dict[str, float]) -> dict[str, float]:
-        """The cost with dollars in it, where prices and tokens are known."""
-        dollars = self.price(int(cost["input"]), int(cost["output"])) if "input" in cost else None
-        return cost if dollars is None else {**cost, "dollars": dollars}
+
+def with_dollars(cost: dict[str, float], price: Price) -> dict[str, float]:
+    """Return the cost with dollars in it, where prices and tokens are known."""
+    dollars = price(int(cost["input"]), int(cost["output"])) if "input" in cost else None
+    return cost if dollars is None else {**cost, "dollars": dollars}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +139,5 @@ class Written:
     """How many messages of people found no place."""
     rounds: int = 0
     """As in `Brief`, for the next time."""
+    failed: tuple[SummaryFailed, ...] = ()
+    """The errors of models in whose place another one wrote, with what each took for nothing."""

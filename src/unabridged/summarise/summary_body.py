@@ -13,7 +13,7 @@ from unabridged.ledger.entries import Ledger
 from unabridged.ledger.gather import gather
 from unabridged.ledger.summary_turn import Rendered, people_size, render
 from unabridged.measure.models import model_info
-from unabridged.summarise.brief import SPARE, Brief, Live, Summariser, Written
+from unabridged.summarise.brief import SPARE, Brief, Live, Price, Summariser, Written, no_price, with_dollars
 from unabridged.text_tools import fenced
 
 if TYPE_CHECKING:
@@ -59,8 +59,9 @@ class Writers:
         if self.asker is None or self.asker.missing:
             return None
         if (seconds := self.asker.rest_left) > 0:
-            raise SummaryFailed(self.asker.resting(seconds))
-        info = model_info(self.asker.name)
+            from unabridged.asking.ask import AskFailed  # noqa: PLC0415 - only callers with a model pay for it
+
+            raise AskFailed("cool-down", self.asker.resting(seconds))
         # A prompt of the caller's own may not keep a model from going on with its task behind the live conversation.
         suffix = self.own and settings.instruction is None if settings.suffix is None else settings.suffix
         window = self.asker.window or limits.window
@@ -71,9 +72,7 @@ class Writers:
             max_input=settings.max_input,
             reserve=settings.summary_reserve,
             live=live if suffix and self.asker.takes_live(format_name) else None,
-            price=(lambda i, o: (i * info.input + o * info.output) / 1e6)
-            if info and info.input
-            else lambda _i, _o: None,
+            price=_price_of(self.asker.name),
         )
 
     def write_by_rule(self, brief: Brief) -> Written:
@@ -87,22 +86,36 @@ class Writers:
     def write(self, brief: Brief, model: Summariser) -> Generator[Ask, Reply, Written]:
         """The body with a model's prose; a model whose replies were no good is left alone for a while.
 
-        A failure says what it cost, and is logged, once in a row.
+        A failure says what it cost each model, and is logged, once in a row.
         """
         from unabridged.asking.ask import AskFailed, Rejected  # noqa: PLC0415 - only callers with a model pay for it
 
         try:
             written = yield from write_with_model(brief, model)
         except SummaryFailed as failed:
-            failed.cost = model.with_dollars(failed.cost)
+            self._add_dollars(failed, *failed.others)
             if self.asker is not None and isinstance(failed, Rejected):
                 self.asker.rest()
             if self.asker is not None and not (isinstance(failed, AskFailed) and failed.why == "cancelled"):
                 self.asker.warn(None, failed, OTHERWISE)
             raise
+        self._add_dollars(*written.failed)
         if self.asker is not None:
             self.asker.well()
         return written
+
+    def _add_dollars(self, *errors: SummaryFailed) -> None:
+        """Add dollars to what each error cost, by the prices of its model."""
+        for error in errors:
+            if self.asker is not None:
+                price = _price_of(self.asker.speakers[error.place or 0].name)
+                error.cost = with_dollars(error.cost, price)
+
+
+def _price_of(name: str) -> Price:
+    """Return what input and output tokens of this model cost together, in dollars."""
+    info = model_info(name)
+    return (lambda i, o: (i * info.input + o * info.output) / 1e6) if info and info.input else no_price
 
 
 def writers_for(asker: Asker | None, agent: str | None) -> Writers:
@@ -180,11 +193,12 @@ def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, W
         ledger,
         summary.text,
         ", ".join(summary.models) or model.name,
-        model.with_dollars(cost_of(summary.calls, summary.usage)),
+        with_dollars(cost_of(summary.calls, summary.usage), model.price),
         (*summary.notes, *unchecked, *_left_out(rendered)),
         (*summary.mended, *notes),
         rendered.dropped,
         _rounds(brief),
+        summary.failures(),
     )
 
 

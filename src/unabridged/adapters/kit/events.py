@@ -59,7 +59,7 @@ def _plain(value: Any) -> Any:
 def why_not(events: Sequence[Event]) -> str:
     """Why nothing was compacted, for the one who asked for it."""
     for event in events:
-        if isinstance(event, Failed) and event.stage != "state":
+        if isinstance(event, Failed) and not event.goes_on:
             who = {"summary": "the summariser failed", "archive": "the archive could not be written"}
             failed = who.get(event.stage, f"{event.stage} failed")
             return f"Not compacted: {failed} ({type(event.error).__name__}: {event.error}). Nothing was changed."
