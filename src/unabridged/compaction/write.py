@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from unabridged.archive.protocol import Record
 from unabridged.authorship import rejection_in
 from unabridged.compaction.hooks import STATE_SHARE, ask_state, blame, render_state
 from unabridged.compaction.plan import Plan
+from unabridged.compaction.prepared import Given, authors_of, find_given, numbers_of
 from unabridged.compaction.state import Setup, State, pins_for
 from unabridged.errors import SummaryFailed
 from unabridged.events import Failed
@@ -33,11 +35,16 @@ def write(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Written
     brief = _brief(setup, state, plan)
     kept = len(state.messages) - plan.tail
     tail = sum(state.sizes[len(state.sizes) - kept :])
-    live = Live(state.messages, state.estimate, state.system, state.tools, kept, tail)
+    live: Live | None = Live(state.messages, state.estimate, state.system, state.tools, kept, tail)
     factor = setup.calibration.factor
+    if brief.source is not None:  # the host says what the summariser sees
+        live = None
     model = setup.writers.summariser(setup.settings, setup.limits, live, state.format.name, factor)
     if model is None:
         return setup.writers.write_by_rule(brief)
+    if brief.is_blank() and not brief.prior:
+        written = write_by_rule(brief)
+        return replace(written, notes=("prepare left nothing to show, so no model was asked", *written.notes))
     try:
         written = yield from setup.writers.write(brief, model)
     except SummaryFailed as error:
@@ -60,22 +67,16 @@ def tell_models(setup: Setup, state: State, failed: Sequence[SummaryFailed], *, 
 
 def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
     """Return everything a summary turn is made from."""
-    shown = [i for i in sorted({*plan.gone, *plan.kept}) if not is_our_summary(state.views[i])]
     turns = state.turns()
-    records = state.records or Records(setup.archive, state.scope)
-    cleared = read_cleared(setup.archive, records, state.views, state.format, shown)
-    views = [cleared.get(i, state.views[i]) for i in shown]
-    prepared = setup.hooks.prepare is not None
-    if prepared:
-        messages = setup.hooks.run_prepare([state.messages[i] for i in shown])
-        with blame("prepare", setup.hooks.prepare):
-            views = setup.read(messages, state.format, counts=state.turn_counts)
+    shown = _shown(setup, state, plan, turns)
     earlier = earlier_summary(state, plan.gone)
     gone = set(plan.gone)
     with_model = setup.writers.asks
     return Brief(
-        views=views,
-        turns=list(range(len(views))) if prepared else [turns[i] for i in shown],
+        views=shown.views,
+        turns=shown.numbers,
+        source=shown.source,
+        span=shown.span,
         prior=earlier.prose,
         prior_ledger=earlier.ledger,
         kept=frozenset(turns[i] for i in plan.kept),
@@ -88,14 +89,42 @@ def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
         state=_host_state(setup, state, max(turns), plan.summary),
         stays=[(turns[i], view) for i, view in enumerate(state.views) if i > plan.gone[-1]],
         beside=[view for i, view in enumerate(state.views) if i not in gone],
-        also="\n".join([*setup.settings.pins, *pins_for(setup, state), _plain(state.system), _plain(state.tools)])
-        if with_model
-        else "",
+        also=_beside_the_list(setup, state) if with_model else "",
         rounds=earlier.rounds,
-        whole=None if prepared else _originals(setup, state, earlier, [turns[i] for i in shown]),
-        gone=[state.messages[i] for i in plan.gone],
+        whole=None if shown.source is not None else _originals(setup, state, earlier, shown.numbers),
+        gone=shown.gone,
         earlier=rederive.read_proses(setup.archive, earlier.record) if earlier.prose and with_model else (),
     )
+
+
+class _Shown(NamedTuple):
+    """What is summarised: as the conversation has it, or as a hook made it."""
+
+    views: list[View]
+    numbers: list[int]
+    gone: list[Any]
+    source: list[View] | None = None
+    span: tuple[int, int] | None = None
+
+
+def _shown(setup: Setup, state: State, plan: Plan, turns: Sequence[int]) -> _Shown:
+    """Return what goes and the people's messages that stay beside it, as a `prepare` hook wants it if there is one."""
+    shown = [i for i in sorted({*plan.gone, *plan.kept}) if not is_our_summary(state.views[i])]
+    records = state.records or Records(setup.archive, state.scope)
+    cleared = read_cleared(setup.archive, records, state.views, state.format, shown)
+    source = [cleared.get(i, state.views[i]) for i in shown]
+    if setup.hooks.prepare is None:
+        return _Shown(source, [turns[i] for i in shown], [state.messages[i] for i in plan.gone])
+    given = [Given(state.messages[i], view, turns[i]) for i, view in zip(shown, source, strict=True)]
+    messages = setup.hooks.run_prepare([one.message for one in given])
+    went = [turns[i] for i in plan.gone if turns[i] >= 0]
+    with blame("prepare", setup.hooks.prepare):
+        views = setup.read(messages, state.format, counts=state.turn_counts)
+        found = find_given(messages, views, given)
+        said = [setup.origin(message) for message in messages] if setup.origin else [None] * len(messages)
+        views, numbers = authors_of(views, found, said), numbers_of(found, went)
+    earlier = [state.messages[i] for i in plan.gone if is_our_summary(state.views[i])]
+    return _Shown(views, numbers, [*earlier, *messages], source, (went[0], went[-1] + 1) if went else None)
 
 
 class Earlier(NamedTuple):

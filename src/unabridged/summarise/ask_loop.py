@@ -173,6 +173,8 @@ class _Work:
         brief, plan = self.brief, self.plan
         texts = [text for view in brief.views if (text := view.whole_text())]
         whole = sum(brief.count(text) for text in texts) + brief.count(brief.prior)
+        if brief.source is not None:  # what a hook condensed may be told as it is
+            texts = [text for view in brief.source if (text := view.whole_text())]
         final = self._expected(brief.budget + brief.spare, texts, brief.replaced or whole)
         if (self.model.reserve or 0) > (half := self.model.window // 2):
             self.summary.note(

@@ -51,7 +51,11 @@ class Brief:
     kept: Collection[int] = ()
     """Turns whose own message stays beside the summary."""
     gone: Sequence[Any] = ()
-    """What goes, as the caller's own objects."""
+    """What goes, as the caller's own objects, or as a hook of the host made them."""
+    source: Sequence[View] | None = None
+    """What goes, where `views` are what a hook of the host made of it; None where they are the same."""
+    span: tuple[int, int] | None = None
+    """Which turns go, half open, where `source` is set."""
     people: int = 0
     """The most tokens for people's own words."""
     total: int = 1 << 60
@@ -74,6 +78,10 @@ class Brief:
         staying = {turn for turn, _ in self.stays}
         numbered = zip(self.turns or range(len(self.views)), self.views, strict=True)
         return [(turn, view) for turn, view in numbered if turn not in staying]
+
+    def is_blank(self) -> bool:
+        """Return whether a hook of the host left nothing to show."""
+        return self.source is not None and not any(view.whole_text() or view.media for view in self.views)
 
 
 @dataclass(frozen=True, slots=True)

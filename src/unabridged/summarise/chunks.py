@@ -80,7 +80,8 @@ def make_chunks(brief: Brief, model: Summariser) -> Chunks:
     reserve = _reserve(brief, model)
     goal = min(brief.budget, reserve) * GOAL // 100
     rules = _known_rules(brief, window // RULES) if model.instruction is None else ()
-    stays, short = _newest(brief, window // STAYS), window < SMALL
+    stays = _newest(brief, window // STAYS) if brief.source is None else ()  # else the host says what is shown
+    short = window < SMALL
     wording = Wording(model.instruction, _language(brief, model), _density(brief), stays, short=short)
     free = window - reserve - window // 20  # the count may be off: a twentieth is left for that
 

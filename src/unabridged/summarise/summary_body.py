@@ -50,7 +50,7 @@ class Writers:
         return self.asker is not None and not self.asker.missing
 
     def summariser(
-        self, settings: Settings, limits: Limits, live: Live, format_name: str, factor: float = 1.0
+        self, settings: Settings, limits: Limits, live: Live | None, format_name: str, factor: float = 1.0
     ) -> Summariser | None:
         """How to ask now; None without a model, or where none is known. `SummaryFailed` while one that failed rests.
 
@@ -168,16 +168,20 @@ def _room_for_people(brief: Brief) -> int:
 def write_with_model(brief: Brief, model: Summariser) -> Generator[Ask, Reply, Written]:
     """Return the body with a model's prose in it; `SummaryFailed` when no reply was good enough."""
     from unabridged.asking.ask import cost_of  # noqa: PLC0415 - only callers with a model pay for it
-    from unabridged.summarise.ask_loop import summarise  # noqa: PLC0415 - likewise
+    from unabridged.summarise.ask_loop import Summary, summarise  # noqa: PLC0415 - likewise
     from unabridged.summarise.checks import is_citation  # noqa: PLC0415 - likewise
     from unabridged.summarise.rules import find_rules  # noqa: PLC0415 - likewise
+    from unabridged.summarise.verify import trim  # noqa: PLC0415 - likewise
 
     ledger = _ledger(brief)
     quoted = people_size(ledger, _room_for_people(brief), brief.count, kept=brief.kept, prose=BY_A_MODEL)
     room = min(brief.budget, brief.total - quoted) - brief.count(brief.state)
     most = min(int(room * PROSE), max(int(room * LEAST_PROSE), room - BESIDE))
     asked = replace(brief, budget=most, spare=max(0, min(most // SPARE, room - most)), ledger=ledger)
-    summary = yield from summarise(*_to_ask(asked, model))
+    if brief.is_blank():  # nothing is new: the earlier prose stays
+        summary = Summary(trim(brief.prior, most, brief.count))
+    else:
+        summary = yield from summarise(*_to_ask(asked, model))
     rules, notes = (
         find_rules(summary.rules, _read(brief), ledger.rules, ledger.people) if model.instruction is None else ((), ())
     )
@@ -239,6 +243,9 @@ def _ledger(brief: Brief) -> Ledger:
     """
     read = _read(brief)
     ledger = gather(read.views, prior=brief.prior_ledger if brief.whole is None else None, turns=read.turns)
+    if brief.span is not None:  # a hook may have left out the first or the last of what goes
+        first = brief.span[0] if brief.prior_ledger is None else brief.prior_ledger.first
+        ledger = replace(ledger, first=first, end=max(ledger.end, brief.span[1]))
     return replace(ledger, rules=brief.prior_ledger.rules) if brief.prior_ledger is not None else ledger
 
 
