@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import os
@@ -19,6 +20,7 @@ import pytest
 import typer
 
 from cli_case import SESSION, run
+from unabridged import Compactor, Hooks, Settings
 from unabridged.cli import app
 from unabridged.testing.loopback import Loopback, Said
 
@@ -153,6 +155,28 @@ def close(known: dict[str, Any]) -> None:
     for value in list(known.values()):
         if hasattr(value, "close") and not isinstance(value, type):
             value.close()
+
+
+HOOKS = ROOT / "docs" / "hooks.md"
+
+
+@pytest.mark.parametrize("number", range(1, sum(block.language == "python" for block in blocks(HOOKS))))
+def test_each_example_of_a_hook_needs_only_the_conversation_and_its_own_imports(number: int) -> None:
+    conversation, *examples = [block.code for block in blocks(HOOKS) if block.language == "python"]
+    known: dict[str, Any] = {"__name__": "hooks"}
+    for code in (conversation, examples[number - 1]):
+        exec(compile(code, f"hooks.md: example {number}", "exec"), known)  # noqa: S102 - running the page is the test
+    close(known)
+
+
+def test_the_page_on_hooks_has_an_example_of_each() -> None:
+    text = HOOKS.read_text(encoding="utf-8")
+    titles = re.findall(r"^## (\w+)\n+```python", text, re.MULTILINE)
+    given = {*inspect.signature(Compactor).parameters, *Settings.__dataclass_fields__, *Hooks.__dataclass_fields__}
+    assert set(titles) <= given
+    listed = re.findall(r"^\| (?:\[`(\w+)`\]\(#\1\)|`(\w+)`) \| `", text, re.MULTILINE)
+    assert [name for name, _ in listed if name] == titles
+    assert {*Hooks.__dataclass_fields__, "on_event", "state", "origin", "redact", "pin"} == set(titles)
 
 
 def test_a_language_on_the_page_has_only_entries_that_there_are() -> None:

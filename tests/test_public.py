@@ -18,6 +18,7 @@ CORE = {
     "Compaction",
     "Compactor",
     "Finding",
+    "Hooks",
     "IllegalConversation",
     "Outlook",
     "Receipt",

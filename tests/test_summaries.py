@@ -260,6 +260,44 @@ def test_hooks_run_in_order_and_may_change_what_is_shown_and_what_comes_out() ->
         assert isinstance(events[-1], Compacted)
 
 
+# R30
+@pytest.mark.parametrize("model", [good, None], ids=["model", "no model"])
+def test_all_functions_of_the_host_are_called_in_the_order_that_the_page_says(model: Any) -> None:
+    order: list[str] = []
+
+    def noted(name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            if order[-1:] != [name]:
+                order.append(name)
+            return answer(*arguments)
+
+        return call
+
+    hooks = Hooks(
+        noted("prepare", lambda messages: messages), noted("finalize", lambda _before, after: after),
+        noted("callback", lambda _before, _after: None),
+    )  # fmt: skip
+    with engine(
+        model, hooks=hooks, on_event=lambda event: order.append(type(event).__name__),
+        origin=noted("origin", lambda _: None),
+        redact=noted("redact", str), state=noted("state", lambda _: "at step 2"),
+        settings=Settings(pin=noted("pin", lambda _: False), deadline=30, clear=None),
+    ) as compactor:  # fmt: skip
+        messages = long_chat(40)
+        done = compactor.fit(messages, thread="t")
+        found = [name for name in order if name not in {"origin", "redact", "pin"}]
+        assert found == ["Compacting", "prepare", "state", "finalize", "callback", "Compacted"]
+        assert order.index("origin") < order.index("pin") < order.index("Compacting")
+        assert order.index("state") < order.index("redact") < order.index("finalize")
+        assert "redact" in order[order.index("finalize") : order.index("callback")]
+        assert "redact" not in order[order.index("callback") :]
+        order.clear()
+        assert compactor.fit(messages, thread="t").messages == done.messages
+        assert not {"prepare", "state", "finalize", "callback", "redact"} & set(order), (
+            "what was recorded is given again"
+        )
+
+
 @pytest.mark.parametrize("stage", ["prepare", "finalize", "callback"])
 def test_a_hook_that_raises_ends_this_compaction_only(stage: str) -> None:
     # R32

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unabridged.adapters.kit.threads import thread
     from unabridged.adapters.sdk import dump, load, wrap
+    from unabridged.compaction.hooks import Hooks
     from unabridged.compactor import Compaction, Compactor, Outlook
     from unabridged.errors import (
         ArchiveError,
@@ -37,6 +38,7 @@ __all__ = [
     "Compaction",
     "Compactor",
     "Finding",
+    "Hooks",
     "IllegalConversation",
     "Outlook",
     "Receipt",
@@ -56,6 +58,7 @@ __all__ = [
 _WHERE = {
     "adapters.kit.threads": ("thread",),
     "adapters.sdk": ("dump", "load", "wrap"),
+    "compaction.hooks": ("Hooks",),
     "compactor": ("Compaction", "Compactor", "Outlook"),
     "errors": ("ArchiveError", "IllegalConversation", "SettingsError", "SummaryFailed", "UnabridgedError", "WontFit"),
     "events": ("Receipt",),
