@@ -76,7 +76,7 @@ def made(prepare: Any, model: Any, window: int, events: list[Event], **options: 
     settings = Settings(
         trigger=("tokens", 2_000), keep=("tokens", 300), deadline=30, cool_down=0, retries=0, clear=None
     )
-    wide = {"model_window": 64_000} if model is not None else {}
+    wide: dict[str, Any] = {"model_window": 64_000} if model is not None else {}
     return Compactor(
         model, window=window, archive="memory:", settings=options.pop("settings", settings),
         hooks=Hooks(prepare=prepare), on_event=events.append, **wide, **options,
@@ -203,7 +203,8 @@ def test_in_later_rounds_the_hook_changes_nothing_that_it_leaves_as_it_is(writer
 
 
 def test_where_nothing_is_shown_in_a_later_round_the_earlier_prose_stays() -> None:
-    rounds = iter([list, lambda _: [], lambda _: []])
+    hooks: list[Callable[[list[Any]], list[Any]]] = [list, lambda _: [], lambda _: []]
+    rounds = iter(hooks)
     writer = Writer()
     messages = list(TALK[:1])
 

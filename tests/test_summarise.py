@@ -138,7 +138,7 @@ def test_a_prompt_of_the_callers_own_is_asked_behind_the_live_prompt_only_where_
         (None, None, True), (None, "Sum it up.", False), (True, "Sum it up.", True), (False, None, False),
     ):  # fmt: skip
         scripted = Said()
-        scripted.reply, scripted.name = GOOD, "gpt-5-mini"
+        scripted.reply, scripted.name = GOOD, "gpt-5-mini"  # type: ignore[attr-defined]
         settings = Settings(trigger=("tokens", 5_000), keep=("tokens", 500), suffix=suffix, instruction=instruction)
         Compactor(scripted, agent="gpt-5-mini", archive="memory:", settings=settings).fit(talked, thread="t")
         assert [bool(ask.messages) for ask in scripted.asks] == [behind], (suffix, instruction)
@@ -211,7 +211,7 @@ def test_the_summarys_own_tokens_are_reserved() -> None:
     ],
 )
 def test_a_reply_gets_the_tokens_that_the_settings_and_the_docs_say(
-    window: int, chosen: dict[str, int], reserve: int
+    window: int, chosen: dict[str, Any], reserve: int
 ) -> None:
     scripted = Said()
     scripted.reply = GOOD

@@ -34,12 +34,12 @@ def find_given(messages: Sequence[Any], views: Sequence[View], given: Sequence[G
             alike[one.view.role, one.view.text].append(one)
     found: list[Given | None] = []
     for i, (message, view) in enumerate(zip(messages, views, strict=True)):
-        one = own.get(id(message))
-        if one is None and len(messages) == len(given) and given[i].view.role == view.role:
-            one = given[i]
-        elif one is None and (same := alike[view.role, view.text]):
-            one = same.popleft()
-        found.append(one)
+        was = own.get(id(message))
+        if was is None and len(messages) == len(given) and given[i].view.role == view.role:
+            was = given[i]
+        elif was is None and (same := alike[view.role, view.text]):
+            was = same.popleft()
+        found.append(was)
     return found
 
 
