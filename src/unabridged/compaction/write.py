@@ -43,7 +43,7 @@ def write(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Written
     if model is None:
         return setup.writers.write_by_rule(brief)
     if brief.is_blank() and not brief.prior:
-        written = write_by_rule(brief)
+        written = setup.writers.write_by_rule(brief)
         return replace(written, notes=("prepare left nothing to show, so no model was asked", *written.notes))
     try:
         written = yield from setup.writers.write(brief, model)
