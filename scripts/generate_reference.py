@@ -60,7 +60,7 @@ def texts(section: str, names: Iterable[str]) -> Mapping[str, Any]:
     told: Mapping[str, Any] = TEXTS[section]
     wanted = set(names)
     if wanted != set(told):
-        raise SystemExit(f"reference_texts.toml, [{section}]: differs from the code in {sorted(wanted ^ set(told))}")
+        raise ValueError(f"reference_texts.toml, [{section}]: differs from the code in {sorted(wanted ^ set(told))}")
     return told
 
 
@@ -234,7 +234,7 @@ def _schema() -> Iterator[str]:
         columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
         meanings: Mapping[str, str] = told[table]
         if {column[1] for column in columns} != set(meanings):
-            raise SystemExit(f"reference_texts.toml, [schema.{table}]: differs from the table")
+            raise ValueError(f"reference_texts.toml, [schema.{table}]: differs from the table")
         yield f"### {table}\n"
         yield from _table(
             "column / type in SQLite / holds", ((f"`{c[1]}`", str(c[2]), _line(meanings[c[1]])) for c in columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.postgres import open_postgres
 from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
+from unabridged.settings import Clear
 from unabridged.testing.upstreams import SigningUpstream
 
 PROSE = "They went through many questions about details, one after another, and settled each of them."
@@ -289,10 +291,11 @@ def test_what_was_sent_without_a_model_replays_when_a_models_summary_takes_its_p
 def test_what_another_process_cleared_below_the_trigger_is_sent_from_here_too() -> None:
     provider = SigningUpstream()
     messages: list[Any] = [user("the task")]
-    gate, settings = Gate(), Settings(background=0.4, deadline=30)  # so near the trigger, nothing is cleared
+    pays = Settings(clear=Clear(payback=True), recall=True)
+    gate, settings = Gate(), replace(pays, background=0.4, deadline=30)  # so near the trigger, nothing is cleared
     with (
         closing(open_postgres(postgres_url(), schema=new_schema())) as archive,
-        Compactor(agent="claude-opus-5-5", window=60_000, archive=archive) as here,
+        Compactor(agent="claude-opus-5-5", window=60_000, archive=archive, settings=pays) as here,
         Compactor(gate, agent="claude-opus-5-5", window=60_000, archive=archive, settings=settings) as there,
     ):
         cleared = 0

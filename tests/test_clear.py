@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import google.genai.types  # noqa: F401 - its import draws random numbers, which a strategy must not
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

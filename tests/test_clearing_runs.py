@@ -19,8 +19,9 @@ def rounds(count: int, words: int = 200) -> list[Any]:
     ]
 
 
-def compactor(prices: Prices | None, **clear: Any) -> Compactor:
-    return Compactor(window=500_000, archive="memory:", settings=Settings(clear=Clear(prices=prices, **clear)))
+def compactor(prices: Prices | None, *, payback: bool = True, **clear: Any) -> Compactor:
+    settings = Settings(clear=Clear(prices=prices, payback=payback, **clear), recall=True)
+    return Compactor(window=500_000, archive="memory:", settings=settings)
 
 
 def test_where_the_model_is_not_known_clearing_pays_at_the_prices_that_are_told() -> None:

@@ -31,6 +31,7 @@ from unabridged.messages import View
 from unabridged.settings import Prices
 
 PRICES = Prices(read=0.1, write=1.25, fresh=1.0, output=5.0, lifetime=300.0)
+PAYS = {"payback": True}
 
 
 def line(role: Any, tokens: int, text: str = "") -> Line:
@@ -150,21 +151,21 @@ def test_the_product_itself_is_replayed_clearing_and_summaries_included() -> Non
     spoken = "I went through this part and these are my findings about it, in a few words. " * 8
     messages = [user("go"), *(m for n in range(60) for m in chat_round(f"t{n}", "some words " * 150, text=spoken))]
     given = conversation("c", "openai-chat", [*messages, assistant("done")])
-    roomy, tight = Ours("openai-chat", PRICES), Ours("openai-chat", PRICES, window=8_000)
+    roomy, tight = (Ours("openai-chat", PRICES, window, PAYS) for window in (1_000_000, 8_000))
     whole = replay(given, Raw(), PRICES).bill.at(PRICES)
     assert replay(given, roomy, PRICES).bill.at(PRICES) < 0.9 * whole
     run = replay(given, tight, PRICES, cuts=(101, 121))
     assert set(roomy.kinds) == {"clearing"}
     assert set(tight.kinds) == {"clearing", "summary"}
     assert run.rewrites == len(tight.kinds)
-    assert max(run.sizes.values()) <= 7_000
+    assert max(run.sizes.values()) <= 7_200
     assert "[unabridged summary" in run.contexts[121]
 
 
 def test_the_product_knows_how_long_the_pauses_are() -> None:
     messages = [user("go"), *(m for n in range(9) for m in chat_round(f"t{n}", "some words " * 400))]
     given = conversation("c", "openai-chat", [*messages, assistant("done")])
-    steady, paused = Ours("openai-chat", PRICES), Ours("openai-chat", PRICES)
+    steady, paused = (Ours("openai-chat", PRICES, clear=PAYS) for _ in range(2))
     replay(given, steady, PRICES)
     replay(given, paused, PRICES, gap=lambda call: 301.0 if call == 5 else 20.0)
     assert len(paused.kinds) > len(steady.kinds)

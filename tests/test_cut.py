@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
-from unabridged.compaction.cut import count_separators, plan_cut, safe_indices
+from unabridged.compaction.cut import Tail, count_separators, plan_cut, safe_indices
 from unabridged.compaction.rewrite import rewrite_list
 from unabridged.formats import FORMATS, detect, format_named
 from unabridged.messages import View
@@ -47,28 +47,57 @@ def test_reasoning_items_stay_glued_to_the_whole_reply_they_opened() -> None:
     assert safe_indices(views(messages)) == [0, 1, 5, 6]
 
 
-def test_the_tail_takes_as_many_messages_as_the_ceiling_allows() -> None:
-    # R13
-    messages = [user(f"q{i}") if i % 2 == 0 else assistant(f"a{i}") for i in range(20)]
-    cut = plan_cut(views(messages), [10] * 20, keep_messages=6)
-    assert cut is not None
-    assert cut.tail == 14
+TALK = [user(f"q{i}") if i % 2 == 0 else assistant(f"a{i}") for i in range(20)]
+BATCH = [user("go"), assistant("yes"), *chat_round("read", "1", "2", "3", "4", "5"), assistant("done"), user("next")]
 
 
-def test_of_two_ceilings_the_one_that_keeps_fewer_decides() -> None:
+def tail_of(messages: list[dict[str, Any]], tail: Tail) -> int:
+    cut = plan_cut(views(messages), [10] * len(messages), tail)
+    return len(messages) - cut.tail if cut is not None else len(messages)
+
+
+def test_messages_are_a_minimum_and_the_cut_moves_outward_to_a_whole_round() -> None:
+    # R13 R48
+    assert tail_of(TALK, Tail(messages=6)) == 6
+    assert tail_of(TALK, Tail(messages=5)) == 5
+    assert [tail_of(BATCH, Tail(messages=number)) for number in (1, 2, 3, 6, 8)] == [1, 2, 8, 8, 8]
+
+
+def test_tokens_are_a_maximum_and_the_cut_moves_outward_only_to_complete_a_round() -> None:
+    # R13 R48
+    assert tail_of(TALK, Tail(60)) == 6
+    assert tail_of(TALK, Tail(69)) == 6
+    assert [tail_of(BATCH, Tail(tokens)) for tokens in (5, 10, 20, 30, 79, 80)] == [1, 1, 2, 8, 8, 8]
+
+
+def test_of_a_list_the_one_that_keeps_fewer_counts() -> None:
     # R13
-    messages = [user(f"q{i}") if i % 2 == 0 else assistant(f"a{i}") for i in range(20)]
-    cut = plan_cut(views(messages), [10] * 20, keep_messages=10, keep_tokens=40)
-    assert cut is not None
-    assert cut.tail == 16
+    assert tail_of(TALK, Tail(40, 10)) == 4
+    assert tail_of(TALK, Tail(100, 4)) == 4
+
+
+@pytest.mark.parametrize("tail", [Tail(messages=12), Tail(120)], ids=str)
+def test_where_there_is_room_for_less_fewer_rounds_stay_and_it_is_known_what_was_asked_for(tail: Tail) -> None:
+    # R48
+    for limited in (tail._replace(room=45), tail._replace(most=4)):
+        cut = plan_cut(views(TALK), [10] * 20, limited)
+        assert cut is not None
+        assert (cut.tail, cut.asked) == (16, 8)
+    assert tail_of(BATCH, tail._replace(room=45)) == 2, "a round is not parted for it"
+
+
+def test_with_ceilings_no_round_is_completed_beyond_them() -> None:
+    # R13
+    assert [tail_of(BATCH, Tail(messages=number, at_most=True)) for number in (3, 7, 8)] == [1, 1, 8]
+    assert tail_of(TALK, Tail(40, 10, at_most=True)) == 4
 
 
 def test_the_cut_prefers_the_beginning_of_a_persons_turn() -> None:
     # R15
     messages = [user("a"), assistant("b"), user("c"), *chat_round("x", "1"), user("d"), *chat_round("y", "2")]
-    cut = plan_cut(views(messages), [10] * len(messages), keep_messages=4)
-    assert cut is not None
-    assert cut.tail == 5
+    assert tail_of(messages, Tail(messages=4, at_most=True)) == 3
+    assert tail_of(messages, Tail(50)) == 5, "a round before it stays, and the person's message would leave too little"
+    assert tail_of([*messages, *chat_round("z", "3")], Tail(70)) == 5
 
 
 def test_one_turn_of_many_rounds_is_cut_between_rounds_and_the_persons_message_stays() -> None:
@@ -77,7 +106,7 @@ def test_one_turn_of_many_rounds_is_cut_between_rounds_and_the_persons_message_s
     for i in range(50):
         messages += chat_round(f"step{i}", f"result {i}")
     seen = views(messages)
-    cut = plan_cut(seen, [10] * len(messages), keep_messages=6, kept={0})
+    cut = plan_cut(seen, [10] * len(messages), Tail(messages=6), kept={0})
     assert cut is not None
     assert cut.tail == len(messages) - 6
     assert 0 not in cut.gone
@@ -87,14 +116,14 @@ def test_one_turn_of_many_rounds_is_cut_between_rounds_and_the_persons_message_s
 def test_system_messages_never_go_wherever_they_stand() -> None:
     # R18
     messages = [system("be good"), user("a"), assistant("b"), system("be brief"), user("c"), assistant("d"), user("e")]
-    cut = plan_cut(views(messages), [10] * 7, keep_messages=1)
+    cut = plan_cut(views(messages), [10] * 7, Tail(messages=1))
     assert cut is not None
     assert cut.gone == (1, 2, 4, 5)
 
 
 def test_a_pin_keeps_the_whole_round_it_is_in() -> None:
     messages = [user("a"), *chat_round("x", "1", "2"), assistant("b"), user("c")]
-    cut = plan_cut(views(messages), [10] * len(messages), keep_messages=1, pinned={2})
+    cut = plan_cut(views(messages), [10] * len(messages), Tail(messages=1), pinned={2})
     assert cut is not None
     assert cut.gone == (0, 4)
 
@@ -106,17 +135,17 @@ def test_opaque_items_stay_where_they_are() -> None:
         *responses_round("x", "1"),
         user("b"),
     ]
-    cut = plan_cut(views(messages), [10] * len(messages), keep_messages=1)
+    cut = plan_cut(views(messages), [10] * len(messages), Tail(messages=1))
     assert cut is not None
     assert cut.gone == (0, 2, 3)
 
 
 def test_where_nothing_can_go_there_is_no_cut() -> None:
     # R19
-    assert plan_cut([], []) is None
-    assert plan_cut(views([user("only one")]), [10], keep_tokens=1) is None
-    assert plan_cut(views([system("a"), system("b")]), [10, 10], keep_tokens=1) is None
-    assert plan_cut(views(chat_round("x", "1", "2")), [10, 10, 10], keep_tokens=1) is None
+    assert plan_cut([], [], Tail(1)) is None
+    assert plan_cut(views([user("only one")]), [10], Tail(1)) is None
+    assert plan_cut(views([system("a"), system("b")]), [10, 10], Tail(1)) is None
+    assert plan_cut(views(chat_round("x", "1", "2")), [10, 10, 10], Tail(1)) is None
 
 
 def test_in_a_text_protocol_an_action_and_its_observation_stay_together() -> None:

@@ -19,7 +19,7 @@ from unabridged.errors import SettingsError
 
 def test_thinking_bound_to_what_stood_before_is_dropped_after_a_rewrite_and_kept_where_it_must_be() -> None:
     messages: list[Any] = [user("the task")]
-    for i in range(30):
+    for i in range(34):
         messages += anthropic_round(f"step{i}", "result " * 60, thinking=f"thought {i}")
     whole = Settings(clear=None)
     bound = Compactor(agent="claude-opus-5-5", window=4_000, archive="memory:", settings=whole)

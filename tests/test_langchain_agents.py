@@ -261,7 +261,7 @@ def test_a_conversation_with_images_and_a_pdf_compacts_and_the_bytes_come_back()
     file = {"type": "file", "base64": pdf, "mime_type": "application/pdf", "filename": "contract.pdf"}
     photo = {"type": "image", "base64": "iVBORw0KGgo" + "A" * 80_000, "mime_type": "image/png"}
     said = [HumanMessage([{"type": "text", "text": f"Look at {i}."}, block]) for i, block in enumerate((file, photo))]
-    model = ScriptedChat(script=working(60), profile={"max_input_tokens": 24_000})
+    model = ScriptedChat(script=working(66), profile={"max_input_tokens": 24_000})
     agent = create_agent(model, [work], middleware=[ours(summariser())], checkpointer=InMemorySaver())
     for message in said:
         agent.invoke({"messages": [message]}, thread())

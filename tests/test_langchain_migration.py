@@ -224,9 +224,11 @@ def test_a_subclass_that_overrides_before_model_gets_its_node() -> None:
     own = Logged(None, trigger=("tokens", 1_500), keep=("messages", 4))
     agent = create_agent(ScriptedChat(script=working(1)), [work], middleware=[own])
     assert names(agent) == ["Logged.before_model", "Logged.after_model"]
-    state, _ = run(own)
-    assert True in heard
-    done(state, 20)
+    talk = [HumanMessage(f"Report {i}: " + "all is well. " * 40) for i in range(20)]
+    state = agent.invoke({"messages": talk}, RUN)
+    assert heard[0]
+    assert len(state["messages"]) < 20
+    assert summaries(state["messages"])
 
 
 def test_an_unknown_argument_is_refused() -> None:

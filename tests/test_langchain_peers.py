@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -125,18 +126,18 @@ def test_below_the_trigger_results_stay_whole(side: str, name: str) -> None:
     assert all(str(m.content).startswith("report ") for m in state if m.type == "tool")
 
 
-def test_below_the_trigger_results_are_cleared_for_an_agent_that_can_read_them_or_where_settings_say_so() -> None:
+def test_below_the_trigger_results_are_cleared_only_where_settings_say_so() -> None:
+    # R8
     def cleared(middleware: Any, factory: Any = create_agent, **more: Any) -> bool:
         model = ScriptedChat(script=working(120), profile={"max_input_tokens": 200_000}, model_name="gpt-4.1")
         factory(model, [work], middleware=middleware, **more).invoke(dict(START), thread())
         return "[Tool result cleared: " in model.log.text
 
     plain = InMemory()
-    assert cleared([plain, own.SummarizationToolMiddleware(plain)])
-    assert cleared([InMemory(settings=Settings())])
-    assert not cleared([InMemory(settings=Settings(clear=Clear(payback=False)))])
-    ours = InMemory()
-    assert cleared([], own.create_agent, summarization=ours)
+    assert not cleared([plain, own.SummarizationToolMiddleware(plain)])
+    assert not cleared([InMemory(settings=Settings())])
+    assert not cleared([], own.create_agent, summarization=InMemory())
+    assert cleared([InMemory(settings=Settings(clear=Clear(payback=True)))])
 
 
 @BOTH
@@ -166,6 +167,9 @@ CLOSE: list[dict[str, Any]] = [
 ]
 
 
+LOWERED = re.compile("Kept instead|are kept")
+
+
 @pytest.mark.parametrize("given", CLOSE, ids=str)
 def test_a_keep_at_or_above_the_trigger_is_lowered_and_said_at_construction(
     given: dict[str, Any], caplog: pytest.LogCaptureFixture
@@ -173,13 +177,13 @@ def test_a_keep_at_or_above_the_trigger_is_lowered_and_said_at_construction(
     langchains.SummarizationMiddleware(chat(), **given)  # which takes it
     with caplog.at_level(logging.WARNING, "unabridged"):
         middleware = InMemory(chat(), **given)
-    said = [record.message for record in caplog.records if "Kept instead" in record.message]
-    assert len(said) == 1
+    said = [record.message for record in caplog.records if LOWERED.search(record.message)]
+    assert said
     assert len(after(middleware, rounds(40))) < 40
     model = ScriptedChat(script=working(30), profile=PROFILE)
     agent = create_agent(model, [work], middleware=[middleware], checkpointer=InMemorySaver())
     assert agent.invoke(dict(START), thread())["messages"][-1].content == "All done."
-    assert len([r for r in caplog.records if "Kept instead" in r.message]) == 1
+    assert len([r for r in caplog.records if LOWERED.search(r.message)]) == len(said), "not again at each call"
 
 
 def test_settings_of_ones_own_that_contradict_themselves_are_refused_at_construction() -> None:

@@ -10,7 +10,8 @@ import unabridged.measure.models
 from unabridged.formats import FORMATS
 from unabridged.formats.base import Family
 from unabridged.legal.reasoning import reasoning_rule
-from unabridged.measure.models import FALLBACK_WINDOW, ModelInfo, family_of, model_info
+from unabridged.measure.models import ModelInfo, family_of, model_info
+from unabridged.settings import FALLBACK_WINDOW
 
 TABLE = unabridged.measure.models._table()  # noqa: SLF001 - every row is checked
 

@@ -59,7 +59,7 @@ def test_a_call_without_a_namespace_is_in_the_compactors_own() -> None:
     fitted = own.fit(told("ann"), thread="t")
     assert fitted.namespace == "own"
     assert other.replay(fitted.messages, thread="t", namespace="own") == told("ann")
-    assert other.plan(told("ann"), thread="t", namespace="own").plan is not None
+    assert other.plan(told("ann"), thread="t", namespace="own").why == "what was recorded of it is applied again"
 
 
 def test_the_async_forms_take_it_too() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unabridged.compaction.plan import MOST_KEPT, SMALLEST_SUMMARY, Plan, Situation, make_plan, newest_of_people
+from unabridged.compaction.plan import MOST_AFTERWARDS, SMALLEST_SUMMARY, Plan, Situation, make_plan, newest_of_people
 from unabridged.errors import WontFit
 from unabridged.messages import Answer, View
 from unabridged.settings import Settings, limits
@@ -41,14 +41,25 @@ def test_a_plan_leaves_room_for_a_full_summary_below_the_trigger() -> None:
     assert after(now, plan) <= now.target
 
 
-def test_the_tail_takes_at_most_half_of_the_room_whatever_keep_says() -> None:
-    bounds = limits(Settings(trigger=("tokens", 4_000), keep=("tokens", 3_900)), 10_000)
+@pytest.mark.parametrize("keep", [("tokens", 3_900), ("messages", 70)], ids=str)
+def test_what_is_asked_for_stays_while_the_request_then_takes_two_thirds_of_the_trigger(keep: tuple[str, int]) -> None:
+    # R48
+    bounds = limits(Settings(trigger=("tokens", 4_000), keep=keep), 10_000)  # type: ignore[arg-type]
     views = [person() if i % 2 == 0 else model() for i in range(90)]
     now = Situation(views, [50] * 90, 200, bounds.target, bounds.budget, bounds, 100, 0, lambda _: 60)
     plan = make_plan(now)
     assert isinstance(plan, Plan)
-    room = now.target - now.overhead - now.frame - bounds.summary
-    assert 0.4 * room < sum(now.sizes[plan.tail :]) <= MOST_KEPT * room
+    assert 0.9 * MOST_AFTERWARDS * now.target < after(now, plan) <= MOST_AFTERWARDS * now.target
+    assert plan.note.startswith(f"keep is {keep[1]:,} {keep[0]}: {90 - plan.tail} messages of ")
+
+
+def test_of_a_tail_that_has_room_nothing_is_said() -> None:
+    # R48
+    bounds = limits(Settings(trigger=("tokens", 4_000), keep=("messages", 20)), 10_000)
+    views = [person() if i % 2 == 0 else model() for i in range(90)]
+    plan = make_plan(Situation(views, [50] * 90, 200, bounds.target, bounds.budget, bounds, 100, 0, lambda _: 60))
+    assert isinstance(plan, Plan)
+    assert (plan.tail, plan.note) == (70, "")
 
 
 def test_where_the_trigger_cant_be_met_nothing_is_done_before_half_of_it_can_go() -> None:
@@ -114,7 +125,7 @@ def test_overhead_above_the_budget_wont_fit_and_names_its_numbers() -> None:
     with pytest.raises(WontFit) as raised:
         make_plan(situation([10] * 4, overhead=900))
     assert raised.value.overhead == 900
-    assert raised.value.floor > raised.value.budget == 875
+    assert raised.value.floor > raised.value.budget == 900
 
 
 def test_the_newest_message_of_a_person_gives_way_last() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from unabridged.compaction.trigger import Load, trigger_reason
 from unabridged.errors import SettingsError, UnabridgedError
-from unabridged.measure.models import FALLBACK_WINDOW
-from unabridged.settings import Settings, limits
+from unabridged.measure.estimate import BOUND
+from unabridged.settings import FALLBACK_WINDOW, Settings, limits
 
 
 def test_a_token_threshold_pulls_at_its_value_and_not_before() -> None:
@@ -75,7 +75,6 @@ def test_no_trigger_means_never() -> None:
         {"trigger": 0.85},
         {"trigger": [("tokens", 10, 20)]},
         {"trigger": [{}]},
-        {"keep": None},
         {"keep": []},
         {"keep": ("messages", -1)},
         {"keep": [("messages", 3), "all"]},
@@ -113,26 +112,103 @@ def test_keep_takes_the_smallest_of_several_ceilings() -> None:
     [
         (("fraction", 0.5), ("fraction", 0.5)),
         (("tokens", 1_000), ("tokens", 1_000)),
-        (("tokens", 1_000), ("fraction", 0.9)),
         (("messages", 20), ("messages", 20)),
         ([("tokens", 5_000), ("messages", 10)], ("messages", 12)),
+        ([("tokens", 5_000), ("fraction", 0.2)], [("fraction", 0.3), ("fraction", 0.2)]),
     ],
 )
-def test_a_keep_at_or_above_the_trigger_is_refused(trigger: Any, keep: Any) -> None:
+def test_a_keep_at_or_above_the_trigger_in_any_window_is_refused_when_settings_are_built(
+    trigger: Any, keep: Any
+) -> None:
+    # R5
     with pytest.raises(SettingsError, match="below the trigger"):
-        limits(Settings(trigger=trigger, keep=keep), 10_000)
+        Settings(trigger=trigger, keep=keep)
 
 
-def test_the_reserve_is_an_eighth_of_a_small_window_and_4096_of_a_large_one() -> None:
-    assert limits(Settings(), 8_000).budget == 7_000
+@pytest.mark.parametrize(
+    ("trigger", "keep", "kept"),
+    [
+        (("tokens", 1_000), ("fraction", 0.9), 333),
+        (("fraction", 0.1), ("tokens", 5_000), 333),
+        ([("tokens", 600), ("messages", 100)], ("fraction", 0.1), 200),
+    ],
+)
+def test_a_keep_that_a_window_puts_above_the_trigger_is_lowered_with_one_warning(
+    trigger: Any, keep: Any, kept: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    # R13
+    settings = Settings(trigger=trigger, keep=keep)
+    bounds = [limits(settings, 10_000) for _ in range(3)]
+    assert {bound.keep_tokens for bound in bounds} == {kept}
+    assert f"{kept:,} are kept" in bounds[0].note
+    assert sum("are kept" in text for text in caplog.messages) <= 1
+
+
+@pytest.mark.parametrize("tokens", [10, 1_000, 60_000, 170_000])
+@pytest.mark.parametrize("window", [8_000, 200_000, 1_000_000, None])
+def test_the_default_keep_is_a_tenth_of_the_window_or_a_third_of_a_trigger_that_is_lower(
+    tokens: int, window: int | None
+) -> None:
+    # R13
+    bounds = limits(Settings(trigger=("tokens", tokens)), window)
+    assert bounds.keep_tokens == min((window or tokens) // 10, min(tokens, bounds.budget) // 3)
+    assert bounds.note == ""
+    assert limits(Settings(), 200_000).keep_tokens == 20_000
+
+
+def test_a_keep_alone_never_moves_the_trigger() -> None:
+    # R13
+    for keep in (("fraction", 0.8), ("messages", 5), ("tokens", 100_000)):
+        assert limits(Settings(keep=keep), 50_000).trigger == limits(Settings(), 50_000).trigger
+
+
+def test_a_keep_above_two_thirds_of_a_trigger_in_messages_gives_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    # R52
+    for keep in (6, 7, 7):
+        limits(Settings(trigger=("messages", 10), keep=("messages", keep)), 10_000)
+    assert [text.partition(":")[0] for text in caplog.messages] == [
+        "keep=7 messages is above two thirds of the trigger of 10 messages"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("trigger", "window", "budget"),
+    [
+        (("tokens", 60_000), 60_000, 75_000),
+        ([("tokens", 9_000), ("tokens", 6_000), ("messages", 40)], 6_000, 7_500),
+        ({"tokens": 50_000, "messages": 100}, 50_000, 62_500),
+        ([("tokens", 60_000), ("fraction", 0.85)], 32_768, 29_492),
+        (("fraction", 0.5), 32_768, 29_492),
+        (("messages", 50), 32_768, 29_492),
+        (None, 32_768, 29_492),
+    ],
+)
+def test_where_nobody_knows_the_window_a_trigger_in_tokens_takes_its_place(
+    trigger: Any, window: int, budget: int
+) -> None:
+    # R2 R45
+    bounds = limits(Settings(trigger=trigger), None)
+    assert (bounds.window, bounds.budget) == (window, budget)
+    assert bounds.assumed is (window != FALLBACK_WINDOW)
+
+
+def test_the_reserve_is_a_tenth_of_a_small_window_and_4096_of_a_large_one() -> None:
+    assert limits(Settings(), 8_000).budget == 7_200
     assert limits(Settings(), 200_000).budget == 195_904
     assert limits(Settings(reserve=10_000), 200_000).budget == 190_000
 
 
+@pytest.mark.parametrize("window", [500, 2_000, 8_000, 32_768, 200_000])
+def test_no_default_pulls_the_trigger_below_the_trigger(window: int) -> None:
+    """The error of an estimate is within the reserve: a request below 85 % of the window is not too close to it."""
+    bounds = limits(Settings(), window)
+    assert bounds.budget / (1 + BOUND) >= 0.85 * window
+
+
 def test_a_fraction_is_of_the_window_and_capped_at_the_budget() -> None:
     bounds = limits(Settings(trigger=("fraction", 1.0)), 8_000)
-    assert trigger_reason(bounds, Load(7_000, 1)) is not None
-    assert trigger_reason(bounds, Load(6_999, 1)) is None
+    assert trigger_reason(bounds, Load(7_200, 1)) is not None
+    assert trigger_reason(bounds, Load(7_199, 1)) is None
 
 
 @pytest.mark.parametrize(("window", "settings"), [(0, Settings()), (10, Settings()), (1_000, Settings(reserve=1_000))])

@@ -28,7 +28,7 @@ def now(**given: Any) -> Now:
     """Above the trigger, within the budget, nothing tried before."""
     usual: dict[str, Any] = {
         "limits": BOUNDS, "reason": REASON, "asked": False, "forced": False, "fits": True, "estimate": 1_200,
-        "failed_at": 0, "failed_why": "", "in_background": False, "resent": False, "may_clear": lambda: False,
+        "failed_at": 0, "failed_why": "", "in_background": False,
     }  # fmt: skip
     return Now(**{**usual, **given})
 
@@ -38,15 +38,15 @@ def now(**given: Any) -> Now:
     [
         ({}, Decision("compact", REASON)),
         ({"reason": None}, Decision("nothing")),
-        ({"reason": None, "may_clear": lambda: True}, Decision("clear")),
-        ({"reason": None, "resent": True}, Decision("clear")),
+        ({"reason": None, "payback": True}, Decision("clear")),
+        ({"reason": None, "payback": True, "early": True}, Decision("begin")),
         ({"failed_at": 1_190, "failed_why": "no safe cut"}, Decision("wait", "no safe cut")),
         ({"failed_at": 1_190, "failed_why": "no safe cut", "fits": False}, Decision("compact", REASON)),
         ({"failed_at": 1_190, "failed_why": "no safe cut", "forced": True}, Decision("compact", REASON)),
         ({"failed_at": 1_000, "failed_why": "no safe cut"}, Decision("compact", REASON)),
         ({"in_background": True}, Decision("wait", MAKING)),
         ({"in_background": True, "fits": False}, Decision("compact", REASON)),
-        ({"limits": NEVER, "reason": None, "may_clear": lambda: True, "resent": True}, Decision("nothing")),
+        ({"limits": NEVER, "reason": None, "payback": True, "early": True}, Decision("nothing")),
         ({"limits": NEVER, "reason": "asked for", "asked": True}, Decision("compact", "asked for")),
     ],
 )
@@ -55,16 +55,9 @@ def test_what_is_done_now(given: dict[str, Any], expected: Decision) -> None:
     assert decide(now(**given)) == expected
 
 
-def test_without_a_trigger_it_is_not_even_looked() -> None:
-    def look() -> bool:
-        raise AssertionError("nobody may look")
-
-    assert decide(now(limits=NEVER, reason=None, may_clear=look)) == Decision("nothing")
-
-
 def test_too_close_to_the_budget_is_a_reason_but_never_without_a_trigger() -> None:
     assert trigger_reason(BOUNDS, Load(999, 1)) is None
-    assert trigger_reason(BOUNDS, Load(999, 1), over=True) == "999 tokens, too close to the budget of 1,750"
+    assert trigger_reason(BOUNDS, Load(999, 1), over=True) == "999 tokens, too close to the budget of 1,800"
     assert trigger_reason(NEVER, Load(10**9, 10**9), over=True) is None
 
 

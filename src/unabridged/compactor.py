@@ -22,11 +22,11 @@ from unabridged.events import Event, Undone
 from unabridged.formats import Format, Message, detect, format_named
 from unabridged.history import DEFAULT
 from unabridged.measure.meter import Meter
-from unabridged.measure.models import family_of, model_info, window_for
+from unabridged.measure.models import family_of, model_info, warn_of_assumed_window, window_for
 from unabridged.messages import Origin
 from unabridged.outcome import Compaction, Outlook
 from unabridged.runtime.learned import Learned
-from unabridged.settings import Limits, Settings, limits
+from unabridged.settings import Limits, Settings, limits, warn_once
 
 if TYPE_CHECKING:  # what only a compactor needs is loaded with the first one: importing the package stays cheap
     from unabridged.asking.asker import Asker
@@ -96,7 +96,15 @@ class Compactor(Access):
         from unabridged.summarise.summary_body import writers_for  # noqa: PLC0415 - likewise
 
         self.settings = settings or Settings()
-        bounds = limits(self.settings, window_for(agent, window))
+        known = window_for(agent, window)
+        bounds = limits(self.settings, known)
+        if known is None and not bounds.assumed:  # else the trigger says what the user wants
+            warn_of_assumed_window(agent, bounds.window)
+        if self.settings.clear is not None and self.settings.clear.payback and not self.settings.recall:
+            warn_once(
+                "Clear(payback=True) clears tool results below the trigger, and the agent cannot read them again: bind "
+                "the recall tools and set Settings(recall=True), or leave payback off"
+            )
         self._format = format_named(format) if format is not None else None
         self._namespace = namespace if namespace is not None else DEFAULT
         self._on_event = on_event

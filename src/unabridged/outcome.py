@@ -53,5 +53,7 @@ class Outlook:
     """What pulls the trigger, with numbers; None: nothing does."""
     plan: Plan | None = None
     """Which messages would go."""
+    clears: tuple[int, ...] = ()
+    """The messages whose bulk would become stubs, where that is enough."""
     why: str = ""
     """Why there is no plan."""

@@ -4,12 +4,14 @@ trigger=("fraction", 0.85)                         at 85 % of the window
 trigger=[("tokens", 170_000), ("messages", 300)]   at either
 trigger=[{"tokens": 50_000, "messages": 100}]      at both together
 trigger=None                                       never by itself, clearing included; `compact` still works
+keep=("messages", 20)                              at least so many, moved outward to whole rounds
 keep=[("fraction", 0.10), ("messages", 20)]        whichever keeps fewer
 target=("fraction", 0.5)                           half full after a compaction, in the place of keep
 """
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,6 +26,8 @@ Condition = tuple[Measure, float]
 Trigger = Condition | Sequence[Condition | Mapping[Measure, float]] | Mapping[Measure, float] | None
 Keep = Condition | Sequence[Condition]
 
+log = logging.getLogger("unabridged")
+
 _WHOLE = "a whole number of at least 1"
 _RANGES = {"tokens": _WHOLE, "messages": _WHOLE, "fraction": "a number above 0 and at most 1"}
 
@@ -32,6 +36,8 @@ _ALWAYS = frozenset({"people", "rules", "pins", "prose"})
 
 MOST_BY_A_MODEL = 4_096
 """Tokens of a summary by a model, where the settings don't say."""
+FALLBACK_WINDOW = 32_768
+"""The window of a model that nobody knows, where the trigger is a fraction of it or there is none."""
 LEAST_PEOPLE = 8
 """The share of the trigger, one in so many, that people's words may take at least where a summary takes half of it."""
 
@@ -111,8 +117,9 @@ class Clear:
     """Only these tools; None for all."""
     exclude: tuple[str, ...] = ()
     """Tools whose results are never cleared."""
-    payback: bool = True
-    """Also below the trigger, as soon as it pays for itself; needs an agent whose prices are known."""
+    payback: bool = False
+    """Also below the trigger, as soon as it pays for itself; needs an agent whose prices are known, and one that can
+    read again what was cleared (`Settings.recall`)."""
     remaining_turns: float | None = None
     """Model calls still to come; by default as many as there were."""
     prices: Prices | None = None
@@ -127,7 +134,6 @@ _CLEAR: Checks = {
     "include exclude": (lambda value: not isinstance(value, str), "a tuple of tool names"),
     "remaining_turns": (lambda value: value is None or value >= 0, "0 or more, or None"),
 }
-_KEEP: Condition = ("fraction", 0.10)
 _FIELDS: Checks = {
     "form": (lambda value: value in ("user", "pair", "alternate"), "'user', 'pair' or 'alternate'"),
     "background": (
@@ -147,7 +153,7 @@ _FIELDS: Checks = {
         lambda value: value is None or value is False or _is_path(value),
         'the path of a file such as "logs/{thread}.md", where {thread} and {namespace} are filled in, False or None',
     ),
-    "off recall": (lambda value: isinstance(value, bool), "True or False"),
+    "off recall keep_at_most": (lambda value: isinstance(value, bool), "True or False"),
 }
 
 
@@ -158,8 +164,13 @@ class Settings:
     trigger: Trigger = ("fraction", 0.85)
     """When to compact: at this share of the window, at so many tokens or messages; a list for any of several, a
     mapping for all of its conditions together, None for never."""
-    keep: Keep = _KEEP
-    """How much recent conversation stays verbatim, at most; never more than half of the room below the trigger."""
+    keep: Keep | None = None
+    """How much recent conversation stays verbatim. Messages: at least so many, with the whole of their first round.
+    Tokens or a fraction of the window: at most so many, and the whole of the round that this parts. Of a list, the one
+    that keeps fewer. None: a tenth of the window, or a third of the trigger if that is less. It holds while the request
+    then takes at most two thirds of the trigger; else fewer rounds stay, and the receipt says so."""
+    keep_at_most: bool = False
+    """Whether `keep` is a ceiling in each measure, and the tail begins with a message of a person where it can."""
     target: Condition | None = None
     """How large a request is left by a compaction, `("fraction", 0.5)` of the window or `("tokens", 60_000)`: the tail
     fills what it leaves beside the summary and what can't go, in the place of `keep`. None: as much as `keep` says."""
@@ -215,9 +226,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         triggers(self.trigger)
-        keeps(self.keep)
+        if self.keep is not None:
+            _refuse_contradiction(dict(_lowest(keeps(self.keep))), triggers(self.trigger))
         aim(self.target)
-        if self.target is not None and self.keep != _KEEP:
+        if self.target is not None and self.keep is not None:
             raise SettingsError(f"give keep or target, not both: the tail fills what target leaves; got {self.keep!r}")
         _check_sections(self.without)
         _check(self, "", _FIELDS)
@@ -245,11 +257,16 @@ class Limits:
     """What people's words may take besides."""
     aim: int | None = None
     """What a request should take after a compaction; None where only the tail is bounded."""
+    keep_at_most: bool = False
+    assumed: bool = False
+    """Whether nobody knows the window, so that the trigger stands in its place."""
+    note: str = ""
+    """What of the settings could not be kept in this window."""
 
     @property
     def budget(self) -> int:
-        """What a request may take: window less reserve."""
-        return self.window - self.reserve
+        """What a request may take: window less reserve; a quarter more than the trigger where that is all we know."""
+        return self.window * 5 // 4 if self.assumed else self.window - self.reserve
 
     @property
     def third(self) -> int:
@@ -264,38 +281,85 @@ class Limits:
         return min([self.budget, *(bound - 1 for bound in bounds)])
 
 
-def limits(settings: Settings, window: int) -> Limits:
-    """What the settings mean for this window; refused when they contradict each other."""
-    if not _whole(window) or window < 64:
+def limits(settings: Settings, window: int | None) -> Limits:
+    """Return what the settings mean for this window; None for a window that nobody knows.
+
+    A `keep` that this window puts at or above the trigger is lowered, with a warning; a `target` is refused.
+    """
+    assumed = window is None
+    if window is None:
+        window = assumed_window(settings)
+        assumed = window != FALLBACK_WINDOW
+    if not _whole(window) or window < (1 if assumed else 64):
         raise SettingsError(f"window must be a whole number of at least 64 tokens; got {window!r}")
-    reserve = settings.reserve if settings.reserve is not None else min(4_096, window // 8)
+    reserve = settings.reserve if settings.reserve is not None else min(4_096, window // 10)
+    reserve = 0 if assumed else reserve
     if reserve >= window:
         raise SettingsError(f"reserve {reserve:,} leaves nothing of the {window:,}-token window: make it smaller")
     sizes = _Sizes(window, window - reserve)
     trigger = tuple(sizes.absolute(condition.items(), max) for condition in triggers(settings.trigger))
-    keep, wanted = sizes.absolute(keeps(settings.keep), min), aim(settings.target)
     summary = settings.summary if settings.summary is not None else _summary_size(window, trigger)
-    aimed_at: int | None = None
-    if wanted is None:
-        _refuse_keep_above_trigger(keep, trigger)
-    else:
-        aimed_at = sizes.absolute([wanted], min)["tokens"]
-        _refuse_aim_above_trigger(aimed_at, sizes.budget, trigger)
-        keep, summary = {}, min(summary, max(64, aimed_at // 2))
     made = Limits(
         window,
         reserve,
         trigger,
-        keep.get("tokens"),
-        keep.get("messages"),
+        keep_tokens=None,
+        keep_messages=None,
         summary=summary,
         people=0,
-        aim=aimed_at,
         with_model=summary if settings.summary is not None else min(summary, MOST_BY_A_MODEL),
+        keep_at_most=settings.keep_at_most,
+        assumed=assumed,
     )
+    wanted = aim(settings.target)
+    if wanted is not None:
+        aimed_at = sizes.absolute([wanted], min)["tokens"]
+        _refuse_aim_above_trigger(aimed_at, sizes.budget, trigger)
+        made = replace(made, aim=aimed_at, summary=min(summary, max(64, aimed_at // 2)))
+    elif settings.keep is None:
+        made = replace(made, keep_tokens=min(window // 10, made.third))
+    else:
+        made = _with_keep(made, sizes.absolute(keeps(settings.keep), min))
     wanted_words = made.third if settings.preserve is None else settings.preserve
-    half = (made.target if aimed_at is None else aimed_at) // 2
+    half = (made.target if made.aim is None else made.aim) // 2
     return replace(made, people=min(wanted_words, max(half - made.summary, half * 2 // LEAST_PEOPLE)))
+
+
+def assumed_window(settings: Settings) -> int:
+    """Return the window to work with where nobody knows it: the lowest trigger in tokens, else a small one."""
+    conditions = triggers(settings.trigger)
+    alone = [int(condition["tokens"]) for condition in conditions if set(condition) == {"tokens"}]
+    joined = [int(condition["tokens"]) for condition in conditions if "tokens" in condition]
+    if any("fraction" in condition for condition in conditions) or not joined:
+        return FALLBACK_WINDOW
+    return min(alone) if alone else max(joined)
+
+
+def _with_keep(made: Limits, keep: Mapping[Measure, int]) -> Limits:
+    """Return the limits with this `keep`: lowered to a third of a trigger that it does not stay below."""
+    tokens, messages, note = keep.get("tokens"), keep.get("messages"), ""
+    lowest = min([made.budget, *(one["tokens"] for one in made.trigger if "tokens" in one)])
+    if tokens is not None and tokens >= lowest:
+        note = f"keep is {tokens:,} tokens in this window and the trigger {lowest:,}: {made.third:,} are kept"
+        warn_once(f"{note}. Set a keep below the trigger.")
+        tokens = made.third
+    counts = [one["messages"] for one in made.trigger if "messages" in one]
+    if counts and messages is not None and 3 * messages > 2 * min(counts):
+        warn_once(
+            f"keep={messages} messages is above two thirds of the trigger of {min(counts)} messages: fewer are kept, "
+            "or nearly every call would compact. Lower keep or raise the trigger."
+        )
+    return replace(made, keep_tokens=tokens, keep_messages=messages, note=note)
+
+
+_warned: set[str] = set()
+
+
+def warn_once(text: str) -> None:
+    """Log a warning, once in a process."""
+    if text not in _warned:
+        _warned.add(text)
+        log.warning(text)
 
 
 class _Sizes(NamedTuple):
@@ -393,7 +457,16 @@ def _refuse_aim_above_trigger(tokens: int, budget: int, trigger: Sequence[Mappin
         )
 
 
-def _refuse_keep_above_trigger(keep: Mapping[Measure, int], trigger: Sequence[Mapping[Measure, int]]) -> None:
+def _lowest(keep: Iterable[Condition]) -> Iterable[Condition]:
+    """Yield the lowest value of each measure: of a list, the one that keeps fewer counts."""
+    found: dict[Measure, float] = {}
+    for measure, value in keep:
+        found[measure] = min(value, found.get(measure, value))
+    return found.items()
+
+
+def _refuse_contradiction(keep: Mapping[Measure, float], trigger: Sequence[Mapping[Measure, float]]) -> None:
+    """Refuse a `keep` that no window puts below the trigger."""
     for condition in trigger:
         shared = [measure for measure in condition if measure in keep]
         if shared and all(keep[measure] >= condition[measure] for measure in shared) and set(keep) <= set(shared):

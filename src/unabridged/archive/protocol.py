@@ -53,6 +53,8 @@ class RecordData(TypedDict, total=False):
     """How many compactions lie behind the list, this one included."""
     early: bool
     """Whether it was made in the background, before the list needed it."""
+    asked: bool
+    """Whether somebody asked for it, or a provider refused the request: it holds below the trigger too."""
     settles: str
     """The id of the early record whose swap it settles."""
     turn_counts: dict[str, int]

@@ -10,6 +10,8 @@ from unabridged.settings import Limits, Settings, limits
 
 TOLD, UNTOLD = 0.95, 0.80
 """Of what was refused, the most that is sent later: where the provider told its numbers, and where it did not."""
+LEAST = 64
+"""The smallest budget that a request can be made for."""
 HALVES = (0.5, 0.65)
 """Of what was refused by who told nothing of use, the most that is sent in its place: a second refusal is the last, so
 it must fit. The half; where what can't go takes more, two thirds."""
@@ -106,7 +108,8 @@ def lower_limits(
     settings, plain = replace(settings, reserve=max(1, reserve)), Settings()
     for tried in (settings, replace(settings, trigger=plain.trigger, keep=plain.keep, target=None)):
         try:
-            return limits(tried, window)
+            found = limits(tried, window)
         except SettingsError:  # made for a larger window: there, the defaults do
             continue
+        return found if found.budget >= LEAST else None
     return None

@@ -20,8 +20,9 @@ from unabridged.cli import options
 from unabridged.cli.picture import COLORS, Piece, bar
 from unabridged.cli.screen import console, fail, number_of, plain, print_json, say
 from unabridged.corpus.weigh import weigh
-from unabridged.measure.models import FALLBACK_WINDOW, model_info
+from unabridged.measure.models import model_info
 from unabridged.sessions import Loaded, SessionFileError, load
+from unabridged.settings import FALLBACK_WINDOW
 from unabridged.sizes import number
 
 

@@ -6,8 +6,12 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from unabridged.messages import View
+
+_SOME_OF_IT, _MOST_OF_IT = 1 / 3, 2 / 3
+"""What a tail that begins with a person's message must have of the longest one: below a ceiling, and of an amount."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,8 @@ class Cut:
 
     gone: tuple[int, ...]
     tail: int
+    asked: int = 0
+    """Where the tail would begin if there were room for all that was asked for."""
 
 
 def safe_indices(views: Sequence[View]) -> list[int]:
@@ -99,57 +105,94 @@ def count_separators(views: Sequence[View], gone: Collection[int], place: int) -
     return met
 
 
+class Tail(NamedTuple):
+    """How much recent conversation is asked for, and how much there is room for; None where a measure has no bound."""
+
+    tokens: int | None = None
+    messages: int | None = None
+    at_most: bool = False
+    """Whether both are ceilings; else messages are a minimum, and a round that is parted stays whole."""
+    room: int | None = None
+    """The most tokens that the tail may take, whatever is asked for."""
+    most: int | None = None
+    """The most messages that it may have."""
+
+
 def plan_cut(
     views: Sequence[View],
     sizes: Sequence[int],
+    tail: Tail,
     *,
-    keep_tokens: int | None = None,
-    keep_messages: int | None = None,
     pinned: Collection[int] = (),
     kept: Collection[int] = (),
 ) -> Cut | None:
-    """The cut that keeps as much recent conversation as both ceilings allow; None when nothing could go.
+    """Return the cut that keeps what is asked for, as far as there is room; None when nothing could go.
 
-    A user-turn boundary is preferred, unless it would leave less than a third of what may stay: then, and when one
-    turn is longer than the ceilings, the cut falls between two rounds. The last round always stays, and so do the
-    messages in `kept`, wherever they stand.
+    The last round always stays, and so do the messages in `kept`, wherever they stand.
     """
     safe = safe_indices(views)
     stays = indices_that_stay(views, safe, pinned)
-    tail = _tail_start(views, sizes, safe, stays, keep_tokens=keep_tokens, keep_messages=keep_messages)
-    gone = tuple(i for i in range(tail) if i not in stays and i not in kept)
-    return Cut(gone, tail) if gone else None
+    starts = _Starts(views, sizes, safe, stays)
+    asked = starts.at_most(tail) if tail.at_most else starts.at_least(tail)
+    start = starts.within(asked, tail)
+    gone = tuple(i for i in range(start) if i not in stays and i not in kept)
+    return Cut(gone, start, asked) if gone else None
 
 
-def _tail_start(
-    views: Sequence[View],
-    sizes: Sequence[int],
-    safe: Sequence[int],
-    stays: Collection[int],
-    *,
-    keep_tokens: int | None,
-    keep_messages: int | None,
-) -> int:
-    last = max((i for i in safe if i < len(views)), default=0)
-    best, best_tokens = last, sum(sizes[i] for i in range(last, len(views)) if i not in stays)
-    boundary, boundary_tokens = (last, best_tokens) if _starts_turn(views, last) else (None, 0)
-    allowed = set(safe)
-    tokens = messages = 0
-    for i in range(len(views) - 1, -1, -1):
-        if i not in stays:
-            tokens += sizes[i]
-            messages += 1
-        if (keep_tokens is not None and tokens > keep_tokens) or (
-            keep_messages is not None and messages > keep_messages
-        ):
-            break
-        if i in allowed and i <= last:
-            best, best_tokens = i, tokens
-            if _starts_turn(views, i):
-                boundary, boundary_tokens = i, tokens
-    if boundary is not None and 3 * boundary_tokens >= best_tokens:
-        return boundary
-    return best
+class _Starts:
+    """The places at which the tail of a list may begin, and what it takes from each."""
+
+    def __init__(
+        self, views: Sequence[View], sizes: Sequence[int], safe: Sequence[int], stays: Collection[int]
+    ) -> None:
+        self._views = views
+        self._safe = [i for i in safe if i < len(views)] or [0]
+        counts = [i not in stays for i in range(len(views))]
+        self._messages = _from_the_end(map(int, counts))
+        self._tokens = _from_the_end(size * counted_ for size, counted_ in zip(sizes, counts, strict=True))
+
+    @property
+    def _last(self) -> int:
+        return self._safe[-1]
+
+    def at_least(self, tail: Tail) -> int:
+        """Return where the tail begins that has so many messages, or so many tokens, with its first round whole."""
+        starts = [0]
+        if tail.messages is not None:
+            starts.append(next((i for i in range(self._last, -1, -1) if self._messages[i] >= tail.messages), 0))
+        if tail.tokens is not None:
+            inside = [i for i in range(len(self._views)) if self._tokens[i] <= tail.tokens]
+            starts.append(min(inside, default=self._last))
+        start = max(i for i in self._safe if i <= max(starts))
+        if tail.tokens is None or starts[-1] < max(starts):
+            return start
+        return self._at_boundary(start, _MOST_OF_IT)
+
+    def at_most(self, tail: Tail) -> int:
+        """Return where the longest tail begins that is within both ceilings, with a person's message where it can."""
+        return self._at_boundary(self.within(0, tail._replace(room=tail.tokens, most=tail.messages)), _SOME_OF_IT)
+
+    def within(self, start: int, tail: Tail) -> int:
+        """Return the first place from `start` on from which the tail is within the room that there is."""
+        fits = (
+            i
+            for i in self._safe
+            if i >= start
+            and (tail.room is None or self._tokens[i] <= tail.room)
+            and (tail.most is None or self._messages[i] <= tail.most)
+        )
+        return next(fits, self._last)
+
+    def _at_boundary(self, start: int, share: float) -> int:
+        """Return where a person begins to speak behind `start`, if the tail from there has this share of the tokens."""
+        places = (i for i in self._safe if i >= start and _starts_turn(self._views, i))
+        boundary = next(places, start)
+        return boundary if self._tokens[boundary] >= share * self._tokens[start] else start
+
+
+def _from_the_end(sizes: Iterable[int]) -> list[int]:
+    """Return what all from each place on take together."""
+    return [*accumulate(reversed([*sizes, 0]))][::-1]
 
 
 def _starts_turn(views: Sequence[View], index: int) -> bool:

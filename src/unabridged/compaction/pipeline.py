@@ -16,11 +16,10 @@ sync and another makes it async. What is decided is decided elsewhere, by pure f
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
-from unabridged.archive.protocol import Scope
 from unabridged.archive.transcripts import TranscriptError
 from unabridged.compaction import clear
 from unabridged.compaction.hooks import HookRaised, Hooks, blame
@@ -30,11 +29,10 @@ from unabridged.compaction.rewrite import Rewrite, build, identify
 from unabridged.compaction.shorten import Shortener
 from unabridged.compaction.state import Setup, State, pins_for, put_list, restart
 from unabridged.compaction.store import store
-from unabridged.compaction.trigger import messages_to_go
+from unabridged.compaction.trigger import messages_to_go, most_messages
 from unabridged.compaction.write import people_tokens, tell_models, write
-from unabridged.errors import ArchiveError, SummaryFailed
+from unabridged.errors import ArchiveError, SummaryFailed, WontFit
 from unabridged.events import Compacting, Failed
-from unabridged.history import has_records
 from unabridged.history.replay import UNNAMED
 from unabridged.languages import detect, labels
 from unabridged.legal import repair
@@ -58,6 +56,11 @@ def compact(setup: Setup, state: State, reason: str, *, force: bool = False) -> 
     while True:
         try:
             return (yield from _compact(now, state, reason, force=force))
+        except WontFit as error:
+            if not setup.limits.assumed:
+                raise
+            restart(setup, state)  # nobody knows the window: the provider decides
+            return str(error)
         except (ArchiveError, HookRaised, SummaryFailed) as error:
             restart(setup, state)
             fits = setup.fits(state.estimate)
@@ -81,31 +84,42 @@ def _compact(setup: Setup, state: State, reason: str, *, force: bool) -> Steps:
         return ""
     if force and _is_asked_again(state):
         return ""
-    mend(setup, state)
-    now = situation(setup, state)
-    made = None if force else clear_bulk(setup, state, over=state.estimate - now.enough + 1)
-    if made is not None:
-        _announce(setup, state, reason)
-    slack = 0
-    while made is None:
-        plan = make_plan(now, force=force)
-        if isinstance(plan, str) and state.messages is state.base:
-            return plan
-        if not slack:
-            _announce(setup, state, reason)
-        made = yield from write_list(setup, state, Plan() if isinstance(plan, str) else plan)
-        over = state.overhead + sum(made.sizes) - setup.limit
-        if over > 0:  # counting in pieces is a little off: aim lower, a few times at most
-            slack += over + 8
-            now, made = situation(setup, state, slack), None
-            if slack > setup.limit // 4:
-                with blame("finalize", setup.hooks.finalize):
-                    raise now.wont_fit(setup.limit + over)
+    chosen = choose(setup, state, force=force)
+    if isinstance(chosen, str) and state.messages is state.base:
+        return chosen
+    _announce(setup, state, reason)
+    made = chosen if isinstance(chosen, Rewrite) else (yield from _write_within(setup, state, chosen, force=force))
     if not _is_smaller(setup, state, made) and not state.mended:
         restart(setup, state)
         return "the summary was not smaller than what it would have replaced"
     store(setup, state, made, reason)
     return ""
+
+
+def choose(setup: Setup, state: State, *, force: bool = False) -> Rewrite | Plan | str:
+    """Return what a compaction does with the state's list: a clearing, a plan, or in words why nothing."""
+    mend(setup, state)
+    now = situation(setup, state)
+    cleared = None if force else clear_bulk(setup, state, over=state.estimate - now.enough + 1)
+    return make_plan(now, force=force) if cleared is None else cleared
+
+
+def _write_within(setup: Setup, state: State, plan: Plan | str, *, force: bool) -> Generator[Any, Any, Rewrite]:
+    """Return the new list, within the budget: counting in pieces is a little off, so a few tries may aim lower."""
+    slack = 0
+    while True:
+        plan = Plan() if isinstance(plan, str) else plan
+        made = yield from write_list(setup, state, plan)
+        over = state.overhead + sum(made.sizes) - setup.limit
+        if over <= 0:
+            state.notes += [note for note in (setup.limits.note, plan.note) if note]
+            return made
+        slack += over + 8
+        now = situation(setup, state, slack)
+        if slack > setup.limit // 4:
+            with blame("finalize", setup.hooks.finalize):
+                raise now.wont_fit(setup.limit + over)
+        plan = make_plan(now, force=force)
 
 
 def _is_asked_again(state: State) -> bool:
@@ -136,11 +150,15 @@ def compact_early(setup: Setup, state: State) -> Steps:
 
 def clear_below_trigger(setup: Setup, state: State, reason: str) -> None:
     """Clear what pays for itself, below the trigger; what an archive can't take stays as it is."""
+    wanted = setup.settings.clear
+    if wanted is None or not clear.may_be_bulky(state.sizes, wanted.minimum):
+        return
     try:
         restore(setup, state)
         mend(setup, state)
         made = clear_bulk(setup, state, over=0)
         if made is not None:
+            state.asked = True  # it holds below the trigger
             _announce(setup, state, reason)
             store(setup, state, made, reason)
         elif state.mended:  # below the trigger, a conversation that came in illegal is the caller's
@@ -159,32 +177,6 @@ def restore_sent(setup: Setup, state: State) -> bool:
         restart(setup, state)  # it is told of where something is done about it
         return False
     return state.messages != state.begun
-
-
-# -- a look below the trigger -----------------------------------------------------------------------------------------
-
-
-def may_find_something(setup: Setup, scope: Scope, sizes: Sequence[int]) -> bool:
-    """Whether a look below the trigger can find anything: something bulky to clear, or a record of the thread.
-
-    It reads no message. A conversation that nobody named is looked up above the trigger only: what was compacted
-    before and is sent again in full is above it.
-    """
-    if setup.settings.clear is not None and clear.may_be_bulky(sizes, setup.settings.clear.minimum):
-        return True
-    try:
-        return bool(scope.thread) and (scope.thread.startswith(UNNAMED) or has_records(setup.archive, scope))
-    except ArchiveError:
-        return True  # it is told of where something is done about it
-
-
-def may_clear(setup: Setup, state: State) -> bool:
-    """Whether there may be something to clear below the trigger: a look that costs little, and changes nothing."""
-    try:
-        restore(setup, state)
-    except ArchiveError:
-        return True  # it is told of where something is done about it
-    return state.messages is not state.begun or _clearable(setup, state, over=0) is not None
 
 
 # -- the steps that have no file of their own -------------------------------------------------------------------------
@@ -254,6 +246,7 @@ def situation(setup: Setup, state: State, slack: int = 0) -> Situation:
         newest=newest_of_people(state.views),
         people=min(setup.limits.people, people_tokens(setup, state)),
         fewest_gone=_fewest_gone(setup, state),
+        most_messages=most_messages(setup.limits, len(state.messages)),
         scale=factor * (1 + setup.meter.error),
         least=lambda i: setup.size(state.format, _shortener(setup, state, i).cut_down(state.messages[i], piece)),
         aim=None if setup.limits.aim is None else int(setup.limits.aim / factor) - slack,

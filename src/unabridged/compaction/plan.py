@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from unabridged.compaction.cut import (
     Cut,
+    Tail,
     count_separators,
     dropped,
     indices_that_stay,
@@ -24,9 +25,9 @@ from unabridged.text_tools import level
 
 SMALLEST_SUMMARY = 80
 """Below this a summary says nothing."""
-MOST_KEPT = 0.5
-"""Of the room below the trigger, beside what can't go and a full summary, the share that the tail may take: the rest is
-for what comes next, or every other round would be summarised again."""
+MOST_AFTERWARDS = 2 / 3
+"""The share of the trigger that a request may take after a compaction for all of `keep` to stay: the rest is for what
+comes next, or every other round would be summarised again. The summary gives way to it, down to a half of its room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class Plan:
     tail: int = 0
     replaced: int = 0
     """What a summary's prose must be smaller than: what goes, or anything where a trigger by messages fired."""
+    note: str = ""
+    """How much less stays than `keep` asks for, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ class Situation:
     """What people's words may take in the summary turn."""
     fewest_gone: int = 0
     """Where a trigger by messages fired, how many messages must go for the list to have fewer; else 0."""
+    most_messages: int | None = None
+    """Where it fired, how many messages the tail may have."""
     scale: float = 1.0
     """The provider's tokens in one of the meter's, with what the meter may be off by."""
     aim: int | None = None
@@ -136,7 +141,7 @@ def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
         cut = _cut_within(now, bound, force=force)
         if cut is None:
             continue
-        plan = _summary_plan(now, cut)
+        plan = _summary_plan(now, cut, bound)
         freed = now.size(cut.gone) - plan.summary - now.frame - now.separators(plan.gone, plan.place)
         if _is_enough(now, cut, freed, bound, force=force) and now.total - freed <= bound:
             return plan
@@ -155,34 +160,56 @@ def _is_enough(now: Situation, cut: Cut, freed: int, bound: int, *, force: bool)
 
 
 def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
-    """The cut whose tail leaves room below `bound` for everything that stays, a full summary, and what comes next."""
+    """Return the cut whose tail leaves room below `bound` for everything that stays, a summary, and what comes next."""
+    stays = _size_that_stays(now)
+    if now.aim is not None:
+        room = max(0, min(bound, now.aim) - stays - now.summary)
+        tail = Tail(room, at_most=True)
+    else:
+        room = max(0, int(bound * MOST_AFTERWARDS) - stays - now.summary // 2)
+        limits = now.limits
+        tail = Tail(limits.keep_tokens, limits.keep_messages, limits.keep_at_most, room, now.most_messages)
+    quarter = sum(now.sizes) // 4
+    if force and tail.tokens is not None:  # someone asked for it: a short conversation is still worth a summary
+        tail = tail._replace(tokens=min(tail.tokens, quarter))
+    cut = plan_cut(now.views, now.sizes, tail, pinned=now.pinned, kept=now.newest)
+    if cut is None and force:
+        cut = plan_cut(now.views, now.sizes, Tail(quarter, at_most=True), pinned=now.pinned, kept=now.newest)
+        cut = None if cut is None else replace(cut, asked=cut.tail)
+    return cut
+
+
+def _size_that_stays(now: Situation) -> int:
+    """Return what a compacted request takes besides the summary and the tail."""
     kept = now.fixed() | now.newest
     rest = [i for i in range(len(now.views)) if i not in kept]
-    stays = now.overhead + now.frame + now.summary + now.size(kept) + now.separators(rest, rest[0] if rest else 0)
-    ceilings = [max(0, int((bound - stays) * MOST_KEPT))]
-    if now.aim is not None:
-        ceilings = [max(0, min(bound, now.aim) - stays)]
-    if now.limits.keep_tokens is not None:
-        ceilings.append(now.limits.keep_tokens)
-    if force:  # someone asked for it: a conversation shorter than the tail is still worth a summary
-        ceilings.append(sum(now.sizes) // 4)
-    return plan_cut(
-        now.views,
-        now.sizes,
-        keep_tokens=min(ceilings),
-        keep_messages=now.limits.keep_messages,
-        pinned=now.pinned,
-        kept=now.newest,
+    return now.overhead + now.frame + now.size(kept) + now.separators(rest, rest[0] if rest else 0)
+
+
+def _kept_less(now: Situation, cut: Cut) -> str:
+    """Return in words how much less stays than was asked for; "" where all of it does."""
+    asked = [f"{now.limits.keep_messages:,} messages"] if now.limits.keep_messages is not None else []
+    asked += [f"{now.limits.keep_tokens:,} tokens"] if now.limits.keep_tokens is not None else []
+    if cut.tail <= cut.asked or not asked:
+        return ""
+    tail = range(cut.tail, len(now.views))
+    return (
+        f"keep is {' or '.join(asked)}: {len(tail):,} messages of {now.size(tail):,} tokens stay, "
+        "more would leave the request above two thirds of the trigger"
     )
 
 
-def _summary_plan(now: Situation, cut: Cut) -> Plan:
+def _summary_plan(now: Situation, cut: Cut, bound: int | None = None) -> Plan:
+    """Return the plan for a cut; within `bound`, the summary is smaller where a tail that was asked for needs it."""
     kept = tuple(sorted(i for i in now.newest if dropped(now.views) <= i < cut.tail))
     earlier = now.size(i for i in cut.gone if is_our_summary(now.views[i]))  # folded in, it keeps its room
     new = now.size(cut.gone) - earlier
     smaller = earlier + new * 3 // 4 - now.frame
     if now.fewest_gone:  # fewer messages will do, as long as the request stays below the triggers in tokens
         smaller = now.target - (now.total - now.size(cut.gone)) - now.frame
+    if bound is not None and now.aim is None:
+        rest = int(bound * MOST_AFTERWARDS) - (now.total - now.size(cut.gone)) - now.frame
+        smaller = min(smaller, max(rest, now.summary // 2))
     return Plan(
         gone=cut.gone,
         place=min(cut.gone[0], *kept) if kept else cut.gone[0],
@@ -190,6 +217,7 @@ def _summary_plan(now: Situation, cut: Cut) -> Plan:
         kept=kept,
         tail=cut.tail,
         replaced=now.limit if now.fewest_gone else now.size(cut.gone),
+        note=_kept_less(now, cut),
     )
 
 
@@ -210,7 +238,9 @@ def _squeeze(now: Situation) -> Plan:
 
 
 def _smallest_cut(now: Situation) -> Cut | None:
-    return plan_cut(now.views, now.sizes, keep_tokens=0, pinned=now.pinned, kept=now.newest)
+    limits = now.limits
+    tail = Tail(limits.keep_tokens, limits.keep_messages, limits.keep_at_most, room=0)
+    return plan_cut(now.views, now.sizes, tail, pinned=now.pinned, kept=now.newest)
 
 
 def _squeeze_within(now: Situation) -> Plan:

@@ -148,6 +148,8 @@ class State:
     """Seconds since the last call for this thread: a provider's cache may have expired."""
     pending: bool = False
     """Whether calls at the end may still wait for their answers: no model is about to be asked."""
+    asked: bool = False
+    """Whether somebody asks for it, or a provider refused the request: no trigger is needed."""
     begun_receipt: Receipt | None = None
     """Of what was recorded already in the list that it began with."""
 

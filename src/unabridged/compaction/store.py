@@ -30,6 +30,8 @@ def store(setup: Setup, state: State, made: Rewrite, reason: str, *, early: bool
     prior = state.standing.record if state.standing else None
     data = _data(made, _receipt(setup, state, made, reason), prior, early=early)
     data["limits"] = _limits(setup)
+    if state.asked or (prior and prior.data.get("asked")):
+        data["asked"] = True
     first = data.get("people_dropped") and not (prior and prior.data.get("people_dropped"))
     if first and state.named and setup.limits.people:  # who set `preserve` to 0 wants none of them
         log.warning(

@@ -1,8 +1,11 @@
-"""When to compact: the one place that decides it, from sizes and from what came of the last try."""
+"""When to compact, to clear below the trigger, or to begin in the background: the one place that decides it.
+
+A request below the trigger leaves as it came. The exceptions are options with a trigger of their own: `background`,
+and `Clear(payback=True)`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from unabridged.settings import Limits
@@ -21,7 +24,7 @@ MAKING = "a summary is being made in the background, and the request still fits"
 class Decision(NamedTuple):
     """What to do with a conversation now, and why: the reason to compact, or to wait."""
 
-    do: Literal["nothing", "clear", "compact", "wait"]
+    do: Literal["nothing", "wait", "compact", "clear", "begin"]
     why: str = ""
 
 
@@ -52,18 +55,18 @@ class Now(NamedTuple):
     failed_why: str
     in_background: bool
     """Whether a summary is being made."""
-    resent: bool
-    """Whether recorded compactions have to be applied again."""
-    may_clear: Callable[[], bool]
-    """Whether a look below the trigger may find something to clear; it is asked only where that counts."""
+    early: bool = False
+    """Whether the request is near enough to the trigger to have its summary made in the background."""
+    payback: bool = False
+    """Whether it is time to look if clearing pays (`worth_a_look`)."""
 
 
 def decide(now: Now) -> Decision:
-    """Compact, wait, look whether something can be cleared below the trigger, or nothing."""
+    """Return whether to compact, to wait, to begin in the background, to look for what clearing pays, or nothing."""
     if not (now.asked or now.limits.trigger):
         return NOTHING
     if now.reason is None:
-        return Decision("clear") if now.may_clear() or now.resent else NOTHING
+        return Decision("begin") if now.early else Decision("clear") if now.payback else NOTHING
     if now.fits and not now.forced:
         if not has_grown(now.estimate, now.failed_at):
             return Decision("wait", now.failed_why)
@@ -115,6 +118,14 @@ def messages_to_go(limits: Limits, messages: int, put_in: int) -> int:
         condition["messages"] for condition in limits.trigger if condition.get("messages", messages + 1) <= messages
     ]
     return max(put_in + 1, min(fired) // 3) if fired else 0
+
+
+def most_messages(limits: Limits, messages: int) -> int | None:
+    """Return how many messages the tail may have where a trigger that counts messages fired: two thirds of it."""
+    fired = [
+        condition["messages"] for condition in limits.trigger if condition.get("messages", messages + 1) <= messages
+    ]
+    return max(1, min(fired) * 2 // 3) if fired else None
 
 
 def least_freed(limits: Limits, *, below_trigger: bool) -> int:

@@ -20,9 +20,6 @@ from unabridged.formats.base import Family
 
 log = logging.getLogger("unabridged")
 
-FALLBACK_WINDOW = 32_768
-"""The window of a model that is not known and does not tell."""
-
 _assumed: set[str | None] = set()
 """The models, by name, of which it was said already that their window is not known; None where none was named."""
 
@@ -111,21 +108,25 @@ def model_info(name: str | None) -> ModelInfo | None:
     return ModelInfo(known, provider, window, family_of(name), *prices)
 
 
-def window_for(agent: str | None, window: int | None) -> int:
-    """The window to keep within: the one given, else the agent's; else a small one is assumed, and said once a process.
+def window_for(agent: str | None, window: int | None) -> int | None:
+    """Return the window to keep within: the one given, else the agent's; None where nobody knows it.
 
     A given one is not looked at here: `limits` refuses what is none.
     """
     if window is not None:
         return window
-    if (info := model_info(agent)) is not None:
-        return info.window
-    if agent not in _assumed:
-        _assumed.add(agent)
-        who = f"the window of {agent!r} is not known" if agent else "neither window= nor agent= was given"
-        what = "the most tokens that the model takes" + ("" if agent else ", or agent=, its name")
-        log.warning("%s: %s tokens are assumed. Give window=, %s", who, f"{FALLBACK_WINDOW:,}", what)
-    return FALLBACK_WINDOW
+    info = model_info(agent)
+    return None if info is None else info.window
+
+
+def warn_of_assumed_window(agent: str | None, window: int) -> None:
+    """Log which window is assumed for a model that nobody knows, once in a process for each name."""
+    if agent in _assumed:
+        return
+    _assumed.add(agent)
+    who = f"the window of {agent!r} is not known" if agent else "neither window= nor agent= was given"
+    what = "the most tokens that the model takes" + ("" if agent else ", or agent=, its name")
+    log.warning("%s: %s tokens are assumed. Give window=, %s", who, f"{window:,}", what)
 
 
 def family_of(model: str | None, unnamed: Family = "unknown") -> Family:

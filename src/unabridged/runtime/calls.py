@@ -15,10 +15,10 @@ from unabridged.archive.protocol import Scope
 from unabridged.asking.drivers import adrive, drive, in_thread, take_lock
 from unabridged.asking.refused import Refusals, in_words, limits_to_try, overflow_in
 from unabridged.compaction import pipeline
-from unabridged.compaction.plan import make_plan
+from unabridged.compaction.rewrite import Rewrite
 from unabridged.compaction.state import Setup, State
 from unabridged.compaction.trigger import Load, Now, decide, starts_in_background, worth_a_look
-from unabridged.errors import ArchiveError, FunctionFailed, SummaryFailed, WontFit
+from unabridged.errors import ArchiveError, FunctionFailed, IllegalConversation, SummaryFailed, WontFit
 from unabridged.events import Failed, Unchanged
 from unabridged.formats import Format, Message, detect
 from unabridged.history.difference import chain
@@ -59,8 +59,8 @@ class Call:
     overhead: int
     estimate: int
     """What the request takes with the list to go on from, as the meter counts."""
-    before: int
-    """What it takes with the list that was given, in the provider's tokens."""
+    given_estimate: int
+    """The same with the list that was given."""
     idle: float
 
     @property
@@ -77,9 +77,24 @@ class Call:
         return self.scope._replace(thread=f"{UNNAMED}{begins[:16]}")
 
     @property
+    def before(self) -> int:
+        """What the request takes with the list that was given, in the provider's tokens."""
+        return self.setup.tokens(self.given_estimate)
+
+    @property
     def load(self) -> Load:
         """What the trigger is held against."""
         return Load(self.estimate, len(self.begun))
+
+    @property
+    def below_as_given(self) -> bool:
+        """Whether the list that was given is below the trigger."""
+        return self.setup.trigger_reason(Load(self.given_estimate, len(self.given))) is None
+
+    @property
+    def bound(self) -> bool:
+        """Whether the provider may refuse what its model thought where it stands behind other messages."""
+        return self.setup.thinking(self.format) == "bound"
 
     @property
     def fits(self) -> bool:
@@ -96,7 +111,7 @@ class Call:
             namespace=where.namespace,
         )  # fmt: skip
 
-    def state(self, *, pending: bool = False) -> State:
+    def state(self, *, pending: bool = False, asked: bool = False) -> State:
         """A compaction that begins with the list to go on from, as it was read last."""
         views = self.setup.read(self.begun, self.format, self.thread.read(self.format, self.setup.meter))
         sent = self.thread.sent if self.begun is not self.given else None
@@ -115,6 +130,7 @@ class Call:
             named=bool(self.scope.thread),
             idle=self.idle,
             pending=pending,
+            asked=asked,
             begun_receipt=receipt,
             receipt=receipt,
         )
@@ -216,9 +232,10 @@ class Calls:
         begun = messages if anew else thread.working(messages, format_)
         overhead = thread.overhead(setup.meter, *fixed)
         estimate = overhead + thread.follow(begun, format_, setup.meter)
-        before = setup.tokens(estimate if begun is messages else overhead + thread.given_tokens())
-        idle, thread.called = self.clock() - thread.called, self.clock()
-        return Call(setup, thread, scope, format_, messages, begun, *fixed, overhead, estimate, before, idle)
+        given = estimate if begun is messages else overhead + thread.given_tokens()
+        last, thread.called = thread.called, self.clock()
+        idle = 0.0 if last is None else thread.called - last
+        return Call(setup, thread, scope, format_, messages, begun, *fixed, overhead, estimate, given, idle)
 
     def _catch_up(self, call: Call, within: Limits | None) -> Call:
         """The call, with what became of the conversation in the archive since the last one here.
@@ -228,19 +245,25 @@ class Calls:
         the archive may have lost what was recorded: then the next compaction begins with all that was given.
         """
         setup, thread = call.setup, call.thread
-        if self._is_forgotten(call):
+        if self._is_forgotten(call) or self._need_not_shrink(call):
             thread.sent = None
             call = self._begin(thread, call.scope, call.given, (call.system, call.tools), within, anew=True)
         if not is_on_server(setup.archive.url):  # who has it alone need not read the list, and hash all of it
             return call
-        bound = setup.thinking(call.format) == "bound"
-        if not thread.went_on_elsewhere(call.given, call.format, bound=bound):
+        if not thread.went_on_elsewhere(call.given, call.format, bound=call.bound):
             return call
         state = call.state()
         if not pipeline.restore_sent(setup, state):
             return call
+        if call.below_as_given and not call.bound and not (state.record and state.record.data.get("asked")):
+            return call
         thread.finish(state, "")
         return self._begin(thread, call.scope, call.given, (call.system, call.tools), within)
+
+    def _need_not_shrink(self, call: Call) -> bool:
+        """Return whether a list that was compacted before is below the trigger now, and nobody asked to compact it."""
+        sent = call.thread.sent if call.begun is not call.given else None
+        return sent is not None and call.below_as_given and not (sent.asked or call.bound)
 
     def _is_forgotten(self, call: Call) -> bool:
         """Whether it is to be compacted, and the archive no longer has what the list to go on from was made by."""
@@ -256,27 +279,26 @@ class Calls:
         """Decide, and do it."""
         setup, thread = call.setup, call.thread
         reason = why or setup.trigger_reason(call.load)
-        early = reason is None and self._begin_early(call)
         running = reason is not None and not force and self._wait_for_background(call)
         decision = decide(
             Now(
                 self.limits, reason, bool(why), force, call.fits, call.estimate, thread.failed_at, thread.failed_why,
-                running, thread.resent, lambda: not early and self._may_clear(call),
+                running, self._is_near(call), self._may_pay(call),
             )
         )  # fmt: skip
-        if decision.do in {"nothing", "wait"}:
+        if decision.do == "begin":
+            self._begin_early(call)
+        if decision.do not in {"compact", "clear"}:
             return call.unchanged(decision.why)
-        if reason is not None:
-            thread.reread(call.begun, call.format, setup.meter)
-        state, why = call.state(pending=force), ""
+        thread.reread(call.begun, call.format, setup.meter)
+        state, why = call.state(pending=force, asked=bool(why)), ""
         if reason is not None:
             why = yield from pipeline.compact(setup, state, reason, force=force)
-        elif pipeline.may_clear(setup, state):
-            thread.reread(call.begun, call.format, setup.meter)
-            state = call.state(pending=force)
+        else:
+            thread.looked_at = call.estimate
             pipeline.clear_below_trigger(setup, state, f"clearing pays for itself at {call.before:,} tokens")
-        elif call.begun is not call.given:  # what became of it before still stands
-            return call.unchanged()
+            if state.messages is call.begun:
+                return call.unchanged()
         if why and thread.failed_why != why:
             setup.emit(Unchanged(state.scope.thread, why, call.before, namespace=state.scope.namespace))
         thread.finish(state, why)
@@ -286,15 +308,18 @@ class Calls:
             namespace=state.scope.namespace,
         )  # fmt: skip
 
-    def _may_clear(self, call: Call) -> bool:
-        """Whether a look below the trigger is due and can find anything."""
+    def _is_near(self, call: Call) -> bool:
+        """Return whether the request is near enough to the trigger to have its summary made in the background."""
+        near = starts_in_background(self.limits, call.setup.tokens(call.estimate), self.settings.background)
+        asker = self.asker
+        return near and asker is not None and not (asker.missing or asker.rest_left)
+
+    def _may_pay(self, call: Call) -> bool:
+        """Return whether it is time to look if clearing pays."""
         thread, prices = call.thread, call.setup.prices
         thread.looked_at = min(thread.looked_at, call.estimate)
         lifetime = None if prices is None else prices.lifetime
-        if not worth_a_look(call.estimate, thread.looked_at, call.idle, lifetime):
-            return False
-        thread.looked_at = call.estimate
-        return pipeline.may_find_something(call.setup, call.scope, thread.sizes)
+        return worth_a_look(call.estimate, thread.looked_at, call.idle, lifetime)
 
     # -- in the background --------------------------------------------------------------------------------------------
 
@@ -305,13 +330,8 @@ class Calls:
             self.background.wait(call.place, self.settings.deadline)
         return running
 
-    def _begin_early(self, call: Call) -> bool:
-        """Near the trigger, have the summary made in the background, by one process at a time; whether it will be."""
-        near = starts_in_background(self.limits, call.setup.tokens(call.estimate), self.settings.background)
-        if self.asker is None or not self.limits.trigger or not near:
-            return False
-        if self.asker.missing or self.asker.rest_left:
-            return False
+    def _begin_early(self, call: Call) -> None:
+        """Have the summary made in the background, by one process at a time."""
         messages, archive, place = list(call.begun), self._setup.archive, call.shared_place
 
         def work() -> str:
@@ -329,7 +349,7 @@ class Calls:
                     with suppress(ArchiveError):  # it runs out by itself
                         archive.release(place, LEASE)
 
-        return self.background.begin(call.place, call.thread, call.estimate, work)
+        self.background.begin(call.place, call.thread, call.estimate, work)
 
     # -- what would be done -------------------------------------------------------------------------------------------
 
@@ -340,13 +360,19 @@ class Calls:
         trigger = call.setup.trigger_reason(call.load)
         if trigger is None or self.settings.off:
             return Outlook(tokens, budget, None)
+        state = call.state()
+        pipeline.restore(call.setup, state, settles=False)
+        if call.setup.trigger_reason(state.load) is None and not state.broken:
+            return Outlook(tokens, budget, trigger, why="what was recorded of it is applied again")
         try:
-            plan = make_plan(pipeline.situation(call.setup, call.state()))
-        except WontFit as error:
-            plan = str(error)
-        if isinstance(plan, str):
-            return Outlook(tokens, budget, trigger, why=plan)
-        return Outlook(tokens, budget, trigger, plan)
+            chosen = pipeline.choose(call.setup, state)
+        except (IllegalConversation, WontFit) as error:
+            chosen = str(error)
+        if isinstance(chosen, str):
+            return Outlook(tokens, budget, trigger, why=chosen)
+        if isinstance(chosen, Rewrite):
+            return Outlook(tokens, budget, trigger, clears=tuple(sorted(chosen.edited)), why="clearing is enough")
+        return Outlook(tokens, budget, trigger, chosen)
 
     # -- what a provider teaches --------------------------------------------------------------------------------------
 

@@ -49,6 +49,8 @@ class Resent:
     receipt: Receipt | None
     held: Held | None
     """What the messages given hold, laid flat."""
+    asked: bool = False
+    """Whether somebody asked for it, or a provider refused the list: then it is applied below the trigger too."""
 
     def follow(self, messages: Sequence[Message], format_: Format) -> list[Message] | None:
         """The list that this one becomes, with its own objects; None when it does not begin with what was given."""
@@ -105,7 +107,8 @@ def remember(state: State, meanings: Sequence[str], tokens: int, *, whole: bool)
     odd = frozenset(i for i, (_, plain) in enumerate(copies) if not plain)
     own = [copy for copy, _ in copies]
     held = state.format.held(own)
-    return Resent(own, list(meanings), odd, slots, fixed, whole, tokens, state.scope, state.receipt, held)
+    asked = state.record is not None and bool(state.record.data.get("asked"))
+    return Resent(own, list(meanings), odd, slots, fixed, whole, tokens, state.scope, state.receipt, held, asked)
 
 
 def _copied(value: Any) -> tuple[Any, bool]:

@@ -67,14 +67,10 @@ class Thread:
     """The size at which it was last looked whether clearing pays."""
     early_at: int = 0
     """The size at which a summary was last begun in the background."""
-    cleared: bool = False
-    """Whether the list remembered is one that a clearing made, and not what the caller gave."""
-    resent: bool = False
-    """Whether the caller sends the originals again, so that what was recorded has to be applied again."""
     sent: Resent | None = None
     """What the caller gave when it was last compacted, and what became of it."""
-    called: float = float("-inf")
-    """When the last call was, by the engine's clock."""
+    called: float | None = None
+    """When the last call was, by the engine's clock; None before the first."""
     taken: int = 0
     """How many messages were given with the last call."""
     failed_why: str = ""
@@ -122,7 +118,6 @@ class Thread:
     def finish(self, state: State, why: str) -> None:
         """Go on from what a compaction made of the list; `why` is why it made nothing, and "" when it did."""
         changed = state.messages is not state.given
-        self.resent = self.resent and changed
         self.failed_why, self.failed_at = why, state.estimate if why else 0
         if changed:
             if state.pending:  # what was asked for by hand is not done again to a list that need not shrink
@@ -133,7 +128,6 @@ class Thread:
             self.messages, self.contents = list(state.messages), contents_of(state.messages)
             self.views, self.sizes, self.total = list(state.views), list(state.sizes), sum(state.sizes)
             self.texts, self.held = [None] * len(self.views), None
-            self.cleared = state.receipt is not None and state.receipt.kind == "clearing"
 
     def _remember(self, state: State) -> None:
         """Remember what became of the list that was given, in case it is given again: only the next call shows it."""
@@ -163,8 +157,6 @@ class Thread:
             self._forget_from(0)
         if not self._same(require_list(messages), format_):
             first = self._first_change(messages, contents_of(messages))
-            self.resent = self.resent or (self.cleared and first < len(self.messages))
-            self.cleared = False
             self._forget_from(first)
         self.fresh = len(self.messages)
         new = messages[self.fresh :]

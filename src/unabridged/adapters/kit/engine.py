@@ -28,8 +28,7 @@ from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import WontFit
 from unabridged.formats import Format
 from unabridged.history import DEFAULT
-from unabridged.measure.models import FALLBACK_WINDOW
-from unabridged.settings import Settings
+from unabridged.settings import FALLBACK_WINDOW, Settings
 
 R = TypeVar("R")
 

@@ -13,7 +13,7 @@ from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT, Co
 from langchain_core.language_models import BaseChatModel
 
 from unabridged.errors import SettingsError
-from unabridged.settings import Clear, Settings, keeps, limits, triggers
+from unabridged.settings import Measure, Settings, keeps, triggers
 
 log = logging.getLogger("unabridged")
 
@@ -22,8 +22,6 @@ DEFAULT: Final = type("Default", (), {"__repr__": lambda _: "DEFAULT", "__deepco
 
 MESSAGES_KEPT: Final = 20
 """What LangChain's class keeps when only a trigger is given."""
-UNKNOWN_WINDOW = 200_000
-"""The window of a model nobody knows: the trigger of 170,000 tokens that its users expect fits below it."""
 KNOWN: dict[str, Any] = {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)}
 UNKNOWN: dict[str, Any] = {"trigger": ("tokens", 170_000), "keep": ("messages", 6)}
 
@@ -60,21 +58,10 @@ class Chosen(NamedTuple):
     given: bool = False
     """Whether they are the caller's own `Settings`, which are taken as they are."""
 
-    def settings_for(self, window: int | None, *, recall: bool, say: bool = True) -> tuple[Settings, int]:
-        """The settings for a model with this window, and the window to work with.
-
-        A `keep` at or above the trigger is lowered, with a warning. Below the trigger, old results are cleared only for
-        an agent that can read them again. The caller's own settings decide both themselves.
-        """
+    def settings_for(self, window: int | None, *, recall: bool) -> Settings:
+        """Return the settings for a model with this window; None where nobody knows it."""
         settings = self.settings or Settings(**(UNKNOWN if window is None else KNOWN))
-        size = window or assumed_window(settings)
-        settings = replace(settings, recall=True) if recall else settings
-        if self.given:
-            limits(settings, size)
-            return settings, size
-        if not recall:
-            settings = replace(settings, clear=Clear(payback=False))
-        return make_workable(settings, size, say=say), size
+        return replace(settings, recall=True) if recall else settings
 
 
 def settings_of(
@@ -107,6 +94,7 @@ def settings_of(
         keep = _below(trigger)
     elif trigger is DEFAULT:
         trigger = (KNOWN if known else UNKNOWN)["trigger"]
+    trigger, keep = make_workable(trigger, keep)
     chosen = Settings(trigger=trigger, keep=keep, **more)
     fraction = any("fraction" in condition for condition in triggers(trigger)) or "fraction" in dict(keeps(keep))
     if fraction and window is None and judged:
@@ -117,32 +105,26 @@ def settings_of(
     return Chosen(chosen, trigger, keep)
 
 
-def make_workable(settings: Settings, window: int, *, say: bool = True) -> Settings:
-    """The settings with a `keep` that leaves room below the trigger; lowered, with a warning, where it does not."""
+def make_workable(trigger: Any, keep: Any) -> tuple[Any, Any]:
+    """Return trigger and keep, with a `keep` that is not below the trigger lowered to a third of it, with a warning."""
     try:
-        limits(settings, window)
+        Settings(trigger=trigger, keep=keep)
     except SettingsError as error:
         raised = [
-            {name: max(4 / window if name == "fraction" else 2, value) for name, value in one.items()}
-            for one in triggers(settings.trigger)
+            {name: value if name == "fraction" else max(2, value) for name, value in one.items()}
+            for one in triggers(trigger)
         ]  # one message or token can't be kept below a trigger of one
-        lowest: dict[str, int] = {}
-        for condition in limits(replace(settings, trigger=raised, keep=("messages", 1)), window).trigger:
-            lowest |= {unit: min(bound, lowest.get(unit, bound)) for unit, bound in condition.items()}
-        less: list[Any] = [(unit, max(1, bound // 2)) for unit, bound in lowest.items()]
-        lowered = replace(settings, trigger=raised, keep=[*keeps(settings.keep), *less])
-        limits(lowered, window)  # what else is wrong is not ours to put right
-        kept = " and ".join(f"{bound:,} {unit}" for unit, bound in less)
-        log.log(logging.WARNING if say else logging.DEBUG, "%s. Kept instead: at most %s", error, kept)
-        return lowered
-    return settings
-
-
-def assumed_window(settings: Settings) -> int:
-    """The window to work with when nobody knows it: large enough for the trigger that was asked for."""
-    asked = [int(value) for condition in triggers(settings.trigger) for m, value in condition.items() if m == "tokens"]
-    fractions = any("fraction" in condition for condition in triggers(settings.trigger))
-    return 32_768 if fractions else max([UNKNOWN_WINDOW, *(int(value / 0.85) for value in asked)])
+        lowest: dict[Measure, float] = {}
+        for condition in raised:
+            lowest |= {name: min(bound, lowest.get(name, bound)) for name, bound in condition.items()}
+        less: list[Any] = [
+            (name, bound / 3 if name == "fraction" else max(1, int(bound // 3))) for name, bound in lowest.items()
+        ]
+        Settings(trigger=raised, keep=less)  # what else is wrong is not ours to put right
+        kept = " and ".join(f"{bound:,} {name}" for name, bound in less)
+        log.warning("%s. Kept instead: %s", error, kept)
+        return raised, [*keeps(keep), *less]
+    return trigger, keep
 
 
 def is_default_prompt(prompt: str | None) -> bool:

@@ -26,6 +26,7 @@ from unabridged.archive.protocol import Archive
 from unabridged.compactor import Compaction, Compactor
 from unabridged.events import Event
 from unabridged.measure.meter import Meter
+from unabridged.settings import limits
 
 _AGENTS = 64
 """Sets of tools whose schemas are remembered."""
@@ -106,8 +107,8 @@ class Compactors(Engine):
         in_backend: bool = False,
         **options: Any,
     ) -> None:
-        self.chosen, self.window, self._judged, self._in_backend = chosen, window, judged, in_backend
-        chosen.settings_for(judged, recall=False)  # what contradicts itself is told now, not at the first call
+        self.chosen, self.window, self._in_backend = chosen, window, in_backend
+        limits(chosen.settings_for(judged, recall=False), judged)  # what contradicts itself is told now
         self._taught: WeakSet[Compactor] = WeakSet()
         self._schemas: dict[tuple[int, ...], tuple[list[Any], list[Any]]] = {}
         super().__init__(FORMAT, archive=archive, namespace=namespace, **options)
@@ -133,14 +134,14 @@ class Compactors(Engine):
 
     def make(self, agent: Agent) -> Compactor:
         """A compactor for this model and window."""
-        settings, window = self.chosen.settings_for(agent.window, recall=agent.recall, say=agent.window != self._judged)
+        settings = self.chosen.settings_for(agent.window, recall=agent.recall)
         if self._in_backend and settings.transcript is None:
             settings = replace(settings, transcript=False)
         where: dict[str, Any] = {"archive": self.archive, "namespace": self.namespace, "format": self.format}
         keywords = dict(self._keywords)
         if keywords.get("model") is AGENT_MODEL:
             keywords["model"] = AgentsChat(agent.name)
-        return Compactor(agent=agent.name, window=window, settings=settings, **where, **keywords)
+        return Compactor(agent=agent.name, window=agent.window, settings=settings, **where, **keywords)
 
     def teach(self, request: Request, agent: str | None) -> None:
         """Let a new compactor learn from the usage that the first list it sees reports."""

@@ -57,6 +57,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "undo": talks.undo,
     "recall": talks.recall,
     "off": talks.off,
+    "below the trigger": talks.below_trigger,
     "two agents at once": runs.two_at_once,
     "rules verbatim after ten compactions": talks.rules_verbatim,
     "replay exact": talks.replay_exact,
@@ -99,6 +100,9 @@ class AdapterContract:
 
     def test_switched_off_nothing_changes(self, door: Door, tmp_path: Path) -> None:
         talks.off(door, tmp_path)
+
+    def test_below_the_trigger_nothing_changes(self, door: Door, tmp_path: Path) -> None:
+        talks.below_trigger(door, tmp_path)
 
     def test_two_conversations_at_once_know_nothing_of_each_other(self, door: Door, tmp_path: Path) -> None:
         runs.two_at_once(door, tmp_path)

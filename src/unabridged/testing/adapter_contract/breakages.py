@@ -25,7 +25,7 @@ from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import NotInstalled
 from unabridged.formats import Format, Slot, detect
 from unabridged.marks import is_ours
-from unabridged.settings import Settings
+from unabridged.settings import Clear, Prices, Settings
 from unabridged.testing.adapter_contract import SCENARIOS
 from unabridged.testing.adapter_contract.case import THREAD, error_of
 from unabridged.testing.adapter_contract.interface import Door
@@ -180,6 +180,11 @@ def _ignore_off(keywords: dict[str, Any]) -> None:
     keywords["settings"] = replace(keywords.get("settings") or Settings(), off=False)
 
 
+def _clear_early(keywords: dict[str, Any]) -> None:
+    clear = Clear(payback=True, prices=Prices())
+    keywords["settings"] = replace(keywords.get("settings") or Settings(), clear=clear)
+
+
 def _forget(keywords: dict[str, Any]) -> None:
     keywords["archive"] = MemoryArchive()
 
@@ -225,7 +230,9 @@ _SWITCHED_OFF: Patches = {
 }
 
 BREAKAGES: Mapping[str, Breakage] = {
-    "compaction is off": Breakage(_SWITCHED_OFF, tuple(name for name in SCENARIOS if name != "off")),
+    "compaction is off": Breakage(
+        _SWITCHED_OFF, tuple(name for name in SCENARIOS if name not in {"off", "below the trigger"})
+    ),
     "the summary turn is dropped": Breakage(
         _after(_drop_summary), ("long chain", "rules verbatim after ten compactions")
     ),
@@ -245,6 +252,7 @@ BREAKAGES: Mapping[str, Breakage] = {
         {"_scope": _one_thread(Compactor._scope), "_kept": _one_thread(Compactor._kept)},  # noqa: SLF001 - as above
         ("two agents at once",),
     ),
+    "results are cleared below the trigger": Breakage(_made_with(_clear_early), ("below the trigger",)),
     "off is ignored": Breakage(_made_with(_ignore_off), ("off",)),
     "a summariser's failure ends the run": Breakage(_handing_on_failures(), ("summariser down",)),
     "undo does nothing": Breakage({"undo": _same, "aundo": _asame}, ("undo",)),

@@ -154,6 +154,18 @@ def off(door: Door, folder: Path) -> None:
         case.assert_requests(2 * 12 + 1, refused=1)
 
 
+def below_trigger(door: Door, folder: Path) -> None:
+    """Below the trigger every request leaves as it came, though clearing would pay."""
+    with Case(door, folder, working(40), window=10**6, told=200_000) as case:
+        for i in range(2):
+            case.model.script = working(40, first=100 * i)
+            case.tell(f"{i}: work through all reports.")
+        for before, after in pairwise(case.model.seen):
+            assert after.views[: len(before.views)] == before.views, "a request does not begin as the one before it"
+        assert not case.threads(), "something is in the archive"
+        assert_same(case.session.stored(), case.originals)
+
+
 # -- what is said -----------------------------------------------------------------------------------------------------
 
 
