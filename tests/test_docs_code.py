@@ -28,6 +28,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted(p for p in [*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")] if p.name != "summary-turns.md")
 ELSEWHERE = {
     "README.md": "test_public", "adapters.md": "doors/skeleton", "gateway.md": "test_gateway_examples",
+    "coming-from-langchain.md": "test_langchain_examples",
     "google-adk.md": "test_google_adk_examples", "langchain.md": "test_langchain_examples",
     "openai-agents.md": "test_openai_agents_examples", "pydantic-ai.md": "test_pydantic_ai_examples",
     "recall.md": "test_recall", "sdk.md": "test_sdk_examples", "strands.md": "test_strands_examples",

@@ -103,3 +103,12 @@ def test_the_code_on_the_docs_page_runs(index: int, tmp_path: Path, monkeypatch:
     chatting = ScriptedChat(script=lambda i, _: f"Answer {i}.", profile={"max_input_tokens": 20_000})
     known: dict[str, Any] = {"model": chatting, "cheaper": chatting, "tools": [work], "my_logger": lambda _: None}
     exec(compile(blocks()[index], f"block {index}", "exec"), known)  # noqa: S102 - running the page is the test
+
+
+def test_the_example_for_those_who_come_from_langchain_runs() -> None:
+    # R53
+    page = ROOT / "docs" / "coming-from-langchain.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    chatting = model(lambda i, _: f"Answer {i}: noted.", 20_000)
+    known = {"model": chatting, "tools": [work]}
+    exec(compile(code, page.name, "exec"), known)  # noqa: S102 - running the page is the test

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree as ET
 
 import generate_reference
+import generate_requirements
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -132,6 +133,33 @@ def serving(folder: Path) -> Iterator[str]:
 def test_the_reference_is_what_the_code_says(name: str) -> None:
     made = generate_reference.pages()[name]
     assert (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8") == made, "run make docs"
+
+
+def test_every_requirement_has_a_test_that_names_it_and_the_page_lists_them() -> None:
+    made = generate_requirements.page()
+    numbers = [int(number) for number in re.findall(r"^\| R(\d+) \|", made, re.MULTILINE)]
+    assert sorted(numbers) == list(range(1, 56))
+    assert "`none`" not in made
+    page = (ROOT / "docs" / "requirements.md").read_text(encoding="utf-8")
+    assert page == made, "run python scripts/generate_requirements.py"
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md"])
+def test_the_first_lines_use_the_words_that_people_search_for(name: str) -> None:
+    # R53
+    beginning = (ROOT / name).read_text(encoding="utf-8")[:900].replace("\n", " ")
+    assert all(
+        words in beginning for words in ("summarization middleware", "context compaction", "conversation memory")
+    )
+
+
+@pytest.mark.parametrize("origin", ["langchain", "eino", "sagents", "swift"])
+def test_there_is_a_page_for_those_who_come_from_each_library(origin: str) -> None:
+    # R53
+    page = (ROOT / "docs" / f"coming-from-{origin}.md").read_text(encoding="utf-8")
+    assert all(
+        heading in page for heading in ("```python", "## Options", "## What it does", "## What differs on purpose")
+    )
 
 
 def test_every_link_of_the_pages_outside_the_site_leads_to_a_file() -> None:
