@@ -14,7 +14,6 @@ import pytest
 
 from conversations import chat_round, user
 from unabridged import Compaction, Compactor, Settings, check
-from unabridged.compaction.plan import MOST_KEPT
 from unabridged.measure.calibrate import Usage
 from unabridged.testing import ScriptedModel
 
@@ -65,11 +64,11 @@ def run(
 
 
 def most_summaries(found: Run, compactor: Compactor) -> int:
-    """As docs/summaries.md has it: between two of them comes at least half of the room that a summary leaves."""
+    """As docs/summaries.md has it: between two of them comes at least a third of the room that a summary leaves."""
     limits = compactor.limits
     fixed = found.overhead + limits.summary + FRAME
     rooms = [bound - fixed for bound in (limits.target, int(limits.budget * 0.95)) if bound > fixed]
-    return 1 + int(found.added / (MOST_KEPT * rooms[0]))
+    return 1 + int(found.added / (rooms[0] / 3))
 
 
 CASES: dict[str, Callable[[], tuple[Run, Compactor]]] = {

@@ -176,7 +176,7 @@ def test_what_is_told_is_what_the_archive_has(archive: Archive) -> None:
         thread = door.get("thread", thread=name)
         records = archive.records(MINE)
         assert [one["id"] for one in thread["compactions"]] == [record.id for record in records]
-        assert thread["limits"] == {"window": 8_000, "budget": 7_000, "trigger": 6_800}
+        assert thread["limits"] == {"window": 8_000, "budget": 7_200, "trigger": 6_800}
         turns = [one["turn"] for one in thread["compactions"]]
         assert turns == sorted(turns)
         parts = {(part.turn, part.hash) for part in archive.parts(MINE)}

@@ -338,9 +338,9 @@ def test_a_request_that_nothing_can_shorten_ends_in_the_providers_own_error(prov
 def test_a_refusal_in_an_open_stream_that_nothing_can_mend_is_the_providers_own_error(
     asynchronous: bool, provider: Loopback
 ) -> None:
-    provider.window = 100
+    provider.window = 10
     client = unabridged.wrap(make("AnthropicBedrock", provider, asynchronous=asynchronous), archive="memory:")
-    asked: Any = {"model": "claude-opus-5-5", "max_tokens": 9, "messages": [{"role": "user", "content": FILLER}]}
+    asked: Any = {"model": "claude-opus-5-5", "max_tokens": 9, "messages": [{"role": "user", "content": FILLER[:120]}]}
 
     async def ask() -> None:
         async with client, await client.messages.create(**asked, stream=True) as events:

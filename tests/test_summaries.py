@@ -16,6 +16,7 @@ from unabridged.asking.ask import Ask, Reply
 from unabridged.compaction.hooks import Hooks
 from unabridged.events import Compacted, Event, Failed
 from unabridged.languages import labels
+from unabridged.settings import Clear
 
 PROSE = "The user and the assistant went through details of many questions; nothing else is left to decide."
 
@@ -354,7 +355,8 @@ def test_bulky_old_results_are_cleared_before_anything_is_summarised_and_come_ba
 
 def test_where_prices_are_known_clearing_happens_below_the_trigger_once_it_pays() -> None:
     messages: list[Any] = [user("Read all files and compare them.")]
-    with Compactor(agent="claude-sonnet-4-5", window=200_000, archive="memory:") as compactor:
+    pays = Settings(clear=Clear(payback=True), recall=True)
+    with Compactor(agent="claude-sonnet-4-5", window=200_000, archive="memory:", settings=pays) as compactor:
         kinds: list[str] = []
         whole: list[Any] = list(messages)
         for i in range(40):

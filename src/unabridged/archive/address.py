@@ -44,7 +44,8 @@ def folder_of(url: str, *, windows: bool = os.name == "nt") -> str:
                 f"folder, or dir:///{named} for the absolute path /{named}."
             )
     if windows:
-        return _DRIVE.sub("", path, count=1) if _DRIVE.match(path) else path
+        drive = _DRIVE.match(path)
+        return path[drive.end() :] if drive else path
     return f"/{path.lstrip('/')}" if path.startswith("/") else path
 
 

@@ -229,6 +229,7 @@ def situation(setup: Setup, state: State, slack: int = 0) -> Situation:
     alternates = state.format.alternates or setup.settings.form != "user"
     separator = setup.size(state.format, text("assistant", labels(language)["acknowledgment"])) if alternates else 0
     scope = state.scope if state.named else state.scope._replace(thread=f"{UNNAMED}{'0' * 16}")
+    beside = [text("assistant", labels(language)["acknowledgment"]), text("user", labels(language)["bridge"])]
     front = setup.front(language, scope, pins_for(setup, state))
     header = text("user", summary_text("0" * 12, front, 9_999, 99_999, language))
     pins = [i for i, m in enumerate(state.messages) if pin and not is_our_summary(state.views[i]) and pin(m)]
@@ -242,6 +243,7 @@ def situation(setup: Setup, state: State, slack: int = 0) -> Situation:
         limits=setup.limits,
         frame=setup.size(state.format, header) + separator,
         separator=separator,
+        beside_system=sum(setup.size(state.format, m) for m in beside) if state.format.lone_system else 0,
         pinned=frozenset(pins),
         newest=newest_of_people(state.views),
         people=min(setup.limits.people, people_tokens(setup, state)),

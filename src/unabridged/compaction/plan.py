@@ -67,6 +67,8 @@ class Situation:
     """An acknowledgment: it keeps two messages of one side apart, where what stood between them went."""
     least: Callable[[int], int]
     """How small a message can be made: some head, some tail and the note of each of its pieces."""
+    beside_system: int = 0
+    """What is put beside a system message that stays where its neighbours went, where the provider wants it so."""
     pinned: frozenset[int] = frozenset()
     newest: frozenset[int] = frozenset()
     """The newest message of a person, if it is a message of its own: it stays wherever it stands."""
@@ -100,9 +102,15 @@ class Situation:
         """What these messages take together."""
         return sum(self.sizes[i] for i in indices)
 
-    def separators(self, gone: Sequence[int], place: int) -> int:
-        """What keeps the roles in order when these go, besides the one acknowledgment that every summary has."""
-        return self.separator * max(0, count_separators(self.views, gone, place) - 1)
+    def separators(self, gone: Sequence[int], place: int, *, systems: bool = True) -> int:
+        """Return what keeps the roles in order when these go, besides the one acknowledgment that every summary has.
+
+        With `systems`, also what is put beside system messages between them, as far as it may come to.
+        """
+        turns = self.separator * max(0, count_separators(self.views, gone, place) - 1)
+        if not (gone and systems and self.beside_system):
+            return turns
+        return turns + self.beside_system * sum(self.views[i].role == "system" for i in range(place, gone[-1]))
 
     def wont_fit(self, floor: int) -> WontFit:
         """The error that says so, in the provider's tokens with the possible error of the meter in them."""
@@ -251,7 +259,11 @@ def _squeeze_within(now: Situation) -> Plan:
     newest, others = movable & now.newest, movable - now.newest
     smallest = SMALLEST_SUMMARY if cut else 0
     room = (
-        now.limit - now.overhead - now.size(fixed) - (now.frame if cut else 0) - now.separators(plan.gone, plan.place)
+        now.limit
+        - now.overhead
+        - now.size(fixed)
+        - (now.frame if cut else 0)
+        - now.separators(plan.gone, plan.place, systems=False)
     )
     least = {i: now.smallest(i) for i in movable}
     missing = smallest + sum(least.values()) - room
