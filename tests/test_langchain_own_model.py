@@ -38,6 +38,7 @@ from unabridged.adapters.langchain import (
     acompact,
     compact,
 )
+from unabridged.adapters.langchain.arguments import Chosen
 from unabridged.archive.protocol import Scope
 from unabridged.events import Compacted, Event, Failed
 
@@ -323,3 +324,13 @@ def test_the_agents_own_tool_has_the_model_of_its_thread() -> None:
     assert str(told.content).startswith("Compacted: ")
     assert len(chat.calls.asks) == 1
     assert SECRET in str(messages[0].content)
+
+
+KEPT = Settings(keep=("messages", 6))
+
+
+def test_a_keep_alone_does_not_move_the_trigger_of_a_model_that_nobody_knows() -> None:
+    # R45
+    chosen = [Chosen(settings, None, None).settings_for(None, recall=False) for settings in (None, KEPT)]
+    assert [settings.trigger for settings in chosen] == [("tokens", 170_000)] * 2
+    assert Chosen(KEPT, None, None).settings_for(8_000, recall=False).trigger == ("fraction", 0.85)

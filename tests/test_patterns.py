@@ -128,8 +128,8 @@ def of_functions() -> Iterator[Found]:
 def of_tables() -> Iterator[Found]:
     """What the tables of languages become."""
     for kind in ("refusals", "apologies"):
-        for pattern in matching._patterns(kind):  # tried at the beginning of a text, and nowhere else
-            yield Found(f"{kind}: {pattern.pattern}", pattern, "match")
+        for phrase in matching._patterns(kind):  # tried at the beginning of a text, and nowhere else
+            yield Found(f"{kind}: {phrase.pattern}", phrase, "match")
     yield from (Found("words", made(), "search") for made in (words._name, words._word, words.sign, words.run))
     yield from (
         Found(f"words.standing({term!r})", words.standing(term), "search") for term in ("a", "src/a.py", "__x__")

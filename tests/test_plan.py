@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unabridged import Compactor
 from unabridged.compaction.plan import MOST_AFTERWARDS, SMALLEST_SUMMARY, Plan, Situation, make_plan, newest_of_people
 from unabridged.errors import WontFit
 from unabridged.messages import Answer, View
@@ -185,3 +186,30 @@ def test_head_and_tail_keeps_both_ends_and_its_size(text: str, tokens: int) -> N
     if short != text:
         assert "left out]" in short
         assert short[0] == text[0] or short[0] == "\n"
+
+
+def test_asked_for_again_nothing_goes_that_is_within_keep() -> None:
+    # R42
+    talk = [{"role": "user" if i % 2 == 0 else "assistant", "content": f"{i} " + "word " * 60} for i in range(60)]
+    with Compactor(window=32_768, archive="memory:") as compactor:
+        first = compactor.compact(talk, thread="t")
+        assert first is not None
+        assert compactor.compact(first.messages, thread="t") is None
+
+
+def test_an_input_that_is_capped_holds_nothing_of_what_stays() -> None:
+    # R23
+    asked: list[str] = []
+    talk = [{"role": "user" if i % 2 == 0 else "assistant", "content": f"turn{i}x " + "word " * 60} for i in range(60)]
+
+    def write(prompt: str) -> str:
+        asked.append(prompt)
+        return "They went through many words, one after another, and settled each of them as it came up."
+
+    shown = []
+    for most in (None, 2_000):
+        asked.clear()
+        with Compactor(write, window=32_768, archive="memory:", settings=Settings(max_input=most)) as compactor:
+            compactor.compact(talk, thread="t")
+        shown.append(any("turn59x" in prompt for prompt in asked))
+    assert shown == [True, False]

@@ -175,7 +175,7 @@ class Settings:
     """How large a request is left by a compaction, `("fraction", 0.5)` of the window or `("tokens", 60_000)`: the tail
     fills what it leaves beside the summary and what can't go, in the place of `keep`. None: as much as `keep` says."""
     reserve: int | None = None
-    """Tokens left free for the model's answer; by default min(4,096, window / 8)."""
+    """Tokens left free for the model's answer; by default min(4,096, window / 10)."""
     summary: int | None = None
     """The most tokens of a summary turn besides people's words; by default a third of the window or the trigger, at
     most 4,096."""

@@ -37,7 +37,7 @@ from unabridged.history.replay import UNNAMED
 from unabridged.languages import detect, labels
 from unabridged.legal import repair
 from unabridged.marks import is_our_summary, shortening_note, summary_text
-from unabridged.summarise.summary_body import Writers
+from unabridged.summarise.summary_body import Writers, render_pins
 
 log = logging.getLogger("unabridged")
 
@@ -245,6 +245,7 @@ def situation(setup: Setup, state: State, slack: int = 0) -> Situation:
         separator=separator,
         beside_system=sum(setup.size(state.format, m) for m in beside) if state.format.lone_system else 0,
         pinned=frozenset(pins),
+        lacks_pin=_lacks_pin(setup, state),
         newest=newest_of_people(state.views),
         people=min(setup.limits.people, people_tokens(setup, state)),
         fewest_gone=_fewest_gone(setup, state),
@@ -253,6 +254,12 @@ def situation(setup: Setup, state: State, slack: int = 0) -> Situation:
         least=lambda i: setup.size(state.format, _shortener(setup, state, i).cut_down(state.messages[i], piece)),
         aim=None if setup.limits.aim is None else int(setup.limits.aim / factor) - slack,
     )
+
+
+def _lacks_pin(setup: Setup, state: State) -> bool:
+    """Return whether a summary in the list lacks a text that is pinned now."""
+    pins = render_pins([*setup.settings.pins, *pins_for(setup, state)])
+    return any(is_our_summary(view) and pins not in view.text for view in state.views)
 
 
 def _fewest_gone(setup: Setup, state: State) -> int:

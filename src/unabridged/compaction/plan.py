@@ -69,6 +69,8 @@ class Situation:
     """How small a message can be made: some head, some tail and the note of each of its pieces."""
     beside_system: int = 0
     """What is put beside a system message that stays where its neighbours went, where the provider wants it so."""
+    lacks_pin: bool = False
+    """Whether the earlier summary lacks a text that is pinned since."""
     pinned: frozenset[int] = frozenset()
     newest: frozenset[int] = frozenset()
     """The newest message of a person, if it is a message of its own: it stays wherever it stands."""
@@ -178,13 +180,15 @@ def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
         limits = now.limits
         tail = Tail(limits.keep_tokens, limits.keep_messages, limits.keep_at_most, room, now.most_messages)
     quarter = sum(now.sizes) // 4
-    if force and tail.tokens is not None:  # someone asked for it: a short conversation is still worth a summary
+    anew = force and (now.lacks_pin or not any(map(is_our_summary, now.views)))
+    if anew and tail.tokens is not None:  # someone asked for it: a short conversation is still worth a summary
         tail = tail._replace(tokens=min(tail.tokens, quarter))
     cut = plan_cut(now.views, now.sizes, tail, pinned=now.pinned, kept=now.newest)
-    if cut is None and force:
+    if cut is None and anew:
         cut = plan_cut(now.views, now.sizes, Tail(quarter, at_most=True), pinned=now.pinned, kept=now.newest)
         cut = None if cut is None else replace(cut, asked=cut.tail)
-    return cut
+    went_before = cut is not None and all(is_our_summary(now.views[i]) for i in cut.gone)
+    return None if force and went_before and not now.lacks_pin else cut
 
 
 def _size_that_stays(now: Situation) -> int:

@@ -87,7 +87,7 @@ def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
         count=setup.meter.text,
         without=setup.settings.without,
         state=_host_state(setup, state, max(turns), plan.summary),
-        stays=[(turns[i], view) for i, view in enumerate(state.views) if i > plan.gone[-1]],
+        stays=_stays(setup, state, plan, turns),
         beside=[view for i, view in enumerate(state.views) if i not in gone],
         also=_beside_the_list(setup, state) if with_model else "",
         rounds=earlier.rounds,
@@ -95,6 +95,13 @@ def _brief(setup: Setup, state: State, plan: Plan) -> Brief:
         gone=shown.gone,
         earlier=rederive.read_proses(setup.archive, earlier.record) if earlier.prose and with_model else (),
     )
+
+
+def _stays(setup: Setup, state: State, plan: Plan, turns: Sequence[int]) -> list[tuple[int, View]]:
+    """Return the messages behind what goes, which lead the summariser on; none where its input is capped."""
+    if setup.settings.max_input is not None:
+        return []
+    return [(turns[i], view) for i, view in enumerate(state.views) if i > plan.gone[-1]]
 
 
 class _Shown(NamedTuple):

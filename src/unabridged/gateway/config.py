@@ -42,7 +42,7 @@ class Config:
     window: int | None = None
     """The window in tokens, whatever the model; None for the model's own."""
     trigger: Trigger = Settings().trigger
-    keep: Keep = Settings().keep
+    keep: Keep | None = Settings().keep
     background: float | None = 0.8
     """The share of the trigger at which a summary is begun in the background; None for never."""
     archive: str | None = None

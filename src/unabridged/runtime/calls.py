@@ -15,6 +15,7 @@ from unabridged.archive.protocol import Scope
 from unabridged.asking.drivers import adrive, drive, in_thread, take_lock
 from unabridged.asking.refused import Refusals, in_words, limits_to_try, overflow_in
 from unabridged.compaction import pipeline
+from unabridged.compaction.restore import restore
 from unabridged.compaction.rewrite import Rewrite
 from unabridged.compaction.state import Setup, State
 from unabridged.compaction.trigger import Load, Now, decide, starts_in_background, worth_a_look
@@ -361,7 +362,7 @@ class Calls:
         if trigger is None or self.settings.off:
             return Outlook(tokens, budget, None)
         state = call.state()
-        pipeline.restore(call.setup, state, settles=False)
+        restore(call.setup, state, settles=False)
         if call.setup.trigger_reason(state.load) is None and not state.broken:
             return Outlook(tokens, budget, trigger, why="what was recorded of it is applied again")
         try:

@@ -61,6 +61,8 @@ class Chosen(NamedTuple):
     def settings_for(self, window: int | None, *, recall: bool) -> Settings:
         """Return the settings for a model with this window; None where nobody knows it."""
         settings = self.settings or Settings(**(UNKNOWN if window is None else KNOWN))
+        if window is None and settings.trigger == Settings().trigger:  # a default: a fraction of what nobody knows
+            settings = replace(settings, trigger=UNKNOWN["trigger"])
         return replace(settings, recall=True) if recall else settings
 
 
