@@ -114,18 +114,20 @@ def messages_to_go(limits: Limits, messages: int, put_in: int) -> int:
     So many that the list has fewer, though `put_in` are put in, and a third of the trigger: else nearly every call
     would compact where little less than the trigger is kept.
     """
-    fired = [
-        condition["messages"] for condition in limits.trigger if condition.get("messages", messages + 1) <= messages
-    ]
-    return max(put_in + 1, min(fired) // 3) if fired else 0
+    fired = _fired(limits, messages)
+    return max(put_in + 1, fired // 3) if fired else 0
 
 
 def most_messages(limits: Limits, messages: int) -> int | None:
     """Return how many messages the tail may have where a trigger that counts messages fired: two thirds of it."""
-    fired = [
-        condition["messages"] for condition in limits.trigger if condition.get("messages", messages + 1) <= messages
-    ]
-    return max(1, min(fired) * 2 // 3) if fired else None
+    fired = _fired(limits, messages)
+    return max(1, fired * 2 // 3) if fired else None
+
+
+def _fired(limits: Limits, messages: int) -> int:
+    """Return the lowest trigger in messages that so many messages pull; 0 for none."""
+    counts = (condition["messages"] for condition in limits.trigger if "messages" in condition)
+    return min((count for count in counts if count <= messages), default=0)
 
 
 def least_freed(limits: Limits, *, below_trigger: bool) -> int:

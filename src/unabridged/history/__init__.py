@@ -27,12 +27,6 @@ def find_scope(archive: Archive, scope: Scope) -> Scope:
     return next((found for found in older if next(archive.newest(found), None) is not None), scope)
 
 
-def has_records(archive: Archive, scope: Scope) -> bool:
-    """Whether the thread has any record, retired or not, here or where earlier versions put them."""
-    spaces = (scope.namespace, *older_namespaces(scope.namespace))
-    return any(archive.newest_time(Scope(space, scope.thread)) is not None for space in spaces)
-
-
 def _application() -> str:
     """What version 0.1 called a program's conversations: the program's name and where it lies."""
     path = Path(sys.argv[0] if sys.argv and sys.argv[0] else "python").resolve()

@@ -55,8 +55,6 @@ class Chosen(NamedTuple):
     settings: Settings | None
     trigger: Any
     keep: Any
-    given: bool = False
-    """Whether they are the caller's own `Settings`, which are taken as they are."""
 
     def settings_for(self, window: int | None, *, recall: bool) -> Settings:
         """Return the settings for a model with this window; None where nobody knows it."""
@@ -83,7 +81,7 @@ def settings_of(
             raise SettingsError(f"settings must be Settings(...); got {settings!r}")
         if trigger is not DEFAULT or keep is not DEFAULT:
             raise SettingsError("trigger and keep stand in the settings already: give either, not both")
-        return Chosen(settings, settings.trigger, settings.keep, given=True)
+        return Chosen(settings, settings.trigger, settings.keep)
     prompt = given["summary_prompt"]
     more = {"instruction": None if is_default_prompt(prompt) else prompt, "max_input": given["trim"]}
     more = {name: value for name, value in more.items() if value is not None}
