@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from real_clients import gateway_only
+from real_clients.below_trigger import stay_below
 from real_clients.clients import DRIVERS, Driver, Place
 from real_clients.faults import go_wrong
 from real_clients.grown import grow
@@ -21,7 +22,7 @@ from real_clients.sdk import conforms
 from real_clients.seeds import Recorded, made_up, read_recorded
 from real_clients.through_gateway import ROUTES, go_through
 
-SCENES = ("grown", "resumed", "faults", "gateway", "recorded", "sdk", "record")
+SCENES = ("grown", "resumed", "faults", "gateway", "below", "recorded", "sdk", "record")
 TAKEN = SCENES[:-1]
 """What is done unless something is named: all but writing fixtures."""
 
@@ -82,6 +83,10 @@ def _check(
         for client, driven in ROUTES:
             if client is driver:
                 wrong += say(f"{driven.name}, through the gateway", go_through(driven, new_place(driver)))
+    if "below" in scenes:
+        driven = {client.name: driven for client, driven in reversed(ROUTES)}[driver.name]
+        title = f"{driver.name}, through the gateway below the trigger"
+        wrong += say(title, stay_below(driven, lambda: new_place(driver)))
     return wrong
 
 
