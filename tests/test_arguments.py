@@ -25,7 +25,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "window": ("32k", 1.5, True, 0, -1),
     "archive": (5, {}, Nothing(), Path("agent.db")),
     "settings": ({"trigger": ("fraction", 0.8)}, {}, 5, "x", Settings),
-    "namespace": (5, b"x", ["n"]),
+    "namespace": (True, b"x", ["n"]),
     "format": (5, {}, Nothing(), "nonsense"),
     "counter": (5, "x"),
     "exact": ("yes", 1, None),

@@ -16,6 +16,7 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.clients.hook import events, rest
 from unabridged.clients.hook.log import log, log_file
 from unabridged.clients.threads import notes_folder
+from unabridged.errors import SettingsError
 from unabridged.languages import labels
 
 SESSION = "5b0c4d1e-8f6a-4a53-a3d1-77aa0f6c9e02"
@@ -136,16 +137,26 @@ def test_a_text_of_millions_of_characters_is_archived_whole_and_does_not_silence
 
 
 @pytest.mark.parametrize(
-    "session", ["../../etc/passwd", "a/compacted", "/root", "..", ".", "a\\b", "a\nb", "a\0b", "\ud800", "x" * 300, "~"]
+    "session",
+    ["../../etc/passwd", "a/compacted", "/root", "a\\b", "a\nb", "a\0b", "\ud800", "x" * 513, "", None, True, ["x"]],
 )
-def test_a_session_id_that_is_no_plain_name_is_refused(session: str, home: Path, archive: Archive) -> None:
+def test_a_session_id_that_is_no_name_is_refused(session: Any, home: Path, archive: Archive) -> None:
     path = write(home)
     before = sorted(str(file) for file in home.rglob("*") if "state" not in file.parts)
     for event in ("PreCompact", "SessionStart"):
-        with pytest.raises(ValueError, match="session_id"):
+        with pytest.raises(SettingsError, match="session_id"):
             call(path, event, session_id=session, source="compact")
     assert archive.threads("default") == []
     assert sorted(str(file) for file in home.rglob("*") if "state" not in file.parts) == before
+
+
+@pytest.mark.parametrize("session", ["..", "~", "x" * 300, "Zürich 7", 7])
+def test_a_session_under_any_other_name_is_archived_under_it(session: Any, home: Path, archive: Archive) -> None:
+    path = write(home)
+    call(path, "SessionStart", session_id=session, source="startup")
+    call(path, "PreCompact", session_id=session)
+    assert archive.threads("default") == [f"claude-code:{session}"]
+    assert {file.parent.name for file in home.rglob("*.json")} == {"open"}, "the note stands in its own folder"
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/proc/self/mem", "..", "", "a\0b", "~nobody-here/x", "\ud800"])

@@ -87,12 +87,6 @@ def test_what_was_refused_is_compacted_again_in_its_own_namespace() -> None:
     assert engine.replay(again.messages, thread="t", namespace="ann") == told("ann")
 
 
-@pytest.mark.parametrize("wrong", [7, b"ann", ("ann",), True])
-def test_a_namespace_is_a_text(wrong: Any) -> None:
-    with pytest.raises(SettingsError, match="namespace must be a text"):
-        compactor().fit(told("ann"), thread="t", namespace=wrong)
-
-
 def aged(archive: Any, engine: Compactor, ages: dict[str, float], namespace: str = "n") -> dict[str, Any]:
     """A thread of each name, whose only compaction is so many days old; what `fit` gave for each."""
     made = MemoryArchive()
@@ -160,7 +154,7 @@ def test_what_is_older_is_forgotten_and_the_rest_still_replays(older_than: Any) 
         ({"older_than": timedelta(days=-1)}, "not in the past"),
         ({"older_than": datetime.now(UTC) + timedelta(days=1)}, "not in the past"),
         ({"thread": "t", "older_than": timedelta(days=1)}, "one thread's name, or older_than"),
-        ({"thread": 7}, "one thread's name"),
+        ({"thread": ("t",)}, "thread must be text"),
     ],
 )
 def test_what_would_forget_too_much_or_nothing_is_refused(given: dict[str, Any], says: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from unabridged.archive import codec
 from unabridged.archive import pins as pinned
+from unabridged.archive.names import Name, check_name
 from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.archive.references import find
 from unabridged.archive.store_rules import moment_for_size
@@ -44,25 +45,25 @@ class Access:
     _namespace: str
     _calls: Calls
 
-    def search(self, query: str, *, thread: str, namespace: str | None = None, limit: int = 10) -> Sequence[Hit]:
+    def search(self, query: str, *, thread: Name, namespace: Name | None = None, limit: int = 10) -> Sequence[Hit]:
         """The archived messages of the thread that match best: literal words, no query syntax."""
         return self._archive.search(self._kept(thread, namespace), query, limit)
 
-    def read(self, ref: str | int, *, thread: str, namespace: str | None = None) -> Message:
+    def read(self, ref: str | int, *, thread: Name, namespace: Name | None = None) -> Message:
         """The archived message exactly as it was: by a hit's `ref` (`12-9f3ac1d2ab`), its turn (12) or its hash."""
         return codec.decode(find(self._archive, self._kept(thread, namespace), ref).body)
 
     asearch, aread = unblocked(search), unblocked(read)
 
-    def pin(self, text: str, *, thread: str, namespace: str | None = None) -> None:
+    def pin(self, text: str, *, thread: Name, namespace: Name | None = None) -> None:
         """Keep a text in every summary turn of the thread, byte for byte, from the next compaction on."""
         pinned.pin(self._archive, self._kept(thread, namespace), text)
 
-    def unpin(self, text: str, *, thread: str, namespace: str | None = None) -> bool:
+    def unpin(self, text: str, *, thread: Name, namespace: Name | None = None) -> bool:
         """Take a pin away from the next compaction on; return whether there was one with this text."""
         return pinned.unpin(self._archive, self._kept(thread, namespace), text)
 
-    def pins(self, *, thread: str, namespace: str | None = None) -> Sequence[str]:
+    def pins(self, *, thread: Name, namespace: Name | None = None) -> Sequence[str]:
         """Return the texts that are pinned to the thread, oldest first."""
         return pinned.pins_of(self._archive, self._kept(thread, namespace))
 
@@ -72,15 +73,15 @@ class Access:
         """The namespaces of the archive that hold anything, sorted: whose conversations it has."""
         return self._archive.namespaces()
 
-    def threads(self, *, namespace: str | None = None) -> Sequence[str]:
+    def threads(self, *, namespace: Name | None = None) -> Sequence[str]:
         """The threads of a namespace that hold anything, sorted."""
         return self._archive.threads(self._space(namespace))
 
     def forget(
         self,
-        thread: str | None = None,
+        thread: Name | None = None,
         *,
-        namespace: str | None = None,
+        namespace: Name | None = None,
         older_than: timedelta | datetime | None = None,
         to_size: int | None = None,
     ) -> Sequence[str]:
@@ -92,22 +93,30 @@ class Access:
         newest compaction is older than so long, or than a moment; or those whose newest compaction is the oldest, until
         the messages of the rest take at most `to_size` bytes. No thread is removed by half.
         """
-        space = self._space(namespace)
+        # What an earlier version stored under a name that is none today can still be removed.
+        known = isinstance(namespace, str) and namespace in self._archive.namespaces()
+        space = str(namespace) if known else self._space(namespace)
         if to_size is not None:
             return self._forget_to_size(space, to_size, alone=thread is None and older_than is None)
         if thread is not None:
-            name: Any = thread
-            if not isinstance(name, str) or older_than is not None:
-                raise SettingsError(f"forget takes one thread's name, or older_than; got {name!r} and {older_than!r}")
-            space = self._kept(thread, namespace).namespace
-            gone: Sequence[str] = [thread] if thread in self._archive.threads(space) else []
-            forget_thread(self._archive, Scope(space, thread))
+            if older_than is not None:
+                raise SettingsError(f"forget takes one thread's name, or older_than; got {thread!r} and {older_than!r}")
+            gone = self._forget_thread(space, thread)
         elif namespace is None and older_than is None:
             raise SettingsError("forget needs a thread, namespace= or older_than=: without any it would be everything")
         else:
             gone = forget_namespace(self._archive, space, None if older_than is None else _moment(older_than))
         for one in gone:
             self._calls.threads.drop(Scope(space, one))
+        return gone
+
+    def _forget_thread(self, space: str, thread: Name) -> list[str]:
+        held = self._archive.threads(space)
+        scope = Scope(space, thread if isinstance(thread, str) and thread in held else check_name(thread))
+        scope = find_scope(self._archive, scope)
+        gone = [scope.thread] if scope.thread in self._archive.threads(scope.namespace) else []
+        forget_thread(self._archive, scope)
+        self._calls.threads.drop(scope)
         return gone
 
     def _forget_to_size(self, space: str, size: Any, *, alone: bool) -> Sequence[str]:
@@ -119,20 +128,16 @@ class Access:
             self._calls.threads.drop(Scope(space, one))
         return gone
 
-    def _kept(self, name: str | None, namespace: str | None = None) -> Scope:
+    def _kept(self, name: Name | None, namespace: Name | None = None) -> Scope:
         """The thread in the archive; without a name, what a list holds decides."""
         return find_scope(self._archive, self._scope(name, namespace))
 
-    def _scope(self, name: str | None, namespace: str | None) -> Scope:
-        return Scope(self._space(namespace), name or "")
+    def _scope(self, name: Name | None, namespace: Name | None) -> Scope:
+        return Scope(self._space(namespace), "" if name is None else check_name(name))
 
-    def _space(self, namespace: str | None) -> str:
+    def _space(self, namespace: Name | None) -> str:
         """The namespace of a call: the one it names, else the compactor's own."""
-        if namespace is None:
-            return self._namespace
-        if not isinstance(namespace, str):
-            raise SettingsError(f"namespace must be a text, or None for the compactor's own; got {namespace!r}")
-        return namespace
+        return self._namespace if namespace is None else check_name(namespace, "namespace")
 
 
 def _moment(older_than: timedelta | datetime) -> float:

@@ -29,7 +29,6 @@ _KINDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
         lambda value: isinstance(value, Settings),
         'Settings(...), such as Settings(trigger=("fraction", 0.8))',
     ),
-    "namespace": (_is_text, "a text"),
     "format": (
         lambda value: _is_text(value) or callable(getattr(value, "read", None)),
         f"the name of a format ({', '.join(FORMATS)}), or one",

@@ -12,6 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
+from unabridged.archive.names import Name, check_name
 from unabridged.archive.opening import announce, archive_of
 from unabridged.archive.protocol import Archive, Record
 from unabridged.archive_access import Access, unblocked
@@ -45,9 +46,9 @@ CLOSING = 2.0
 class Options(TypedDict, total=False):
     """What a call may say besides its messages."""
 
-    thread: str | None
+    thread: Name | None
     """The name of the conversation; one without a name is known by what it says."""
-    namespace: str | None
+    namespace: Name | None
     """Whose conversation it is, if not the compactor's own."""
     system: Any
     tools: Any
@@ -78,7 +79,7 @@ class Compactor(Access):
         window: int | None = None,
         archive: str | Archive | None = None,
         settings: Settings | None = None,
-        namespace: str | None = None,
+        namespace: Name | None = None,
         format: str | Format | None = None,  # noqa: A002 - the word every part uses for it
         counter: Callable[[list[Message], Any], int] | None = None,
         exact: bool = False,
@@ -106,7 +107,7 @@ class Compactor(Access):
                 "the recall tools and set Settings(recall=True), or leave payback off"
             )
         self._format = format_named(format) if format is not None else None
-        self._namespace = namespace if namespace is not None else DEFAULT
+        self._namespace = check_name(DEFAULT if namespace is None else namespace, "namespace")
         self._on_event = on_event
         self._owned = archive is None or isinstance(archive, str)
         self._archive = archive_of(archive, probe=not self.settings.off)
@@ -147,8 +148,8 @@ class Compactor(Access):
         self,
         messages: list[Message],
         *,
-        thread: str | None = None,
-        namespace: str | None = None,
+        thread: Name | None = None,
+        namespace: Name | None = None,
         system: Any = None,
         tools: Any = None,
     ) -> Compaction:
@@ -163,8 +164,8 @@ class Compactor(Access):
         self,
         messages: list[Message],
         *,
-        thread: str | None = None,
-        namespace: str | None = None,
+        thread: Name | None = None,
+        namespace: Name | None = None,
         system: Any = None,
         tools: Any = None,
     ) -> Compaction | None:
@@ -198,8 +199,8 @@ class Compactor(Access):
         self,
         messages: list[Message],
         *,
-        thread: str | None = None,
-        namespace: str | None = None,
+        thread: Name | None = None,
+        namespace: Name | None = None,
         system: Any = None,
         tools: Any = None,
     ) -> Outlook:
@@ -214,8 +215,8 @@ class Compactor(Access):
         self,
         messages: list[Message],
         *,
-        thread: str | None = None,
-        namespace: str | None = None,
+        thread: Name | None = None,
+        namespace: Name | None = None,
         unknown: Unknown = "raise",
     ) -> list[Message]:
         """The original conversation, exactly: every compaction that stands in the list is taken back.
@@ -228,8 +229,8 @@ class Compactor(Access):
         self,
         messages: list[Message],
         *,
-        thread: str | None = None,
-        namespace: str | None = None,
+        thread: Name | None = None,
+        namespace: Name | None = None,
         unknown: Unknown = "raise",
     ) -> list[Message]:
         """The list as it was before its newest compaction, and what came since; the same list if there is none.
@@ -267,8 +268,8 @@ class Compactor(Access):
         self,
         messages: list[Message],
         *,
-        thread: str | None = None,
-        namespace: str | None = None,
+        thread: Name | None = None,
+        namespace: Name | None = None,
         system: Any = None,
         tools: Any = None,
         why: str = "",
@@ -277,10 +278,10 @@ class Compactor(Access):
         return self._calls.run(messages, scope, (system, tools), force=bool(why), why=why)
 
     def _refused(self, fitted: Compaction, error: object) -> Generator[Any, Any, Compaction]:
-        return self._calls.refused(fitted, error, self._scope(fitted.thread, fitted.namespace))
+        return self._calls.refused(fitted, error, self._scope(fitted.thread or None, fitted.namespace))
 
     def _take_back(
-        self, messages: list[Message], name: str | None, namespace: str | None, *, every: bool, unknown: Unknown
+        self, messages: list[Message], name: Name | None, namespace: Name | None, *, every: bool, unknown: Unknown
     ) -> tuple[list[Message], list[Record]]:
         from unabridged.history.replay import take_back  # noqa: PLC0415 - importing the package stays cheap
 

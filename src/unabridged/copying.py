@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from unabridged.archive import codec, store_rules
+from unabridged.archive.names import Name, optional_name
 from unabridged.archive.protocol import Archive, Part, Scope, Stored
-from unabridged.errors import ArchiveError
+from unabridged.errors import ArchiveError, SettingsError
 
 _TRIES: Final = 5
 """How often a thread is looked at again that others write to at the same time."""
@@ -53,8 +54,8 @@ def copy_archive(
     source: Archive,
     target: Archive,
     *,
-    namespace: str | None = None,
-    thread: str | None = None,
+    namespace: Name | None = None,
+    thread: Name | None = None,
     tell: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Copied:
     """Bring everything of the source into the target, or of one namespace, or of one of its threads; what was done.
@@ -64,6 +65,7 @@ def copy_archive(
     """
     if thread is not None and namespace is None:
         raise ArchiveError("a thread is one of a namespace: name that too.")
+    namespace, thread = optional_name(namespace, "namespace"), optional_name(thread)
     for archive in (source, target):
         _check_able(archive)
     _check_sealing(source, target)
@@ -74,7 +76,7 @@ def copy_archive(
         tell(done, len(scopes))
         try:
             one, digest = _copy_thread(source, target, scope)
-        except ArchiveError as error:
+        except (ArchiveError, SettingsError) as error:  # a name of an earlier version may be none today
             copied = replace(copied, problems=(*copied.problems, f"{store_rules.describe(scope)}: {error}"))
         else:
             copied = _add(copied, one)

@@ -59,6 +59,7 @@ class EncryptedArchive:
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""
+        store_rules.check_names(*record.scope)
         store_rules.check_parts(parts)
         sealed = [self._seal_part(record.scope, part) for part in parts]
         return self._open_record(self._archive.store(self._seal_record(record), sealed))
@@ -106,6 +107,7 @@ class EncryptedArchive:
 
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON under this key, sealed, in the place of what was there."""
+        store_rules.check_names(namespace)
         name = self._note_name(namespace, key)
         sealed = self._seal(store_rules.write_note(namespace, key, data), "note", namespace, name)
         self._archive.remember(namespace, name, {"sealed": base64.b64encode(sealed).decode("ascii")})
@@ -142,6 +144,7 @@ class EncryptedArchive:
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
+        store_rules.check_names(*scope)
         return self._archive.lease(scope, self._name(scope, key), seconds)
 
     def release(self, scope: Scope, key: str) -> None:

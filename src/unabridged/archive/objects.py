@@ -37,7 +37,7 @@ _MARK: Final = 32  # hex digits of the thread in a name
 
 _PATIENCE: Final = timedelta(seconds=15)
 """For which a request is tried again."""
-_SELF: Final = Scope("unabridged objects", "")
+_SELF: Final = Scope("unabridged objects", "home")
 """For whom it is remembered where this archive's objects are."""
 _HOME: Final = "home"
 _process: Final[dict[str, int]] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from unabridged.archive.protocol import Archive, Scope
-from unabridged.archive.store_rules import thread_note
+from unabridged.archive.store_rules import check_names, thread_note
 from unabridged.errors import SettingsError
 
 MOST_PINS, LONGEST_PIN = 100, 4_000
@@ -28,6 +28,7 @@ def pin(archive: Archive, scope: Scope, text: str) -> tuple[str, ...]:
         raise SettingsError(f"a pin must be a text; got {given!r}")
     if len(text) > LONGEST_PIN:
         raise SettingsError(f"a pin may have {LONGEST_PIN:,} characters, this one has {len(text):,}: shorten it")
+    check_names(*scope)
     pins = pins_of(archive, scope)
     if text in pins:
         return pins

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from unabridged.archive.address import scrub_data
 from unabridged.archive.codec import decode, digest, encode
+from unabridged.archive.names import check_name
 from unabridged.archive.protocol import Archive, Hit, Note, Part, Record, Scope, Stored
 from unabridged.archive.references import reference
-from unabridged.errors import ArchiveError
+from unabridged.errors import ArchiveError, SettingsError
 
 KEYED: Final = "hmac-sha256:"
 """The tag of a name made with the caller's key, as an encrypted archive gives them."""
@@ -55,6 +56,14 @@ def check_body(body: bytes, name: str) -> bytes:
     if not is_named(body, name):
         raise ArchiveError(f"the stored message {name[:20]}… was damaged. Run `verify`, restore it from a backup.")
     return body
+
+
+def check_names(namespace: Any, *thread: Any) -> None:
+    """Refuse names that are not the text that a door makes of them, before anything is stored under them."""
+    for what, name in zip(("namespace", "thread"), (namespace, *thread), strict=False):
+        if not isinstance(name, str):
+            raise SettingsError(f"{what} must be text in an archive; got {type(name).__name__}: use str(...)")
+        check_name(name, what)
 
 
 def check_parts(parts: Sequence[Part]) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from unabridged.archive import open_archive
 from unabridged.archive.address import without_credentials
+from unabridged.archive.names import check_name
 from unabridged.archive.opening import default_url, is_local, local_path, split_bodies
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli.options import is_stdin
@@ -77,19 +78,24 @@ def scope_of(archive: Archive, namespace: str | None, loaded: Loaded, file: Path
     if named is None:
         place = loaded.path.read_bytes() if is_stdin(file) else str(file.resolve()).encode("utf-8", "surrogateescape")
         named = f"{'stdin' if is_stdin(file) else file.stem}-{hashlib.sha256(place).hexdigest()[:6]}"
-    return Scope(namespace or DEFAULT, named)
+    return Scope(DEFAULT if namespace is None else namespace, named)
 
 
 def _spaces(archive: Archive, namespace: str | None) -> list[str]:
     """The namespace that was named; where none was, the default one and then all others."""
     if namespace is not None:
-        return [namespace]
+        return [_known(namespace, archive.namespaces(), "namespace")]
     return [DEFAULT, *(other for other in archive.namespaces() if other != DEFAULT)]
+
+
+def _known(name: str, held: Sequence[str], what: str = "thread") -> str:
+    """Return a name that the archive has, whatever it is; any other only where it is a legal one."""
+    return name if name in held else check_name(name, what)
 
 
 def scopes(archive: Archive, namespace: str | None) -> list[Scope]:
     """Every thread of the namespace that was named, else of all."""
-    listed = [namespace] if namespace is not None else archive.namespaces()
+    listed = _spaces(archive, namespace) if namespace is not None else archive.namespaces()
     return [Scope(space, name) for space in listed for name in archive.threads(space)]
 
 
@@ -101,7 +107,10 @@ def find_thread(archive: Archive, namespace: str | None, thread: str) -> Scope |
         raise SettingsError(f"several namespaces have a thread {thread!r}: say --namespace, one of {listed}")
     if not having and names_a_client(thread):
         return next(iter(_find_session(archive, namespace, thread)), None)
-    return Scope(having[0], thread) if having else None
+    if not having:
+        check_name(thread)
+        return None
+    return Scope(having[0], thread)
 
 
 def _find_session(archive: Archive, namespace: str | None, beginning: str) -> list[Scope]:

@@ -78,7 +78,7 @@ def compact(
     agent = model or loaded.model
     wanted |= {"agent": agent, "model": None if dry_run else summariser}
     look = dry_run or (target.out is None and archive is None)
-    place = (_MEMORY if look else archive, namespace, thread or target.thread)
+    place = (_MEMORY if look else archive, namespace, target.thread if thread is None else thread)
     with open_compactor(loaded, target.file, *place, new=True, **wanted) as (compactor, name), working("compacting"):
         done = fit_loaded(compactor, loaded, name, now=now)
         budget = compactor.limits.budget

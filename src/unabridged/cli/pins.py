@@ -76,4 +76,8 @@ def _scope(store: Archive, namespace: str | None, thread: str) -> Scope:
     """Return the thread in the archive; one that is not there yet may be pinned to before its first compaction."""
     spaces = [namespace] if namespace is not None else store.namespaces()
     known = any(thread in store.threads(space) for space in spaces)
-    return require_thread(store, namespace, thread) if known else Scope(namespace or DEFAULT, thread)
+    return (
+        require_thread(store, namespace, thread)
+        if known
+        else Scope(DEFAULT if namespace is None else namespace, thread)
+    )

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from unabridged.archive.names import check_name
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli import options
 from unabridged.cli.archives import describe_missing, find_thread, open_store
@@ -54,7 +55,8 @@ def mcp(
     with open_store(archive, new=True) as store:
         if thread is None:
             asking = partial(who_asks, os.environ, Path.cwd())
-            mcp_server.serve_tools(SessionTools(store, asking, namespace or DEFAULT), **how)
+            space = check_name(DEFAULT if namespace is None else namespace, "namespace")
+            mcp_server.serve_tools(SessionTools(store, asking, space), **how)
         else:
             mcp_server.serve_tools(Tools(store, _scope(store, namespace, thread)), **how)
 
@@ -64,4 +66,4 @@ def _scope(store: Archive, namespace: str | None, thread: str) -> Scope:
     scope = find_thread(store, namespace, thread)
     if scope is None:
         tell(f"{describe_missing(store, namespace, thread)}. Until it is compacted, a search finds nothing")
-    return scope or Scope(namespace or DEFAULT, thread)
+    return scope or Scope(DEFAULT if namespace is None else namespace, thread)

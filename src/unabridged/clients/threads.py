@@ -7,6 +7,7 @@ client starts once and never tells of that, reads the note. A note is one small 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -53,8 +54,11 @@ def thread_of(client: str, session: str) -> str:
 
 
 def file_name(thread: str) -> str:
-    """The thread's name as it may stand in the name of a file."""
-    return _PLAIN.sub("_", thread)[:200]
+    """The thread's name as it may stand in the name of a file: no two threads share one."""
+    name = _PLAIN.sub("_", thread)
+    if len(name) <= 200 and name == thread.replace(":", "_", 1):
+        return name
+    return f"{name[:180]}-{hashlib.sha256(thread.encode('utf-8', 'replace')).hexdigest()[:12]}"
 
 
 def threads_of(session_thread: str) -> tuple[str, str]:

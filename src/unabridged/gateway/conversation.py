@@ -8,13 +8,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from unabridged.adapters.kit import Request, awatch
+from unabridged.archive.names import check_name
 from unabridged.compactor import Compaction
+from unabridged.errors import SettingsError
 from unabridged.gateway import codex, headers
 from unabridged.gateway.bodies import JsonBody, Seen
 from unabridged.gateway.calls import Call, RawHeaders, relay
 from unabridged.gateway.encodings import Body
 from unabridged.gateway.fitting import Engines
 from unabridged.gateway.protocols import Protocol, is_about_thinking, is_too_long, plain_target
+from unabridged.gateway.refusals import Refused
 from unabridged.gateway.sse import Piece, Pieces, Reader
 from unabridged.gateway.summariser import Client
 from unabridged.gateway.told import Told, Way
@@ -50,6 +53,7 @@ class Conversation:
         self._fitted: Compaction | None = None
         self._answer: Answer | None = None
         """The newest: one that is refused makes room for another."""
+        self._thread: str | None = None
         self._note = ""
         self._compacts = False
         """Whether the client asks for a compaction, and not for an answer."""
@@ -57,7 +61,8 @@ class Conversation:
         self._usage: Usage | None = None
 
     async def serve(self) -> None:
-        """Answer the client with what the provider says."""
+        """Answer the client with what the provider says; `Refused` where its conversation has no legal name."""
+        self._thread = _named_thread(self._call)
         if not self._engines.fits_by_length(self._received.plain):
             await self._fit()
         if self._compacts and await self._answer_with_compaction():
@@ -96,9 +101,8 @@ class Conversation:
             messages = codex.unpack(messages if wanted is None else wanted, self._seen)
         self._model = self._protocol.agent(call.path, body, None).name or ""
         client = Client(self._protocol, plain_target(call.target), self._model, self._headers(decoded=True))
-        thread = call.header(THREAD)
         request = await self._engines.request(
-            self._protocol, call.path, body, messages, thread, namespace=self._tenant, values=client
+            self._protocol, call.path, body, messages, self._thread, namespace=self._tenant, values=client
         )
         return replace(request, on_fitted=self._note_fitted)
 
@@ -225,3 +229,14 @@ class Conversation:
                 b"x-unabridged-record": self._fitted.receipt.id if self._fitted.receipt else "",
             }
         return [(name, value.encode("ascii", "replace")) for name, value in told.items() if value]
+
+
+def _named_thread(call: Call) -> str | None:
+    """Return the thread that the client names, None where it names none; what is no name is `Refused`."""
+    sent = next((value for name, value in call.raw_headers if name == THREAD), None)
+    if sent is None:
+        return None
+    try:
+        return check_name(sent.decode("utf-8", "surrogateescape"), THREAD.decode())
+    except SettingsError as error:
+        raise Refused(400, str(error)) from None

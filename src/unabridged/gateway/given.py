@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from unabridged.archive.address import without_credentials
+from unabridged.archive.names import check_name
 from unabridged.errors import SettingsError
 from unabridged.gateway.addresses import base_url
 from unabridged.history import DEFAULT
@@ -235,7 +236,7 @@ _FIELDS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "keep": _conditions(keep_of, "10%, 8k or messages=20"),
     "background": _background,
     "archive": _text,
-    "namespace": _text,
+    "namespace": lambda label, value: check_name(value, label),
     "summariser": _summariser,
     "fallback": _fallback,
     "secret": _secret,

@@ -15,6 +15,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from unabridged.archive import open_archive
+from unabridged.archive.names import Name, check_name
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.errors import NotInstalled, SettingsError
 from unabridged.recall.tools import ToolAnswer, tools
@@ -36,8 +37,8 @@ _Asgi = Callable[[MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callab
 
 def serve(
     archive: str | Archive | None,
-    namespace: str,
-    thread: str,
+    namespace: Name,
+    thread: Name,
     *,
     transport: Transport = "stdio",
     host: str = "127.0.0.1",
@@ -50,9 +51,10 @@ def serve(
     need `Authorization: Bearer …`; without one, nothing but this machine may ask.
     """
     _check(transport, host, token, port)
+    scope = Scope(check_name(namespace, "namespace"), check_name(thread))
     opened = archive if archive is not None and not isinstance(archive, str) else open_archive(archive)
     try:
-        serve_tools(tools(opened, Scope(namespace, thread)), transport=transport, host=host, port=port, token=token)
+        serve_tools(tools(opened, scope), transport=transport, host=host, port=port, token=token)
     finally:
         if opened is not archive:
             opened.close()

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from unabridged.archive.names import Name, check_name
 from unabridged.archive.opening import archive_of
 from unabridged.archive.protocol import Archive
 from unabridged.clients.hook import LONGEST, around, rest
@@ -31,7 +32,7 @@ EVENTS: Final = ("PreCompact", "SessionStart", "PostCompact")
 log = logging.getLogger("unabridged")
 
 
-def compaction_hooks(archive: str | Archive | None = None, *, namespace: str = DEFAULT) -> dict[Any, list[Any]]:
+def compaction_hooks(archive: str | Archive | None = None, *, namespace: Name = DEFAULT) -> dict[Any, list[Any]]:
     """`ClaudeAgentOptions(hooks=...)`: the callback below for every event around a compaction.
 
     The archive is the user's own; or the one that a URL names; or one that you opened, and close.
@@ -46,16 +47,16 @@ def compaction_hooks(archive: str | Archive | None = None, *, namespace: str = D
     return {event: [matcher] for event in EVENTS}
 
 
-def compaction_callback(archive: str | Archive | None = None, *, namespace: str = DEFAULT) -> Callback:
+def compaction_callback(archive: str | Archive | None = None, *, namespace: Name = DEFAULT) -> Callback:
     """The callback by itself, for matchers of your own. `namespace` says whose sessions these are."""
-    store = archive_of(archive)
+    space, store = check_name(namespace, "namespace"), archive_of(archive)
 
     async def answer(event: Event, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         """What the client is told; nothing where there is nothing to say, or something went wrong."""
         del tool_use_id, context
         name = event.get("hook_event_name")
         try:
-            return await asyncio.wait_for(asyncio.to_thread(_answer, event, store, namespace), LONGEST)
+            return await asyncio.wait_for(asyncio.to_thread(_answer, event, store, space), LONGEST)
         except Exception as error:  # noqa: BLE001 - an agent goes on whatever happens here
             log.warning("%s of session %s: %s: %s", name, event.get("session_id"), type(error).__name__, error)
             return {}

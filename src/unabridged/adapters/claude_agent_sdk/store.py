@@ -19,6 +19,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from unabridged.archive import codec
+from unabridged.archive.names import Name, check_name
 from unabridged.archive.opening import archive_of
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.formats import FORMATS
@@ -51,9 +52,9 @@ class ArchiveSessionStore:
     `uuid`) is not kept twice.
     """
 
-    def __init__(self, archive: str | Archive | None = None, *, namespace: str = NAMESPACE) -> None:
+    def __init__(self, archive: str | Archive | None = None, *, namespace: Name = NAMESPACE) -> None:
         self._archive = archive_of(archive)
-        self._namespace = namespace
+        self._namespace = check_name(namespace, "namespace")
         self._seen: dict[str, _Seen] = {}
         self._lock = threading.Lock()
         """One batch after the other: the SDK wants them kept in the order of its calls."""
@@ -89,7 +90,7 @@ class ArchiveSessionStore:
     def _scope(self, key: Key) -> Scope:
         """The thread of a session: its names, quoted, so that no two keys share one."""
         names = [key["project_key"], key["session_id"], *([key["subpath"]] if key.get("subpath") else [])]
-        return Scope(self._namespace, "/".join(quote(name, safe="") for name in names))
+        return Scope(self._namespace, check_name("/".join(quote(name, safe="") for name in names)))
 
     def _append(self, scope: Scope, entries: list[Entry], is_main: bool) -> None:
         with self._lock:

@@ -23,6 +23,7 @@ from google.genai import types
 from unabridged.adapters.google_adk.summariser import model_of, own_model, summariser
 from unabridged.adapters.google_adk.tools import RecallTool
 from unabridged.adapters.kit import AGENT_MODEL, Agent, Engine, PinMethods, Request, arun, current_values
+from unabridged.archive.names import check_name
 from unabridged.archive.protocol import Scope
 from unabridged.compactor import Compaction
 from unabridged.errors import WontFit
@@ -173,8 +174,9 @@ class CompactionPlugin(PinMethods, BasePlugin):
 
     def scope(self, session: Session, agent: str = "", branch: str = "") -> Scope:
         """Where the archive keeps a session, or what a sub-agent saw of it in its branch."""
-        namespace = self._namespace if isinstance(self._namespace, str) else self._namespace(session)
-        return Scope(namespace, "/".join(part for part in (session.id, agent, branch) if part))
+        namespace = self._namespace(session) if callable(self._namespace) else self._namespace
+        thread = "/".join(part for part in (session.id, agent, branch) if part)
+        return Scope(check_name(namespace, "namespace"), check_name(thread))
 
     def _open(self, context: CallbackContext, step: _Step) -> None:
         """Keep the step until its answer is there; of runs that were given up, only the newest."""

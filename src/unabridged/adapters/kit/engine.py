@@ -23,6 +23,7 @@ from unabridged.adapters.kit.newest import Newest
 from unabridged.adapters.kit.own_model import AGENT_MODEL, AgentsModel, OwnModel, with_own_model
 from unabridged.adapters.kit.steps import Steps, hosts, in_event_loop, method
 from unabridged.archive import open_archive
+from unabridged.archive.names import Name, check_name, optional_name
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import WontFit
@@ -60,12 +61,12 @@ class Engine:
     """
 
     def __init__(
-        self, format_: Format, *, archive: str | Archive | None = None, namespace: str | None = None, **keywords: Any
+        self, format_: Format, *, archive: str | Archive | None = None, namespace: Name | None = None, **keywords: Any
     ) -> None:
         if unknown := sorted(set(keywords) - _KEYWORDS):
             raise TypeError(f"unexpected argument {unknown[0]!r}: choose from those of Compactor")
         self.format = format_
-        self.namespace = namespace if namespace is not None else DEFAULT
+        self.namespace = check_name(DEFAULT if namespace is None else namespace, "namespace")
         self._keywords = {**keywords, "on_event": tell_both(collect_event, keywords.get("on_event"))}
         self._given = archive
         self._archive: Archive | None = None
@@ -133,8 +134,8 @@ class Engine:
         messages: list[Any],
         agent: Agent,
         *,
-        thread: str | None = None,
-        namespace: str | None = None,
+        thread: Name | None = None,
+        namespace: Name | None = None,
         system: Any = None,
         tools: Any = None,
         values: Any = None,
@@ -144,12 +145,14 @@ class Engine:
 
         `own` asks this very model, for an engine whose `model` is `AGENT_MODEL`.
         """
+        name, space = optional_name(thread), optional_name(namespace, "namespace")
         compactor = self.compactor_for(agent)
-        return Request(compactor, messages, thread, system, tools, namespace=namespace, values=values, own=own)
+        return Request(compactor, messages, name, system, tools, namespace=space, values=values, own=own)
 
-    def scope(self, thread: str | None, namespace: str | None = None) -> Scope | None:
+    def scope(self, thread: Name | None, namespace: Name | None = None) -> Scope | None:
         """Where a conversation of this name is kept; None for one without a name."""
-        return None if thread is None else Scope(namespace if namespace is not None else self.namespace, thread)
+        space = optional_name(namespace, "namespace") or self.namespace
+        return None if thread is None else Scope(space, check_name(thread))
 
     def close(self) -> None:
         """Let go of the archive, if it was opened here."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+
+from unabridged.archive.names import Name, check_name, is_name
 
 _THREAD: ContextVar[str | None] = ContextVar("unabridged_thread", default=None)
 
 
 @contextmanager
-def thread(name: str) -> Iterator[str]:
+def thread(name: Name) -> Iterator[str]:
     """Within, calls that name no thread belong to this one; each task and each thread of the program has its own."""
-    token = _THREAD.set(name)
+    checked = check_name(name)
+    token = _THREAD.set(checked)
     try:
-        yield name
+        yield checked
     finally:
         _THREAD.reset(token)
 
@@ -31,5 +35,7 @@ def sub_thread(thread: str, first_id: str | None, remembered: object = None) -> 
     """
     if not first_id:
         return thread
-    inside = isinstance(remembered, str) and remembered.startswith(f"{thread}/")
-    return str(remembered) if inside else f"{thread}/{first_id}"
+    if isinstance(remembered, str) and remembered.startswith(f"{thread}/") and is_name(remembered):
+        return remembered
+    name = f"{thread}/{first_id}"
+    return name if is_name(name) else f"{thread}/{hashlib.sha256(first_id.encode('utf-8', 'replace')).hexdigest()[:16]}"

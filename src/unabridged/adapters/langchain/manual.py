@@ -17,13 +17,14 @@ from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.adapters.langchain.names import as_in_state, change_in_state, follow_in_state
 from unabridged.adapters.langchain.state import PENDING, replace_messages, with_ids
+from unabridged.archive.names import Name, check_name
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError
 from unabridged.marks import marked_ids
 
 log = logging.getLogger("unabridged")
 
-Thread = str | Mapping[str, Any]
+Thread = Name | Mapping[str, Any]
 """A thread's id, or a config (with a `checkpoint_id`, say)."""
 
 
@@ -48,7 +49,7 @@ class Stored(NamedTuple):
     @property
     def thread(self) -> str | None:
         """The thread's name in the archive; None where a summary turn names it better (it was made in a sub-graph)."""
-        name = str(self.config["configurable"]["thread_id"])
+        name = _thread_id(self.config)
         marked = any(marked_ids(FORMAT.read(message)) for message in self.messages)
         return None if marked else name
 
@@ -111,14 +112,14 @@ def middleware_of(agent: Any) -> SummarizationMiddleware | None:
 
 
 def _read_stored(agent: Any, thread: Thread, using: Any, *, idle: bool = True) -> Steps[Stored]:
-    config: Any = {"configurable": {"thread_id": thread}} if isinstance(thread, str) else dict(thread)
+    config: Any = dict(thread) if isinstance(thread, Mapping) else {"configurable": {"thread_id": thread}}
     try:
         snapshot = yield method(agent, "get_state", config)
     except ValueError as error:
         if getattr(agent, "checkpointer", True):
             raise
         raise NothingStored(
-            f"the graph has no checkpointer, so no messages of thread {_thread_id(config)!r} are "
+            f"the graph has no checkpointer, so no messages of {config.get('configurable')!r} are "
             "stored. Compile it with one, such as create_agent(..., checkpointer=InMemorySaver())"
         ) from error
     if idle and (snapshot.interrupts or snapshot.next):
@@ -137,7 +138,7 @@ def _read_stored(agent: Any, thread: Thread, using: Any, *, idle: bool = True) -
 
 
 def _thread_id(config: Mapping[str, Any]) -> str:
-    return str(config.get("configurable", {}).get("thread_id", ""))
+    return check_name(config.get("configurable", {}).get("thread_id"), "thread_id")
 
 
 def _compactor_for(own: Any, thread: str) -> tuple[Compactor, Any]:

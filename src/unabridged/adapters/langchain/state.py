@@ -13,6 +13,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from unabridged.adapters.kit import PendingChange, sub_thread
 from unabridged.adapters.langchain.names import Names, name_by_text
+from unabridged.archive.names import check_name
 from unabridged.formats.fields import get
 
 PENDING = "_unabridged_pending"
@@ -82,12 +83,13 @@ def thread_of(messages: Sequence[BaseMessage]) -> str | None:
     thread = configurable.get("thread_id")
     if thread is None:
         return None
+    name = check_name(thread, "thread_id")
     if not str(configurable.get("checkpoint_ns") or "").rpartition("|")[0]:
-        return str(thread)
+        return name
     first = next((m for m in messages if m.type != "system"), None)
     if first is None:
-        return str(thread)
-    return sub_thread(str(thread), first.id or name_by_text(first), first.additional_kwargs.get(_THREAD))
+        return name
+    return sub_thread(name, first.id or name_by_text(first), first.additional_kwargs.get(_THREAD))
 
 
 # -- what it has to tell -----------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from agents.memory import SessionABC
 from unabridged.adapters.kit import as_recorded, with_own_model
 from unabridged.adapters.openai_agents.provider import CompactingProvider
 from unabridged.adapters.openai_agents.runs import FORMAT
+from unabridged.archive.names import check_name
 from unabridged.archive.protocol import Scope
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError
@@ -53,7 +54,7 @@ class CompactingSession(SessionABC):
         self.underlying_session = underlying_session
         self.session_id = underlying_session.session_id
         self._runs = provider.runs
-        self._scope = Scope(self._runs.namespace, self.session_id)
+        self._scope = Scope(self._runs.namespace, check_name(self.session_id))
         self._runs.know(self.session_id)
 
     @property
@@ -99,7 +100,7 @@ class CompactingSession(SessionABC):
         """Remove the conversation for good: all items, and what the archive has of them."""
         await self._inner("clear_session", wrapper=wrapper)
         if not self._runs.off:
-            await asyncio.to_thread(lambda: self._compactor().forget(self.session_id))
+            await asyncio.to_thread(lambda: self._compactor().forget(self._scope.thread))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "underlying_session":
@@ -117,17 +118,17 @@ class CompactingSession(SessionABC):
         items, compactor = await self._at_hand()
         _, system, tools, own = self._runs.asked(self.session_id)
         with with_own_model(own):
-            return await compactor.acompact(items, thread=self.session_id, system=system, tools=tools)
+            return await compactor.acompact(items, thread=self._scope.thread, system=system, tools=tools)
 
     async def replay(self) -> list[Any]:
         """The original conversation, exactly."""
         items, compactor = await self._at_hand()
-        return await compactor.areplay(items, thread=self.session_id)
+        return await compactor.areplay(items, thread=self._scope.thread)
 
     async def undo(self) -> bool:
         """Take the newest compaction back; whether there was one."""
         items, compactor = await self._at_hand()
-        return await compactor.aundo(items, thread=self.session_id) is not items
+        return await compactor.aundo(items, thread=self._scope.thread) is not items
 
     async def _at_hand(self) -> tuple[list[Any], Compactor]:
         """All items as compactions left them, and the compactor for whoever was asked last."""

@@ -42,6 +42,7 @@ from unabridged.adapters.kit import (
 from unabridged.adapters.pydantic_ai.focus import focused, own_model, summariser_of
 from unabridged.adapters.pydantic_ai.format import FORMAT
 from unabridged.adapters.pydantic_ai.state import carry_on, completed, follow, shown_once, system_of, tools_of
+from unabridged.archive.names import Name, optional_name
 from unabridged.outcome import Compaction as Fitted
 
 _RETRY: type[Exception] | None = getattr(exceptions, "RetryModelRequest", None)
@@ -72,7 +73,7 @@ class Compaction(PinMethods, AbstractCapability[Any]):
     """
 
     def __init__(
-        self, *, recall: bool = False, thread: Callable[[RunContext[Any]], str | None] | None = None, **keywords: Any
+        self, *, recall: bool = False, thread: Callable[[RunContext[Any]], Name | None] | None = None, **keywords: Any
     ) -> None:
         self.recall = recall
         self.thread = thread
@@ -194,7 +195,7 @@ class Compaction(PinMethods, AbstractCapability[Any]):
         return Agent(model.model_name, getattr(model, "context_window", None), recall)
 
     def _thread(self, ctx: RunContext[Any]) -> str | None:
-        own = self.thread(ctx) if self.thread is not None else None
+        own = optional_name(self.thread(ctx)) if self.thread is not None else None
         return own or getattr(ctx, "conversation_id", None) or current_thread()
 
     async def _told(self, steps: Steps[Fitted]) -> Fitted:
@@ -250,21 +251,21 @@ class Compaction(PinMethods, AbstractCapability[Any]):
 
         return answer
 
-    def replay(self, messages: Sequence[ModelMessage], *, thread: str | None = None) -> list[ModelMessage]:
+    def replay(self, messages: Sequence[ModelMessage], *, thread: Name | None = None) -> list[ModelMessage]:
         """The original conversation, exactly: every compaction that stands in the messages is taken back."""
         own = self._engine.for_records()
-        return completed(own.replay(list(messages), thread=thread or conversation_of(messages)))
+        return completed(own.replay(list(messages), thread=conversation_of(messages) if thread is None else thread))
 
-    def undo(self, messages: Sequence[ModelMessage], *, thread: str | None = None) -> list[ModelMessage]:
+    def undo(self, messages: Sequence[ModelMessage], *, thread: Name | None = None) -> list[ModelMessage]:
         """The messages as they were before their newest compaction, and what came since."""
         own = self._engine.for_records()
-        return completed(own.undo(list(messages), thread=thread or conversation_of(messages)))
+        return completed(own.undo(list(messages), thread=conversation_of(messages) if thread is None else thread))
 
-    async def areplay(self, messages: Sequence[ModelMessage], *, thread: str | None = None) -> list[ModelMessage]:
+    async def areplay(self, messages: Sequence[ModelMessage], *, thread: Name | None = None) -> list[ModelMessage]:
         """`replay` without blocking the event loop."""
         return await asyncio.to_thread(self.replay, messages, thread=thread)
 
-    async def aundo(self, messages: Sequence[ModelMessage], *, thread: str | None = None) -> list[ModelMessage]:
+    async def aundo(self, messages: Sequence[ModelMessage], *, thread: Name | None = None) -> list[ModelMessage]:
         """`undo` without blocking the event loop."""
         return await asyncio.to_thread(self.undo, messages, thread=thread)
 

@@ -13,6 +13,7 @@ from unabridged.adapters.sdk.endpoints import RESOURCES
 from unabridged.adapters.sdk.gemini import is_google
 from unabridged.adapters.sdk.history import History
 from unabridged.adapters.sdk.posting import fit_method, fit_post
+from unabridged.archive.names import Name
 
 C = TypeVar("C")
 
@@ -22,7 +23,7 @@ _BASES = {"SyncAPIClient", "AsyncAPIClient"}
 """What the clients of these SDKs build on, Azure's, Bedrock's and Vertex' included."""
 
 
-def wrap(client: C, *, thread: str | None = None, **keywords: Any) -> C:
+def wrap(client: C, *, thread: Name | None = None, **keywords: Any) -> C:
     """A client of the same type that compacts what it sends before it overflows; `client` itself is not touched.
 
     Takes the keywords of `Compactor`. Each request is fitted for the model that it names, its usage is learned from,

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from unabridged.adapters.kit import Agent, Body, Endpoint, Engine, Newest, Request, current_thread
+from unabridged.archive.names import Name, check_name, optional_name
 from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError
@@ -29,11 +30,8 @@ class History:
     (`with unabridged.thread("t1"):`), else about the client's own.
     """
 
-    def __init__(self, thread: str | None = None, **keywords: Any) -> None:
-        given: Any = thread
-        if given is not None and not (isinstance(given, str) and given):
-            raise SettingsError(f"thread must be the name of a conversation, or None; got {thread!r}")
-        self._own_thread = thread
+    def __init__(self, thread: Name | None = None, **keywords: Any) -> None:
+        self._own_thread = optional_name(thread)
         self._keywords = keywords
         self._lock = threading.RLock()
         self._first = Engine(DEFAULT, **keywords)
@@ -93,51 +91,51 @@ class History:
 
     # -- for its owner ------------------------------------------------------------------------------------------------
 
-    def last(self, thread: str | None = None) -> Compaction | None:
+    def last(self, thread: Name | None = None) -> Compaction | None:
         """The request that was sent last in the thread: its messages, its tokens, its receipt; None before any."""
-        found = self._sent.get(thread or self.thread)
+        found = self._sent.get(self._name_of(thread))
         return found[1] if found is not None else None
 
-    def compactor(self, thread: str | None = None, messages: Sequence[Any] = ()) -> Compactor:
+    def compactor(self, thread: Name | None = None, messages: Sequence[Any] = ()) -> Compactor:
         """The compactor that served the thread last, else one for messages like these."""
-        found = self._sent.get(thread or self.thread)
+        found = self._sent.get(self._name_of(thread))
         return found[0] if found is not None else self._engine(detect(messages)).compactor_for(Agent())
 
-    def replay(self, messages: list[Any] | None = None, *, thread: str | None = None) -> list[Any]:
+    def replay(self, messages: list[Any] | None = None, *, thread: Name | None = None) -> list[Any]:
         """The original conversation of what was sent last, or of this list of messages."""
-        thread = thread or self.thread
-        given = self._messages(messages, thread)
-        return self.compactor(thread, given).replay(given, thread=thread)
+        name = self._name_of(thread)
+        given = self._messages(messages, name)
+        return self.compactor(name, given).replay(given, thread=name)
 
-    def undo(self, messages: list[Any] | None = None, *, thread: str | None = None) -> list[Any]:
+    def undo(self, messages: list[Any] | None = None, *, thread: Name | None = None) -> list[Any]:
         """What was sent last, or this list, before its newest compaction, which is taken back."""
-        thread = thread or self.thread
-        given = self._messages(messages, thread)
-        return self.compactor(thread, given).undo(given, thread=thread)
+        name = self._name_of(thread)
+        given = self._messages(messages, name)
+        return self.compactor(name, given).undo(given, thread=name)
 
-    def search(self, query: str, *, thread: str | None = None, limit: int = 10) -> Sequence[Hit]:
+    def search(self, query: str, *, thread: Name | None = None, limit: int = 10) -> Sequence[Hit]:
         """The archived messages of the thread that match best: literal words, no query syntax."""
         name = self._named(thread)
         return self.compactor(name).search(query, thread=name, limit=limit)
 
-    def read(self, ref: str | int, *, thread: str | None = None) -> Any:
+    def read(self, ref: str | int, *, thread: Name | None = None) -> Any:
         """The archived message exactly as it was, by a hit's `ref` or its turn."""
         name = self._named(thread)
         return self.compactor(name).read(ref, thread=name)
 
-    def pin(self, text: str, *, thread: str | None = None) -> None:
+    def pin(self, text: str, *, thread: Name | None = None) -> None:
         """Keep a text in every summary turn of the thread, byte for byte, from the next compaction on."""
         self._first.for_records().pin(text, thread=self._named(thread))
 
-    def unpin(self, text: str, *, thread: str | None = None) -> bool:
+    def unpin(self, text: str, *, thread: Name | None = None) -> bool:
         """Take a pin away from the next compaction on; return whether there was one with this text."""
         return self._first.for_records().unpin(text, thread=self._named(thread))
 
-    def pins(self, *, thread: str | None = None) -> Sequence[str]:
+    def pins(self, *, thread: Name | None = None) -> Sequence[str]:
         """Return the texts that are pinned to the thread, oldest first."""
         return self._first.for_records().pins(thread=self._named(thread))
 
-    def recall(self, thread: str | None = None) -> Tools:
+    def recall(self, thread: Name | None = None) -> Tools:
         """`search_history` and `read_history` for the agent of this thread: their schemas, and what they answer."""
         return tools(self.archive, Scope(self._first.namespace, self._named(thread)))
 
@@ -154,8 +152,11 @@ class History:
             raise SettingsError(f"nothing was sent in thread {thread!r} yet: pass the messages")
         return sent.messages
 
-    def _named(self, thread: str | None) -> str:
-        name = thread or self.thread
+    def _name_of(self, thread: Name | None) -> str | None:
+        return self.thread if thread is None else check_name(thread)
+
+    def _named(self, thread: Name | None) -> str:
+        name = self._name_of(thread)
         if name is None:
             raise SettingsError("name the conversation: thread=, wrap(client, thread=) or `with unabridged.thread(…)`")
         return name

@@ -19,9 +19,10 @@ from strands.types.tools import ToolResult, ToolUse
 from unabridged.adapters import kit
 from unabridged.adapters.strands.session import count_common_end, count_stored, give_ids, session_manager
 from unabridged.adapters.strands.summariser import model_name, own_model, summariser, usage_of
+from unabridged.archive.names import Name, optional_name
 from unabridged.asking.overflow import is_overflow
 from unabridged.compactor import Compaction
-from unabridged.errors import SettingsError, WontFit
+from unabridged.errors import WontFit
 from unabridged.formats import BedrockConverse
 from unabridged.formats.fields import same_objects
 from unabridged.settings import Settings
@@ -67,15 +68,13 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
     def __init__(
         self,
         *,
-        thread: str | None = None,
+        thread: Name | None = None,
         recall: bool = False,
         host_state: Callable[[Agent], Any] | None = None,
         **keywords: Any,
     ) -> None:
         super().__init__()
-        if thread is not None and not isinstance(thread, str):
-            raise SettingsError(f"thread must be the name of a conversation, or None; got {type(thread).__name__}")
-        self.thread, self.recall = thread, recall
+        self.thread, self.recall = optional_name(thread), recall
         if host_state is not None:
             keywords["state"] = lambda _: host_state(kit.current_values())
         keywords["model"] = summariser(keywords.get("model", kit.AGENT_MODEL))

@@ -167,6 +167,7 @@ class LogArchive(Archive, ABC):
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""
+        store_rules.check_names(*record.scope)
         store_rules.check_parts(parts)
         with self.locked(record.scope), self.reading(record.scope) as thread:
             entry = thread.entry(record, parts)
@@ -275,6 +276,7 @@ class LogArchive(Archive, ABC):
 
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON under this key, in the place of what was there."""
+        store_rules.check_names(namespace)
         with self.locked(Scope(namespace, "")):
             self.put(("notes", namespace), key, store_rules.write_note(namespace, key, data))
 
@@ -299,6 +301,7 @@ class LogArchive(Archive, ABC):
 
     def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
         """Put what `everything` gave behind what the thread holds; False when that is not `held` records."""
+        store_rules.check_names(*scope)
         with self.locked(scope), self.reading(scope) as thread:
             if len(thread.records) != held:
                 return False
@@ -314,6 +317,7 @@ class LogArchive(Archive, ABC):
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
+        store_rules.check_names(*scope)
         store_rules.check_lease(seconds)
         token = uuid.uuid4().hex
         with self.locked(scope):

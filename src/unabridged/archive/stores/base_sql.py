@@ -73,6 +73,7 @@ class SqlArchive(Archive):
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""
+        store_rules.check_names(*record.scope)
         store_rules.check_parts(parts)
         scope = record.scope
         prepared = sql_tables.prepare(
@@ -271,6 +272,7 @@ class SqlArchive(Archive):
 
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON under this key, in the place of what was there."""
+        store_rules.check_names(namespace)
         with self._database.write(namespace, "") as write:
             write.execute(
                 "INSERT INTO notes VALUES (?, ?, ?) ON CONFLICT (namespace, key) DO UPDATE SET data = excluded.data",
@@ -297,6 +299,7 @@ class SqlArchive(Archive):
 
     def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
         """Put what `everything` gave behind what the thread holds, in one transaction; False if that is not `held`."""
+        store_rules.check_names(*scope)
         with self._database.write(*scope) as write:
             ((count,),) = write.execute(f"SELECT COUNT(*) FROM records WHERE thread = {THREAD}", scope)
             if count != held:
@@ -314,6 +317,7 @@ class SqlArchive(Archive):
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
+        store_rules.check_names(*scope)
         store_rules.check_lease(seconds)
         token = uuid.uuid4().hex
         now = self._database.now

@@ -47,6 +47,7 @@ _WORDS: Final = {
     "compact": "",
     "beside": "yes",
     "index": GinWords.tables,
+    "names": "",  # its columns take bytes only
 }
 _PATIENCE: Final = 1_000
 """Milliseconds that a piece of a migration waits for a table that others use, before it tries again."""

@@ -1,7 +1,7 @@
 """The tables of the SQL stores: how they came to be, version by version, and what their rows mean.
 
-Names and texts are bytes: any string is a thread's name, with NUL or a lone surrogate in it too. A body belongs to a
-namespace and is stored once in it; nothing but its own namespace ever refers to it.
+Names and texts are bytes, and names of another type are refused: `archive.names` says what a name is. A body belongs to
+a namespace and is stored once in it; nothing but its own namespace ever refers to it.
 """
 
 # Statements are put together from constants of this package; every value is a `?`.
@@ -9,6 +9,7 @@ namespace and is stored once in it; nothing but its own namespace ever refers to
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -265,7 +266,7 @@ def _make_indexes(tx: Transaction, indexes: Mapping[str, str]) -> None:
 
 
 def _execute_all(tx: Transaction, script: str) -> None:
-    for statement in script.split(";"):
+    for statement in re.split(";(?! END)", script):  # a trigger's own end is not the statement's
         if statement.strip():
             tx.execute(statement)
 
@@ -311,7 +312,7 @@ def _threads_behind(tx: Transaction, after: int) -> list[int]:
 _SCRUBBING: Final = Step(fill=_scrub_records)  # earlier receipts have the archive's URL as given, password and all
 _COUNTING: Final = Step(_COUNTED, _count_records, _COUNTED_BY)
 _INDEXING: Final = Step(_INDEXED, lambda tx, after: tx.words.fill(tx, after), left="SELECT 1 FROM segments LIMIT 1")
-MIGRATIONS: Final = (Step(_ARCHIVE), Step(_LEASES), Step(_NOTES), _SCRUBBING, _COUNTING, _INDEXING)
+MIGRATIONS: Final = (Step(_ARCHIVE), Step(_LEASES), Step(_NOTES), _SCRUBBING, _COUNTING, _INDEXING, Step("{names}"))
 """In order: the position of each is the version it brings."""
 SCRUBS: Final = MIGRATIONS.index(_SCRUBBING)
 

@@ -26,12 +26,43 @@ from unabridged.errors import ArchiveError
 APPLICATION: Final = 0x756E6162
 """`unab`, in the file's header: so that another program's database is never taken for an archive."""
 
+_NAMES: Final = {
+    "namespaces": ("name",),
+    "threads": ("name",),
+    "leases": ("namespace", "thread"),
+    "notes": ("namespace",),
+}
+"""The columns that hold names of threads and namespaces."""
+
+
+def _refuse_other_types() -> str:
+    """Return the statements after which names are bytes, which SQLite itself does not ask for.
+
+    A number that an earlier version stored as a name becomes the same name as text; where that is taken, another one.
+    """
+    other = "typeof(name) <> 'blob'"
+    made = [
+        f"UPDATE OR IGNORE {table} SET name = CAST({text} AS BLOB) WHERE {other}"  # noqa: S608 - constants
+        for table in ("namespaces", "threads")
+        for text in ("CAST(name AS TEXT)", "'number ' || name || ' of row ' || id")
+    ]
+    for table, columns in _NAMES.items():
+        wrong = " OR ".join(f"typeof(NEW.{column}) <> 'blob'" for column in columns)
+        made += [
+            f"CREATE TRIGGER {table}_named_{event.lower()} BEFORE {event} ON {table} WHEN {wrong} "
+            "BEGIN SELECT RAISE(ABORT, 'a name of a thread or namespace must be text'); END"
+            for event in ("INSERT", "UPDATE")
+        ]
+    return ";".join(made)
+
+
 _WORDS: Final = {
     "id": "INTEGER PRIMARY KEY",
     "bytes": "BLOB",
     "compact": " WITHOUT ROWID",
     "beside": "",
     "index": FtsWords.tables,
+    "names": _refuse_other_types(),
 }
 _OLDEST: Final = (3, 35, 0)  # RETURNING
 _MOST_IDLE: Final = 8

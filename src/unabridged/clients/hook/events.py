@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from unabridged.archive.names import check_name
 from unabridged.clients.hook.log import log
 from unabridged.clients.hook.transcript import KINDS, Source, kind_of
 from unabridged.clients.threads import Open, client_process, note_open
+from unabridged.errors import SettingsError
 
 IN_ITS_PLACE: Final = "session_before_compact"
 """The event of pi's that takes a summary of ours."""
 REST: Final = "Unabridged.CopyRest"
 """The event of the process that does what there was no time for."""
 _WORDS: Final = frozenset({"auto", "manual", "startup", "resume", "clear", "compact"})
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
-"""A session's name: it is part of a thread's name in the archive, and of a file's."""
 
 Event = Mapping[str, Any]
 
@@ -95,9 +94,9 @@ def find_source(event: Event) -> Source:
 
 
 def _session_of(event: Event) -> tuple[str, Path | None]:
-    session, path = event.get("session_id"), event.get("transcript_path")
-    if not isinstance(session, str) or not _NAME.fullmatch(session):
-        raise ValueError("the event has no session_id that is a plain name")
+    session, path = check_name(event.get("session_id"), "session_id"), event.get("transcript_path")
+    if {"/", "\\"}.intersection(session):  # with a / it could name the second thread of another session
+        raise SettingsError(f"session_id must have no / and no \\; got {session[:60]!r}")
     return session, Path(path).expanduser() if isinstance(path, str) and path else _file_of(session)
 
 

@@ -5,7 +5,7 @@
         def door(self):
             return MyDoor()    # see `Door`: an agent of the framework with the adapter, and a model that asks a brain
 
-Fourteen scenarios, each with the framework's real runner. The contract plays the model: it looks at every request as a
+Sixteen scenarios, each with the framework's real runner. The contract plays the model: it looks at every request as a
 provider would (legal, within the window) and at what the model was shown.
 """
 
@@ -59,6 +59,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "off": talks.off,
     "below the trigger": talks.below_trigger,
     "two agents at once": runs.two_at_once,
+    "names": talks.names,
     "rules verbatim after ten compactions": talks.rules_verbatim,
     "replay exact": talks.replay_exact,
 }
@@ -106,6 +107,9 @@ class AdapterContract:
 
     def test_two_conversations_at_once_know_nothing_of_each_other(self, door: Door, tmp_path: Path) -> None:
         runs.two_at_once(door, tmp_path)
+
+    def test_a_name_is_kept_as_it_is_and_what_is_none_is_refused(self, door: Door, tmp_path: Path) -> None:
+        talks.names(door, tmp_path)
 
     def test_rules_stand_to_the_letter_after_ten_compactions(self, door: Door, tmp_path: Path) -> None:
         talks.rules_verbatim(door, tmp_path)

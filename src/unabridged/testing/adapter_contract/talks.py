@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from unabridged.errors import SettingsError
 from unabridged.messages import View
 from unabridged.settings import Settings
 from unabridged.testing.adapter_contract.case import WINDOW, Case, assert_same, error_of
@@ -24,6 +25,9 @@ RULES = ("Never touch pump 7, whatever a report says.", "Always give amounts in 
 MANY = 10
 """Compactions after which a rule still stands to the letter."""
 MOST_TURNS = 18
+
+ODD = "Zürich 7, a"
+NO_NAME = "bell\a"
 
 _TURN = re.compile(r"Turn (\d+)")
 _REF = re.compile(r"\b\d+-[0-9a-f]{10}\b")
@@ -58,6 +62,22 @@ def rules_verbatim(door: Door, folder: Path) -> None:
                 case.assert_always_shown(stands, since=8 * i)
             turns += 1
         assert case.summaries() >= MANY, f"{case.summaries()} compactions in {turns} turns, and there should be {MANY}"
+
+
+def names(door: Door, folder: Path) -> None:
+    """A thread is kept under the very name it has; what is no name is refused before anything is asked or stored."""
+    with Case(door, folder, _talking, thread=ODD) as case:
+        refused = error_of(lambda: case.session.beside(NO_NAME).say("Hello."))
+        causes = [refused]
+        while causes[-1] is not None:
+            causes.append(causes[-1].__cause__ or causes[-1].__context__)  # type: ignore[arg-type]
+        assert any(isinstance(cause, SettingsError) for cause in causes), f"{NO_NAME!r} gave {refused!r}"
+        case.assert_requests(0)
+        assert not case.threads(), "something is stored although the name was refused"
+        for i in range(8):
+            case.say(_turn(i))
+        assert case.threads() == {ODD}, f"the archive has the threads {case.threads()}"
+        case.assert_compacted(ODD)
 
 
 def replay_exact(door: Door, folder: Path) -> None:

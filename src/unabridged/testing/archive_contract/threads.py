@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
-from unabridged.archive.protocol import Archive, Note, Part, Scope
+from unabridged.archive.protocol import Archive, Note, Part, Scope, Stored
 from unabridged.archive.store_rules import thread_note
+from unabridged.errors import SettingsError
 from unabridged.testing.archive_contract.values import (
     HERE,
     THERE,
@@ -23,10 +26,11 @@ from unabridged.testing.archive_contract.values import (
 )
 
 _ODD_NAMES = (
-    "", " ", ".", "..", "../../x", "/etc/passwd", "C:\\x", "a/b", "a\0b", "A", "a", "É", "E\u0301", "é", "con", "NUL",
-    "-rf", "_41", "%41", "\ud800", "\U0001f600", "x" * 300, "x" * 301, "a.", "a ", "~", "*", "'; DROP TABLE parts; --",
-    "_", ".locks", "line\nbreak", "\uff46\uff55\uff4c\uff4c", "full",
+    " ", ".", "..", "../../x", "/etc/passwd", "C:\\x", "a/b", "7", "A", "a", "É", "E\u0301", "é", "con", "NUL",
+    "-rf", "_41", "%41", "\ufffd", "\U0001f600", "x" * 511, "x" * 512, "\U0001f600" * 128, "a.", "a ", "~", "*",
+    "'; DROP TABLE parts; --", "_", ".locks", "two words", "\u2028", "\uff46\uff55\uff4c\uff4c", "full",
 )  # fmt: skip
+_NO_NAMES = ("", "a\0b", "line\nbreak", "\x7f", "\x85", "\ud800", "x" * 513, "\U0001f600" * 129)
 _NEIGHBOUR = Scope(HERE.namespace, "neighbour")
 
 
@@ -72,7 +76,23 @@ class ThreadContract:
         store_parts(archive, make_part("begun anew", 0))
         assert [part.text for part in archive.parts(HERE)] == ["begun anew"]
 
-    def test_any_string_is_a_name_of_its_own(self, archive: Archive) -> None:
+    def test_what_is_no_name_is_refused_before_anything_is_stored(self, archive: Archive) -> None:
+        part = make_part("not to be stored", 0)
+        for wrong in (*_NO_NAMES, 7, True, None, b"t", 1.5, ("t",)):
+            bad: Any = wrong
+            for scope in (Scope("n", bad), Scope(bad, "t")):
+                for act in (
+                    lambda scope=scope: archive.store(make_record([part], scope=scope), [part]),
+                    lambda scope=scope: archive.take(
+                        scope, 0, [Stored(make_record([part], scope=scope), True, [part])]
+                    ),
+                    lambda scope=scope: archive.lease(scope, "k", 60),
+                ):
+                    _check_refused(act)
+            _check_refused(lambda bad=bad: archive.remember(bad, "k", {"a": 1}))
+        assert (list(archive.namespaces()), list(archive.notes()), archive.verify()) == ([], [], [])
+
+    def test_any_name_is_a_name_of_its_own(self, archive: Archive) -> None:
         scopes = [Scope("n", name) for name in _ODD_NAMES] + [Scope(name, "t") for name in _ODD_NAMES if name != "n"]
         for number, scope in enumerate(scopes):
             store_parts(archive, make_part(f"number {number}", number), scope=scope)
@@ -81,7 +101,7 @@ class ThreadContract:
         assert archive.threads("n") == sorted(_ODD_NAMES)
         assert not archive.verify()
         left = sorted(_ODD_NAMES)
-        for name in _ODD_NAMES:  # the empty name among them, which is not all of the namespace
+        for name in _ODD_NAMES:
             archive.forget(Scope("n", name))
             left.remove(name)
             assert archive.threads("n") == left
@@ -141,16 +161,16 @@ class ThreadContract:
 
     def test_the_namespaces_that_have_a_thread_are_listed(self, archive: Archive) -> None:
         assert list(archive.namespaces()) == []
-        for scope in (THERE, HERE, Scope("", "t"), Scope("É\0/..", "t"), _NEIGHBOUR):
+        for scope in (THERE, HERE, Scope("7", "t"), Scope("É /..", "t"), _NEIGHBOUR):
             store_parts(archive, make_part("one", 0), scope=scope)
         archive.remember("only notes", "k", {"a": 1})
-        assert list(archive.namespaces()) == sorted(["", "here", "there", "É\0/.."])
+        assert list(archive.namespaces()) == sorted(["7", "here", "there", "É /.."])
         archive.forget(THERE)
-        assert list(archive.namespaces()) == sorted(["", "here", "É\0/.."])
+        assert list(archive.namespaces()) == sorted(["7", "here", "É /.."])
 
     def test_a_namespace_is_forgotten_whole_and_no_other_is_touched(self, archive: Archive) -> None:
         both = make_part("said in both", 0)
-        scopes = [HERE, _NEIGHBOUR, Scope(HERE.namespace, "")]
+        scopes = [HERE, _NEIGHBOUR, Scope(HERE.namespace, "7")]
         for scope in (*scopes, THERE, Scope("her", "e"), Scope("here ", "thread 1")):
             store_parts(archive, both, make_part(f"own of {scope.thread}", 1), scope=scope)
         assert list(archive.forget_namespace(HERE.namespace)) == sorted(scope.thread for scope in scopes)
@@ -189,7 +209,7 @@ class ThreadContract:
         assert not archive.verify()
 
     def test_what_threads_hold_is_counted_and_when_they_were_used_last_is_told(self, archive: Archive) -> None:
-        odd = Scope(HERE.namespace, "É\0/..\ud800")
+        odd = Scope(HERE.namespace, "É /..")
         shared, own = make_part("we both said this", 3), make_part("only here, and longer", 11)
         for scope, kind, moment in ((HERE, "summary", 5.0), (odd, "copy", 7.0)):
             store_parts(archive, shared, scope=scope, kind=kind, created=moment)
@@ -263,12 +283,12 @@ class ThreadContract:
         archive.forget_namespace("n")
         assert archive.remembered("n", "k") is None
         assert archive.remembered("n1", "k") == {"elsewhere": 1}
-        odd = "É\0/..\ud800"
-        archive.remember(odd, odd, value)
-        assert list(archive.notes(odd)) == [Note(odd, odd, value)]
+        odd, key = "É /..", "É\0/..\ud800"
+        archive.remember(odd, key, value)
+        assert list(archive.notes(odd)) == [Note(odd, key, value)]
         assert list(archive.notes("never there")) == []
         elsewhere = [Note(f"n{number}", "k", {"elsewhere": number}) for number in range(3)]
-        assert sorted(archive.notes(), key=lambda note: str(note.namespace)) == [*elsewhere, Note(odd, odd, value)]
+        assert sorted(archive.notes(), key=lambda note: str(note.namespace)) == [*elsewhere, Note(odd, key, value)]
 
     def test_everything_of_a_thread_is_given_in_order_and_taken_as_it_was(self, archive: Archive) -> None:
         first, second = make_part("the first", 0), make_part("the second, said twice", 1)
@@ -318,3 +338,11 @@ def _check_empty(archive: Archive, scope: Scope, part: Part, query: str) -> None
     assert not archive.bodies(scope, [part.hash])
     assert not archive.parts(scope)
     assert not archive.search(scope, query)
+
+
+def _check_refused(act: Callable[[], object]) -> None:
+    try:
+        act()
+    except SettingsError:
+        return
+    raise AssertionError("a name that is none was taken")

@@ -1,0 +1,69 @@
+"""Names of threads and namespaces: one rule for every door.
+
+A name is text of 1 to 512 bytes of UTF-8 without control characters. A whole number and a UUID are taken as the text
+that they are written as, since hosts number their conversations.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+from uuid import UUID
+
+from unabridged.errors import SettingsError
+
+Name = str | int | UUID
+"""What a thread or a namespace may be called."""
+
+LONGEST: Final = 512
+"""Bytes of a name in UTF-8."""
+
+_UNUSABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_SHOWN: Final = 40
+
+
+def check_name(value: Any, what: str = "thread") -> str:
+    """Return the name as text; a `SettingsError` for what is no name, which says `what` it was meant for."""
+    is_number = isinstance(value, int | UUID) and not isinstance(value, bool)
+    if not is_number and not isinstance(value, str):
+        raise SettingsError(f"{what} must be text, an int or a UUID; got {_shown(value)}. {_RULE}")
+    if isinstance(value, int) and value.bit_length() > 8 * LONGEST:  # Python does not write longer ones out
+        raise SettingsError(f"{what} is a number of {value.bit_length():,} bits. {_RULE}")
+    text = str(value) if is_number else str.__str__(value)
+    found = _UNUSABLE.search(text)
+    if found is not None:
+        raise SettingsError(
+            f"{what} has U+{ord(found[0]):04X} at character {found.start()}; got {_shown(text)}. {_RULE}"
+        )
+    if not 1 <= (size := len(text.encode())) <= LONGEST:
+        raise SettingsError(f"{what} takes {size:,} bytes; got {_shown(text)}. {_RULE}")
+    return text
+
+
+def optional_name(value: Any, what: str = "thread") -> str | None:
+    """Return None as it is, and anything else as `check_name` does."""
+    return None if value is None else check_name(value, what)
+
+
+def is_name(value: Any) -> bool:
+    """Return whether the value can be used as a name."""
+    try:
+        check_name(value)
+    except SettingsError:
+        return False
+    return True
+
+
+_RULE: Final = (
+    f"A name has 1 to {LONGEST} bytes of UTF-8, without control characters and lone surrogates: use an id, or the hash "
+    "of a longer text."
+)
+
+
+def _shown(value: Any) -> str:
+    """Return the value where it is short text, else its type: nothing in it can break the line of a log."""
+    if isinstance(value, bool) or value is None:
+        return repr(value)
+    if isinstance(value, str):
+        return ascii(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!a}…"
+    return f"a value of type {type(value).__name__}"
