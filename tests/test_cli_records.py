@@ -188,7 +188,7 @@ def test_a_thread_or_reference_that_is_not_there_is_said() -> None:
 
 
 def test_names_that_look_like_markup_are_only_names(tmp_path: Path) -> None:
-    file, name = tmp_path / "[red]x[", "[/bold]\x1b[2J"
+    file, name = tmp_path / "[red]x[", "[/bold][2J"
     file.write_text(SESSION.read_text())
     options = ["--archive", f"sqlite:///{tmp_path / 'a.db'}", "--namespace", name]
     assert run("compact", file, "--window", "8k", "-o", tmp_path / "[y]", "--thread", name, *options).code == 0

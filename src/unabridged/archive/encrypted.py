@@ -19,7 +19,7 @@ from typing import Final
 
 from unabridged.archive import codec, store_rules
 from unabridged.archive.codec import pack
-from unabridged.archive.protocol import Archive, Hit, Note, Part, Record, Scope, Stored
+from unabridged.archive.protocol import Archive, Hit, Holders, Note, Part, Record, Scope, Stored, ThreadHits
 from unabridged.archive.stores import base_log
 from unabridged.errors import ArchiveError, NotInstalled, SettingsError
 
@@ -104,6 +104,21 @@ class EncryptedArchive:
             return self._open_hits(namespace, self._archive.search_namespace(namespace, query, limit))
         scopes = (Scope(namespace, thread) for thread in self.threads(namespace))
         return base_log.find(query, limit, ((scope, self.parts(scope)) for scope in scopes))
+
+    def threads_with(self, namespace: str, query: str) -> Holders:
+        """Every thread of the namespace in which `search` finds something, those that were used last first."""
+        below = self._archive if self._plaintext_index else None
+        return Archive.threads_with(self, namespace, query) if below is None else below.threads_with(namespace, query)
+
+    def search_each(
+        self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
+    ) -> Mapping[str, ThreadHits]:
+        """The best matches of each of these threads."""
+        if not self._plaintext_index:
+            scopes = [Scope(namespace, thread) for thread in dict.fromkeys(threads)]
+            return base_log.find_each(query, limit, ((scope, self.parts(scope)) for scope in scopes))
+        found = self._archive.search_each(namespace, threads, query, limit)
+        return {name: one._replace(hits=self._open_hits(namespace, one.hits)) for name, one in found.items()}
 
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON under this key, sealed, in the place of what was there."""

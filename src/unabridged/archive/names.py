@@ -26,17 +26,14 @@ def check_name(value: Any, what: str = "thread") -> str:
     """Return the name as text; a `SettingsError` for what is no name, which says `what` it was meant for."""
     is_number = isinstance(value, int | UUID) and not isinstance(value, bool)
     if not is_number and not isinstance(value, str):
-        raise SettingsError(f"{what} must be text, an int or a UUID; got {_shown(value)}. {_RULE}")
+        raise _refusal(what, _shown(value))
     if isinstance(value, int) and value.bit_length() > 8 * LONGEST:  # Python does not write longer ones out
-        raise SettingsError(f"{what} is a number of {value.bit_length():,} bits. {_RULE}")
+        raise _refusal(what, f"a number of {value.bit_length():,} bits")
     text = str(value) if is_number else str.__str__(value)
-    found = _UNUSABLE.search(text)
-    if found is not None:
-        raise SettingsError(
-            f"{what} has U+{ord(found[0]):04X} at character {found.start()}; got {_shown(text)}. {_RULE}"
-        )
+    if found := _UNUSABLE.search(text):
+        raise _refusal(what, f"{_shown(text)}, with U+{ord(found[0]):04X} at character {found.start()}")
     if not 1 <= (size := len(text.encode())) <= LONGEST:
-        raise SettingsError(f"{what} takes {size:,} bytes; got {_shown(text)}. {_RULE}")
+        raise _refusal(what, f"{_shown(text)}, of {size:,} bytes")
     return text
 
 
@@ -54,10 +51,11 @@ def is_name(value: Any) -> bool:
     return True
 
 
-_RULE: Final = (
-    f"A name has 1 to {LONGEST} bytes of UTF-8, without control characters and lone surrogates: use an id, or the hash "
-    "of a longer text."
-)
+def _refusal(what: str, got: str) -> SettingsError:
+    return SettingsError(
+        f"{what} must be text of 1 to {LONGEST} bytes of UTF-8 without control characters and lone surrogates, an int "
+        f"or a UUID; got {got}. Use an id, or the hash of a longer text."
+    )
 
 
 def _shown(value: Any) -> str:

@@ -26,7 +26,7 @@ from typing import Any, Final, TypeVar
 from unabridged.archive import store_rules
 from unabridged.archive.address import without_credentials
 from unabridged.archive.codec import pack
-from unabridged.archive.protocol import Archive, Hit, Holding, Note, Part, Record, Scope, Stored
+from unabridged.archive.protocol import Archive, Hit, Holders, Holding, Note, Part, Record, Scope, Stored, ThreadHits
 from unabridged.errors import ArchiveError, NotInstalled, SettingsError
 
 AT_ONCE: Final = 16
@@ -127,6 +127,17 @@ class ObjectArchive(Archive):
     def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
         """The archived messages of all threads of the namespace that match best, each with its thread."""
         return _named_hits(namespace, self._archive.search_namespace(namespace, query, limit))
+
+    def threads_with(self, namespace: str, query: str) -> Holders:
+        """Every thread of the namespace in which `search` finds something, those that were used last first."""
+        return self._archive.threads_with(namespace, query)
+
+    def search_each(
+        self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
+    ) -> Mapping[str, ThreadHits]:
+        """The best matches of each of these threads. No object is read."""
+        found = self._archive.search_each(namespace, threads, query, limit)
+        return {name: one._replace(hits=_named_hits(namespace, one.hits)) for name, one in found.items()}
 
     def everything(self, scope: Scope) -> Iterator[Stored]:
         """All that the thread holds, in the order it was stored."""

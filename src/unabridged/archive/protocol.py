@@ -149,6 +149,24 @@ class Hit(NamedTuple):
     """Whose it is: a search over a namespace finds messages of many."""
 
 
+class Holders(NamedTuple):
+    """The threads that hold what a search looks for, those that were used last first."""
+
+    threads: Sequence[str]
+    exact: bool = True
+    """Whether these are all; False where a phrase that no index knows could not be looked for in every message."""
+
+
+class ThreadHits(NamedTuple):
+    """The best matches of one thread."""
+
+    hits: Sequence[Hit]
+    matches: int
+    """Messages that match, among those that were read."""
+    whole: bool = True
+    """Whether every message that may match was read; if not, there are at least so many."""
+
+
 class Holding(NamedTuple):
     """What one thread holds, counted."""
 
@@ -242,6 +260,23 @@ class Archive(Protocol):
         """
         hits = [hit for name in self.threads(namespace) for hit in self.search(Scope(namespace, name), query, limit)]
         return sorted(hits, key=lambda hit: -hit.score)[:limit]
+
+    def threads_with(self, namespace: str, query: str) -> Holders:
+        """Every thread of the namespace in which `search` finds something, those that were used last first."""
+        used = self.last_used(namespace)
+        names = sorted(used, key=lambda name: (-(used[name] or 0.0), name))
+        return Holders([name for name in names if self.search(Scope(namespace, name), query, 1)])
+
+    def search_each(
+        self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
+    ) -> Mapping[str, ThreadHits]:
+        """The best matches of each of these threads, ranked as `search` does; threads without any are left out."""
+        found = {name: self.search(Scope(namespace, name), query, max(limit, 200)) for name in dict.fromkeys(threads)}
+        return {
+            name: ThreadHits(hits[:limit], len(hits), len(hits) < max(limit, 200))
+            for name, hits in found.items()
+            if hits
+        }
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces that have a thread, sorted."""

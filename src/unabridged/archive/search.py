@@ -14,6 +14,7 @@ those with the rarest; of equals the newest. Up to that many, the order is exact
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nsmallest
@@ -26,12 +27,16 @@ from unabridged.archive.words import Query, QueryName, holds, parse, tokens_for,
 
 READ: Final = 200
 """Messages that are read and ranked at most, unless more are asked for."""
+EACH: Final = 40
+"""Messages of each thread that are read and ranked at most, in a search over many threads."""
 SCANNED: Final = 20_000
 """Messages that are read at most, as for a phrase that begins or ends inside a word."""
 _MOST: Final = 100
 """Words of a query that are looked for, the first ones."""
 _TOGETHER: Final = 8
 """Words, the rarest, that are looked for together."""
+_TRIED: Final = 4
+"""Messages of a thread, those that have all of the words, in which a phrase is looked for first."""
 _SATURATION: Final = 1.2  # BM25's k1: how soon another occurrence stops to matter
 _LENGTH: Final = 0.5  # BM25's b: tool output is long by nature, so half the usual punishment for length
 _RARE: Final = 1.5  # the power of a word's rarity: a question is mostly words that stand everywhere
@@ -51,6 +56,8 @@ class Found(NamedTuple):
     number: int
     """Among the messages of its thread."""
     part: Part
+    thread: int = 0
+    """The number of its thread in the store."""
 
 
 class Index(Protocol):
@@ -77,22 +84,149 @@ def search(query: str, limit: int, index: Index) -> list[tuple[Found, float]]:
         return []
     totals, most = index.totals, min(max(READ, limit), SCANNED)
     if wanted.phrases:
-        within = [[frozenset[str]().union(*map(tokens_within, wanted.phrases))]]
+        within = _within(wanted)
         keys = index.newest(within, most + 1)
         if len(keys) > most:
-            whole = [[frozenset[str]().union(*map(tokens_for, wanted.phrases))]]
-            found = rank(wanted, limit, index.read(index.newest(whole, most)), totals)
+            found = rank(wanted, limit, index.read(index.newest(_whole(wanted), most)), totals)
             if len(found) >= limit:
                 return found
             keys = index.newest(within, SCANNED)
         return rank(wanted, limit, _read_each(index, keys), totals)
-    keys = index.newest([[tokens for name in wanted.names for tokens in _alternatives(name)]], most + 1)
+    keys = index.newest(_any_of(wanted), most + 1)
     spread = None
     if len(keys) > most:
         terms = _terms(wanted)
         spread = dict(zip(terms, index.count([tokens_for(term) for term in terms]), strict=True))
         keys = _choose(wanted, index, spread, most) if len(wanted.names) > 1 else keys[:most]
     return rank(wanted, limit, index.read(keys), totals, spread)
+
+
+class Threads(Index, Protocol):
+    """What a store's own index tells of the threads of one namespace, each by its number in the store."""
+
+    def threads(self, wanted: Wanted) -> Sequence[int]:
+        """Every thread with a message that may have what is wanted."""
+
+    def newest_each(self, wanted: Wanted, threads: Sequence[int], most: int) -> Mapping[int, Sequence[tuple[int, int]]]:
+        """For each of these threads, its newest messages that may have what is wanted: one query for all of them."""
+
+    def totals_each(self, threads: Sequence[int]) -> Mapping[int, tuple[int, int]]:
+        """For each of these threads, how many messages there are, and how many characters they have."""
+
+
+class Matches(NamedTuple):
+    """The best matches of one thread and their scores; how many messages match, among those read; if all were read."""
+
+    best: list[tuple[Found, float]]
+    count: int
+    whole: bool
+
+
+def threads_with(query: str, index: Threads) -> tuple[list[int], bool]:
+    """The threads that hold what is looked for, and whether these are all.
+
+    For words the index knows. A phrase is looked for in the messages themselves, up to `SCANNED` of them.
+    """
+    wanted = _parse(query)
+    if not (wanted.names or wanted.phrases):
+        return [], True
+    broad = _within(wanted) if wanted.phrases else _any_of(wanted)
+    waiting = [*index.threads(broad)]
+    if not wanted.phrases and _is_known(wanted.names):
+        return waiting, True
+    holding: set[int] = set()
+    if wanted.phrases:
+        holding = _holding(wanted, index, index.newest_each(_whole(wanted), waiting, _TRIED))
+    waiting = [thread for thread in waiting if thread not in holding]
+    most = max(SCANNED // max(len(waiting), 1), _TRIED)
+    read = index.newest_each(broad, waiting[: SCANNED // _TRIED], most) if waiting else {}
+    holding |= _holding(wanted, index, read)
+    unread = [thread for thread in read if thread not in holding and len(read[thread]) >= most]
+    return [*holding], not unread and len(waiting) <= SCANNED // _TRIED
+
+
+def _is_known(names: Sequence[QueryName]) -> bool:
+    """Whether the tokens of an index tell that one of the names stands in a message, without reading it."""
+    return all(
+        any(one.whole in tokens or (one.parts and tokens.issuperset(one.parts)) for one in names)
+        for name in names
+        for tokens in _alternatives(name)
+    )
+
+
+def _holding(query: Query, index: Index, keys: Mapping[int, Sequence[tuple[int, int]]]) -> set[int]:
+    """Which of the threads have one of these messages that matches: each is read until one does."""
+    holding: set[int] = set()
+    terms = _terms(query)
+    left = {thread: list(of_thread) for thread, of_thread in keys.items() if of_thread}
+    while left:
+        page = [key for of_thread in left.values() for key in of_thread[: max(READ // len(left), 1)]]
+        read = {(found.thread, found.number): found for found in index.read(page)}
+        holding |= {key[0] for key, found in read.items() if _look(query, terms, (), found) is not None}
+        asked = Counter(thread for thread, _ in page)
+        left = {thread: rest[asked[thread] :] for thread, rest in left.items() if thread not in holding}
+        left = {thread: rest for thread, rest in left.items() if rest}
+    return holding
+
+
+def search_each(query: str, limit: int, index: Threads, threads: Sequence[int]) -> dict[int, Matches]:
+    """The best matches of each of these threads; a thread without any is left out.
+
+    Of each, `EACH` messages are read at most: those with all of the words first, then with the rarest, then the newest.
+    """
+    wanted = _parse(query)
+    if limit < 1 or not (wanted.names or wanted.phrases):
+        return {}
+    most = max(EACH, limit)
+    first = index.newest_each(_within(wanted) if wanted.phrases else _any_of(wanted), threads, most + 1)
+    more = [thread for thread, keys in first.items() if len(keys) > most]
+    chosen = _choose_each(wanted, index, more, most) if more else {}
+    keys = {thread: dict.fromkeys([*chosen.get(thread, ()), *held]) for thread, held in first.items()}
+    read = _by_thread(index.read([key for of_thread in keys.values() for key in list(of_thread)[:most]]))
+    totals = index.totals_each(list(read))
+    made: dict[int, Matches] = {}
+    for thread, found in read.items():
+        ranked = rank(wanted, most, found, totals[thread])
+        if ranked:
+            made[thread] = Matches(ranked[:limit], len(ranked), thread not in more)
+    return made
+
+
+def _by_thread(found: Iterable[Found]) -> dict[int, list[Found]]:
+    held: dict[int, list[Found]] = {}
+    for one in found:
+        held.setdefault(one.thread, []).append(one)
+    return held
+
+
+def _choose_each(query: Query, index: Threads, threads: Sequence[int], most: int) -> dict[int, list[tuple[int, int]]]:
+    """The messages of each thread to read first: those with the whole phrases, or with the most of the rarest words."""
+    if query.phrases:
+        tiers: list[Wanted] = [_whole(query)]
+    elif len(query.names) > 1:
+        counts = index.count([tokens_for(name.whole) for name in query.names])
+        ranked = [name for _, name in sorted(zip(counts, query.names, strict=True))][:_TOGETHER]
+        tiers = [[_alternatives(name) for name in ranked[:count]] for count in range(len(ranked), 0, -1)]
+    else:
+        return {}
+    chosen: dict[int, dict[tuple[int, int], None]] = {thread: {} for thread in threads}
+    for tier in tiers:
+        waiting = [thread for thread in threads if len(chosen[thread]) < most]
+        for thread, keys in index.newest_each(tier, waiting, most).items() if waiting else ():
+            chosen[thread].update(dict.fromkeys(keys))
+    return {thread: list(keys) for thread, keys in chosen.items()}
+
+
+def _any_of(query: Query) -> Wanted:
+    return [[tokens for name in query.names for tokens in _alternatives(name)]]
+
+
+def _whole(query: Query) -> Wanted:
+    return [[frozenset[str]().union(*map(tokens_for, query.phrases))]]
+
+
+def _within(query: Query) -> Wanted:
+    return [[frozenset[str]().union(*map(tokens_within, query.phrases))]]
 
 
 def search_all(query: str, limit: int, held: Sequence[Found]) -> list[tuple[Found, float]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,15 +11,18 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from unabridged.archive.protocol import Record
+from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.archive.references import FORMS
 from unabridged.cli import options
 from unabridged.cli.archives import open_store, require_thread, require_threads, scopes
 from unabridged.cli.screen import console, number_of, one_line, plain, print_json, say, spans, table, working
 from unabridged.events import COMPACTIONS, receipt_from
 from unabridged.inspector import pages
-from unabridged.recall import lookup
+from unabridged.recall import Found, lookup
 from unabridged.sessions import write_whole
+
+_PAGE = 50
+"""Threads that are searched at once."""
 
 
 def threads(
@@ -129,6 +132,7 @@ def search(
     *,
     thread: options.ThreadName = None,
     limit: Annotated[int, typer.Option(help="The most results for each thread.", min=1, max=lookup.MOST)] = 5,
+    most: Annotated[int, typer.Option("--threads", help="The most threads to show, the best first.", min=1)] = 50,
     archive: options.ArchiveUrl = None,
     namespace: options.Namespace = None,
     as_json: options.AsJson = False,
@@ -136,23 +140,48 @@ def search(
     """What left the context and matches best, in one thread or in all of them."""
     with open_store(archive) as store:
         if thread is None:
-            spaces = dict.fromkeys(scope.namespace for scope in scopes(store, namespace))
-            where = [scope for space in spaces for scope in lookup.threads_with(store, space, query)]
+            spaces = list(dict.fromkeys(scope.namespace for scope in scopes(store, namespace)))
+            held = lookup.threads_with(store, spaces, query)
+            found = _search_pages(store, held.scopes[:most], held.query, limit)
         else:
-            where = require_threads(store, namespace, thread)
-        found = {scope: lookup.search(store, scope, query, limit).results for scope in where}
+            held = lookup.Across(query, require_threads(store, namespace, thread))
+            found = {scope: lookup.search(store, scope, query, limit) for scope in held.scopes}
+            held = held._replace(scopes=[scope for scope in held.scopes if found[scope].results])
     if as_json:
-        hits = [{**scope._asdict(), **asdict(result)} for scope, results in found.items() for result in results]
-        print_json({"query": query, "namespace": namespace, "results": hits})
+        hits = [{**scope._asdict(), **asdict(one)} for scope, of_thread in found.items() for one in of_thread.results]
+        counts = {"threads": len(held.scopes), "threads_exact": held.exact, "threads_shown": len(found)}
+        print_json({"query": query, "namespace": namespace, **counts, "results": hits})
         return
-    if not any(found.values()):
+    if not any(of_thread.results for of_thread in found.values()):
         say("Nothing that left the context matches. Search is literal: try one telling word.")
+        return
     screen = console()
-    for scope, results in found.items():
-        for result in results:
+    for scope, of_thread in found.items():
+        for result in of_thread.results:
             head = Text(f"[{result.turn}] {plain(scope.thread)}", style="bold")
             screen.print(head.append(f"  {result.whose}, ref {result.ref}", style="dim"))
             screen.print(Text(f"  {one_line(result.excerpt, 400)}"))
+    say(_counted(held, found, thread), "dim")
+
+
+def _search_pages(store: Archive, where: Sequence[Scope], query: str, limit: int) -> dict[Scope, Found]:
+    """Return what the threads hold, a page of them at a time."""
+    found: dict[Scope, Found] = {}
+    for at in range(0, len(where), _PAGE):
+        found |= lookup.search_page(store, where[at : at + _PAGE], query, limit)
+    return found
+
+
+def _counted(held: lookup.Across, found: Mapping[Scope, Found], thread: str | None) -> str:
+    """Return how much there is, and how much of it is shown."""
+    matches = sum(of_thread.matches for of_thread in found.values())
+    shown = sum(len(of_thread.results) for of_thread in found.values())
+    at_least = "at least " if any(of_thread.at_least for of_thread in found.values()) else ""
+    threads = number_of(sum(bool(of_thread.results) for of_thread in found.values()), "thread")
+    told = f"{number_of(shown, 'passage')} of {at_least}{number_of(matches, 'message')} that match, in {threads}."
+    if thread is None and len(held.scopes) > len(found):
+        told += f" {held.told.capitalize()} hold it: --threads {len(held.scopes)} shows all."
+    return told
 
 
 def read(

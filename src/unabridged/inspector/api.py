@@ -11,6 +11,7 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.inspector import changes, compactions, finding, threads, trial
 from unabridged.inspector.listing import Listing
+from unabridged.recall import lookup
 
 PAGE: Final = 300
 """Rows of one answer."""
@@ -39,6 +40,8 @@ class Api:
         self._listing = Listing(archive)
         self._changes = changes.Asked()
         self._exports = changes.Asked()
+        self._held: tuple[str, lookup.Across] = "", lookup.Across("")
+        """The last search over all threads: its next page asks for the rest of the same threads."""
 
     def warm_up(self) -> None:
         """Read the list of threads while the browser starts; what goes wrong is told when it is asked for."""
@@ -110,8 +113,12 @@ class Api:
     def _search(self, asked: Asked) -> dict[str, Any]:
         query, first = asked.get("query", "")[:_LONGEST], _whole(asked, "first", 0)
         if asked.get("thread"):
-            return finding.search(self._archive, [self._scope(asked)], query, first, limit=20)
-        return finding.search(self._archive, finding.threads_with(self._archive, query), query, first)
+            return finding.search(self._archive, lookup.Across(query, [self._scope(asked)]), first, limit=20)
+        asked_before, held = self._held
+        if first == 0 or asked_before != query:
+            held = finding.threads_with(self._archive, query)
+            self._held = query, held
+        return finding.search(self._archive, held, first)
 
     def _trial(self, asked: Asked) -> dict[str, Any]:
         wanted = (asked.get(name, "")[:_LONGEST] for name in ("window", "trigger", "keep"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -13,25 +12,37 @@ from unabridged.recall import lookup
 
 MOMENT: Final = 0.25
 """Seconds of one answer: what is found is shown while the rest is searched."""
+PAGE: Final = 20
+"""Threads that are searched at once."""
 EACH: Final = 4
 """Results of one thread among those of all."""
 
 
-def threads_with(archive: Archive, query: str) -> list[Scope]:
+def threads_with(archive: Archive, query: str) -> lookup.Across:
     """The threads of all namespaces that have something, each namespace's best one first."""
-    return [scope for namespace in archive.namespaces() for scope in lookup.threads_with(archive, namespace, query)]
+    return lookup.threads_with(archive, archive.namespaces(), query)
 
 
-def search(archive: Archive, scopes: Sequence[Scope], query: str, first: int, limit: int = EACH) -> dict[str, Any]:
+def search(archive: Archive, held: lookup.Across, first: int, limit: int = EACH) -> dict[str, Any]:
     """What the threads from `first` on have, and where to go on; `next` is None when all were searched."""
     until = time.monotonic() + MOMENT
     found: list[dict[str, Any]] = []
-    at = first
-    while at < len(scopes) and (at == first or time.monotonic() < until):
-        scope = scopes[at]
-        at += 1
-        found += [_told(scope, result) for result in lookup.search(archive, scope, query, limit).results]
-    return {"found": found, "searched": at, "total": len(scopes), "next": at if at < len(scopes) else None}
+    at, matches, at_least = first, 0, False
+    while at < len(held.scopes) and (at == first or time.monotonic() < until):
+        scopes = held.scopes[at : at + PAGE]
+        alone = len(held.scopes) == 1  # then more of its messages are looked at
+        page = (
+            {scopes[0]: lookup.search(archive, scopes[0], held.query, limit)}
+            if alone
+            else lookup.search_page(archive, scopes, held.query, limit)
+        )
+        at = min(at + PAGE, len(held.scopes))
+        for scope, of_thread in page.items():
+            found += [_told(scope, result) for result in of_thread.results]
+            matches, at_least = matches + of_thread.matches, at_least or of_thread.at_least
+    following = at if at < len(held.scopes) else None
+    counts = {"matches": matches, "at_least": at_least, "total": len(held.scopes), "exact": held.exact}
+    return {"found": found, "searched": at, **counts, "next": following}
 
 
 def _told(scope: Scope, result: lookup.Result) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Hit, Scope
@@ -20,8 +20,24 @@ from unabridged.recall.passages import Look, gather_passages
 from unabridged.recall.results import MARK, Found, Neighbour, Reading, Result
 
 __all__ = [
-    "LONGEST", "MARK", "MOST", "PAGE", "ROOM", "USUAL", "Found", "Neighbour", "Reading", "Result",
-    "find", "original", "read", "reference", "search", "threads_with",
+    "LONGEST",
+    "MARK",
+    "MOST",
+    "PAGE",
+    "ROOM",
+    "USUAL",
+    "Across",
+    "Found",
+    "Neighbour",
+    "Reading",
+    "Result",
+    "find",
+    "original",
+    "read",
+    "reference",
+    "search",
+    "search_page",
+    "threads_with",
 ]  # fmt: skip
 
 ROOM: Final = 15_600
@@ -36,6 +52,8 @@ LONGEST: Final = 1_000
 
 _CANDIDATES: Final = 200
 """Matches of the archive that are ordered anew."""
+_OF_EACH: Final = 40
+"""The same of each thread, where many are searched."""
 _EACH: Final = 1_400
 """Characters that a result may take, on average, when few are asked for."""
 
@@ -64,24 +82,88 @@ def search(
     Literal words, as the archive finds them; when nothing has what stands in quotes, the words in them. The text of
     what is found takes at most `room` characters, less when few results are asked for.
     """
-    query, limit = query[:LONGEST], min(max(limit, 1), MOST)
+    query = query[:LONGEST]
     hits = archive.search(scope, query, _CANDIDATES) if query.strip() else ()
     loosely = not hits and '"' in query
     if loosely:
         hits = archive.search(scope, query.replace('"', " "), _CANDIDATES)
-    room = min(room, max(limit, 2) * _EACH)
-    look = Look(archive, scope, query, min(max(room // 6, 120), 500), min(max(room // 20, 60), 500), format)
-    found = gather_passages(look, rank(hits, query), limit, room)
+    found = _as_passages(archive, scope, query, hits, limit, room=room, format=format)
+    found = replace(found, matches=len(hits), at_least=len(hits) >= _CANDIDATES)
     return replace(found, loosely=True) if loosely and found.results else found
 
 
-def threads_with(archive: Archive, namespace: str, query: str) -> list[Scope]:
-    """The threads of a namespace with the best matches, the best first: one query for all of them."""
+class Across(NamedTuple):
+    """The threads in which a search over many finds something, the best first."""
+
+    query: str
+    """What they hold: the query, or the words of it where no thread has what stands in quotes."""
+    scopes: Sequence[Scope] = ()
+    exact: bool = True
+    """Whether these are all of them; False where a phrase inside words was looked for in too many messages."""
+
+    @property
+    def told(self) -> str:
+        """How many threads there are, in words."""
+        return f"{'' if self.exact else 'at least '}{len(self.scopes):,} thread{'' if len(self.scopes) == 1 else 's'}"
+
+
+def threads_with(archive: Archive, namespaces: Sequence[str], query: str) -> Across:
+    """Return every thread of the namespaces that holds the words: those with the best matches first, then the newest.
+
+    The index gives all of them, and one search over each namespace the best.
+    """
     query = query[:LONGEST]
-    hits = archive.search_namespace(namespace, query, _CANDIDATES) if query.strip() else ()
-    if not hits and '"' in query:
-        hits = archive.search_namespace(namespace, query.replace('"', " "), _CANDIDATES)
-    return [Scope(namespace, name) for name in dict.fromkeys(hit.thread for hit in hits)]
+    asked = Across(query)
+    for words in dict.fromkeys([query, query.replace('"', " ")] if query.strip() else []):
+        held = {space: archive.threads_with(space, words) for space in namespaces}
+        scopes: dict[Scope, None] = {}
+        for space, holders in held.items():
+            names = set(holders.threads)
+            best = (hit.thread for hit in archive.search_namespace(space, words, _CANDIDATES)) if names else ()
+            scopes |= dict.fromkeys(Scope(space, name) for name in (*best, *holders.threads) if name in names)
+        asked = Across(words, list(scopes), all(holders.exact for holders in held.values()))
+        if scopes:
+            break
+    return asked
+
+
+def search_page(
+    archive: Archive,
+    scopes: Sequence[Scope],
+    query: str,
+    limit: int = USUAL,
+    *,
+    room: int = ROOM,
+    format: Format | None = None,  # noqa: A002 - the word every part uses for it
+) -> dict[Scope, Found]:
+    """What matches the query best in each of these threads, which are searched at once; those without any left out.
+
+    A `Found` says how many messages of its thread match, and whether these are all, since few of each are read.
+    """
+    found: dict[Scope, Found] = {}
+    for space in dict.fromkeys(scope.namespace for scope in scopes):
+        names = [scope.thread for scope in scopes if scope.namespace == space]
+        for name, (hits, matches, whole) in archive.search_each(space, names, query[:LONGEST], _OF_EACH).items():
+            scope = Scope(space, name)
+            made = _as_passages(archive, scope, query, hits, limit, room=room, format=format)
+            found[scope] = replace(made, matches=matches, at_least=not whole)
+    return {scope: found[scope] for scope in scopes if scope in found}
+
+
+def _as_passages(
+    archive: Archive,
+    scope: Scope,
+    query: str,
+    hits: Sequence[Hit],
+    limit: int,
+    *,
+    room: int,
+    format: Format | None,  # noqa: A002 - as above
+) -> Found:
+    limit = min(max(limit, 1), MOST)
+    room = min(room, max(limit, 2) * _EACH)
+    look = Look(archive, scope, query, min(max(room // 6, 120), 500), min(max(room // 20, 60), 500), format)
+    return gather_passages(look, rank(hits, query), limit, room)
 
 
 def read(

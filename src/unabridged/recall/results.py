@@ -79,6 +79,10 @@ class Found:
     """Further matches, best first, without their surroundings."""
     whose: str = "this conversation"
     """What was searched."""
+    matches: int = 0
+    """Messages that match."""
+    at_least: bool = False
+    """Whether there may be more matches than these: not every message was read."""
     loosely: bool = False
     """Nothing has what the query puts in quotes: these have words of it."""
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from unabridged.archive import search, store_rules
-from unabridged.archive.protocol import Archive, Hit, Holding, Note, Part, Record, Scope, Stored
+from unabridged.archive.protocol import Archive, Hit, Holding, Note, Part, Record, Scope, Stored, ThreadHits
 from unabridged.errors import ArchiveError
 
 Place = tuple[str, ...]
@@ -102,6 +102,12 @@ def find(query: str, limit: int, held: Iterable[tuple[Scope, Sequence[Part]]]) -
     messages = [search.Found(scope, number, part) for scope, parts in held for number, part in enumerate(parts)]
     found = search.search_all(query, limit, messages)
     return [store_rules.make_hit(one.scope, one.part, score) for one, score in found]
+
+
+def find_each(query: str, limit: int, held: Iterable[tuple[Scope, Sequence[Part]]]) -> dict[str, ThreadHits]:
+    """The best matches of each of these threads, whose messages are all gone through."""
+    found = {scope.thread: find(query, len(parts), [(scope, parts)]) for scope, parts in held}
+    return {name: ThreadHits(hits[:limit], len(hits)) for name, hits in found.items() if hits}
 
 
 class LogArchive(Archive, ABC):
@@ -234,6 +240,17 @@ class LogArchive(Archive, ABC):
             with self.reading(scope) as thread:
                 held.append((scope, list(thread.searched)))
         return find(query, limit, held)
+
+    def search_each(
+        self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
+    ) -> Mapping[str, ThreadHits]:
+        """The best matches of each of these threads."""
+        found: dict[str, ThreadHits] = {}
+        for name in dict.fromkeys(threads):
+            scope = Scope(namespace, name)
+            with self.reading(scope) as thread:
+                found |= find_each(query, limit, [(scope, thread.searched)])
+        return found
 
     def namespaces(self) -> Sequence[str]:
         """The namespaces that have a thread, sorted."""

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
 from unabridged.archive import codec, search, store_rules
-from unabridged.archive.protocol import Archive, Hit, Holding, Note, Part, Record, Scope, Stored
+from unabridged.archive.protocol import Archive, Hit, Holders, Holding, Note, Part, Record, Scope, Stored, ThreadHits
 from unabridged.archive.stores import sql_tables
 from unabridged.archive.stores.sql_index import Place, SqlWords
 from unabridged.archive.stores.sql_tables import NAMED, THREAD, Transaction, to_text
@@ -203,6 +203,35 @@ class SqlArchive(Archive):
         """The archived messages of all threads of the namespace that match best, each with its thread."""
         place = "SELECT id, NULL FROM namespaces WHERE name = ?"
         return self._search(Scope(namespace, ""), query, limit, place, [namespace])
+
+    def threads_with(self, namespace: str, query: str) -> Holders:
+        """Every thread of the namespace in which `search` finds something, those that were used last first."""
+        with self._database.read() as read:
+            for (number,) in read.execute("SELECT id FROM namespaces WHERE name = ?", [namespace]):
+                index = self._database.words.look(read, Place(Scope(namespace, ""), number, None))
+                found, exact = search.threads_with(query, index)
+                rows = read.execute_in("SELECT used, name FROM threads WHERE id IN (…)", [], found)
+                named = sorted((-(used or 0.0), to_text(name)) for used, name in rows)
+                return Holders([name for _, name in named], exact)
+        return Holders([])
+
+    def search_each(
+        self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
+    ) -> Mapping[str, ThreadHits]:
+        """The best matches of each of these threads: one query for all of them."""
+        made: dict[str, ThreadHits] = {}
+        with self._database.read() as read:
+            named = f"SELECT t.id, t.name, n.id FROM {NAMED} WHERE n.name = ? AND t.name IN (…)"
+            rows = read.execute_in(named, [namespace], threads)
+            names = {thread: to_text(name) for thread, name, _ in rows}
+            found: dict[int, search.Matches] = {}
+            for number in {number for _, _, number in rows}:
+                index = self._database.words.look(read, Place(Scope(namespace, ""), number, None))
+                found = search.search_each(query, limit, index, list(names))
+        for thread, (best, count, whole) in found.items():
+            hits = [store_rules.make_hit(one.scope, one.part, score) for one, score in best]
+            made[names[thread]] = ThreadHits(hits, count, whole)
+        return made
 
     def _search(self, scope: Scope, query: str, limit: int, place: str, values: Sequence[str]) -> list[Hit]:
         found: list[tuple[search.Found, float]] = []

@@ -100,6 +100,40 @@ class GinIndex(SqlIndex):
         found = self._keys(f"{_last()} WHERE {condition}", [self._place.namespace, *values], most)
         return found if len(found) >= most else self._keys(f"words WHERE {condition}", values, most)
 
+    def threads(self, wanted: search.Wanted) -> list[int]:
+        """Every thread with a message that may have what is wanted.
+
+        Where that is common among the last messages, each thread is gone through up to the first that has it.
+        """
+        if not (narrowed := narrowing(wanted)):
+            return self._threads_with_any()
+        condition, values = self._condition(narrowed)
+        common = self._keys(f"{_last()} WHERE {condition}", [self._place.namespace, *values], ENOUGH)
+        if len(common) < ENOUGH:
+            rows = self._tx.execute(f"SELECT DISTINCT thread FROM words WHERE {condition}", values)
+        else:
+            rows = self._tx.execute(
+                "SELECT t.id FROM threads t WHERE t.namespace = ? AND EXISTS "
+                f"(SELECT 1 FROM words WHERE thread = t.id AND {condition} OFFSET 0)",
+                [self._place.namespace, *values],
+            )
+        return [thread for (thread,) in rows]
+
+    def newest_each(self, wanted: search.Wanted, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
+        """For each of these threads, its newest messages that may have what is wanted: one query for all of them."""
+        if not (narrowed := narrowing(wanted)):
+            return self._newest_of_each(threads, most)
+        condition, values = self._condition(narrowed)
+        rows = self._tx.execute(
+            "SELECT t.id, w.number FROM unnest(?::bigint[]) AS t (id) CROSS JOIN LATERAL "
+            f"(SELECT number FROM words WHERE thread = t.id AND {condition} ORDER BY number DESC LIMIT ?) w",
+            [list(threads), *values, most],
+        )
+        found: dict[int, list[Key]] = {}
+        for thread, number in rows:
+            found.setdefault(thread, []).append((thread, number))
+        return found
+
     def count(self, each: Sequence[search.Tokens]) -> list[int]:
         """About how many messages have all of these tokens: estimated from the last ones, or counted up to a sample."""
         if self._place.thread is not None:

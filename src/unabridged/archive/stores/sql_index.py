@@ -58,20 +58,47 @@ class SqlIndex:
             rows_of, values = self._as_rows(keys[at : at + _AT_ONCE])
             statement = (
                 f"WITH wanted (thread, number) AS ({rows_of}) "
-                "SELECT t.name, p.number, p.turn, b.hash, b.body, p.view FROM wanted w CROSS JOIN parts p "
+                "SELECT t.id, t.name, p.number, p.turn, b.hash, b.body, p.view FROM wanted w CROSS JOIN parts p "
                 "CROSS JOIN bodies b CROSS JOIN threads t WHERE p.thread = w.thread AND p.number = w.number "
                 f"AND b.id = p.body AND t.id = p.thread AND {self._threads}"
             )
             rows = self._tx.execute(statement, [*values, self._whose])
             found += [
-                search.Found(Scope(self._place.name.namespace, to_text(name)), row[0], sql_tables.to_part(tuple(row)))
-                for name, *row in rows
+                search.Found(
+                    Scope(self._place.name.namespace, to_text(name)), row[0], sql_tables.to_part(tuple(row)), thread
+                )
+                for thread, name, *row in rows
             ]
         return found
 
     def _as_rows(self, keys: Sequence[Key]) -> tuple[str, list[Any]]:
         """Keys as the rows of a table: its words and its values."""
         return f"VALUES {', '.join(['(?, ?)'] * len(keys))}", [value for key in keys for value in key]
+
+    def totals_each(self, threads: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """For each of these threads, how many messages there are, and how many characters they have."""
+        rows = self._tx.execute_in("SELECT id, messages, length FROM threads WHERE id IN (…)", [], threads)
+        return {thread: (int(messages), int(length)) for thread, messages, length in rows}
+
+    def _threads_with_any(self) -> list[int]:
+        """Every thread that has a message."""
+        rows = self._tx.execute(f"SELECT id FROM threads t WHERE {self._threads} AND messages > 0", [self._whose])
+        return [thread for (thread,) in rows]
+
+    def _newest_of_each(self, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
+        """The newest messages of each of these threads, whatever they have."""
+        found: dict[int, list[Key]] = {}
+        numbered = (
+            "SELECT thread, number, ROW_NUMBER() OVER (PARTITION BY thread ORDER BY number DESC) AS place FROM parts"
+        )
+        for thread, number in self._tx.execute_in(
+            f"SELECT thread, number FROM ({numbered} WHERE turn >= 0 AND thread IN (…)) AS p "
+            f"WHERE place <= {int(most)} ORDER BY number DESC",
+            [],
+            threads,
+        ):
+            found.setdefault(thread, []).append((thread, number))
+        return found
 
     def _newest_of_all(self, most: int) -> list[Key]:
         """The newest messages, whatever they have."""
@@ -106,7 +133,7 @@ class SqlWords(ABC):
         """How many of these messages of a thread, by number and text, are not in the index as they should be."""
 
     @abstractmethod
-    def look(self, tx: Transaction, place: Place) -> search.Index:
+    def look(self, tx: Transaction, place: Place) -> search.Threads:
         """The words of a thread, or of a namespace."""
 
     def index(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str | None]]) -> None:

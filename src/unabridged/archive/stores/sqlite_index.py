@@ -148,6 +148,45 @@ class FtsIndex(SqlIndex):
                 break
         return found
 
+    def threads(self, wanted: search.Wanted) -> list[int]:
+        """Every thread with a message that may have what is wanted."""
+        if not (narrowed := narrowing(wanted)):
+            return self._threads_with_any()
+        found: list[int] = []
+        for shelf, first, last in self._ranges:
+            table = f"words_{int(shelf)}"
+            rows = self._tx.execute(
+                f"SELECT DISTINCT rowid >> {_NUMBERS} FROM {table} WHERE {table} MATCH CAST(? AS TEXT) "
+                "AND rowid BETWEEN ? AND ?",
+                [_match(narrowed), first, last],
+            )
+            held = "SELECT id FROM threads WHERE shelf = ? AND base IN (…)"
+            found += [thread for (thread,) in self._tx.execute_in(held, [shelf], (row << _NUMBERS for (row,) in rows))]
+        return found
+
+    def newest_each(self, wanted: search.Wanted, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
+        """For each of these threads, its newest messages that may have what is wanted: one query a shelf."""
+        if not (narrowed := narrowing(wanted)):
+            return self._newest_of_each(threads, most)
+        found: dict[int, list[Key]] = {}
+        standing = self._tx.execute_in("SELECT DISTINCT shelf FROM threads WHERE id IN (…)", [], threads)
+        for shelf in {shelf for (shelf,) in standing if shelf is not None}:
+            table = f"words_{int(shelf)}"
+            newest = (
+                f"SELECT rowid FROM {table} WHERE {table} MATCH CAST(? AS TEXT) "
+                f"AND rowid BETWEEN t.base AND t.base + {(1 << _NUMBERS) - 1} ORDER BY rowid DESC LIMIT {int(most)}"
+            )
+            rows = self._tx.execute_in(
+                f"SELECT t.id, (SELECT GROUP_CONCAT(rowid) FROM ({newest})) FROM threads t WHERE t.shelf = ? "
+                "AND t.id IN (…)",
+                [_match(narrowed), shelf],
+                threads,
+            )
+            for thread, joined in rows:
+                numbers = [int(row) & (1 << _NUMBERS) - 1 for row in joined.split(",")] if joined else []
+                found[thread] = [(thread, number) for number in sorted(numbers, reverse=True)]
+        return found
+
     def count(self, each: Sequence[search.Tokens]) -> list[int]:
         """About how many messages have all of these tokens: up to a sample counted, then estimated from the newest."""
         return [self._count([[tokens]]) for tokens in each]
@@ -171,12 +210,11 @@ class FtsIndex(SqlIndex):
 
     def matching(self, shelf: int, first: int, last: int, wanted: search.Wanted, most: int) -> list[int]:
         """The row ids of a shelf, from first to last, that have what is wanted: the last ones."""
-        every = (" OR ".join(f"({' AND '.join(map(_quote, sorted(tokens)))})" for tokens in one) for one in wanted)
         table = f"words_{int(shelf)}"
         rows = self._tx.execute(
             f"SELECT rowid FROM {table} WHERE {table} MATCH CAST(? AS TEXT) AND rowid BETWEEN ? AND ? "
             "ORDER BY rowid DESC LIMIT ?",
-            [" AND ".join(f"({one})" for one in every), first, last, most],
+            [_match(wanted), first, last, most],
         )
         return [row for (row,) in rows]
 
@@ -199,6 +237,12 @@ class FtsIndex(SqlIndex):
         threads: dict[int, int] = dict(self._tx.execute_in(statement, [shelf], bases))
         places = [(threads.get(row >> _NUMBERS << _NUMBERS), row & (1 << _NUMBERS) - 1) for row in rows]
         return [(thread, number) for thread, number in places if thread is not None]
+
+
+def _match(wanted: search.Wanted) -> str:
+    """What is wanted in FTS5's syntax."""
+    every = (" OR ".join(f"({' AND '.join(map(_quote, sorted(tokens)))})" for tokens in one) for one in wanted)
+    return " AND ".join(f"({one})" for one in every)
 
 
 def _quote(token: str) -> str:

@@ -12,6 +12,7 @@ export function showSearch(main, { route, left }) {
   const more = el("button", { type: "button", hidden: true, onclick: () => go() }, "Search on");
   let next = 0;
   let found = 0;
+  let atLeast = false;
   main.append(el("div", { class: "page search" }, el("div", { class: "title" }, el("h1", { tabindex: "-1" }, `“${query.slice(0, 200)}”`), told), results, more));
 
   async function go() {
@@ -28,7 +29,8 @@ export function showSearch(main, { route, left }) {
       next = answer.next;
       for (const hit of answer.found) results.append(item(hit, query));
       found += answer.found.length;
-      told.textContent = `${count(found, "passage")} in ${number(answer.searched)} of ${count(answer.total, "thread")}${next === null ? "" : ", searching…"}`;
+      atLeast ||= answer.at_least;
+      told.textContent = `${atLeast ? "at least " : ""}${count(found, "passage")} in ${number(answer.searched)} of ${answer.exact === false ? "at least " : ""}${count(answer.total, "thread")}${next === null ? "" : ", searching…"}`;
     }
     if (left.aborted) return;
     if (next === null && !found) told.textContent = `Nothing that left a context matches. Search is literal: try one telling word. ${told.textContent}.`;

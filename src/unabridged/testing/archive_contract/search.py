@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pytest
 
-from unabridged.archive.protocol import Archive
+from unabridged.archive.protocol import Archive, Scope
 from unabridged.archive.references import find, reference
-from unabridged.testing.archive_contract.values import HERE, make_part, make_summary, store_parts
+from unabridged.testing.archive_contract.values import HERE, THERE, make_part, make_summary, store_parts
 
 _MIXED = (
     "Please look at src/app/getUserName.py and its tests",
@@ -106,6 +106,45 @@ class SearchContract:
         assert _turns(archive, "before") == [0]
         assert _turns(archive, "after") == [0]
         assert _turns(archive, blob) == [0]
+
+    def test_every_thread_that_holds_the_words_is_found_beside_one_that_holds_them_often(
+        self, archive: Archive
+    ) -> None:
+        """Ten threads hold a word once, one that was used later holds it in more messages than any search reads."""
+        small = {f"small {number}": [*_MIXED, f"log {number}: the zirconiumValve is open"] for number in range(10)}
+        flood = [f"log {turn}: the zirconiumValve is shut, irconi {'open' if turn == 3 else ''}" for turn in range(250)]
+        for created, (name, texts) in enumerate({**small, "only put in": ["nothing"], "large": flood}.items()):
+            parts = [make_part(text, turn) for turn, text in enumerate(texts)]
+            after = make_summary("the zirconiumValve is open")
+            store_parts(archive, *parts, after=after, scope=Scope(HERE.namespace, name), created=float(created))
+        store_parts(archive, make_part("the zirconiumValve is open", 0), scope=THERE)
+        for query in _OVER_ALL:
+            names = archive.threads(HERE.namespace)
+            alone = {name: archive.search(Scope(HERE.namespace, name), query, 500) for name in names}
+            holding = {name for name, hits in alone.items() if hits}
+            assert archive.threads_with(HERE.namespace, query) == ([*_by_use(holding)], True), query
+            found = archive.search_each(HERE.namespace, names, query, 5)
+            assert set(found) == holding, query
+            for name, (hits, matches, whole) in found.items():
+                assert matches == len(alone[name]) if whole else 5 <= matches <= len(alone[name]), (query, name)
+                assert not whole or list(hits) == alone[name][:5], (query, name)
+        best = archive.search_each(HERE.namespace, ["large", "never there"], "shut open zirconiumValve", 1)
+        assert [hit.turn for hit in best["large"].hits] == [3], "a message with all of the words is read first"
+        assert archive.threads_with("never there", "open") == ([], True)
+        assert archive.search_each(HERE.namespace, [], "open") == {}
+
+
+def _by_use(names: Iterable[str]) -> list[str]:
+    """Return the threads of the test above, those that were used last first."""
+    order = ["large", "only put in", *(f"small {number}" for number in reversed(range(10)))]
+    return sorted(names, key=order.index)
+
+
+_OVER_ALL = (
+    "zirconiumValve", "zirconium", "valve shut", "open", "nothing", "nowhere", "zirconium_valve", "the log 7",
+    '"valve is"', '"zirconiumvalve is open"', '"irconi"', '"he zirconiumValve is sh"', '"is ope"', "=>", "_", "数据",
+    "7", "app.py:42", "", " ", '"nothing"',
+)  # fmt: skip
 
 
 def _turns(archive: Archive, query: str, limit: int = 10) -> list[int]:
