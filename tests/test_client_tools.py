@@ -129,7 +129,7 @@ def test_search_and_read_answer_for_the_session_that_asks(tools: Any) -> None:
     ref = found.text.partition(" ref ")[2].partition(",")[0]
     assert not mine.answer("read_history", {"ref": ref}).error
     other = tools(CLAUDE_CODE_SESSION_ID=OTHER)
-    assert "Nothing that left the context" in other.answer("search_history", {"query": "clock.py"}).text
+    assert "Nothing matches" in other.answer("search_history", {"query": "clock.py"}).text
 
 
 def test_when_several_fit_they_are_listed_and_one_can_be_named(tools: Any) -> None:
@@ -269,4 +269,4 @@ def test_what_a_hook_archived_and_what_we_compacted_are_both_found_and_never_mix
     assert both.error, "each counts its turns in its own way"
     assert both.text.count("ref 1-") == 2
     assert run("forget", "claude-code:3f2a6a1c-0", "--yes").code == 0
-    assert "Nothing that left" in mine.answer("search_history", {"query": "utcoffset"}).text
+    assert "Nothing matches" in mine.answer("search_history", {"query": "utcoffset"}).text

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from unabridged.archive import codec
 from unabridged.archive import pins as pinned
+from unabridged.archive.live import with_live
 from unabridged.archive.names import Name, check_name
 from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.archive.references import find
@@ -45,9 +46,24 @@ class Access:
     _namespace: str
     _calls: Calls
 
-    def search(self, query: str, *, thread: Name, namespace: Name | None = None, limit: int = 10) -> Sequence[Hit]:
-        """The archived messages of the thread that match best: literal words, no query syntax."""
-        return self._archive.search(self._kept(thread, namespace), query, limit)
+    def search(
+        self,
+        query: str,
+        *,
+        thread: Name,
+        namespace: Name | None = None,
+        limit: int = 10,
+        messages: list[Message] | None = None,
+    ) -> Sequence[Hit]:
+        """The archived messages of the thread that match best: literal words, no query syntax.
+
+        With `messages`, the list as it is now, what still stands in it is searched too: such a hit is `live`.
+        """
+        scope = self._kept(thread, namespace)
+        hits = self._archive.search(scope, query, limit)
+        if messages is None:
+            return hits
+        return with_live(self._archive, scope, query, hits, self._calls.in_context(messages, scope), limit=limit)
 
     def read(self, ref: str | int, *, thread: Name, namespace: Name | None = None) -> Message:
         """The archived message exactly as it was: by a hit's `ref` (`12-9f3ac1d2ab`), its turn (12) or its hash."""

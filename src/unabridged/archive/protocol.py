@@ -147,6 +147,8 @@ class Hit(NamedTuple):
     """What `read` takes, on every surface: `12-9f3ac1d2ab`. It works only inside its scope."""
     thread: str = ""
     """Whose it is: a search over a namespace finds messages of many."""
+    live: bool = False
+    """Whether it still stands in the context that was searched besides; without a `ref`, the archive has it not yet."""
 
 
 class Holders(NamedTuple):

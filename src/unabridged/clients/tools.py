@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
-from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.protocol import Archive, Part, Scope
 from unabridged.clients.current import Asking
+from unabridged.clients.in_context import messages_in_context
 from unabridged.clients.threads import session_of, thread_of, threads_of
 from unabridged.errors import UnabridgedError
 from unabridged.events import receipt_from
@@ -28,6 +30,7 @@ from unabridged.recall.tools import (
     Tools,
     WrongArguments,
     parse_arguments,
+    read_search,
 )
 from unabridged.text_tools import quote
 
@@ -49,6 +52,7 @@ _EVERY: Final = {
 }
 _DESCRIPTIONS: Final = {
     **DESCRIPTIONS,
+    SEARCH: f"{DESCRIPTIONS[SEARCH]} What still stands in the context is found too, and marked so.",
     SESSIONS: (
         "The sessions of this project whose messages are kept word for word, newest first. Use it to search an "
         "earlier conversation about the same project, or when another tool says that it can't tell which session asks."
@@ -109,22 +113,39 @@ class SessionTools:
         asked = [scope for thread in threads for scope in self._scopes(thread)]
         if len(asked) == 1:
             return self._tools(asked[0], own).answer(SEARCH, given)
-        looks = [(scope, self._tools(scope, own, _LEAST).answer(SEARCH, given)) for scope in asked]
-        if wrong := next((told for _, told in looks if told.error), None):
-            return wrong
-        having = [scope for scope, told in looks if _FOUND in told.text]
+        query, limit = read_search(given)
+        having = list(self._found(asked, own, query, limit, _LEAST))
+        if not having and '"' in query:
+            query = query.replace('"', " ")
+            having = list(self._found(asked, own, query, limit, _LEAST))
         if not having:
             return ToolAnswer(f"{lookup.MARK} Nothing that was archived matches.")
-        room = lookup.ROOM // len(having[:_SHOWN])
-        shown = [(scope, self._tools(scope, own, room).answer(SEARCH, given)) for scope in having[:_SHOWN]]
-        told = [f"Session {scope.thread}:\n{said.text}" for scope, said in shown]
+        shown = self._found(having[:_SHOWN], own, query, limit, lookup.ROOM // len(having[:_SHOWN]))
+        told = [f"Session {scope.thread}:\n{found.text()}" for scope, found in shown.items()]
         more = ", ".join(dict.fromkeys(session_of(scope.thread) for scope in having[_SHOWN:]))
         return ToolAnswer("\n\n".join([*told, *([f"Also in these sessions, older: {more}"] if more else [])]))
 
+    def _found(
+        self, scopes: Sequence[Scope], own: str | None, query: str, limit: int, room: int
+    ) -> dict[Scope, lookup.Found]:
+        """What each of the threads has, searched at once; the session that asks with what stands in its context."""
+        found = lookup.search_page(self.archive, scopes, query, limit, room=room)
+        found = {scope: replace(one, whose=_whose(scope, own)) for scope, one in found.items()}
+        mine = next((scope for scope in scopes if scope.thread == own), None)
+        if mine is not None:
+            found[mine] = self._tools(mine, own, room).found(query, limit)
+        return {scope: found[scope] for scope in scopes if scope in found and found[scope].results}
+
     def _tools(self, scope: Scope, own: str | None, room: int = lookup.ROOM) -> Tools:
-        """The tools of one thread, which say whose it is to the session that asks."""
-        whose = "this conversation" if session_of(scope.thread) == own else "that session"
-        return Tools(self.archive, scope, room=room, whose=whose)
+        """The tools of one thread, which say whose it is to the session that asks, and know its context."""
+        live = partial(self._in_context, scope) if scope.thread == own else None
+        return Tools(self.archive, scope, room=room, whose=_whose(scope, own), live=live)
+
+    def _in_context(self, scope: Scope) -> list[Part] | None:
+        """What still stands in the context of the session; None where that can't be known without its file."""
+        files = (file for file in self.asking().sessions if thread_of(file.client, file.id) == scope.thread)
+        file = next(files, None)
+        return None if file is None else messages_in_context(self.archive, file, scope.namespace)
 
     def _read(self, given: dict[str, Any]) -> ToolAnswer:
         session, ref = given.pop("session", None), given.get("ref")
@@ -205,7 +226,8 @@ class SessionTools:
         return f"  {thread}, archived {_minute(newest) if newest else 'before'}{this}"
 
 
-_FOUND: Final = "Best matches for"
+def _whose(scope: Scope, own: str | None) -> str:
+    return "this conversation" if session_of(scope.thread) == own else "that session"
 
 
 def _fits(thread: str, session: Any) -> bool:

@@ -78,8 +78,8 @@ def _record(setup: Setup, state: State, made: Rewrite, data: RecordData) -> tupl
     views = [state.format.read(message) for message in made.messages[:stop_new]]
     # What an earlier compaction put in has no turn: its original has it.
     own = {i: -1 if state.base_views[i].meaning in state.known else turns[i] for i in diff.went}
-    went = {i: _part(setup, state.base[i], state.base_views[i], turn) for i, turn in own.items()}
-    came = {j: _part(setup, made.messages[j], views[j], -1) for j in diff.came}
+    went = {i: part_of(setup, state.base[i], state.base_views[i], turn) for i, turn in own.items()}
+    came = {j: part_of(setup, made.messages[j], views[j], -1) for j in diff.came}
     our_turns = [j - diff.start for j in diff.came if is_ours(views[j])]
     passed = max((turn for turn in turns[:stop_old] if turn >= 0), default=-1)
     data["characters"] += sum(len(item.text) for item in went.values() if item.turn >= 0)
@@ -114,7 +114,7 @@ def _record(setup: Setup, state: State, made: Rewrite, data: RecordData) -> tupl
     return record, [*went.values(), *came.values()]
 
 
-def _part(setup: Setup, message: Message, view: View, turn: int) -> Part:
+def part_of(setup: Setup, message: Message, view: View, turn: int) -> Part:
     """The message as it is archived: exact, and redacted what search sees of it."""
     body = codec.encode(message)
     return Part(codec.digest(body), body, turn, view.role, view.origin, setup.redact(view.whole_text()))

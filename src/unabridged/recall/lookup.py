@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from unabridged.archive import codec
-from unabridged.archive.protocol import Archive, Hit, Scope
+from unabridged.archive.live import with_live
+from unabridged.archive.protocol import Archive, Hit, Part, Scope
 from unabridged.archive.references import find, reference
 from unabridged.formats import Format, Message
 from unabridged.recall.excerpts import Piece, pieces_of, worth_of_stretches
@@ -76,19 +77,26 @@ def search(
     *,
     room: int = ROOM,
     format: Format | None = None,  # noqa: A002 - the word every part uses for it
+    live: Sequence[Part] | None = None,
 ) -> Found:
     """What of this thread left the context and matches the query best, in its surroundings.
 
     Literal words, as the archive finds them; when nothing has what stands in quotes, the words in them. The text of
-    what is found takes at most `room` characters, less when few results are asked for.
+    what is found takes at most `room` characters, less when few results are asked for. `live`, the messages that still
+    stand in the context, are searched too, and marked as such.
     """
     query = query[:LONGEST]
-    hits = archive.search(scope, query, _CANDIDATES) if query.strip() else ()
+
+    def hits_of(words: str) -> Sequence[Hit]:
+        found = archive.search(scope, words, _CANDIDATES) if words.strip() else ()
+        return with_live(archive, scope, words, found, live, limit=_CANDIDATES) if live else found
+
+    hits = hits_of(query)
     loosely = not hits and '"' in query
     if loosely:
-        hits = archive.search(scope, query.replace('"', " "), _CANDIDATES)
-    found = _as_passages(archive, scope, query, hits, limit, room=room, format=format)
-    found = replace(found, matches=len(hits), at_least=len(hits) >= _CANDIDATES)
+        hits = hits_of(query.replace('"', " "))
+    found = _as_passages(archive, scope, query, hits, limit, room=room, format=format, live=live or ())
+    found = replace(found, matches=len(hits), at_least=len(hits) >= _CANDIDATES, with_live=live is not None)
     return replace(found, loosely=True) if loosely and found.results else found
 
 
@@ -159,10 +167,13 @@ def _as_passages(
     *,
     room: int,
     format: Format | None,  # noqa: A002 - as above
+    live: Sequence[Part] = (),
 ) -> Found:
     limit = min(max(limit, 1), MOST)
     room = min(room, max(limit, 2) * _EACH)
-    look = Look(archive, scope, query, min(max(room // 6, 120), 500), min(max(room // 20, 60), 500), format)
+    width, beside = min(max(room // 6, 120), 500), min(max(room // 20, 60), 500)
+    standing = frozenset(part.hash for part in live)
+    look = Look(archive, scope, query, width, beside, format, live, standing)
     return gather_passages(look, rank(hits, query), limit, room)
 
 

@@ -14,7 +14,7 @@ from unabridged.archive.protocol import Archive, Hit, Part, Scope
 from unabridged.archive.references import reference
 from unabridged.formats import Format
 from unabridged.recall.excerpts import find_place, pieces_of
-from unabridged.recall.results import Found, Neighbour, Result
+from unabridged.recall.results import LIVE, Found, Neighbour, Result
 from unabridged.text_tools import quote
 
 _Key = tuple[int, str]
@@ -30,6 +30,10 @@ class Look(NamedTuple):
     width: int
     beside: int
     format: Format | None
+    live: Sequence[Part] = ()
+    """What still stands in the context."""
+    standing: frozenset[str] = frozenset()
+    """The hashes of these."""
 
 
 @dataclass(slots=True)
@@ -137,7 +141,11 @@ class _Shelf:
 
     def _around(self, hit: Hit, before: int = 1, after: int = 2) -> Sequence[Part]:
         """The hit's own part and its neighbours: one before, two after, since answers follow questions."""
-        near = self._look.archive.parts(self._look.scope, max(hit.turn - before, 0), hit.turn + after + 1)
+        first, last = max(hit.turn - before, 0), hit.turn + after + 1
+        near = list(self._look.archive.parts(self._look.scope, first, last))
+        known = {(part.turn, part.hash) for part in near}
+        near += [part for part in self._look.live if first <= part.turn < last and (part.turn, part.hash) not in known]
+        near.sort(key=lambda part: part.turn)
         return [part for part in _branch(self._look, near, hit) if part.turn != hit.turn or part.hash == hit.hash]
 
 
@@ -145,7 +153,7 @@ def _result(look: Look, hit: Hit, part: Part) -> Result:
     pieces = pieces_of(part, look.format)
     place = find_place(pieces, look.query, look.width)
     return Result(
-        ref=reference(look.scope, hit.turn, hit.hash),
+        ref=hit.ref or ("" if hit.live else reference(look.scope, hit.turn, hit.hash)),
         turn=hit.turn,
         role=hit.role,
         origin=hit.origin,
@@ -154,6 +162,7 @@ def _result(look: Look, hit: Hit, part: Part) -> Result:
         offset=sum(len(piece.text) for piece in pieces[: place.piece]) + place.start,
         length=sum(len(piece.text) for piece in pieces),
         score=hit.score,
+        live=hit.live,
     )
 
 
@@ -171,7 +180,11 @@ def _match(look: Look, hit: Hit, part: Part) -> Neighbour:
     if len(part.text) <= look.beside:
         return _neighbour(look, part)
     found = _result(look._replace(width=160), hit, part)
-    return Neighbour(hit.turn, found.ref, f"[{hit.turn}] {found.whose} {quote(f'…{found.excerpt}…')}")
+    return Neighbour(
+        hit.turn,
+        found.ref,
+        f"[{hit.turn}] {f'{LIVE} ' if found.live else ''}{found.whose} {quote(f'…{found.excerpt}…')}",
+    )
 
 
 def _neighbour(look: Look, part: Part) -> Neighbour:
@@ -179,7 +192,8 @@ def _neighbour(look: Look, part: Part) -> Neighbour:
     width = look.beside if len(part.text) <= look.beside else min(look.beside, 160)
     told = [f"{piece.whose} {quote(piece.text, width)}" for piece in pieces[:2]]
     more = f" and {len(pieces) - 2} more" if len(pieces) > 2 else ""
-    text = f"[{part.turn}] {', '.join(told)}{more}"
+    live = f"{LIVE} " if part.hash in look.standing else ""
+    text = f"[{part.turn}] {live}{', '.join(told)}{more}"
     return Neighbour(part.turn, reference(look.scope, part.turn, part.hash), text)
 
 

@@ -8,12 +8,12 @@ answer = recall.call(name, arguments)          # a text, whatever the arguments 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.protocol import Archive, Part, Scope
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.formats import FORMATS, Format
 from unabridged.recall import lookup
@@ -85,6 +85,8 @@ class Tools:
     """Reads messages that no built-in format does."""
     room: int = lookup.ROOM
     """Characters that the answer to a search may take."""
+    live: Callable[[], Sequence[Part] | None] | None = None
+    """Gives what still stands in the context, which is then searched too; None where that is not known."""
     whose: str = "this conversation"
     """What the thread is to the agent that asks."""
 
@@ -111,12 +113,13 @@ class Tools:
             return ToolAnswer(f"{lookup.MARK} {error}", error=True)
 
     def _search(self, given: Mapping[str, Any]) -> str:
-        query = given.get("query")
-        if not isinstance(query, str) or not query.strip():
-            raise WrongArguments(f'{SEARCH} needs `query`, the words to look for: {{"query": "invoice 4711"}}.')
-        limit = _whole_number(given, "limit", lookup.USUAL, (1, lookup.MOST))
-        found = lookup.search(self.archive, self.scope, query, limit, room=self.room, format=self.format)
-        return replace(found, whose=self.whose).text()
+        return self.found(*read_search(given)).text()
+
+    def found(self, query: str, limit: int) -> lookup.Found:
+        """Return what a search finds, as a value."""
+        live = None if self.live is None else self.live()
+        found = lookup.search(self.archive, self.scope, query, limit, room=self.room, format=self.format, live=live)
+        return replace(found, whose=self.whose)
 
     def _read(self, given: Mapping[str, Any]) -> str:
         ref = given.get("ref")
@@ -129,6 +132,14 @@ class Tools:
 
 
 tools = Tools
+
+
+def read_search(given: Mapping[str, Any]) -> tuple[str, int]:
+    """Return the query and the limit of a search."""
+    query = given.get("query")
+    if not isinstance(query, str) or not query.strip():
+        raise WrongArguments(f'{SEARCH} needs `query`, the words to look for: {{"query": "invoice 4711"}}.')
+    return query, _whole_number(given, "limit", lookup.USUAL, (1, lookup.MOST))
 
 
 def _schema(name: str, dialect: str) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unabridged.archive.address import is_on_server
-from unabridged.archive.protocol import Scope
+from unabridged.archive.protocol import Part, Scope
 from unabridged.asking.drivers import adrive, drive, in_thread, take_lock
 from unabridged.asking.refused import Refusals, in_words, limits_to_try, overflow_in
 from unabridged.compaction import pipeline
 from unabridged.compaction.restore import restore
 from unabridged.compaction.rewrite import Rewrite
 from unabridged.compaction.state import Setup, State
+from unabridged.compaction.store import part_of
 from unabridged.compaction.trigger import Load, Now, decide, starts_in_background, worth_a_look
 from unabridged.errors import ArchiveError, FunctionFailed, IllegalConversation, SummaryFailed, WontFit
 from unabridged.events import Failed, Unchanged
@@ -374,6 +375,19 @@ class Calls:
         if isinstance(chosen, Rewrite):
             return Outlook(tokens, budget, trigger, clears=tuple(sorted(chosen.edited)), why="clearing is enough")
         return Outlook(tokens, budget, trigger, chosen)
+
+    def in_context(self, messages: list[Message], scope: Scope) -> list[Part]:
+        """Return what stands in the list, with compactions of it that are recorded: each message as it is archived.
+
+        What compactions put in is left out. Nothing is stored or remembered.
+        """
+        if not messages:
+            return []
+        call = self._begin(Thread(), scope, messages, (None, None))
+        state = call.state()
+        restore(call.setup, state, settles=False)
+        standing = zip(state.messages, state.views, state.base_turns, strict=True)
+        return [part_of(call.setup, message, view, turn) for message, view, turn in standing if turn >= 0]
 
     # -- what a provider teaches --------------------------------------------------------------------------------------
 

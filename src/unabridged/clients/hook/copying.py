@@ -142,11 +142,16 @@ def _stretches(messages: Iterator[Said], offset: int) -> Iterator[list[Said]]:
 def _store(archive: Archive, source: Source, start: Place, stretch: Sequence[Said], reason: str) -> Place:
     """Archive these messages; the place behind them."""
     end = place_at(source.path, stretch[-1].end, start.turn + len(stretch))
-    views = views_of(source.kind, stretch)
-    bodies = [_body(source, said) for said in stretch]
-    parts = [_part(body, view, start.turn + i) for i, (body, view) in enumerate(zip(bodies, views, strict=True))]
+    parts = parts_of(source, stretch, start.turn)
     keep(archive, source, COPY, end, reason=reason, of=str(start), turns=[[start.turn, end.turn]], parts=parts)
     return end
+
+
+def parts_of(source: Source, stretch: Sequence[Said], first: int) -> list[Part]:
+    """Return these messages as they are archived; `first` is the turn of the first."""
+    views = views_of(source.kind, stretch)
+    bodies = [_body(source, said) for said in stretch]
+    return [_part(body, view, first + i) for i, (body, view) in enumerate(zip(bodies, views, strict=True))]
 
 
 def _body(source: Source, said: Said) -> bytes:
