@@ -162,11 +162,17 @@ def _holding(query: Query, index: Index, keys: Mapping[int, Sequence[tuple[int, 
     while left:
         page = [key for of_thread in left.values() for key in of_thread[: max(READ // len(left), 1)]]
         read = {(found.thread, found.number): found for found in index.read(page)}
-        holding |= {key[0] for key, found in read.items() if _look(query, terms, (), found) is not None}
+        holding |= {key[0] for key, found in read.items() if key[0] not in holding and _has(query, terms, found)}
         asked = Counter(thread for thread, _ in page)
         left = {thread: rest[asked[thread] :] for thread, rest in left.items() if thread not in holding}
         left = {thread: rest for thread, rest in left.items() if rest}
     return holding
+
+
+def _has(query: Query, terms: Sequence[str], found: Found) -> bool:
+    if query.phrases:
+        return holds(found.part.text, query.phrases)
+    return _look(query, terms, (), found) is not None
 
 
 def search_each(query: str, limit: int, index: Threads, threads: Sequence[int]) -> dict[int, Matches]:

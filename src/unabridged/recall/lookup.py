@@ -95,7 +95,7 @@ def search(
     loosely = not hits and '"' in query
     if loosely:
         hits = hits_of(query.replace('"', " "))
-    found = _as_passages(archive, scope, query, hits, limit, room=room, format=format, live=live or ())
+    found = _as_passages(archive, scope, query, rank(hits, query), limit, room=room, format=format, live=live or ())
     found = replace(found, matches=len(hits), at_least=len(hits) >= _CANDIDATES, with_live=live is not None)
     return replace(found, loosely=True) if loosely and found.results else found
 
@@ -153,7 +153,7 @@ def search_page(
         names = [scope.thread for scope in scopes if scope.namespace == space]
         for name, (hits, matches, whole) in archive.search_each(space, names, query[:LONGEST], _OF_EACH).items():
             scope = Scope(space, name)
-            made = _as_passages(archive, scope, query, hits, limit, room=room, format=format)
+            made = _as_passages(archive, scope, query, rank(hits, query)[:limit], limit, room=room, format=format)
             found[scope] = replace(made, matches=matches, at_least=not whole)
     return {scope: found[scope] for scope in scopes if scope in found}
 
@@ -174,7 +174,7 @@ def _as_passages(
     width, beside = min(max(room // 6, 120), 500), min(max(room // 20, 60), 500)
     standing = frozenset(part.hash for part in live)
     look = Look(archive, scope, query, width, beside, format, live, standing)
-    return gather_passages(look, rank(hits, query), limit, room)
+    return gather_passages(look, hits, limit, room)
 
 
 def read(

@@ -6,9 +6,10 @@ stands directly beside it joins it. So a long exchange about one thing is read a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from unabridged.archive.protocol import Archive, Hit, Part, Scope
 from unabridged.archive.references import reference
@@ -17,6 +18,7 @@ from unabridged.recall.excerpts import find_place, pieces_of
 from unabridged.recall.results import LIVE, Found, Neighbour, Result
 from unabridged.text_tools import quote
 
+_WIDE: Final = re.compile("[^\u0000-\u2e7f]")
 _Key = tuple[int, str]
 """Turn and hash: a turn may have several versions, in branches."""
 
@@ -199,4 +201,4 @@ def _neighbour(look: Look, part: Part) -> Neighbour:
 
 def _weight(text: str) -> int:
     """Characters, those of scripts without spaces three times: they take as many tokens."""
-    return len(text) if text.isascii() else len(text) + 2 * sum(character > "\u2e7f" for character in text)
+    return len(text) if text.isascii() else len(text) + 2 * len(_WIDE.findall(text))
