@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from unabridged.legal import find_waiting
 from unabridged.messages import View
 
 _SOME_OF_IT, _MOST_OF_IT = 1 / 3, 2 / 3
@@ -31,7 +32,9 @@ def safe_indices(views: Sequence[View]) -> list[int]:
 
 
 def _inside_rounds(views: Sequence[View]) -> list[bool]:
-    """Between a call and its answer, whatever stands between them. Ids may be reused: the newest call counts.
+    """Between a call and its answer, whatever stands between them, and behind calls at the end that wait for theirs.
+
+    Ids may be reused: the newest call counts.
 
     In a text protocol, where an observation answers in a `user` turn, between it and the action before it.
     """
@@ -48,6 +51,9 @@ def _inside_rounds(views: Sequence[View]) -> list[bool]:
             opened[said + 1] += 1
             opened[i + 1] -= 1
         said = i if view.role != "system" else said
+    if (waiting := find_waiting(views)) is not None:  # its results are yet to come
+        opened[waiting + 1] += 1
+        opened[len(views)] -= 1
     return [depth > 0 for depth in accumulate(opened[: len(views) + 1])]
 
 

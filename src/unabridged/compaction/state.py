@@ -146,8 +146,10 @@ class State:
     """Whether the caller named the thread; else a record names it."""
     idle: float = 0.0
     """Seconds since the last call for this thread: a provider's cache may have expired."""
+    by_hand: bool = False
+    """Whether somebody compacts it whatever its size, and no model is about to be asked."""
     pending: bool = False
-    """Whether calls at the end may still wait for their answers: no model is about to be asked."""
+    """Whether more is yet to come before a model is asked: calls at the end wait for their answers."""
     asked: bool = False
     """Whether somebody asks for it, or a provider refused the request: no trigger is needed."""
     begun_receipt: Receipt | None = None

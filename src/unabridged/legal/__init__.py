@@ -8,7 +8,8 @@ functions below), `reasoning` (whose thinking must go after a rewrite). What one
 from __future__ import annotations
 
 from unabridged.formats.base import Finding
+from unabridged.legal.pairing import find_waiting
 from unabridged.legal.rejoin import NO_RESULT
 from unabridged.legal.repair import PROVIDERS, Repaired, check, check_views, repair
 
-__all__ = ["NO_RESULT", "PROVIDERS", "Finding", "Repaired", "check", "check_views", "repair"]
+__all__ = ["NO_RESULT", "PROVIDERS", "Finding", "Repaired", "check", "check_views", "find_waiting", "repair"]

@@ -52,6 +52,23 @@ def _answers_stop(views: Sequence[View], start: int) -> int:
     return stop
 
 
+def find_waiting(views: Sequence[View], *, items: bool = True) -> int | None:
+    """Return where the first call stands of a round at the very end that waits for results; None where none waits.
+
+    What a person says beside a result is a turn of its own: then the calls without one are broken, and wait no more.
+    """
+    stop = len(views)
+    while stop and views[stop - 1].answers and not (views[stop - 1].role == "user" and views[stop - 1].text):
+        stop -= 1
+    start = stop
+    while start and views[start - 1].role == "assistant" and (items or start == stop):
+        start -= 1
+    answered = {answer.call_id for view in views[stop:] for answer in view.answers}
+    calls = [(i, call) for i in range(start, stop) for call in views[i].calls]
+    waits = any(answered.isdisjoint(call.ids) for _, call in calls)
+    return calls[0][0] if waits else None
+
+
 Pairs = list[tuple[int, str]]
 """Indices of messages with an id each that is wrong there."""
 

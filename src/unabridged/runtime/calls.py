@@ -25,6 +25,7 @@ from unabridged.events import Failed, Unchanged
 from unabridged.formats import Format, Message, detect
 from unabridged.history.difference import chain
 from unabridged.history.replay import UNNAMED
+from unabridged.legal import find_waiting
 from unabridged.measure.calibrate import usage_of
 from unabridged.measure.meter import Meter
 from unabridged.measure.models import family_of
@@ -113,7 +114,7 @@ class Call:
             namespace=where.namespace,
         )  # fmt: skip
 
-    def state(self, *, pending: bool = False, asked: bool = False) -> State:
+    def state(self, *, by_hand: bool = False, asked: bool = False) -> State:
         """A compaction that begins with the list to go on from, as it was read last."""
         views = self.setup.read(self.begun, self.format, self.thread.read(self.format, self.setup.meter))
         sent = self.thread.sent if self.begun is not self.given else None
@@ -131,7 +132,8 @@ class Call:
             sizes=list(self.thread.sizes),
             named=bool(self.scope.thread),
             idle=self.idle,
-            pending=pending,
+            by_hand=by_hand,
+            pending=by_hand or find_waiting(views, items=self.format.items) is not None,
             asked=asked,
             begun_receipt=receipt,
             receipt=receipt,
@@ -293,7 +295,7 @@ class Calls:
         if decision.do not in {"compact", "clear"}:
             return call.unchanged(decision.why)
         thread.reread(call.begun, call.format, setup.meter)
-        state, why = call.state(pending=force, asked=bool(why)), ""
+        state, why = call.state(by_hand=force, asked=bool(why)), ""
         if reason is not None:
             why = yield from pipeline.compact(setup, state, reason, force=force)
         else:

@@ -120,7 +120,7 @@ class Thread:
         changed = state.messages is not state.given
         self.failed_why, self.failed_at = why, state.estimate if why else 0
         if changed:
-            if state.pending:  # what was asked for by hand is not done again to a list that need not shrink
+            if state.by_hand:  # what was asked for by hand is not done again to a list that need not shrink
                 self.sent = None
             else:
                 self._remember(state)
