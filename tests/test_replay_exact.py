@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from engine_case import rounds
-from lives import EVERY, ROUNDS, Life, Messages
+from lives import EVERY, ROUNDS, Life, Messages, as_plain, said_by
 from test_history import Store
 from unabridged import ArchiveError, Compactor, Settings, WontFit
+from unabridged.adapters.langchain.format import LangChain
 
 
 @pytest.mark.parametrize(("kind", "lives"), [("memory", 16), ("sqlite", 6), ("directory", 3), ("postgres", 3)])
@@ -196,3 +197,35 @@ def test_a_list_resent_without_a_name_is_found_again_by_another_process(tmp_path
         assert again.messages == first.messages
         assert again.thread == first.thread
         assert len(other.threads()) == 1
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "directory"])
+@pytest.mark.parametrize("format_", EVERY)
+def test_a_list_that_was_only_looked_behind_goes_on_and_replays_exactly(
+    kind: str, format_: str, tmp_path: Path
+) -> None:
+    """`undo` to see a step, then on with the shorter list: also where what was undone left no name in it, a repair."""
+    store = Store(kind, tmp_path)
+    settings = Settings(trigger=("tokens", 800), keep=("messages", 4), clear=None, pin=lambda m: "pinned" in str(m))
+    known = LangChain() if format_ == "langchain" else format_
+    engine = Compactor(window=4_000, archive=store.archive, settings=settings, format=known)
+    said: Messages = [said_by(format_, "user", "This is pinned. " * 200), said_by(format_, "assistant", "pinned: yes.")]
+    kinds: list[str] = []
+    live = list(said)
+    for n in range(24):
+        call, answer = EVERY[format_](n, f"c{n}", f"Pump {n} is steady. " * 30)
+        broken = n % 3 == 0
+        new = [said_by(format_, "user", f"Look at pump {n}{', pinned' if n < 2 else ''}."), call]
+        new += [] if broken else [answer, said_by(format_, "assistant", f"Pump {n} is fine. " * 20)]
+        said, given = [*said, *new], [*live, *copy.deepcopy(new)]
+        try:
+            fitted = engine.fit(given, thread="t")
+        except WontFit:
+            break
+        live = list(fitted.messages)
+        if fitted.changed and fitted.receipt is not None:
+            kinds.append(fitted.receipt.kind)
+            assert as_plain(engine.undo(live, thread="t")) == as_plain(given)
+        assert as_plain(engine.replay(live, thread="t")) == as_plain(said), f"after round {n}: {kinds}"
+    assert {"repair", "summary"} <= set(kinds), kinds
+    engine.close()

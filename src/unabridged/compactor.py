@@ -237,8 +237,11 @@ class Compactor(Access):
 
         A summary turn that the archive does not know is an `ArchiveError`; with `unknown="keep"` it stays as it is.
         """
+        from unabridged.history.replay import note_undone  # noqa: PLC0415 - importing the package stays cheap
+
         before, records = self._take_back(messages, thread, namespace, every=False, unknown=unknown)
         for record in records:
+            note_undone(self._archive, record)
             self._archive.retire(record.scope, record.id)
             self._calls.threads.drop(record.scope)
             self._emit(Undone(record.scope.thread, record.id, namespace=record.scope.namespace))

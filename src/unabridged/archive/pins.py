@@ -1,10 +1,11 @@
 """Texts that somebody pinned to a thread: they stand in its summary turn from the next compaction on.
 
-They are kept in the archive's notes, under a key that goes with the thread.
+They are kept in the archive's notes, under a key that goes with the thread, beside other texts kept for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from unabridged.archive.protocol import Archive, Scope
@@ -17,8 +18,7 @@ MOST_PINS, LONGEST_PIN = 100, 4_000
 
 def pins_of(archive: Archive, scope: Scope) -> tuple[str, ...]:
     """Return the texts that are pinned to the thread, oldest first."""
-    found: Any = archive.remembered(scope.namespace, thread_note(scope.thread)) if scope.thread else None
-    return tuple(text for text in (found or {}).get("pins", ()) if isinstance(text, str))
+    return kept_for(archive, scope, "pins")
 
 
 def pin(archive: Archive, scope: Scope, text: str) -> tuple[str, ...]:
@@ -46,5 +46,17 @@ def unpin(archive: Archive, scope: Scope, text: str) -> bool:
 
 
 def _keep(archive: Archive, scope: Scope, pins: tuple[str, ...]) -> tuple[str, ...]:
-    archive.remember(scope.namespace, thread_note(scope.thread), {"pins": list(pins)})
+    keep_for(archive, scope, "pins", pins)
     return pins
+
+
+def kept_for(archive: Archive, scope: Scope, what: str) -> tuple[str, ...]:
+    """Return the texts of this kind that the thread's note holds."""
+    found: Any = archive.remembered(scope.namespace, thread_note(scope.thread)) if scope.thread else None
+    return tuple(text for text in (found or {}).get(what, ()) if isinstance(text, str))
+
+
+def keep_for(archive: Archive, scope: Scope, what: str, texts: Sequence[str]) -> None:
+    """Keep these texts of this kind in the thread's note; what else it holds stays."""
+    key = thread_note(scope.thread)
+    archive.remember(scope.namespace, key, {**(archive.remembered(scope.namespace, key) or {}), what: list(texts)})

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import NamedTuple, cast
 
 from unabridged.archive import codec, store_rules
+from unabridged.archive.pins import keep_for, kept_for
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.authorship import with_origins
 from unabridged.errors import ArchiveError
@@ -25,6 +26,10 @@ from unabridged.messages import View
 
 UNNAMED = "from-"
 """How the names of threads begin that were named by what was compacted first."""
+_UNDONE = "undone"
+"""The texts in a thread's note that are ids of records which were undone and left no name."""
+MOST_UNDONE = 256
+"""So many of them are kept for a thread, the newest."""
 LOOKED_AT = 64
 """Of the newest records, so many are looked at for one that left no name in the list, before a compaction."""
 
@@ -95,6 +100,15 @@ def meanings_put_in(records: Records, standing: Standing | None) -> set[str]:
         folded = record.kind == "summary"  # it took the one before it in
         record = records.named(record.prior) if record.prior and not folded else None
     return known
+
+
+def note_undone(archive: Archive, record: Record) -> None:
+    """Remember a record that is undone and left no name in the list: the list may still be used, and replayed."""
+    if record.data.get("named"):
+        return
+    known = kept_for(archive, record.scope, _UNDONE)
+    if record.id not in known:
+        keep_for(archive, record.scope, _UNDONE, [*known, record.id][-MOST_UNDONE:])
 
 
 def take_back(
@@ -200,6 +214,8 @@ class _Search:
         self._prior: str | None = None
         self._rest = islice(archive.newest(scope), most)
         self._live: list[Record] = []
+        self._archive, self._scope = archive, scope
+        self._retired: list[Record] | None = None
 
     def take(self, record: Record) -> None:
         """This one was taken back: look for it no more, and for the one before it first."""
@@ -222,7 +238,8 @@ class _Search:
             (found for record in named if (found := _exactly(record, lines) or _by_marks(record, lines, places))), None
         )
         unnamed = list(self._unnamed(_age(best.record) if best else None))
-        exact = next((found for record in unnamed if (found := _exactly(record, lines))), None)
+        undone = self._newer(self._undone(), _age(best.record) if best else None)
+        exact = next((found for record in (*unnamed, *undone) if (found := _exactly(record, lines))), None)
         if exact is not None or best is not None:
             return exact or best
         # All before it was changed since: what it put in must then be enough, and one record's only.
@@ -244,11 +261,22 @@ class _Search:
 
     def _unnamed(self, than: tuple[float, int] | None) -> Iterator[Record]:
         """The live records, newer than the best found, that a list may hold without naming them."""
-        for record in self._every():
+        return (record for record in self._newer(self._every(), than) if not record.data.get("named"))
+
+    def _newer(self, records: Iterable[Record], than: tuple[float, int] | None) -> Iterator[Record]:
+        """Those of the records, newest first, that are newer and were not taken back."""
+        for record in records:
             if than is not None and _age(record) <= than:
                 return
-            if record.id not in self._done and not record.data.get("named"):
+            if record.id not in self._done:
                 yield record
+
+    def _undone(self) -> list[Record]:
+        """The records that were undone and left no name, newest first: who undid one may go on with its list."""
+        if self._retired is None:
+            found = filter(None, map(self._named, kept_for(self._archive, self._scope, _UNDONE)))
+            self._retired = sorted(found, key=_age, reverse=True)
+        return self._retired
 
     def _every(self) -> Iterator[Record]:
         yield from list(self._live)
