@@ -126,7 +126,7 @@ def grown_by_one_message(conversation: Conversation, format_: str, window: int, 
 
 @pytest.mark.parametrize("carried", [True, False], ids=["carried", "resent"])
 @pytest.mark.parametrize("format_", FORMATS)
-def test_fitted_at_every_prefix_no_call_ever_has_two_results(format_: str, carried: bool) -> None:  # noqa: FBT001
+def test_fitted_at_every_prefix_no_call_ever_has_two_results(format_: str, carried: bool) -> None:
     compacted_while_waiting = 0
 
     @settings(profile, max_examples=max(8, EXAMPLES // 40))

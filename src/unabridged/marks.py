@@ -11,7 +11,7 @@ Marks prove nothing, since anybody can write them: the archive decides which rec
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 
 from unabridged.languages import labels, tables
@@ -22,6 +22,9 @@ CLEARED = "[cleared: "
 
 _SUMMARY = "[unabridged summary "
 _RECORD = re.compile(r"(?:\[unabridged (?:summary )?|; record )([0-9a-f]{12})\b")
+_NOTE = re.compile(
+    r"\n?\[unabridged ([0-9a-f]{12}): the middle of this text of ([0-9,]+) tokens was left out[^\n\]]*\]\n?"
+)
 _STUB = re.compile(r"\[(?:Tool result|Image|Audio|Video|Document) cleared: [^\n]{1,1200}\]")
 
 
@@ -69,6 +72,12 @@ def is_our_summary(view: View) -> bool:
 def shortening_note(record_id: str) -> str:
     """The note between head and tail of a shortened text; `{tokens}` is filled in later."""
     return f"[unabridged {record_id}: the middle of this text of {{tokens}} tokens was left out to fit the window]"
+
+
+def find_note(text: str, records: Collection[str]) -> tuple[int, int, str] | None:
+    """Return where the note of one of these records begins and ends in the text, and the tokens it tells; else None."""
+    found = (note for note in _NOTE.finditer(text) if note[1] in records) if records else iter(())
+    return next(((note.start(), note.end(), note[2]) for note in found), None)
 
 
 def stub_line(kind: str, parts: Iterable[str]) -> str:

@@ -144,17 +144,22 @@ def outline(text: str, limit: int) -> list[str]:
     return next((told for told in outlines if sum(map(len, told)) + 3 * len(told) <= limit), lines)
 
 
-def cut_middle(text: str, tokens: int, count: Count, note: str) -> str:
-    """The text, or when it counts more than `tokens` its beginning and its end around a note on its own line."""
+def cut_middle(text: str, tokens: int, count: Count, note: str, earlier: tuple[int, int, str] | None = None) -> str:
+    """The text, or when it counts more than `tokens` its beginning and its end around a note on its own line.
+
+    `earlier` is where a note stands in it already, and the tokens that this one tells: the new one takes its place.
+    """
     whole = count(text)
     if whole <= tokens:
         return text
-    note = f"\n{note.format(tokens=f'{whole:,}')}\n"
+    start, stop, told = earlier or (len(text), 0, f"{whole:,}")
+    first, last = text[:start], text[stop:]
+    note = f"\n{note.format(tokens=told)}\n"
     room = max(0, tokens - count(note))
     chars = int(len(text) * room / whole)
     while True:
         head, tail = chars * 3 // 5, chars - chars * 3 // 5
-        short = text[:head] + note + (text[-tail:] if tail else "")
+        short = first[:head] + note + (last[-tail:] if tail else "")
         size = count(short)
         if size <= tokens or chars == 0:
             return short if size < whole else text

@@ -36,7 +36,8 @@ from unabridged.events import Compacting, Failed
 from unabridged.history.replay import UNNAMED
 from unabridged.languages import detect, labels
 from unabridged.legal import repair
-from unabridged.marks import is_our_summary, shortening_note, summary_text
+from unabridged.marks import is_our_summary, marked_ids, shortening_note, summary_text
+from unabridged.messages import View
 from unabridged.summarise.summary_body import Writers, render_pins
 
 log = logging.getLogger("unabridged")
@@ -293,7 +294,14 @@ def write_list(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Re
 def _shortener(setup: Setup, state: State, index: int, record_id: str = "0" * 12) -> Shortener:
     """What cuts the message at this index down for a record."""
     signed = clear.beside_signed(state.views, index)
-    return Shortener(state.format, setup.meter.text, shortening_note(record_id), signed)
+    note, view = shortening_note(record_id), state.views[index]
+    return Shortener(state.format, setup.meter.text, note, signed, _shortened_by(state, view))
+
+
+def _shortened_by(state: State, view: View) -> frozenset[str]:
+    """Return the records that put this message in as it is, as far as it names them."""
+    named = ((one, state.records.named(one)) for one in marked_ids(view)) if state.records is not None else ()
+    return frozenset(one for one, record in named if record and view.meaning in record.data.get("marks", ()))
 
 
 # -- what the host is told --------------------------------------------------------------------------------------------

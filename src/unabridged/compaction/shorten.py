@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from unabridged.formats.base import Format, Message, Slot
+from unabridged.marks import find_note
 from unabridged.messages import View
 from unabridged.text_tools import Count, cut_middle, level, map_strings
 
@@ -22,6 +24,8 @@ class Shortener:
     count: Count
     note: str
     signed: bool = False
+    earlier: Collection[str] = ()
+    """The records that shortened the message before: it still tells the size that it had at first."""
 
     def shorten(self, message: Message, view: View, size: int, tokens: int) -> Message:
         """The message of so large a `size` with its largest pieces cut down until it takes at most about `tokens`.
@@ -51,20 +55,22 @@ class Shortener:
             if slot.kind in {"call", "attached"} and self.signed:
                 return text
             if slot.kind == "call":
-                return _shorten_arguments(text, cap, self.count, self.note) if self.count(text) > cap else text
-            return cut_middle(text, cap, self.count, self.note)
+                return self._shorten_arguments(text, cap) if self.count(text) > cap else text
+            return self._cut(text, cap)
 
         return self.format.edit(message, cut)
 
+    def _cut(self, text: str, cap: int) -> str:
+        return cut_middle(text, cap, self.count, self.note, find_note(text, self.earlier))
 
-def _shorten_arguments(arguments: str, tokens: int, count: Count, note: str) -> str:
-    """Still JSON, and the same keys: only long strings in it are cut down."""
-    try:
-        value = json.loads(arguments)
-    except ValueError:
-        return json.dumps({"shortened": cut_middle(arguments, tokens, count, note)}, ensure_ascii=False)
-    leaves: list[int] = []
-    map_strings(value, lambda text: leaves.append(count(text)))
-    cap = level(leaves, max(0, tokens - (count(arguments) - sum(leaves))))
-    short = json.dumps(map_strings(value, lambda text: cut_middle(text, cap, count, note)), ensure_ascii=False)
-    return short if count(short) < count(arguments) else arguments
+    def _shorten_arguments(self, arguments: str, tokens: int) -> str:
+        """Still JSON, and the same keys: only long strings in it are cut down."""
+        try:
+            value = json.loads(arguments)
+        except ValueError:
+            return json.dumps({"shortened": self._cut(arguments, tokens)}, ensure_ascii=False)
+        leaves: list[int] = []
+        map_strings(value, lambda text: leaves.append(self.count(text)))
+        cap = level(leaves, max(0, tokens - (self.count(arguments) - sum(leaves))))
+        short = json.dumps(map_strings(value, lambda text: self._cut(text, cap)), ensure_ascii=False)
+        return short if self.count(short) < self.count(arguments) else arguments
