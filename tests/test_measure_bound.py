@@ -20,7 +20,7 @@ from toktok import batch_count  # type: ignore[import-untyped]
 import noise
 from unabridged import Compactor
 from unabridged.formats.base import Family
-from unabridged.measure.estimate import BOUND, estimate
+from unabridged.measure.estimate import BOUND, HIGH, HIGH_UNKNOWN, estimate
 from unabridged.measure.meter import Meter
 
 CORPORA = Path(__file__).parent / "corpora"
@@ -54,6 +54,17 @@ def test_no_language_is_estimated_far_too_low(family: Family) -> None:
 def test_no_noise_is_estimated_far_too_low(family: Family) -> None:
     texts = {f"{kind} {seed}": noise.made(kind, seed) for kind in noise.KINDS for seed in range(5)}
     assert too_low(texts, family, counted(texts, family)) == {}
+
+
+@pytest.mark.parametrize(
+    ("family", "vocabulary", "high"),
+    [("openai", "o200k_base", HIGH), ("gpt-4", "cl100k_base", HIGH), ("unknown", "o200k_base", HIGH_UNKNOWN)],
+)
+def test_no_corpus_is_estimated_higher_than_is_said(family: Family, vocabulary: str, high: float) -> None:
+    names = ("english", "german", "russian", "chinese", "japanese", "code_python", "code_other", "json", "shell")
+    texts = [(CORPORA / f"{name}.txt").read_text(encoding="utf-8") for name in names]
+    real = batch_count(texts, vocabulary, threads=1)
+    assert max(estimate(text, family) / count for text, count in zip(texts, real, strict=True)) <= high
 
 
 @pytest.mark.parametrize(("family", "column"), [("claude", 1), ("claude-3", 2)])

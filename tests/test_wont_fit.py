@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from toktok import batch_count  # type: ignore[import-untyped]
 
 from unabridged import Compactor, WontFit
 from unabridged.compaction.cut import safe_indices
@@ -60,9 +61,9 @@ def smallest(messages: list[Any], format_: str, meter: Meter, system: str) -> in
     return meter.overhead(system, None) + sum(map(meter.message, views[last:])) + FRAME
 
 
-def refusal(engine: Compactor, messages: list[Any], system: str, window: int) -> WontFit | None:
+def refusal(engine: Compactor, messages: list[Any], system: str, most: float) -> WontFit | None:
     try:
-        assert engine.fit(messages, thread="t", system=system).tokens_after <= window
+        assert engine.fit(messages, thread="t", system=system).tokens_after <= most
     except WontFit as error:
         return error
     return None
@@ -80,7 +81,7 @@ def test_it_is_raised_only_where_the_smallest_legal_list_is_over_the_budget(form
         window = rng.choice((2_000, 8_000))
         engine = Compactor(window=window, archive="memory:", format=format_, agent="claude-sonnet-4-5")
         true = smallest(messages, format_, Meter(model="claude-sonnet-4-5"), system) * ERROR
-        error = refusal(engine, messages, system, window)
+        error = refusal(engine, messages, system, max(window, true * 1.15 + 200))
         if error is not None:
             raised += 1
             assert true > error.budget, (seed, error)
@@ -123,3 +124,62 @@ def test_words_beside_a_result_are_quoted_where_their_round_is_too_large_to_stay
         fitted = Compactor(agent="claude-sonnet-4-5", window=window, archive="memory:").fit(messages, thread="t")
         (summary,) = [m["content"] for m in fitted.messages if str(m["content"]).startswith("[unabridged summary")]
         assert "Also update the README." in summary
+
+
+# --- where nothing but the estimate says no ---------------------------------------------------------------------------
+
+PROMPT = "def add(first: int, second: int) -> int:\n    return first + second\n\n" * 400
+"""Counts a half more where nobody knows the tokenizer."""
+
+
+def true_count(*texts: str) -> int:
+    return int(sum(batch_count(list(texts), "o200k_base", threads=1)))
+
+
+def asked(history: int) -> list[Any]:
+    turns = [("user", "Go on with the pump. " * 20), ("assistant", "The pump is steady. " * 20)] * history
+    return [{"role": role, "content": text} for role, text in [*turns, ("user", "Please go on.")]]
+
+
+@pytest.mark.parametrize("history", [0, 60])
+def test_what_only_the_estimate_calls_too_long_is_sent_as_small_as_can_be(history: int) -> None:
+    engine = Compactor(agent="my-local-model", window=9_000, archive="memory:")
+    fitted = engine.fit(asked(history), thread="t", system=PROMPT)
+    true = true_count(PROMPT, *(str(message["content"]) for message in fitted.messages))
+    assert fitted.tokens_after > engine.limits.budget
+    assert true < engine.limits.budget
+    assert len(fitted.messages) <= 4
+    assert engine.replay(fitted.messages, thread="t") == asked(history)
+    messages = fitted.messages
+    for n in range(4):  # the provider answers and reports, and goes on being asked
+        engine.observe(fitted, {"prompt_tokens": true, "prompt_tokens_details": {"cached_tokens": 0}})
+        messages = [*messages, {"role": "assistant", "content": f"Done {n}."}, {"role": "user", "content": "On."}]
+        fitted = engine.fit(messages, thread="t", system=PROMPT)
+    assert fitted.tokens_after < engine.limits.budget
+
+
+@pytest.mark.parametrize("told", ["prompt is too long", "prompt is too long: 12000 tokens > 9000 maximum"])
+def test_a_provider_that_refuses_it_ends_the_doubt(told: str) -> None:
+    engine = Compactor(agent="my-local-model", window=9_000, archive="memory:")
+    fitted = engine.fit(asked(60), thread="t", system=PROMPT)
+    refused = ValueError(told)
+    with pytest.raises(WontFit) as raised:
+        engine.overflowed(fitted, refused)
+    assert raised.value.floor > raised.value.budget
+    with pytest.raises(WontFit):
+        engine.fit(asked(60), thread="t", system=PROMPT)
+
+
+@pytest.mark.parametrize(
+    "exactly", [{"agent": "gpt-4.1", "exact": True}, {"counter": lambda messages, _: len(str(messages)) // 4}]
+)
+def test_an_exact_count_leaves_no_doubt(exactly: dict[str, Any]) -> None:
+    engine = Compactor(window=4_000, archive="memory:", **exactly)
+    with pytest.raises(WontFit):
+        engine.fit(asked(0), thread="t", system=PROMPT)
+
+
+def test_what_no_error_of_the_estimate_explains_is_refused_at_once() -> None:
+    engine = Compactor(agent="my-local-model", window=4_000, archive="memory:")
+    with pytest.raises(WontFit):
+        engine.fit(asked(0), thread="t", system=PROMPT)

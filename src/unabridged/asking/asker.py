@@ -55,6 +55,8 @@ class Asker:
         self.deadline, self.retries, self.back_off, self.cool_down = deadline, retries, back_off, cool_down
         self._lock = threading.Lock()
         self._resting: dict[int, float] = {}
+        self._learned: dict[int, int] = {}
+        """By their places, what models take that refused an ask as too long."""
         self._stuck: list[Work] = []
         self._warned: frozenset[int | None] = frozenset()
         self._last = ""
@@ -70,7 +72,15 @@ class Asker:
     @property
     def window(self) -> int | None:
         """The most tokens that the model takes which would be asked now; None where nobody knows."""
-        return self.speakers[next(iter(self.ready()), 0)].window
+        place = next(iter(self.ready()), 0)
+        known = (self.speakers[place].window, self._learned.get(place))
+        return min((size for size in known if size is not None), default=None)
+
+    def learn(self, place: int | None, window: int) -> None:
+        """Remember that the model at this place takes no more: the next summary is asked for in asks that fit."""
+        place = place or 0
+        if self.speakers[place].late is None:  # else another request may bring another model
+            self._learned[place] = max(SMALLEST_WINDOW, window)
 
     def takes_live(self, format_name: str) -> bool:
         """Whether it can be asked as a suffix of a live prompt in this wire format.

@@ -38,12 +38,15 @@ from unabridged.languages import detect, labels
 from unabridged.legal import repair
 from unabridged.marks import is_our_summary, marked_ids, shortening_note, summary_text
 from unabridged.messages import View
+from unabridged.settings import Limits
 from unabridged.summarise.summary_body import Writers, render_pins
 
 log = logging.getLogger("unabridged")
 
 ENOUGH_EARLY = 0.05
 """Of the budget, what clearing must free to be all that the trigger will need: one turn may go well beyond it."""
+ROOM_TO_TRY, SLACK = 1.05, 64
+"""By how much the budget grows, as a factor and in tokens, where only an estimate says that a request won't fit."""
 Steps = Generator[Any, Any, str]
 """Ends with why nothing changed, in words; with an empty string when something did."""
 
@@ -58,13 +61,16 @@ def compact(setup: Setup, state: State, reason: str, *, force: bool = False) -> 
         try:
             return (yield from _compact(now, state, reason, force=force))
         except WontFit as error:
-            if not setup.limits.assumed:
+            if setup.limits.assumed:
+                restart(setup, state)  # nobody knows the window: the provider decides
+                return str(error)
+            if not setup.may_fit(error.floor):
                 raise
-            restart(setup, state)  # nobody knows the window: the provider decides
-            return str(error)
+            restart(setup, state)  # it is made as small as can be, and the provider tells what it takes
+            now = replace(now, limits=_within(now.limits, error.floor))
         except (ArchiveError, HookRaised, SummaryFailed) as error:
             restart(setup, state)
-            fits = setup.fits(state.estimate)
+            fits = setup.fits(state.estimate) and not _is_too_small(error)
             _tell_failure(setup, state, error, goes_on=not fits and not _ends_it(error))
             if fits:
                 return str(error)
@@ -77,6 +83,11 @@ def compact(setup: Setup, state: State, reason: str, *, force: bool = False) -> 
             hook = isinstance(error, HookRaised)
             state.without.append(f"{'without hooks' if hook else 'model-free'}: {error.reason}")
             now = replace(now, hooks=Hooks()) if hook else replace(now, writers=Writers())
+
+
+def _within(limits: Limits, floor: int) -> Limits:
+    """Return the limits with a budget just above what a request takes at least; it grows with each try."""
+    return replace(limits, window=int(max(floor, limits.budget) * ROOM_TO_TRY) + SLACK + limits.reserve)
 
 
 def _compact(setup: Setup, state: State, reason: str, *, force: bool) -> Steps:
@@ -326,6 +337,11 @@ def _tell_failure(
     said = str(error) if isinstance(error, TranscriptError) else type(cause).__name__
     log.warning("a compaction was given up, the %s failed: %s", stage, said)
     setup.emit(Failed(thread, stage, cause, goes_on=goes_on, namespace=namespace))
+
+
+def _is_too_small(error: Exception) -> bool:
+    """Return whether the summariser's window is too small to ask it: to wait would only make the request grow."""
+    return isinstance(error, SummaryFailed) and getattr(error, "why", "") == "too-long"
 
 
 def _ends_it(error: Exception) -> bool:

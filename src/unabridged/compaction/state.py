@@ -62,6 +62,15 @@ class Setup:
         """Whether a request of this size is within the budget, as far as we can tell."""
         return self.tokens(estimate) <= self.limits.budget
 
+    def may_fit(self, floor: int) -> bool:
+        """Return whether a request that counts so many tokens may fit all the same: nothing but our estimate says no.
+
+        Once reports have settled what our counts mean, or a provider has refused a request, it does not.
+        """
+        low = self.calibration.lowest(1 / self.meter.high)
+        counted_alone = floor / self.calibration.factor / (1 + self.meter.error)
+        return low is not None and self.limits == self.named_limits and counted_alone * low <= self.limits.budget
+
     @property
     def limit(self) -> int:
         """What a request must stay within: the budget in the meter's tokens, less what the meter may be off by."""

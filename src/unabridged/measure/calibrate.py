@@ -122,6 +122,10 @@ class Calibration:
         """All it learned, as JSON can hold it. `key` (`Meter.key`) says which counts were compared."""
         return {"key": key, "ratios": list(self._ratios)}
 
+    def lowest(self, untold: float) -> float | None:
+        """Return the least that the truth may be of our count, by few reports or `untold`; None once it is settled."""
+        return min(self._ratios, default=untold) if len(self._ratios) < self._FEW else None
+
     def observe(self, estimated: int, usage: Usage) -> None:
         """Learn from one request: what we thought it takes, and what its provider says it took."""
         if estimated <= 0 or usage.input <= 0:

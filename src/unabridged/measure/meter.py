@@ -11,7 +11,7 @@ from typing import Any
 from unabridged.errors import FunctionFailed, NotInstalled, SettingsError
 from unabridged.formats.base import Family, Message, Texts
 from unabridged.formats.fields import as_json, get, plain
-from unabridged.measure.estimate import BOUND, VERSION, estimate
+from unabridged.measure.estimate import BOUND, HIGH, HIGH_UNKNOWN, VERSION, estimate
 from unabridged.measure.media import media_tokens
 from unabridged.measure.models import FAMILIES, family_of
 from unabridged.messages import Reasoning, View
@@ -47,6 +47,8 @@ class Meter:
         self.family: Family = family or family_of(model)
         self.error = 0.0 if counter or exact else BOUND
         """How far below the truth it may be, as a share of the truth."""
+        self.high = 1.0 if counter or exact else HIGH_UNKNOWN if self.family == "unknown" else HIGH
+        """How many times the truth it may be."""
         self._counter = counter
         self._exact = _exact_tokenizer(model, self.family) if exact and counter is None else None
 

@@ -27,7 +27,7 @@ from unabridged.summarise.verify import Expected, Problem, find_problems, imposs
 
 OVERRUN = 1.25
 """Of what a reply may take, up to which it is shortened by rule and not asked for again."""
-SHRINKS = 2
+SHRINKS = 3
 """How often a summariser may say that an ask was too long for it before it is given up."""
 
 _TOO_LONG = frozenset({"over-budget", "not-smaller"})
@@ -108,7 +108,7 @@ def summarise(brief: Brief, model: Summariser) -> Generator[Ask, Reply, Summary]
     """Yields asks, is sent replies, and ends with the summary; `SummaryFailed` when none was good enough.
 
     A driver that could not get a reply throws `AskFailed`. One that says the ask was too long is answered with smaller
-    asks, twice at most; any other ends the summary.
+    asks, three times at most; any other ends the summary.
     """
     summary = Summary()
     try:
@@ -132,7 +132,7 @@ def _ask_until_it_fits(brief: Brief, model: Summariser, summary: Summary) -> Gen
                 raise
             summary.fail(*failed.others)
             refused = failed
-            model = _with_smaller_window(model, failed.overflow.limit, summary)
+            model = _with_smaller_window(model, failed, work.asked, summary)
         except Rejected as rejected:
             if not (work.plan.tight and _NO_ROOM & set(rejected.problems)):
                 raise
@@ -141,12 +141,15 @@ def _ask_until_it_fits(brief: Brief, model: Summariser, summary: Summary) -> Gen
     raise refused
 
 
-def _with_smaller_window(model: Summariser, limit: int | None, summary: Summary) -> Summariser:
-    """The same for a summariser that takes less than was thought."""
+def _with_smaller_window(model: Summariser, failed: AskFailed, asked: int, summary: Summary) -> Summariser:
+    """The same for a summariser that takes less than was thought: what it told, else half of what it was asked."""
+    limit = failed.overflow.limit if failed.overflow is not None else None
     if model.live is not None:
         return replace(model, live=None, window=min(model.window, limit or model.window))
-    window = limit if limit is not None and limit < model.window else model.window * 3 // 5
+    told = limit is not None and limit < model.window
+    window = limit if told and limit is not None else min(model.window * 3 // 5, asked // 2)
     summary.note(f"the summariser takes {window:,} tokens, not {model.window:,}")
+    model.learn(failed.place, window)
     return replace(model, window=window)
 
 
@@ -162,6 +165,8 @@ class _Work:
     model: Summariser
     plan: Chunks
     summary: Summary
+    asked: int = 0
+    """What the newest ask takes with its reply, in tokens."""
 
     @property
     def ours(self) -> bool:
@@ -315,6 +320,7 @@ class _Work:
     def _ask(self, question: Question, *, apart: bool = False) -> Ask:
         """The question as an ask: behind the live prompt where that is the plan, else on its own."""
         ask = Ask(instruction=question.text, max_tokens=self.plan.reserve, window=self.model.window)
+        self.asked = self.brief.count(question.text) + self.plan.reserve
         if self.plan.live is not None and not apart:
             live = self.plan.live
             return replace(ask, system=live.system, messages=live.messages, tools=live.tools)

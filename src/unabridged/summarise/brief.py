@@ -123,6 +123,8 @@ class Summariser:
     reserve: int | None = None
     """Tokens left free for its reply, and the most it may write; None: `RESERVE`, or what its prose may take."""
     price: Price = no_price
+    learn: Callable[[int | None, int], object] = lambda _place, _window: None
+    """Is told the tokens that the model at a place turned out to take."""
 
 
 def with_dollars(cost: dict[str, float], price: Price) -> dict[str, float]:

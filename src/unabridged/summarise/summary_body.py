@@ -73,6 +73,7 @@ class Writers:
             reserve=settings.summary_reserve,
             live=live if suffix and self.asker.takes_live(format_name) else None,
             price=_price_of(self.asker.name),
+            learn=self.asker.learn,
         )
 
     def write_by_rule(self, brief: Brief) -> Written:
@@ -94,7 +95,8 @@ class Writers:
             written = yield from write_with_model(brief, model)
         except SummaryFailed as failed:
             self._add_dollars(failed, *failed.others)
-            if self.asker is not None and isinstance(failed, Rejected):
+            too_long = isinstance(failed, AskFailed) and failed.why == "too-long"
+            if self.asker is not None and (isinstance(failed, Rejected) or too_long):
                 self.asker.rest()
             if self.asker is not None and not (isinstance(failed, AskFailed) and failed.why == "cancelled"):
                 self.asker.warn(None, failed, OTHERWISE)
