@@ -46,27 +46,32 @@ class LastAsked:
     """The model that was asked last in each thread: what compactions without a request go by.
 
     A thread without a request so far has the model of all others, as long as there was only one. Of several, nobody
-    knows which it will be and with whose credentials: then it has none.
+    knows which it will be and with whose credentials: then it is measured by the one that the middleware was made for.
     """
 
     def __init__(self, named: Agent) -> None:
-        self.newest = Asked(named)
-        self._several = False
+        self._named = Asked(named)
+        self._only: Asked | None = Asked(named)
+        self.newest_model: Any = None
+        """The chat model that was asked last, in whichever thread."""
         self._threads: Newest[str, Asked] = Newest()
         self._lock = threading.Lock()
 
     def remember(self, thread: str | None, asked: Asked) -> None:
         """This model is asked in the thread."""
         with self._lock:
-            self._several |= self.newest.model is not None and asked.model is not self.newest.model
-            self.newest = asked
+            self.newest_model = asked.model
+            if self._only is not None:
+                same = self._only.model is None or self._only.model is asked.model
+                self._only = asked if same else None
             if thread is not None:
                 self._threads[thread] = asked
 
     def find(self, thread: str | None) -> Asked:
-        """Return the model that was asked last in the thread, or that of the others."""
-        own = self._threads.get(thread) if thread is not None else None
-        return own or (self.newest._replace(model=None) if self._several else self.newest)
+        """Return the model that was asked last in the thread, else the only one that was asked anywhere."""
+        with self._lock:
+            own = self._threads.get(thread) if thread is not None else None
+            return own or self._only or self._named
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from unabridged.adapters.kit import Steps, method
 from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
 from unabridged.adapters.langchain.names import Names
+from unabridged.adapters.langchain.state import thread_of
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Slot
 from unabridged.formats.fields import same_objects
@@ -195,8 +196,8 @@ class Partner:
 
     @property
     def _lc_helper(self) -> LangChainsOwn[Any, Any]:
-        agent, asked = self.last_asked.newest
-        model = self.model if self.model is not None else asked
+        agent, asked = self.last_asked.find(thread_of([]))
+        model = next((one for one in (self.model, asked, self.last_asked.newest_model) if one is not None), None)
         if model is None:
             raise SettingsError(
                 "Deep Agents' own SummarizationToolMiddleware needs a middleware with a model: give it one, or take "
