@@ -51,6 +51,7 @@ from unabridged.adapters.langchain.state import (
     HostState,
     SummarizationState,
     ensure_ids,
+    in_subgraph,
     replace_messages,
     thread_of,
     todos,
@@ -217,9 +218,9 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
         return self._finish(sent, response, asked=asked)
 
     def after_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002 - the protocol's
-        """Let the state follow what the model was sent."""
+        """Let the state follow what the model was sent; in a sub-graph it stays whole, since the outer state does."""
         pending = state.get(PENDING)
-        if not pending or self.state_mode == "kept":
+        if not pending or self.state_mode == "kept" or in_subgraph():
             return None
         messages = state["messages"]
         return {**replace_messages(follow_in_state(messages, messages, pending)), PENDING: None}

@@ -17,6 +17,10 @@ from unabridged.archive.names import check_name
 from unabridged.formats.fields import get
 
 PENDING = "_unabridged_pending"
+SENT = "_unabridged_sent"
+"""The id of the newest record that the model was sent: also where the messages could not follow it."""
+FILE = "_unabridged_file"
+"""Whether what went last is in the history file of the backend; None where nothing was to be written."""
 EVENT = "_summarization_event"
 """Where Deep Agents' own middleware and tool keep a compaction."""
 HostState = Callable[[Any], Any]
@@ -35,6 +39,8 @@ class SummarizationState(AgentState[Any]):
     """The agent's state, and a compaction that the messages have yet to follow: ours, or one of Deep Agents' own."""
 
     _unabridged_pending: NotRequired[Annotated[PendingChange | None, last, PrivateStateAttr]]
+    _unabridged_sent: NotRequired[Annotated[str | None, last, PrivateStateAttr]]
+    _unabridged_file: NotRequired[Annotated[bool | None, last, PrivateStateAttr]]
     _summarization_event: NotRequired[Annotated[Any, PrivateStateAttr]]
 
 
@@ -51,13 +57,15 @@ def ensure_ids(messages: Sequence[BaseMessage]) -> None:
 def with_ids(before: Sequence[BaseMessage], after: Sequence[BaseMessage], thread: str | None) -> list[BaseMessage]:
     """The compacted list with an id for each new message: that of one that went, which streams have seen already.
 
-    New messages also carry the name of a sub-agent's thread, by which its next call finds it again. A message that was
+    In a sub-graph it is an id of its own: the outer state still has the message that went, and would lose it. New
+    messages also carry the name of a sub-agent's thread, by which its next call finds it again. A message that was
     there before without an id stays as it is.
     """
     names = Names(before, after)
     known = names.of(before)
     staying = {message.id for message in after if message.id}
-    free = iter([message.id for message in before if message.id and message.id not in staying])
+    went = [] if in_subgraph() else [message.id for message in before if message.id and message.id not in staying]
+    free = iter(went)
 
     def named(message: BaseMessage) -> BaseMessage:
         extra = {**message.additional_kwargs, **({_THREAD: thread} if thread and "/" in thread else {})}
@@ -69,6 +77,19 @@ def with_ids(before: Sequence[BaseMessage], after: Sequence[BaseMessage], thread
 def replace_messages(messages: Sequence[BaseMessage]) -> dict[str, Any]:
     """The state update that puts these messages in the place of all others."""
     return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *messages]}
+
+
+def in_subgraph() -> bool:
+    """Return whether this is a run of a graph inside another one, whose reducer merges what it returns by ids.
+
+    Such a reducer adds and overwrites, and never removes: a state that was replaced would put the summary turn into the
+    outer state and leave there what it stands for.
+    """
+    try:
+        configurable = get_config().get("configurable", {})
+    except RuntimeError:
+        return False
+    return "|" in str(configurable.get("checkpoint_ns") or "")
 
 
 def thread_of(messages: Sequence[BaseMessage]) -> str | None:
@@ -84,7 +105,7 @@ def thread_of(messages: Sequence[BaseMessage]) -> str | None:
     if thread is None:
         return None
     name = check_name(thread, "thread_id")
-    if not str(configurable.get("checkpoint_ns") or "").rpartition("|")[0]:
+    if not in_subgraph():
         return name
     first = next((m for m in messages if m.type != "system"), None)
     if first is None:
