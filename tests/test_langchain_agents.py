@@ -195,6 +195,26 @@ def test_what_a_refusal_teaches_is_what_the_engine_learns_from_it(kind: Any, sta
         assert summaries(after) == 0
 
 
+@pytest.mark.parametrize("refused", [False, True], ids=["known before", "said by the provider"])
+@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("deep", [False, True], ids=["LangChain", "Deep Agents"])
+def test_what_can_not_fit_is_langchains_error_too(deep: bool, later: bool, refused: bool) -> None:
+    """A host that catches `ContextOverflowError`, as LangChain's own code does, is not left out."""
+    window = 200_000 if refused else 8_000
+    model = ScriptedChat(script=lambda _i, _m: "ok", window=8_000, profile={"max_input_tokens": window})
+    own = ours(model, trigger=("tokens", 6_000), keep=("messages", 4), window=window)
+    prompt, said = "Rule word. " * 6_000, {"messages": [HumanMessage("Please go on.")]}
+    options: dict[str, Any] = {"summarization": own} if deep else {"middleware": [own]}
+    agent = (create_deep_agent if deep else create_agent)(model, [], system_prompt=prompt, **options)
+    with pytest.raises(ContextOverflowError) as raised:
+        asyncio.run(agent.ainvoke(said)) if later else agent.invoke(said)
+    assert refused == (model.log.overflows > 0)
+    assert isinstance(raised.value, WontFit)
+    assert raised.value.floor > raised.value.budget
+    assert raised.value.window == window or refused
+    assert "can't be made smaller" in str(raised.value)
+
+
 def test_a_request_that_can_not_be_made_shorter_ends_with_numbers_and_the_models_own_error() -> None:
     model = ScriptedChat(script=working(3), window=200, profile={"max_input_tokens": 60_000})
     agent = create_agent(model, [work], middleware=[ours()], system_prompt="Be exact. " * 100)

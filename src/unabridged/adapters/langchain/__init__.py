@@ -4,8 +4,8 @@
 
 The modules, in reading order: `middleware`, `arguments`, `compactors` (the engine, one for each model), `state` (how a
 graph's state follows, and what it tells), `names` (its messages, with ids and without), `format` and `blocks`
-(LangChain's messages), `model` (chat models as summarisers), `deep` (what Deep Agents does besides), `tools`,
-`factories`, `manual`. What is not LangChain's own stands in `adapters.kit`.
+(LangChain's messages), `model` (chat models as summarisers), `deep` and `history_file` (what Deep Agents does besides),
+`tools`, `factories`, `manual`. What is not LangChain's own stands in `adapters.kit`.
 """
 
 from __future__ import annotations

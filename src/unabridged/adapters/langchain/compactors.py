@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from langchain_core.callbacks import dispatch_custom_event
+from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -20,11 +21,15 @@ from unabridged.adapters.kit import Agent, Engine, Newest, Request, Steps, event
 from unabridged.adapters.kit.own_model import AGENT_MODEL
 from unabridged.adapters.langchain.arguments import Chosen
 from unabridged.adapters.langchain.format import FORMAT
+from unabridged.adapters.langchain.history_file import with_history_file
 from unabridged.adapters.langchain.model import AgentsChat, agents_model
 from unabridged.archive import codec
-from unabridged.archive.protocol import Archive
+from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.transcripts import forget_thread
 from unabridged.compactor import Compaction, Compactor
+from unabridged.errors import WontFit
 from unabridged.events import Event
+from unabridged.history import find_scope
 from unabridged.measure.meter import Meter
 from unabridged.settings import limits
 
@@ -74,20 +79,36 @@ class LastAsked:
             return own or self._only or self._named
 
 
+class RequestWontFit(WontFit, ContextOverflowError):  # noqa: N818 - reads as what it is
+    """`WontFit` that hosts also catch as LangChain's `ContextOverflowError`."""
+
+
+@contextmanager
+def overflow_as_langchains() -> Iterator[None]:
+    """Raise `WontFit` as the error that LangChain has for it, with the same sizes and cause."""
+    try:
+        yield
+    except WontFit as wont:
+        sizes = {"overhead": wont.overhead, "floor": wont.floor, "budget": wont.budget, "window": wont.window}
+        raise RequestWontFit(**sizes) from wont.__cause__
+
+
 @dataclass(frozen=True, slots=True)
 class ChatRequest(Request):
     """A request to a chat model, which writes the summary where no other model is named."""
 
     model: Any = None
+    has_file: bool = False
+    """Whether what goes is then written to the history file of a backend."""
 
     def fit(self) -> Steps[Compaction]:
         """The messages as they should be sent."""
-        with agents_model(self.model):
+        with agents_model(self.model), with_history_file(self.has_file), overflow_as_langchains():
             return (yield from Request.fit(self))
 
     def shorten(self, fitted: Compaction, error: Any) -> Steps[Compaction]:
         """What to send in place of a request that was refused as too long."""
-        with agents_model(self.model):
+        with agents_model(self.model), with_history_file(self.has_file), overflow_as_langchains():
             return (yield from Request.shorten(self, fitted, error))
 
 

@@ -1,25 +1,18 @@
-"""What Deep Agents' own middleware does besides: history in a file of the backend, long arguments clipped in requests.
+"""What Deep Agents' own middleware does besides: long arguments clipped in requests.
 
 And what its `compact_conversation` tool asks of the middleware that it works with.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import logging
-import re
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain.agents.middleware.summarization import SummarizationMiddleware as LangChainsOwn
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, get_buffer_string
-from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
-from unabridged.adapters.kit import Steps, method
 from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
-from unabridged.adapters.langchain.names import Names
 from unabridged.adapters.langchain.state import thread_of
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Slot
@@ -29,13 +22,13 @@ from unabridged.settings import keeps, triggers
 if TYPE_CHECKING:
     from unabridged.adapters.langchain.compactors import Compactors, LastAsked
 
-log = logging.getLogger("unabridged")
-
 KEYS = ("trigger", "keep", "max_length", "truncation_text")
 CLIPPED = ("write_file", "edit_file")
 """The tools whose arguments are clipped."""
 HEAD = 20
 """Characters that stay of a clipped argument."""
+Counter = Callable[[list[BaseMessage]], int]
+"""Counts the tokens of messages, as LangChain's `token_counter` does."""
 
 
 class Clipping(NamedTuple):
@@ -49,23 +42,23 @@ class Clipping(NamedTuple):
     max_length: int = 2_000
     text: str = "...(argument truncated)"
 
-    def clip(self, messages: list[BaseMessage], tokens: int, window: int) -> list[BaseMessage]:
-        """The messages as they are sent; the very list when nothing is clipped."""
+    def clip(self, messages: list[BaseMessage], tokens: int, window: int, count: Counter) -> list[BaseMessage]:
+        """Return the messages as they are sent: the very list when nothing is clipped; `count` counts the newest."""
         measure, value = self.trigger
         have, bound = (len(messages), value) if measure == "messages" else (tokens, _tokens(self.trigger, window))
         if have < bound:
             return messages
-        older = self._older(messages, window)
+        older = self._older(messages, window, count)
         new = [self._clip(m) if i < older else m for i, m in enumerate(messages)]
         return messages if same_objects(new, messages) else new
 
-    def _older(self, messages: Sequence[BaseMessage], window: int) -> int:
+    def _older(self, messages: Sequence[BaseMessage], window: int, count: Counter) -> int:
         """How many messages are not among the newest that are left alone."""
         if self.keep[0] == "messages":
             return max(0, len(messages) - int(self.keep[1]))
         room = _tokens(self.keep, window)
         for i in range(len(messages) - 1, -1, -1):
-            room -= count_tokens_approximately([messages[i]])
+            room -= count([messages[i]])
             if room < 0:
                 return i + 1
         return 0
@@ -110,57 +103,6 @@ def clipping_of(given: Any) -> Clipping | None:
 
 def _tokens(size: tuple[str, float], window: int) -> int:
     return max(1, int(size[1] * window if size[0] == "fraction" else size[1]))
-
-
-# -- history in a file of the backend ---------------------------------------------------------------------------------
-
-
-class Offload(NamedTuple):
-    """Writes what went to the backend, where the agent's own file tools can read it: one file a thread, appended to.
-
-    The archive has it all anyway, so a backend that fails costs a warning and nothing else.
-    """
-
-    backend: Any
-
-    def path(self, thread: str) -> str:
-        """The file of this thread. Two threads never share one, whatever their names are."""
-        name = re.sub(r"[^\w.-]", "_", thread)[:100]
-        if name != thread:
-            name += f"-{hashlib.sha256(thread.encode()).hexdigest()[:12]}"
-        return f"{str(getattr(self.backend, 'artifacts_root', '/')).rstrip('/')}/conversation_history/{name}.md"
-
-    def write(self, thread: str, messages: Sequence[BaseMessage]) -> Steps[None]:
-        """Append these messages."""
-        if not messages or self.backend is None:
-            return
-        path = self.path(thread)
-        text = f"## Summarized at {datetime.now(UTC).isoformat()}\n\n{get_buffer_string(messages, format='xml')}\n\n"
-        try:
-            found = yield method(self.backend, "download_files", [path])
-            before = found[0].content.decode() if found and found[0].error is None and found[0].content else ""
-            edit, write = ("edit", path, before, before + text), ("write", path, text)
-            done = yield method(self.backend, *(edit if before else write))
-            problem = done.error if done is not None else "the backend said nothing"
-        except Exception as error:  # noqa: BLE001 - the backend is the host's
-            problem = error
-        if problem:
-            log.warning("history was not written to %s (%s); the archive has it", path, problem)
-
-
-def find_evicted(
-    given: Sequence[BaseMessage], before: Sequence[BaseMessage], after: Sequence[BaseMessage]
-) -> list[BaseMessage]:
-    """The messages of the state that the model was shown as they are until now, and no longer is."""
-    names = Names(given, before, after)
-    shown, stays = ({names(m): m for m in messages} for messages in (before, after))
-
-    def same(there: dict[str | None, BaseMessage], message: BaseMessage) -> bool:
-        other = there.get(names(message))
-        return other is message or other == message
-
-    ours = (m.additional_kwargs.get(SOURCE) == SUMMARIZATION for m in given)
-    return [m for m, our in zip(given, ours, strict=True) if not our and same(shown, m) and not same(stays, m)]
 
 
 # -- Deep Agents' own tool beside our middleware ----------------------------------------------------------------------

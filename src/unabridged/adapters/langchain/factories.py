@@ -10,6 +10,7 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
+from unabridged.adapters.kit import AGENT_MODEL
 from unabridged.adapters.langchain.arguments import compute_summarization_defaults
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.adapters.langchain.tools import SummarizationToolMiddleware
@@ -34,13 +35,13 @@ def create_agent(
     It stands behind to-dos, files and sub-agents, and before prompt caching, tool-call patching and human-in-the-loop.
     The agent gets `search_history` and `read_history` with it, so old results are cleared below the trigger too.
     """
-    own = _middleware(model, summarization)
+    own = _middleware(model, summarization, init=init_chat_model)
     stack = list(middleware) if own is None else place_in_stack(own, middleware)
     return langchains_create_agent(model, tools, middleware=_with_recall(stack), **options)
 
 
 def create_deep_agent(
-    model: Any,
+    model: Any = None,
     tools: Any = None,
     *,
     summarization: Any = Settings(),  # noqa: B008 - frozen, and "on" is the default that a reader should see
@@ -53,7 +54,8 @@ def create_deep_agent(
 
     As there, the state stays whole, and what went is in a file of the `backend`. The agent gets `search_history` and
     `read_history` too. `summarization=None` turns it off, Deep Agents' own included; settings tune it. With
-    `Settings()` as they are, the defaults adapt to the model.
+    `Settings()` as they are, the defaults adapt to the model. A name stands for the model that Deep Agents makes of it,
+    with its provider profile; without a model, Deep Agents chooses one, and that one writes the summaries.
     """
     try:
         from deepagents import create_deep_agent as deep  # noqa: PLC0415 - users of LangChain alone don't have it
@@ -86,7 +88,7 @@ def create_summarization_tool_middleware(
     model: Any, backend: Any, *, system_prompt: str | None = None, **options: Any
 ) -> SummarizationToolMiddleware:
     """Deep Agents' factory of this name: the tools alone, with a middleware behind them that is not in the stack."""
-    chat = init_chat_model(model) if isinstance(model, str) else model
+    chat = _deep_model(model) if isinstance(model, str) else model
     return SummarizationToolMiddleware(
         create_summarization_middleware(chat, backend, **options), system_prompt=system_prompt
     )
@@ -141,12 +143,24 @@ def _compacts(middleware: Any) -> bool:
     return middleware.name == OURS or isinstance(middleware, SummarizationMiddleware)
 
 
-def _middleware(model: Any, summarization: Any, **more: Any) -> SummarizationMiddleware | None:
-    """What the argument stands for; plain settings ask the agent's own model for summaries."""
+def _deep_model(name: str) -> BaseChatModel:
+    """Return the chat model that Deep Agents makes of this name: its provider profile tells address, key and more."""
+    from deepagents._models import resolve_model  # noqa: PLC0415 - users of LangChain alone don't have it
+
+    return resolve_model(name)
+
+
+def _middleware(
+    model: Any, summarization: Any, init: Callable[[str], BaseChatModel] = _deep_model, **more: Any
+) -> SummarizationMiddleware | None:
+    """What the argument stands for; plain settings ask the agent's own model for summaries.
+
+    `init` makes the model that the framework makes of a name.
+    """
     if summarization is None or isinstance(summarization, SummarizationMiddleware):
         return summarization
     if not isinstance(summarization, Settings):
         raise SettingsError(f"summarization must be Settings, a SummarizationMiddleware or None; got {summarization!r}")
-    chat = init_chat_model(model) if isinstance(model, str) else model
+    chat = AGENT_MODEL if model is None else init(model) if isinstance(model, str) else model
     settings = None if summarization == Settings() else summarization  # as they are, they adapt to the model
     return SummarizationMiddleware(chat, settings=settings, **more)

@@ -42,11 +42,13 @@ from unabridged.adapters.kit import (
 from unabridged.adapters.kit.own_model import AGENT_MODEL
 from unabridged.adapters.langchain.arguments import DEFAULT, settings_of
 from unabridged.adapters.langchain.compactors import Asked, ChatRequest, Compactors, LastAsked, event_listener
-from unabridged.adapters.langchain.deep import Offload, Partner, clipping_of, event_in, find_evicted
+from unabridged.adapters.langchain.deep import Partner, clipping_of, event_in
+from unabridged.adapters.langchain.history_file import Offload, file_line, find_evicted, without_file
 from unabridged.adapters.langchain.model import model_name, summariser_of, window_of, window_of_writer
 from unabridged.adapters.langchain.names import Names, change_in_state, follow_in_state
 from unabridged.adapters.langchain.state import (
     EVENT,
+    FILE,
     PENDING,
     HostState,
     SummarizationState,
@@ -71,8 +73,8 @@ class Sent(NamedTuple):
     fitted: Compaction
     compactor: Compactor
     pending: PendingChange | None
-    gone: list[BaseMessage]
-    """What the model is no longer shown, where a backend is to have it."""
+    in_file: bool | None
+    """Whether what the model is no longer shown is in the backend's file; None where nothing was to be written."""
 
 
 class _NotANode:
@@ -206,14 +208,12 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
         asked = event_in(request.state, request.messages)
         forced = (yield from replace(ask, force=True).fit()) if asked else None
         fitted = forced if forced and forced.changed else (yield from ask.fit())
-        sent = self._prepare(request, ask, fitted)
-        yield from self.offload.write(sent.fitted.thread, sent.gone)
+        sent = yield from self._prepare(request, ask, fitted)
         try:
             response = yield hosts(handler, sent.request)
         except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
             shorter = yield from ask.shorten(sent.fitted, error)
-            sent = self._prepare(request, ask, shorter)
-            yield from self.offload.write(sent.fitted.thread, sent.gone)
+            sent = yield from self._prepare(request, ask, shorter)
             response = yield hosts(handler, sent.request)
         return self._finish(sent, response, asked=asked)
 
@@ -236,7 +236,8 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
         agent = Agent(model_name(request.model), window_of(request.model), _can_recall(request.tools))
         asked, thread = Asked(agent, request.model), thread_of(messages)
         self.last_asked.remember(thread, asked)
-        return self._call(asked, messages, thread, request.state, system=system, tools=tools)
+        has_file = self.backend is not None
+        return self._call(asked, messages, thread, request.state, system=system, tools=tools, has_file=has_file)
 
     def _call(
         self,
@@ -251,19 +252,23 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
         self.compactors.teach(request, asked.agent.name)
         return request
 
-    def _prepare(self, request: ModelRequest[Any], ask: Request, fitted: Compaction) -> Sent:
+    def _prepare(self, request: ModelRequest[Any], ask: Request, fitted: Compaction) -> Steps[Sent]:
+        """Return the request as it goes out; what the model is no longer shown is then in the backend's file."""
         given = cast("list[BaseMessage]", request.messages)
         after = with_ids(given, fitted.messages, ask.thread) if fitted.changed else ask.messages
         can_follow = fitted.changed and _known_to(request.state, given)
         stored, earlier = cast("list[BaseMessage]", request.state["messages"]), cast("Any", request.state).get(PENDING)
         pending = change_in_state(stored, given, after, earlier) if can_follow else None
         gone = find_evicted(given, ask.messages, after) if self.backend is not None and fitted.changed else []
+        in_file = yield from self.offload.write(fitted.thread, gone)
+        if (request.state.get(FILE) if in_file is None else in_file) is False:
+            after = without_file(after)
         if self.clipping is not None:
-            after = self.clipping.clip(after, fitted.tokens_after, ask.compactor.limits.window)
+            after = self.clipping.clip(after, fitted.tokens_after, ask.compactor.limits.window, self.token_counter)
         sent = (
             request if after is given else request.override(messages=cast("list[Any]", after), state=_followed(request))
         )
-        return Sent(sent, fitted, ask.compactor, pending, gone)
+        return Sent(sent, fitted, ask.compactor, pending, in_file)
 
     def _finish(
         self, sent: Sent, response: ModelResponse[Any], *, asked: bool
@@ -273,6 +278,7 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
             sent.compactor.observe(sent.fitted, used)
         update: dict[str, Any] = {PENDING: sent.pending} if sent.pending is not None else {}
         update |= {EVENT: None} if asked else {}
+        update |= {FILE: sent.in_file} if sent.in_file is not None else {}
         if not update:
             return response
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
@@ -283,7 +289,7 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
         told = self.host_state(values) if self.host_state is not None and values is not None else None
         if self.backend is None:
             return told
-        where = f"What went is also in the file {self.offload.path(thread)}."
+        where = file_line(self.offload.path(thread))
         if inspect.isawaitable(told):
             return _joined_later(told, where)
         return "\n\n".join(part for part in (told, where) if part)

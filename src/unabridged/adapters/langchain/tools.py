@@ -19,11 +19,11 @@ from unabridged.adapters.kit import (
     why_not,
 )
 from unabridged.adapters.langchain.compactors import ChatRequest, Compactors
-from unabridged.adapters.langchain.deep import find_evicted
 from unabridged.adapters.langchain.format import FORMAT
+from unabridged.adapters.langchain.history_file import find_evicted
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.adapters.langchain.names import change_in_state, follow_in_state
-from unabridged.adapters.langchain.state import PENDING, SummarizationState, thread_of, with_ids
+from unabridged.adapters.langchain.state import FILE, PENDING, SENT, SummarizationState, thread_of, with_ids
 from unabridged.archive.protocol import Scope
 from unabridged.errors import SettingsError
 from unabridged.recall.tools import DESCRIPTIONS, PARAMETERS, READ, SEARCH
@@ -124,11 +124,12 @@ def _compact(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> St
     thread = thread_of(messages)
     agent, model = summarization.last_asked.find(thread)
     compactor = summarization.compactors.get(*agent)
-    call = ChatRequest(compactor, messages, thread, force=True, values=runtime.state, model=model)
+    has_file = summarization.backend is not None
+    call = ChatRequest(compactor, messages, thread, force=True, values=runtime.state, model=model, has_file=has_file)
     with collected_events() as events:
         done = yield from call.fit()
-    yield from summarization.offload.write(done.thread, find_evicted(stored, messages, done.messages))
-    update: dict[str, Any] = {}
+    in_file = yield from summarization.offload.write(done.thread, find_evicted(stored, messages, done.messages))
+    update: dict[str, Any] = {} if in_file is None else {FILE: in_file}
     if done.changed:
         text = f"Compacted: {done.tokens_before:,} tokens of conversation became {done.tokens_after:,}."
         update[PENDING] = change_in_state(stored, stored, with_ids(messages, done.messages, call.thread))

@@ -1,0 +1,168 @@
+"""History in a file of Deep Agents' backend: what the model is no longer shown, and how summary turns name it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+import mimetypes
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from langchain_core.messages import BaseMessage, get_buffer_string
+
+from unabridged.adapters.kit import Steps, method
+from unabridged.adapters.langchain.format import SOURCE, SUMMARIZATION
+from unabridged.adapters.langchain.names import Names
+from unabridged.formats.fields import same_objects
+
+log = logging.getLogger("unabridged")
+
+_FILE = "What went is also in the file {}."
+_NO_FILE = "What went is in no file."
+_NAMED = re.compile(re.escape(_FILE).replace(r"\{\}", "[^\n]*"))
+_IS_WRITTEN: ContextVar[bool] = ContextVar("unabridged_history_file", default=False)
+
+
+class Offload(NamedTuple):
+    """Writes what went to the backend, where the agent's own file tools can read it: one file a thread, appended to.
+
+    Images, sounds and files that messages hold are files of their own beside it, and it names them. The archive has it
+    all anyway, so a backend that fails costs a warning and nothing else.
+    """
+
+    backend: Any
+
+    @property
+    def folder(self) -> str:
+        """Where the files of all threads are."""
+        return f"{str(getattr(self.backend, 'artifacts_root', '/')).rstrip('/')}/conversation_history"
+
+    def path(self, thread: str) -> str:
+        """The file of this thread. Two threads never share one, whatever their names are."""
+        name = re.sub(r"[^\w.-]|\.(?=\.|$)", "_", thread)[:100]  # backends refuse every path with two dots in a row
+        if name != thread:
+            name += f"-{hashlib.sha256(thread.encode()).hexdigest()[:12]}"
+        return f"{self.folder}/{name}.md"
+
+    def write(self, thread: str, messages: Sequence[BaseMessage]) -> Steps[bool | None]:
+        """Append these messages; return whether that was done, None where there is nothing to do."""
+        if not messages or self.backend is None:
+            return None
+        path = self.path(thread)
+        try:
+            shown = yield from self._put_media_in_files(messages)
+            text = f"## Summarized at {datetime.now(UTC).isoformat()}\n\n{get_buffer_string(shown, format='xml')}\n\n"
+            found = yield method(self.backend, "download_files", [path])
+            before = found[0].content.decode() if found and found[0].error is None and found[0].content else ""
+            edit, write = ("edit", path, before, before + text), ("write", path, text)
+            done = yield method(self.backend, *(edit if before else write))
+            problem = done.error if done is not None else "the backend said nothing"
+        except Exception as error:  # noqa: BLE001 - the backend is the host's
+            problem = error
+        if problem:
+            log.warning("history was not written to %s (%s); the archive has it", path, problem)
+        return not problem
+
+    def _put_media_in_files(self, messages: Sequence[BaseMessage]) -> Steps[list[BaseMessage]]:
+        """Return the messages with the path of a file in the place of each image, sound or file that they hold."""
+        paths: dict[str, str | None] = {}
+        new: list[BaseMessage] = []
+        for message in messages:
+            blocks: list[Any] = [] if isinstance(message.content, str) else list(message.content_blocks)
+            held = {i: data for i, block in enumerate(blocks) if (data := inline_data(block))}
+            for i, (mime, data) in held.items():
+                if data not in paths:
+                    paths[data] = yield from self._upload(mime, data)
+                blocks[i] = _reference(mime, paths[data])
+            new.append(message.model_copy(update={"content": blocks}) if held else message)
+        return new
+
+    def _upload(self, mime: str, data: str) -> Steps[str | None]:
+        """Store what a message holds, in base64, and return where; None, with a warning, where that can't be done."""
+        try:
+            raw = base64.b64decode(data)
+            name = hashlib.sha256(raw).hexdigest()[:16] + (mimetypes.guess_extension(mime) or ".bin")
+            path = f"{self.folder}/media/{name}"
+            done = yield method(self.backend, "upload_files", [(path, raw)])
+            problem = done[0].error if done else "the backend said nothing"
+        except Exception as error:  # noqa: BLE001 - the backend is the host's
+            problem = error
+        if problem:
+            log.warning("a file of type %s was not stored beside the history (%s); the archive has it", mime, problem)
+            return None
+        return path
+
+
+def inline_data(block: Any) -> tuple[str, str] | None:
+    """Return the type and the base64 of what a standard content block holds itself; None where it holds nothing."""
+    mime = str(block.get("mime_type") or "application/octet-stream")
+    if block.get("base64"):
+        return mime, str(block["base64"])
+    head, comma, data = str(block.get("url") or "").partition(",")
+    if not head.startswith("data:") or not comma:
+        return None
+    mime = head.removeprefix("data:").partition(";")[0] or mime
+    plain = not head.lower().endswith(";base64")
+    return mime, base64.b64encode(unquote_to_bytes(data)).decode() if plain else data
+
+
+def _reference(mime: str, path: str | None) -> dict[str, str]:
+    """Return the content block that names a file, in a shape that the text of the history shows."""
+    kind = mime.partition("/")[0]
+    if path is None:
+        return {"type": "text", "text": f"[{mime}: not stored]"}
+    if kind in {"image", "audio", "video"}:
+        return {"type": kind, "url": path}
+    return {"type": "text", "text": f"[file: {path}]"}
+
+
+@contextmanager
+def with_history_file(written: bool) -> Iterator[None]:
+    """Within, what a compaction takes out will be written to the file of the thread, or not."""
+    token = _IS_WRITTEN.set(written)
+    try:
+        yield
+    finally:
+        _IS_WRITTEN.reset(token)
+
+
+def file_line(path: str) -> str:
+    """Return the line of a summary turn that names the history file; "" where none will be written."""
+    return _FILE.format(path) if _IS_WRITTEN.get() else ""
+
+
+def without_file(messages: list[BaseMessage]) -> list[BaseMessage]:
+    """Return the messages with summary turns that name no file, for a request where there is none.
+
+    The recorded turn was written before the file. A turn becomes shorter by this, so the request fits as before.
+    """
+
+    def edited(message: BaseMessage) -> BaseMessage:
+        if message.additional_kwargs.get(SOURCE) != SUMMARIZATION or not isinstance(message.content, str):
+            return message
+        text = _NAMED.sub(_NO_FILE, message.content)
+        return message if text == message.content else message.model_copy(update={"content": text})
+
+    new = [edited(message) for message in messages]
+    return messages if same_objects(new, messages) else new
+
+
+def find_evicted(
+    given: Sequence[BaseMessage], before: Sequence[BaseMessage], after: Sequence[BaseMessage]
+) -> list[BaseMessage]:
+    """The messages of the state that the model was shown as they are until now, and no longer is."""
+    names = Names(given, before, after)
+    shown, stays = ({names(m): m for m in messages} for messages in (before, after))
+
+    def same(there: dict[str | None, BaseMessage], message: BaseMessage) -> bool:
+        other = there.get(names(message))
+        return other is message or other == message
+
+    ours = (m.additional_kwargs.get(SOURCE) == SUMMARIZATION for m in given)
+    return [m for m, our in zip(given, ours, strict=True) if not our and same(shown, m) and not same(stays, m)]
