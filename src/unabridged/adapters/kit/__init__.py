@@ -13,7 +13,7 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | a model of the framework's as the writer of summaries | `NamedModel` |
 | the agent's own model as that | `AGENT_MODEL`, `OwnModel`, `Request.own`, `with_own_model` |
 | texts pinned to a thread | `PinMethods` |
-| recall tools | `SEARCH`, `READ`, `DESCRIPTIONS`, `PARAMETERS`, `look_up` |
+| recall tools | `SEARCH`, `READ`, `DESCRIPTIONS`, `PARAMETERS`, `look_up`, `only_what_left` |
 | where in a request to a provider what stands | `Endpoint`, `CHAT`, `RESPONSES`, `MESSAGES`, `Body` |
 | what stands there, as a model is shown it | `listed`, `schema_of`, `has_recall` |
 | events as data, for the framework's own tracing | `event_data`, `tell_both`, `collected_events`, `why_not` |
@@ -29,7 +29,7 @@ from unabridged.adapters.kit.following import PendingChange, change_between, fol
 from unabridged.adapters.kit.newest import Newest
 from unabridged.adapters.kit.own_model import AGENT_MODEL, NamedModel, OwnModel, with_own_model
 from unabridged.adapters.kit.pins import PinMethods
-from unabridged.adapters.kit.recall import DESCRIPTIONS, PARAMETERS, READ, SEARCH, look_up
+from unabridged.adapters.kit.recall import DESCRIPTIONS, PARAMETERS, READ, SEARCH, look_up, only_what_left
 from unabridged.adapters.kit.recorded import as_recorded
 from unabridged.adapters.kit.steps import (
     Step,
@@ -89,6 +89,7 @@ __all__ = [
     "listed",
     "look_up",
     "method",
+    "only_what_left",
     "run",
     "schema_of",
     "stream",

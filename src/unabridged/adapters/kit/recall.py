@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast
 
-from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
 from unabridged.formats import Format
+from unabridged.history.replay import Records, find_standing
+from unabridged.marks import marked_ids
 from unabridged.recall.tools import DESCRIPTIONS, PARAMETERS, READ, SEARCH, tools
 
-__all__ = ["DESCRIPTIONS", "PARAMETERS", "READ", "SEARCH", "look_up"]
+__all__ = ["DESCRIPTIONS", "PARAMETERS", "READ", "SEARCH", "look_up", "only_what_left"]
 
 
 def look_up(
@@ -19,3 +22,69 @@ def look_up(
     if scope is None:
         return "[recall] This run has no thread, so nothing of it is kept under a name."
     return tools(archive, scope, format=format_).call(name, arguments)
+
+
+def only_what_left(
+    archive: Archive, scope: Scope, messages: Sequence[Any], format_: Format, also: Sequence[str] = ()
+) -> Archive:
+    """Return the archive as one that holds, of the thread, only what left this list and the lists it was made from.
+
+    For hosts where another conversation may have had the thread's name before: a checkpoint was deleted, or two
+    programs share an archive. `also` are ids of records that the list does not show.
+    """
+    return cast("Archive", _Left(archive, lambda: _line(archive, scope, messages, format_, also)))
+
+
+def _line(
+    archive: Archive, scope: Scope, messages: Sequence[Any], format_: Format, also: Sequence[str]
+) -> list[Record]:
+    """Return the records that stand in the list, those that it or `also` names, and all before them."""
+    records = Records(archive, scope)
+    views = [format_.read(message) for message in messages]
+    standing = find_standing(archive, scope, views, records)
+    names = [*also, *(name for view in views for name in marked_ids(view))]
+    found = {record.id: record for name in names if (record := records.named(name)) is not None}
+    if standing is not None:
+        found[standing.record.id] = standing.record
+    line = list(found.values())
+    for record in line:  # grows by what stood before each
+        prior = records.named(record.prior) if record.prior and record.prior not in found else None
+        if prior is not None:
+            found[prior.id] = prior
+            line.append(prior)
+    return line
+
+
+class _Left:
+    """An archive whose messages are those that these records took out; all else is the archive's own.
+
+    The records are read when something is asked for: what the archive raises is then the tool's answer.
+    """
+
+    def __init__(self, archive: Archive, records: Callable[[], Sequence[Record]]) -> None:
+        self._archive, self._records = archive, records
+
+    @cached_property
+    def _hashes(self) -> set[str]:
+        return {item for record in self._records() for item in record.before if isinstance(item, str)}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._archive, name)
+
+    def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
+        """Return the best matches among them."""
+        asked = limit
+        while True:  # what is not among them may match better
+            hits = self._archive.search(scope, query, asked)
+            own = [hit for hit in hits if hit.hash in self._hashes]
+            if len(own) >= limit or len(hits) < asked:
+                return own[:limit]
+            asked *= 4
+
+    def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
+        """Return those of them with these turns."""
+        return [part for part in self._archive.parts(scope, first, last) if part.hash in self._hashes]
+
+    def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the bodies of those of them with these hashes."""
+        return self._archive.bodies(scope, [item for item in hashes if item in self._hashes])

@@ -23,7 +23,7 @@ try:
         create_summarization_tool_middleware,
     )
     from unabridged.adapters.langchain.format import LangChain
-    from unabridged.adapters.langchain.manual import acompact, areplay, aundo, compact, replay, undo
+    from unabridged.adapters.langchain.manual import acompact, aforget, areplay, aundo, compact, forget, replay, undo
     from unabridged.adapters.langchain.middleware import SummarizationMiddleware
     from unabridged.adapters.langchain.model import summariser_of
     from unabridged.adapters.langchain.state import SummarizationState, todos
@@ -41,6 +41,7 @@ __all__ = [
     "SummarizationToolMiddleware",
     "TriggerClause",
     "acompact",
+    "aforget",
     "areplay",
     "aundo",
     "compact",
@@ -50,6 +51,7 @@ __all__ = [
     "create_deep_agent",
     "create_summarization_middleware",
     "create_summarization_tool_middleware",
+    "forget",
     "history_tools",
     "replay",
     "summariser_of",

@@ -169,6 +169,16 @@ class Compactors(Engine):
             keywords["model"] = AgentsChat(agent.name)
         return Compactor(agent=agent.name, window=agent.window, settings=settings, **where, **keywords)
 
+    def forget(self, thread: str) -> list[str]:
+        """Remove the thread and those of its sub-agents from the archive; return the names of the threads that went."""
+        space = find_scope(self.archive, Scope(self.namespace, thread)).namespace
+        gone = [name for name in self.archive.threads(space) if name == thread or name.startswith(f"{thread}/")]
+        for name in gone:
+            forget_thread(self.archive, Scope(space, name))
+        with self._lock:
+            self._made.clear()  # with what they remember of the thread
+        return gone
+
     def teach(self, request: Request, agent: str | None) -> None:
         """Let a new compactor learn from the usage that the first list it sees reports."""
         if request.compactor not in self._taught:

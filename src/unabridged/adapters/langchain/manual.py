@@ -1,4 +1,4 @@
-"""Compact, undo and replay the stored messages of a thread, on any compiled graph with a checkpointer.
+"""Compact, undo, replay and forget the stored messages of a thread, on any compiled graph with a checkpointer.
 
 `using` is the middleware or a `Compactor`; in an agent that has our middleware it is found by itself.
 """
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from unabridged.adapters.kit import Steps, in_both_forms, method
+from unabridged.adapters.kit import Steps, blocking, in_both_forms, method
 from unabridged.adapters.langchain.compactors import ChatRequest
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
@@ -96,9 +96,24 @@ def _replay(agent: Any, thread: Thread, *, using: Any = None) -> Steps[list[Base
     return whole
 
 
+def _forget(agent: Any, thread: Thread, *, using: Any = None) -> Steps[list[str]]:
+    """Remove the thread and those of its sub-agents from the archive, for good; return the threads that went.
+
+    The graph's state is the checkpointer's: call its `delete_thread` too.
+    """
+    name = _thread_id(thread) if isinstance(thread, Mapping) else str(thread)
+    if not name:
+        raise SettingsError('forget needs a thread: its id, or a config such as {"configurable": {"thread_id": "t1"}}')
+    own = using if using is not None else middleware_of(agent)
+    pool = own.compactors if isinstance(own, SummarizationMiddleware) else _compactor_for(own, name)[0]
+    gone = yield blocking(pool.forget, name)
+    return list(gone)
+
+
 compact, acompact = in_both_forms(_compact)
 undo, aundo = in_both_forms(_undo)
 replay, areplay = in_both_forms(_replay)
+forget, aforget = in_both_forms(_forget)
 
 
 def middleware_of(agent: Any) -> SummarizationMiddleware | None:

@@ -50,6 +50,7 @@ from unabridged.adapters.langchain.state import (
     EVENT,
     FILE,
     PENDING,
+    SENT,
     HostState,
     SummarizationState,
     ensure_ids,
@@ -277,6 +278,8 @@ class SummarizationMiddleware(PinMethods, Partner, AgentMiddleware[Any, Any, Any
         if used:
             sent.compactor.observe(sent.fitted, used)
         update: dict[str, Any] = {PENDING: sent.pending} if sent.pending is not None else {}
+        if sent.fitted.changed and sent.fitted.receipt is not None:
+            update[SENT] = sent.fitted.receipt.id
         update |= {EVENT: None} if asked else {}
         update |= {FILE: sent.in_file} if sent.in_file is not None else {}
         if not update:

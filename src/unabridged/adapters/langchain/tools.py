@@ -16,6 +16,7 @@ from unabridged.adapters.kit import (
     collected_events,
     in_both_forms,
     look_up,
+    only_what_left,
     why_not,
 )
 from unabridged.adapters.langchain.compactors import ChatRequest, Compactors
@@ -103,15 +104,20 @@ def compaction_tool(summarization: SummarizationMiddleware) -> BaseTool:
 
 
 def history_tools(summarization: SummarizationMiddleware) -> list[BaseTool]:
-    """`search_history` and `read_history`: only what left the context of the run's own thread."""
+    """`search_history` and `read_history`: only what left the context of the run's own conversation."""
     return [_history_tool(summarization.compactors, name) for name in (SEARCH, READ)]
 
 
 def _history_tool(pool: Compactors, name: str) -> BaseTool:
     def answer(runtime: ToolRuntime, **arguments: Any) -> str:
-        thread = thread_of(runtime.state["messages"])
-        scope = None if thread is None else Scope(pool.namespace, thread)
-        return look_up(pool.archive, scope, name, arguments, FORMAT)
+        stored: list[BaseMessage] = list(runtime.state["messages"])
+        thread, pending = thread_of(stored), runtime.state.get(PENDING)
+        if thread is None:
+            return look_up(pool.archive, None, name, arguments, FORMAT)
+        scope, messages = Scope(pool.namespace, thread), follow_in_state(stored, stored, pending) if pending else stored
+        sent = runtime.state.get(SENT)
+        own = only_what_left(pool.archive, scope, messages, FORMAT, also=[sent] if sent else [])
+        return look_up(own, scope, name, arguments, FORMAT)
 
     return StructuredTool(name=name, description=DESCRIPTIONS[name], args_schema=PARAMETERS[name], func=answer)
 
