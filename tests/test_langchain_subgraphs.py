@@ -30,6 +30,10 @@ class Writer(ScriptedChat):
         super().__init__(script=lambda i, _: f"Goals: answer about the halls. Question {i} was about hall {i}.")
 
 
+def answering(own: str) -> Callable[[int, list[BaseMessage]], str]:
+    return lambda i, _: f"{own} answer {i}: " + SENTENCE.format(i) * 4
+
+
 def as_node(agent: Any) -> Any:
     return agent
 
@@ -54,7 +58,7 @@ def team(middleware: Any, node: Callable[[Any], Any], **options: Any) -> tuple[A
     writer = Writer()
     models = [
         ScriptedChat(
-            script=lambda i, _, own=own: f"{own} answer {i}: " + SENTENCE.format(i) * 4,
+            script=answering(own),
             profile={"max_input_tokens": 8_000},
             checked=False,
         )

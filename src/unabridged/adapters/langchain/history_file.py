@@ -75,7 +75,7 @@ class Offload(NamedTuple):
         new: list[BaseMessage] = []
         for message in messages:
             blocks: list[Any] = [] if isinstance(message.content, str) else list(message.content_blocks)
-            held = {i: data for i, block in enumerate(blocks) if (data := inline_data(block))}
+            held = {i: found for i, block in enumerate(blocks) if (found := inline_data(block))}
             for i, (mime, data) in held.items():
                 if data not in paths:
                     paths[data] = yield from self._upload(mime, data)
