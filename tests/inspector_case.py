@@ -114,3 +114,12 @@ def play(session: Path, archive: Archive, namespace: str, thread: str, window: i
             waiting -= {message.get("tool_call_id")}
             if not waiting and message["role"] != "assistant":
                 held = compactor.fit(held, thread=thread).messages
+
+
+FIXTURES = Path(__file__).parent
+SESSIONS = {
+    "claude-code": (FIXTURES / "fixtures/hooks/claude_code_transcript.jsonl", "/home/ada/project", (16, 18)),
+    "codex": (FIXTURES / "fixtures/hooks/codex_transcript.jsonl", "/home/ada/project", (13,)),
+    "pi": (FIXTURES / "session_files/pi_compacted.jsonl", "/home/lu/kiln", (15,)),
+}
+"""By client a session as the real one wrote it, its project, and the turns of the client's own summaries."""

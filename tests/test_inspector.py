@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from textwrap import shorten
 
 import pytest
 
-from inspector_case import PLANTED, Door, inspecting, talk
+from hook_case import call, opencode_line, write
+from hook_case import scope as session_scope
+from inspector_case import PLANTED, SESSIONS, Door, inspecting, talk
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
+from unabridged.clients import CLIENTS
 from unabridged.inspector import pages
 from unabridged.inspector.listing import thread_id
+from unabridged.inspector.pages import freeze
+from unabridged.inspector.sessions import WORDS
+from unabridged.measure.estimate import estimate
 
 MINE = Scope("mine", "talk")
 PATHS = (
@@ -215,7 +225,108 @@ def test_what_is_told_is_what_the_archive_has(archive: Archive) -> None:
         assert tried["limits"]["trigger"] == 2_000
         assert "can't read a window" in door.ask(f"/api/trial?thread={name}&window=big").json["error"]
         for odd in ("thread=%ff", "thread=", "first=x", f"thread={name}&first=-9", f"thread={name}&first=" + "9" * 400):
-            assert door.ask(f"/api/messages?{odd}").status in {200, 400}
+            assert door.ask(f"/api/messages?{odd}").status in {200, 400, 404}
+
+
+@pytest.fixture
+def hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
+    """The archive that hooks write to."""
+    url = f"sqlite:///{tmp_path / 'archive.db'}"
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("UNABRIDGED_ARCHIVE", url)
+    made = open_archive(url)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("client", SESSIONS)
+@pytest.mark.parametrize("older", [False, True], ids=["", "of an earlier version"])
+def test_a_session_is_told_by_client_project_first_words_and_the_clients_own_compactions(
+    hooks: Archive, tmp_path: Path, client: str, older: bool
+) -> None:
+    recorded, project, summaries = SESSIONS[client]
+    lines = recorded.read_bytes().splitlines(keepends=True)
+    path = tmp_path / recorded.name
+    for stop in (len(lines) // 2, len(lines)):  # in two copies, as it grew
+        path.write_bytes(b"".join(lines[:stop]))
+        call(path, "PreCompact")
+    scope = session_scope(client)
+    if older:
+        hooks = without_facts(hooks, scope)
+        summaries = (8, *summaries) if client == "pi" else summaries  # only its lines tell what is of a branch
+    with inspecting(hooks) as door:
+        door.enter()
+        (row,) = door.get("threads")["rows"]
+        thread = door.get("thread", thread=row["id"])
+        for told in (row, thread):
+            assert told["session"]["client"] == CLIENTS[client].title
+            assert told["session"]["project"] == ("" if older else project)
+            first = next(part for part in hooks.parts(scope) if part.origin == "person")
+            assert told["words"] == shorten(first.text, WORDS, placeholder="…") != ""
+        assert row["compactions"] == (None if older else len(summaries))
+        assert thread["count"] == len(summaries)
+        made = thread["compactions"]
+        assert tuple(one["summary"] for one in made) == summaries
+        assert [one["turn"] for one in made] == [turn + 1 for turn in summaries]
+        assert all(one["before"] > 0 and one["after"] > 0 for one in made)
+        assert [one["created"] for one in made] == ([None] * len(made) if older else written(lines))
+        texts = [part.text for part in hooks.parts(scope, summaries[-1])]
+        assert thread["tokens"] == sum(map(estimate, texts))
+        hits = door.get("search", query=row["words"].split()[0])["found"]
+        assert hits[0]["session"] == row["session"]
+        assert hits[0]["words"] == row["words"]
+    assert freeze(hooks, scope).count("<script") == 2
+
+
+def written(lines: list[bytes]) -> list[float]:
+    """When the client's summaries were written, as the file says it."""
+    summaries = [raw for raw in lines if re.search(rb'"(isCompactSummary": ?true|type": ?"compact(ed|ion)")', raw)]
+    return [datetime.fromisoformat(json.loads(raw)["timestamp"]).timestamp() for raw in summaries]
+
+
+def without_facts(archive: Archive, scope: Scope) -> Archive:
+    """The same thread as earlier versions stored it."""
+    older = open_archive("memory:")
+    for stored in archive.everything(scope):
+        data = {name: value for name, value in stored.record.data.items() if name != "session"}
+        older.store(replace(stored.record, data=data), stored.parts)  # type: ignore[arg-type]
+    return older
+
+
+def test_a_session_of_opencode_has_its_project_from_the_event(hooks: Archive, tmp_path: Path) -> None:
+    said = [opencode_line("user", "Fix the tides."), opencode_line("assistant", "All is said.", **{"from": "summary"})]
+    call(write(tmp_path / "s.jsonl", said), "PreCompact")
+    with inspecting(hooks) as door:
+        door.enter()
+        (row,) = door.get("threads")["rows"]
+        assert row["session"]["project"] == "/home/ada"
+        assert row["compactions"] == 1
+        assert door.get("thread", thread=row["id"])["compactions"][0]["created"] is None, "its lines have no times"
+
+
+def test_a_thread_that_only_has_a_sessions_name_is_none() -> None:
+    archive = open_archive("memory:")
+    talk(archive, "mine", "claude-code:3f2a", "the beginning", rounds=60)
+    with inspecting(archive) as door:
+        door.enter()
+        (row,) = door.get("threads")["rows"]
+        assert row["session"] is None
+        assert row["words"].startswith("the beginning")
+        assert row["compactions"] == len(archive.records(Scope("mine", "claude-code:3f2a")))
+    archive.close()
+
+
+def test_a_thread_that_was_forgotten_elsewhere_is_said_to_be_gone() -> None:
+    made = open_archive("memory:")
+    talk(made, *MINE, "the beginning", rounds=60)
+    with inspecting(made) as door:
+        door.enter()
+        name = door.get("threads")["rows"][0]["id"]
+        made.forget(MINE)
+        answer = door.ask(f"/api/thread?thread={name}")
+        assert answer.status == 404
+        assert "forgotten" in answer.json["error"]
+    made.close()
 
 
 def test_the_command_prints_its_address_before_it_serves(tmp_path: Path) -> None:

@@ -89,6 +89,8 @@ class RecordData(TypedDict, total=False):
     """Window, budget and, where it is one of tokens alone, trigger of the request that it was made for."""
     place: dict[str, Any]
     """How far into a client's session file the record reaches, where it was made from one."""
+    session: dict[str, Any]
+    """Of a copy of a client's session file: the client's project, and its own compactions so far."""
     sealed: str
     """All of the record, encrypted: the only entry that an encrypted archive shows the store below it."""
 

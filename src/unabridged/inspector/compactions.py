@@ -9,11 +9,11 @@ from math import ceil
 from typing import Any, Final, Literal
 
 from unabridged.archive.protocol import Archive, Record, Scope
-from unabridged.errors import ArchiveError
 from unabridged.events import Receipt, receipt_from
 from unabridged.history.difference import pairs
 from unabridged.history.lookup import turns_of
 from unabridged.history.replay import Standing, find_record
+from unabridged.inspector.listing import Gone
 from unabridged.inspector.threads import is_compaction, parts_of, place_records, read_view
 from unabridged.marks import CLEARED, framed_id, is_stub
 from unabridged.measure.estimate import estimate
@@ -61,7 +61,7 @@ def context_after(archive: Archive, scope: Scope, record_id: str) -> dict[str, A
 def _find(archive: Archive, scope: Scope, record_id: str) -> Record:
     record = archive.record(scope, record_id)
     if record is None or not is_compaction(record):
-        raise ArchiveError(f"there is no compaction {record_id!r} in this thread: was it forgotten?")
+        raise Gone(f"there is no compaction {record_id!r} in this thread: the thread was forgotten, or begun anew")
     return record
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from unabridged.archive.protocol import Archive, Scope
+from unabridged.inspector import sessions
 from unabridged.inspector.listing import cut, thread_id
 from unabridged.recall import lookup
 
@@ -38,7 +39,8 @@ def search(archive: Archive, held: lookup.Across, first: int, limit: int = EACH)
         )
         at = min(at + PAGE, len(held.scopes))
         for scope, of_thread in page.items():
-            found += [_told(scope, result) for result in of_thread.results]
+            named = sessions.describe_shortly(archive, scope) if of_thread.results else {}
+            found += [{**_told(scope, result), **named} for result in of_thread.results]
             matches, at_least = matches + of_thread.matches, at_least or of_thread.at_least
     following = at if at < len(held.scopes) else None
     counts = {"matches": matches, "at_least": at_least, "total": len(held.scopes), "exact": held.exact}

@@ -16,6 +16,7 @@ from unabridged.archive import store_rules
 from unabridged.archive.protocol import Archive, Holding, Scope
 from unabridged.errors import ArchiveError
 from unabridged.events import COMPACTIONS
+from unabridged.inspector import sessions
 
 FRESH: Final = 5.0
 """Seconds for which a list holds. Only who begins at its top gets a new one: while somebody scrolls, rows keep their
@@ -28,6 +29,10 @@ Row = tuple[str, str, float]
 """A thread: its namespace, its name, and when it was used last. There may be a hundred thousand: plain tuples."""
 
 
+class Gone(ArchiveError):  # noqa: N818 - the others are called so, too
+    """Raised for a thread or a compaction that the archive does not have (any more)."""
+
+
 class Listing:
     """The threads as they were a moment ago."""
 
@@ -38,6 +43,7 @@ class Listing:
         self._rows: list[Row] = []
         self._ordered: dict[tuple[str, str, str], list[Row]] = {}
         self._scopes: dict[str, Scope] = {}
+        self._words: dict[Scope, str] = {}
 
     def namespaces(self) -> list[dict[str, Any]]:
         """Each namespace with the number of its threads."""
@@ -53,27 +59,51 @@ class Listing:
         held = self._held(list(shown))
         with self._lock:
             self._scopes.update({thread_id(scope): scope for scope in shown})
-        return {"total": len(rows), "rows": [_told(scope, used, held.get(scope)) for scope, used in shown.items()]}
+        return {"total": len(rows), "rows": [self._told(scope, used, held.get(scope)) for scope, used in shown.items()]}
 
     def newest_first(self) -> list[Scope]:
         """Every thread, the one used last first."""
         return [Scope(*row[:2]) for row in self._in_order("", "used", "", new=False)]
 
     def find(self, name: str) -> Scope:
-        """The thread that the page calls so; an `ArchiveError` when it is not there (any more)."""
+        """The thread that the page calls so; `Gone` when it is not there (any more)."""
         known = self._scopes.get(name)
         if known is not None:
             return known
         for row in self._all(new=True):
             if digest(*row[:2]) == name:
                 return self._scopes.setdefault(name, Scope(*row[:2]))
-        raise ArchiveError("there is no such thread: it was forgotten, or this is another archive. Go to all threads.")
+        raise Gone("there is no such thread: it was forgotten, or this is another archive")
 
     def forget(self) -> None:
         """Have the next list made anew."""
         with self._lock:
             self._made = 0.0
             self._scopes.clear()
+            self._words.clear()
+
+    def _told(self, scope: Scope, used: float, held: Holding | None) -> dict[str, Any]:
+        kinds = held.kinds if held else {}
+        session = sessions.describe(self._archive, scope)
+        made = sum(count for kind, count in kinds.items() if kind in COMPACTIONS)
+        return {
+            "id": thread_id(scope),
+            "namespace": cut(scope.namespace),
+            "name": cut(scope.thread),
+            "words": self._words_of(scope),
+            "session": session,
+            "used": used or None,
+            "compactions": session["compactions"] if session and session["own"] else made,
+            "messages": held.messages if held else 0,
+            "bytes": held.size if held else 0,
+        }
+
+    def _words_of(self, scope: Scope) -> str:
+        """The first words of a thread, which stay the same once there are some."""
+        words = self._words.get(scope) or sessions.first_words(self._archive, scope)
+        if words:
+            self._words[scope] = words
+        return words
 
     def _held(self, scopes: Sequence[Scope]) -> dict[Scope, Holding]:
         spaces = dict.fromkeys(scope.namespace for scope in scopes)
@@ -110,20 +140,6 @@ class Listing:
         with self._lock:
             self._ordered[wanted] = rows
         return rows
-
-
-def _told(scope: Scope, used: float, held: Holding | None) -> dict[str, Any]:
-    kinds = held.kinds if held else {}
-    return {
-        "id": thread_id(scope),
-        "namespace": cut(scope.namespace),
-        "name": cut(scope.thread),
-        "used": used or None,
-        "compactions": sum(count for kind, count in kinds.items() if kind in COMPACTIONS),
-        "others": sum(count for kind, count in kinds.items() if kind not in COMPACTIONS),
-        "messages": held.messages if held else 0,
-        "bytes": held.size if held else 0,
-    }
 
 
 def thread_id(scope: Scope) -> str:

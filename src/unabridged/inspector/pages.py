@@ -74,7 +74,7 @@ def freeze(archive: Archive, scope: Scope) -> str:
 def frozen_data(archive: Archive, scope: Scope) -> dict[str, Any]:
     """Every answer that the page of one thread may need."""
     thread = threads.describe(archive, scope)
-    ids = [record["id"] for record in thread["compactions"]]
+    ids = [record["id"] for record in thread["compactions"] if record["id"]]  # a client's own have none
     records = {record_id: compactions.describe(archive, scope, record_id) for record_id in ids}
     put_in = {row[2] for record in records.values() for row in (*record["before"], *record["after"]) if row[2]}
     parts = archive.parts(scope)

@@ -22,6 +22,7 @@ from unabridged.archive.protocol import Archive
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.inspector import pages
 from unabridged.inspector.api import Api, Download, NotAllowed
+from unabridged.inspector.listing import Gone
 
 log = logging.getLogger("unabridged.inspector")
 
@@ -121,6 +122,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(refused.status, f"{refused}\n".encode(), "text/plain; charset=utf-8")
         except NotAllowed as error:
             self._send_json({"error": str(error)}, HTTPStatus.FORBIDDEN)
+        except Gone as error:
+            self._send_json({"error": str(error)}, HTTPStatus.NOT_FOUND)
         except UnabridgedError as error:
             self._send_json({"error": str(error)}, HTTPStatus.BAD_REQUEST)
         except (BrokenPipeError, ConnectionResetError):

@@ -11,7 +11,8 @@ from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.errors import UnabridgedError
 from unabridged.events import COMPACTIONS, receipt_from
 from unabridged.formats import detect
-from unabridged.inspector.listing import thread_id
+from unabridged.inspector import sessions
+from unabridged.inspector.listing import Gone, thread_id
 from unabridged.marks import framed_id
 from unabridged.messages import View
 from unabridged.recall.excerpts import pieces_of
@@ -27,20 +28,27 @@ LONGEST: Final = 400_000
 
 def describe(archive: Archive, scope: Scope, most: int = MOST_RECORDS) -> dict[str, Any]:
     """The thread with the newest compactions that hold, oldest first, and what stands beside them."""
-    newest = list(islice(archive.newest(scope), min(most, MOST_RECORDS) + 1))
-    records = newest[:most][::-1]
     held = next(iter(archive.holdings(scope.namespace, [scope.thread])), None)
+    if held is None:
+        raise Gone("this thread is not in the archive any more: it was forgotten since it was listed")
+    shortly = sessions.describe_shortly(archive, scope)
+    session = shortly["session"]
+    most = MOST_RECORDS if session else min(most, MOST_RECORDS)
+    newest = list(islice(archive.newest(scope), most + 1))
+    records = newest[:most][::-1]
     told = place_records(list(filter(is_compaction, records)))
-    last = max([held.turns if held else 0, *(record["turn"] for record in told)])
+    course = sessions.course(archive, scope) if session and session["own"] else sessions.Course([], 0)
     return {
         "id": thread_id(scope),
         "namespace": scope.namespace,
         "name": scope.thread,
-        "messages": held.messages if held else 0,
-        "bytes": held.size if held else 0,
-        "turns": last,
-        "count": sum(count for kind, count in held.kinds.items() if kind in COMPACTIONS) if held else 0,
-        "compactions": told,
+        **shortly,
+        "messages": held.messages,
+        "bytes": held.size,
+        "turns": max([held.turns, *(record["turn"] for record in told)]),
+        "tokens": course.tokens,
+        "count": sum(count for kind, count in held.kinds.items() if kind in COMPACTIONS) + len(course.compactions),
+        "compactions": [*told, *course.compactions],
         "others": [_beside(record) for record in records if not is_compaction(record)],
         "more": len(newest) > len(records),
         "limits": records[-1].data.get("limits") if records else None,

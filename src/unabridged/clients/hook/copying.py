@@ -16,7 +16,19 @@ from typing import Any, Final, NamedTuple
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Record, RecordData, Scope
 from unabridged.authorship import with_origins
-from unabridged.clients.hook.transcript import Kind, Place, Said, Source, is_at, line_of, place_at, read_from
+from unabridged.clients.hook.transcript import (
+    Kind,
+    Place,
+    Said,
+    Source,
+    is_at,
+    line_of,
+    parse,
+    place_at,
+    project_in,
+    read_from,
+    time_in,
+)
 from unabridged.errors import ArchiveError
 from unabridged.formats import format_named
 from unabridged.history import DEFAULT
@@ -44,16 +56,34 @@ class Copied(NamedTuple):
     whole: bool
 
 
+class Session(NamedTuple):
+    """What every copy says of its session, for those who list sessions without reading them."""
+
+    project: str = ""
+    """The folder that the client works in; empty when neither file nor event says so."""
+    compactions: Sequence[Sequence[float | None]] | None = None
+    """Turn and time (Unix, or None) of each summary of the client's so far; None where an older copy did not say."""
+
+
+def session_facts(copy: Record) -> Session:
+    """The facts that a copy has; those of earlier versions have none."""
+    facts = copy.data.get("session") or {}
+    return Session(str(facts.get("project") or ""), facts.get("compactions"))
+
+
 def copy_new(archive: Archive, source: Source, reason: str, deadline: float, *, waited_for: bool = True) -> Copied:
     """Archive what is new, stretch by stretch, until all is there or `deadline` (monotonic time) has passed.
 
     `waited_for`: a message that alone may take longer than anybody waits ends it, too.
     """
-    start = place = newest_place(archive, source, COPY)
+    newest = newest_record(archive, source, COPY)
+    start = place = _place_of(newest)
+    session = session_facts(newest) if newest else Session(compactions=())
     for stretch in _stretches(read_from(source.path, source.kind, place.offset), place.offset):
         if waited_for and _is_long(source.kind, stretch[0]):
             return Copied(place, place.turn - start.turn, whole=False)
-        place = _store(archive, source, place, stretch, reason)
+        session = _carry_on(session, source, place.turn, stretch)
+        place = _store(archive, source, place, stretch, reason, session=session)
         if time.monotonic() > deadline:
             return Copied(place, place.turn - start.turn, whole=False)
     return Copied(place, place.turn - start.turn, whole=True)
@@ -71,8 +101,11 @@ def scope_of(source: Source) -> Scope:
 
 def newest_place(archive: Archive, source: Source, kind: str) -> Place:
     """How far the newest record of this kind reaches that the file agrees with; the beginning when none does."""
-    found = newest_record(archive, source, kind)
-    return Place() if found is None else Place.of(found.data.get("place"))
+    return _place_of(newest_record(archive, source, kind))
+
+
+def _place_of(record: Record | None) -> Place:
+    return Place() if record is None else Place.of(record.data.get("place"))
 
 
 def newest_record(archive: Archive, source: Source, kind: str, having: str = "place") -> Record | None:
@@ -139,11 +172,14 @@ def _stretches(messages: Iterator[Said], offset: int) -> Iterator[list[Said]]:
         yield stretch
 
 
-def _store(archive: Archive, source: Source, start: Place, stretch: Sequence[Said], reason: str) -> Place:
+def _store(
+    archive: Archive, source: Source, start: Place, stretch: Sequence[Said], reason: str, *, session: Session
+) -> Place:
     """Archive these messages; the place behind them."""
     end = place_at(source.path, stretch[-1].end, start.turn + len(stretch))
-    parts = parts_of(source, stretch, start.turn)
-    keep(archive, source, COPY, end, reason=reason, of=str(start), turns=[[start.turn, end.turn]], parts=parts)
+    parts, more = parts_of(source, stretch, start.turn), RecordData(session=session._asdict())
+    turns = [[start.turn, end.turn]]
+    keep(archive, source, COPY, end, reason=reason, of=str(start), turns=turns, parts=parts, more=more)
     return end
 
 
@@ -152,6 +188,25 @@ def parts_of(source: Source, stretch: Sequence[Said], first: int) -> list[Part]:
     views = views_of(source.kind, stretch)
     bodies = [_body(source, said) for said in stretch]
     return [_part(body, view, first + i) for i, (body, view) in enumerate(zip(bodies, views, strict=True))]
+
+
+def _carry_on(session: Session, source: Source, turn: int, stretch: Sequence[Said]) -> Session:
+    """The facts with those of the messages from this turn on."""
+    project = session.project or _storable(project_in(source.path) or source.project)
+    if session.compactions is None:
+        return Session(project)
+    made = [
+        [turn + i, time_in(line)]
+        for i, said in enumerate(stretch)
+        if said.origin == "summary"
+        and (line := parse(line_of(source.path, said)) or {}).get("type") != "branch_summary"  # pi's, of what was left
+    ]
+    return Session(project, [*session.compactions, *made])
+
+
+def _storable(folder: str) -> str:
+    """The name as every store takes it, and no longer than a path can be."""
+    return folder.encode("utf-8", "replace").decode().replace("\0", "?")[:4_096]
 
 
 def _body(source: Source, said: Said) -> bytes:

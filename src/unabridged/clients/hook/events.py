@@ -90,7 +90,8 @@ def find_source(event: Event) -> Source:
     kind = kind_of(path) if path is not None and path.is_file() else None
     if path is None or kind is None:
         raise ValueError(f"no session file of a client that is known for {session}: {path}")
-    return Source(kind, session, path)
+    folder = event.get("cwd")
+    return Source(kind, session, path, project=folder if isinstance(folder, str) else "")
 
 
 def _session_of(event: Event) -> tuple[str, Path | None]:

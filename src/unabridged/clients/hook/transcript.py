@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -91,6 +92,8 @@ class Source(NamedTuple):
     path: Path
     namespace: str = ""
     """Whose session it is, in the archive; empty for the default one."""
+    project: str = ""
+    """The folder that the event names: a client that tells none in its file has it from here."""
 
     @property
     def thread(self) -> str:
@@ -131,7 +134,25 @@ def kind_of(path: Path) -> Kind | None:
 def lines_of(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
     """Every line that is a JSON object, among so many."""
     with path.open("rb") as stream:
-        yield from filter(None, map(_parsed, islice(stream, most)))
+        yield from filter(None, map(parse, islice(stream, most)))
+
+
+def project_in(path: Path) -> str:
+    """The folder that the first lines of the file say the client works in; empty when they say none."""
+    for line in lines_of(path, _LOOK_AT):
+        payload = line.get("payload")
+        folder = line.get("cwd") or (payload.get("cwd") if isinstance(payload, dict) else None)
+        if isinstance(folder, str) and folder:
+            return folder
+    return ""
+
+
+def time_in(line: dict[str, Any]) -> float | None:
+    """When a line was written (Unix time), where it says so."""
+    with suppress(KeyError, TypeError, ValueError, OverflowError):
+        written = datetime.fromisoformat(line["timestamp"])
+        return (written if written.tzinfo else written.replace(tzinfo=UTC)).timestamp()
+    return None
 
 
 def read_from(path: Path, kind: Kind, offset: int) -> Iterator[Said]:
@@ -160,14 +181,15 @@ def line_of(path: Path, said: Said) -> bytes:
 
 def _message_in(raw: bytes, kind: Kind) -> tuple[Message, Origin | None] | None:
     """The message of a line. One that is no JSON, or not as its client writes it, is nobody's word, and not lost."""
-    line = _parsed(raw)
+    line = parse(raw)
     if line is not None:
         with suppress(AttributeError, KeyError, TypeError, ValueError):
             return kind.read(line)
     return (kind.as_text(raw), "host") if raw.strip(_NOTHING) else None
 
 
-def _parsed(raw: bytes) -> dict[str, Any] | None:
+def parse(raw: bytes) -> dict[str, Any] | None:
+    """The JSON object on a line; None for anything else."""
     try:
         line = json.loads(raw)
     except (ValueError, RecursionError):

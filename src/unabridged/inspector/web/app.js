@@ -1,7 +1,7 @@
 // Where one is: the address decides what is shown, and every place has one.
 import { showKeys } from "./actions.js";
 import { showCompaction } from "./compaction.js";
-import { byId, el, encoded, visible } from "./dom.js";
+import { byId, complain, el, encoded, visible } from "./dom.js";
 import { showSearch } from "./find.js";
 import { showThreads } from "./list.js";
 import { source } from "./source.js";
@@ -50,6 +50,7 @@ async function show() {
   leave = new AbortController();
   const left = leave.signal;
   shown = { route };
+  complain("");
   main.replaceChildren();
   main.dataset.view = "";
   const views = { threads: showThreads, thread: showThread, compaction: showCompaction, search: showSearch };
@@ -66,7 +67,11 @@ async function show() {
     document.title = visible(`${made?.title ?? (route.view === "search" ? `search ${route.query}` : "threads")} · unabridged`).slice(0, 120);
   } catch (error) {
     if (left.aborted) return;
-    main.append(el("div", { class: "page" }, el("h1", { tabindex: "-1" }, "This can't be shown"), el("p", { class: "error" }, error.message), el("p", {}, el("a", { href: "#/" }, "All threads"))));
+    route.view = "error";
+    document.title = `${error.title ?? "error"} · unabridged`;
+    main.replaceChildren(el("div", { class: "page" },
+      el("h1", { tabindex: "-1" }, error.title ?? "This page has a fault"), el("p", { class: "error" }, error.message),
+      el("p", { class: "actions" }, el("button", { type: "button", id: "again", onclick: () => go(location.hash, "", true) }, "Try again"), el("a", { href: "#/" }, "All threads"))));
   }
   main.dataset.view = route.view;
   if (document.activeElement === document.body || focus) ((focus && byId(focus)) || main.querySelector("h1"))?.focus({ preventScroll: true });

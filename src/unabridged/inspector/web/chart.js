@@ -1,9 +1,9 @@
 // The saw-tooth: tokens in the context over the turns of a conversation.
-import { el, number, short, svg } from "./dom.js";
+import { el, NARROW, number, short, svg } from "./dom.js";
 
 const WIDTH = 1000;
 const HEIGHT = 220;
-export const LEFT = 58;
+const LEFT = () => (NARROW.matches ? 130 : 58); // as --left in the style
 const RIGHT = 14;
 const TOP = 14;
 const BOTTOM = 26;
@@ -18,19 +18,20 @@ function ticks(most) {
 }
 
 // Points along the way: rising to each compaction, and falling there.
-export function sawtooth(compactions, turns) {
+export function sawtooth(compactions, turns, tokens) {
   const points = [[0, 0]];
   for (const { turn, before, after } of compactions) points.push([turn, before], [turn, after]);
   const last = points.at(-1);
-  if (compactions.length && turns > last[0]) points.push([turns, last[1]]);
+  if (tokens || (compactions.length && turns > last[0])) points.push([turns, tokens || last[1]]);
   return points;
 }
 
 export class Chart {
   // `pick(turn)` when a place is pointed at, `open(compaction)` when it is one.
-  constructor({ turns, compactions, limits, pick, open, other }) {
-    Object.assign(this, { turns: Math.max(1, turns), compactions, pick, open });
-    const line = sawtooth(compactions, turns);
+  // `tokens` are those at the end, where they are known.
+  constructor({ turns, compactions, limits, tokens, pick, open, other }) {
+    Object.assign(this, { turns: Math.max(1, turns), compactions, pick, open, left: LEFT() });
+    const line = sawtooth(compactions, turns, tokens);
     const shown = [...line.map((point) => point[1]), ...(other ? other.points.map((point) => point[1]) : [])];
     const bounds = [limits?.budget, other?.limits?.budget].filter(Boolean);
     const highest = Math.max(1, ...shown);
@@ -43,7 +44,7 @@ export class Chart {
     this.node = svg(
       "svg",
       { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": said, preserveAspectRatio: "none" },
-      ...rounded.map((value) => svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: this.y(value), y2: this.y(value) })),
+      ...rounded.map((value) => svg("line", { class: "grid", x1: this.left, x2: WIDTH - RIGHT, y1: this.y(value), y2: this.y(value) })),
       svg("polygon", { class: "area", points: `${this.x(0)},${this.y(0)} ${path(line)} ${this.x(line.at(-1)[0])},${this.y(0)}` }),
       this.#bound("budget", limits?.budget),
       this.#bound("trigger", limits?.trigger),
@@ -67,7 +68,7 @@ export class Chart {
   }
 
   x(turn) {
-    return Math.round((LEFT + ((WIDTH - LEFT - RIGHT) * turn) / this.turns) * 10) / 10;
+    return Math.round((this.left + ((WIDTH - this.left - RIGHT) * turn) / this.turns) * 10) / 10;
   }
 
   y(tokens) {
@@ -76,7 +77,7 @@ export class Chart {
 
   #bound(kind, value) {
     if (!value || value > this.most) return null;
-    return svg("line", { class: `bound ${kind}`, x1: LEFT, x2: WIDTH - RIGHT, y1: this.y(value), y2: this.y(value) });
+    return svg("line", { class: `bound ${kind}`, x1: this.left, x2: WIDTH - RIGHT, y1: this.y(value), y2: this.y(value) });
   }
 
   #label(kind, text, x, y) {
@@ -94,7 +95,7 @@ export class Chart {
   #turnAt(event) {
     const box = this.node.getBoundingClientRect();
     const x = ((event.clientX - box.left) / box.width) * WIDTH;
-    return Math.round(Math.min(1, Math.max(0, (x - LEFT) / (WIDTH - LEFT - RIGHT))) * this.turns);
+    return Math.round(Math.min(1, Math.max(0, (x - this.left) / (WIDTH - this.left - RIGHT))) * this.turns);
   }
 
   #nearest(event) {
@@ -117,7 +118,7 @@ export class Chart {
     this.tip.hidden = false;
     const box = this.node.getBoundingClientRect();
     const at = event.clientX - box.left;
-    this.tip.style.left = `${Math.min(Math.max(at, 90), box.width - 140)}px`;
+    this.tip.style.left = `${Math.max(Math.min(at, box.width - 140), 90)}px`;
   }
 
   #click(event) {

@@ -1,5 +1,5 @@
 // One compaction: before and after side by side, the summary turn, the receipt, and what it cost.
-import { count, el, encoded, moment, number, spans, visible } from "./dom.js";
+import { count, el, encoded, moment, naming, number, spans, visible } from "./dom.js";
 import { fillLine, MessageStore, Reader } from "./messages.js";
 import { source } from "./source.js";
 import { renderSummary } from "./summary.js";
@@ -79,7 +79,8 @@ export async function showCompaction(main, { route, go }) {
   const reader = new Reader();
   const store = new MessageStore(route.thread);
   const rows = aligned(record);
-  const ids = thread.compactions.map((one) => one.id);
+  const name = naming(thread).title;
+  const ids = thread.compactions.filter((one) => !one.client).map((one) => one.id);
   const at = ids.indexOf(record.id);
   const tabs = [["sides", "Before and after"], ...(record.summary ? [["summary", "Summary turn"]] : []), ["receipt", "Receipt"]];
   const chosen = tabs.some(([name]) => name === route.tab) ? route.tab : "sides";
@@ -90,11 +91,12 @@ export async function showCompaction(main, { route, go }) {
     const list = new VirtualList({
       label: "Before and after, message by message",
       height: 30,
+      tall: 60,
       render: (index, row) => {
         row.classList.add("pair");
         const labels = [];
         for (const [place, side] of rows[index].map((one, k) => [one, k ? "after" : "before"])) {
-          const cell = el("span", { class: `cell ${place ? cls(place.fate) : "empty"}` });
+          const cell = el("span", { class: `cell ${place ? cls(place.fate) : "empty"}`, "data-side": side });
           if (place) {
             fillLine(cell, place, store.of(place));
             labels.push(`${side}, ${place.fate}: ${cell.getAttribute("aria-label") ?? ""}`);
@@ -106,7 +108,8 @@ export async function showCompaction(main, { route, go }) {
         row.setAttribute("aria-label", visible(labels.join("; ")));
       },
       range: (first, last) => store.want(rows.slice(first, last).flat().filter(Boolean)),
-      open: (index) => {
+      open: (index, opened) => {
+        if (opened) reader.reveal();
         const [left, right] = rows[index];
         const both = left && right && right.hash;
         reader.read(route.thread, [left && { ...left, side: `before: ${left.fate}` }, (both || !left) && right && { ...right, side: `after: ${right.fate}` }].filter(Boolean));
@@ -133,7 +136,7 @@ export async function showCompaction(main, { route, go }) {
   }
 
   function summary() {
-    const follow = (turn) => reader.read(route.thread, [{ turn, hash: null }]);
+    const follow = (turn) => (reader.reveal(), reader.read(route.thread, [{ turn, hash: null }]));
     panel.append(
       el("p", { class: "facts" }, record.prose ? "Prose by a model, checked; what must be exact is carried beside it. " : "Written without a model. ", "Numbers lead to the messages that the lines came from."),
       el("div", { class: "split" },
@@ -151,7 +154,7 @@ export async function showCompaction(main, { route, go }) {
     el("div", { class: "page compaction" },
       el("div", { class: "title" },
         el("div", { class: "names" },
-          el("p", { class: "crumb" }, el("a", { href: `#/t/${route.thread}` }, thread.name.slice(0, 120) || "(no name)")),
+          el("p", { class: "crumb" }, ...(source.frozen ? [] : [el("a", { href: "#/" }, "‹ All threads"), " "]), el("a", { href: `#/t/${route.thread}` }, `‹ ${name.slice(0, 120)}`)),
           el("h1", { tabindex: "-1" }, `${place}: ${record.kind}`),
           el("p", { class: "facts" }, `${moment(record.created)} · at turn ${number(record.turn)} · ${record.receipt.reason} · record ${record.id}`)),
         el("div", { class: "actions" },
@@ -163,5 +166,5 @@ export async function showCompaction(main, { route, go }) {
     ),
   );
   ({ sides, summary, receipt: () => panel.append(receiptTable(record)) })[chosen]();
-  return { step, title: `${place} of ${thread.name}` };
+  return { step, title: `${place} of ${name}` };
 }

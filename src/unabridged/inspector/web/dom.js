@@ -42,6 +42,22 @@ export function announce(text) {
   byId("said").textContent = visible(text);
 }
 
+// What went wrong behind a view that stays; an empty text takes it away.
+export function complain(text) {
+  byId("fault").textContent = visible(text);
+  byId("fault").hidden = !text;
+}
+
+// Whether the screen is too narrow for columns: the style says the same.
+export const NARROW = matchMedia("(max-width: 900px)");
+
+// How a thread is called: a client's session by what was said first, any other by its name.
+export function naming({ name, words, session }) {
+  if (!session) return { title: name || "(no name)", under: words ?? "" };
+  const about = [session.client, session.project || "project unknown", !session.own && "as unabridged compacted it", session.session.slice(0, 8)];
+  return { title: words || name, under: about.filter(Boolean).join(" · ") };
+}
+
 // A text as a part of an address.
 export function encoded(text) {
   return encodeURIComponent(text.toWellFormed?.() ?? text);

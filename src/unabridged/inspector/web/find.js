@@ -1,5 +1,5 @@
 // Search over all threads: what is found is shown while the rest is searched, each passage in its place.
-import { announce, count, el, encoded, number } from "./dom.js";
+import { announce, count, el, encoded, moment, naming, number } from "./dom.js";
 import { marked } from "./messages.js";
 import { source } from "./source.js";
 
@@ -23,7 +23,10 @@ export function showSearch(main, { route, left }) {
       try {
         answer = await source.get("search", { query, first: next }, left);
       } catch (error) {
-        if (!left.aborted) told.textContent = error.message;
+        if (left.aborted) return;
+        told.textContent = `${error.title}. ${error.message}`;
+        more.hidden = false;
+        announce(told.textContent);
         return;
       }
       next = answer.next;
@@ -46,8 +49,10 @@ function item(hit, query) {
   const place = `#/t/${hit.thread}/m/${hit.turn}/${encoded(query)}`;
   const beside = (side) => hit[side] && el("p", { class: "beside" }, hit[side].text);
   const text = `${hit.offset ? "…" : ""}${hit.excerpt.replace(/\s+/g, " ").trim()}${hit.offset + hit.excerpt.length < hit.length ? "…" : ""}`;
+  const { title, under } = naming(hit);
   return el("li", {},
-    el("h2", {}, el("a", { href: place }, hit.name || "(no name)"), " ", el("span", { class: "soft" }, `${hit.namespace} · turn ${number(hit.turn)}`)),
+    el("h2", {}, el("a", { href: place }, title)),
+    el("p", { class: "facts" }, [hit.session && under, `namespace ${hit.namespace}`, `turn ${number(hit.turn)}`, `used ${moment(hit.used)}`].filter(Boolean).join(" · ")),
     beside("before"),
     el("div", { class: "passage" }, el("span", { class: `chip ${hit.origin}` }, hit.whose), marked(el("span", { class: "excerpt" }), text, query)),
     beside("after"),

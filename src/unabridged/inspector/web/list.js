@@ -1,16 +1,23 @@
 // All threads: a list that is paged, filtered and put in order by the inspector.
-import { ago, announce, bytes, count, el, moment, number, visible } from "./dom.js";
+import { ago, announce, bytes, complain, count, el, moment, naming, number, visible } from "./dom.js";
 import { source } from "./source.js";
 import { Pages, VirtualList } from "./virtual.js";
 
 const SIZE = 100;
+const FRESH = { namespace: "", order: "used", contains: "", chosen: "", top: 0 };
+// What was asked for, and where in the list one was: who comes back from a thread finds it so.
+let asked = { ...FRESH };
+
+export function forgetPlace() {
+  asked = { ...FRESH };
+}
 
 export function showThreads(main, { go, about }) {
-  const asked = { namespace: "", order: "used", contains: "" };
   let pages, latest;
   const list = new VirtualList({
     label: "Threads",
-    height: 34,
+    height: 50,
+    tall: 74,
     render: (index, row) => {
       const found = pages?.get(index);
       row.classList.add("thread-row");
@@ -18,26 +25,34 @@ export function showThreads(main, { go, about }) {
         row.append(el("span", { class: "name ghost" }, " "));
         return;
       }
+      const { title, under } = naming(found);
+      const made = found.compactions === null ? "compactions not counted" : count(found.compactions, "compaction");
       row.append(
-        el("span", { class: "name" }, found.name || "(no name)"),
+        el("span", { class: "name", title: found.name },
+          el("span", { class: "called" }, title), el("span", { class: "under" }, under),
+          el("span", { class: "under narrow" }, `${moment(found.used)} · ${made} · ${count(found.messages, "message")}`)),
         el("span", { class: "space" }, found.namespace),
-        el("span", { class: "num" }, found.compactions ? number(found.compactions) : found.others ? "–" : "0"),
+        el("span", { class: "num" }, number(found.compactions)),
         el("span", { class: "num" }, number(found.messages)),
         el("span", { class: "num" }, bytes(found.bytes)),
-        el("span", { class: "num", title: moment(found.used) }, ago(found.used)),
+        el("span", { class: "num when" }, moment(found.used), el("span", { class: "under" }, ago(found.used))),
       );
-      row.setAttribute("aria-label", visible(`${found.name}, namespace ${found.namespace}, ${count(found.compactions, "compaction")}, ${count(found.messages, "message")}, ${bytes(found.bytes)}, used ${ago(found.used)}`));
+      row.setAttribute("aria-label", visible(`${title}, ${under}, namespace ${found.namespace}, ${made}, ${count(found.messages, "message")}, ${bytes(found.bytes)}, used ${ago(found.used)}`));
     },
     range: (first, last) => pages?.want(first, last),
     open: (index, opened) => {
       const found = pages.get(index);
+      asked.chosen = found?.id ?? "";
       if (opened && found) go(`#/t/${found.id}`);
     },
   });
+  list.node.addEventListener("scroll", () => (asked.top = list.node.scrollTop), { passive: true });
+  const empty = el("p", { class: "hint empty", hidden: true });
   const told = el("p", { class: "facts", id: "told" });
 
   async function load() {
-    const wish = { ...asked };
+    const { namespace, order: by, contains, top } = asked;
+    const wish = { namespace, order: by, contains };
     const fetchPage = async (first, size) => {
       const answer = await source.get("threads", { ...wish, first, count: size });
       if (answer.total !== list.count && pages === mine) list.setCount(answer.total);
@@ -47,26 +62,32 @@ export function showThreads(main, { go, about }) {
     const answer = await source.get("threads", { ...wish, first: 0, count: SIZE });
     if (latest !== mine) return;
     // Until now what is seen could be chosen and opened; what was chosen stays so if it is still there.
-    const chosen = pages?.get(list.active)?.id;
+    const again = !pages;
     if (pages) pages.dead = true;
     pages = mine;
     mine.asked.add(0);
     answer.rows.forEach((row, i) => mine.rows.set(i, row));
-    list.node.scrollTop = 0;
-    list.active = answer.rows.findIndex((row) => row.id === chosen);
+    list.active = answer.rows.findIndex((row) => row.id === asked.chosen);
     list.setCount(answer.total);
+    list.node.scrollTop = again ? top : 0;
+    empty.hidden = answer.total > 0;
+    list.node.hidden = !answer.total;
+    empty.textContent = about.threads
+      ? "No thread has this in its name. Words of a conversation are found by the search on top."
+      : "Nothing is archived here yet. A conversation appears with its first compaction, and a coding agent's session once the hooks run: unabridged install, then unabridged status.";
     told.textContent = `${count(answer.total, "thread")}${wish.contains || wish.namespace ? ` of ${number(about.threads)}` : ""} in ${visible(about.archive)}`;
     announce(told.textContent);
     list.node.dataset.ready = "yes";
   }
 
+  const reload = () => load().catch((error) => complain(`${error.title}. ${error.message}`));
   let later;
   const filter = el("input", {
-    type: "search", id: "filter", placeholder: "part of a name", autocomplete: "off", spellcheck: "false",
+    type: "search", id: "filter", placeholder: "part of a name or id", autocomplete: "off", spellcheck: "false", value: asked.contains,
     oninput: () => {
       asked.contains = filter.value.toWellFormed?.() ?? filter.value;
       clearTimeout(later);
-      later = setTimeout(load, 120);
+      later = setTimeout(reload, 120);
     },
     onkeydown: (event) => {
       if (event.key === "ArrowDown") {
@@ -75,21 +96,24 @@ export function showThreads(main, { go, about }) {
       }
     },
   });
-  const space = el("select", { id: "space", onchange: () => ((asked.namespace = space.value), load()) },
+  const space = el("select", { id: "space", onchange: () => ((asked.namespace = space.value), reload()) },
     el("option", { value: "" }, `all namespaces (${number(about.threads)})`),
     ...about.namespaces.map((one) => el("option", { value: one.id }, `${one.name.slice(0, 60) || "(no name)"} (${number(one.threads)})`)),
   );
-  const order = el("select", { id: "order", onchange: () => ((asked.order = order.value), load()) },
+  const order = el("select", { id: "order", onchange: () => ((asked.order = order.value), reload()) },
     el("option", { value: "used" }, "last used first"), el("option", { value: "name" }, "by name"),
   );
+  space.value = asked.namespace;
+  order.value = asked.order;
+  if (space.selectedIndex < 0) space.value = asked.namespace = ""; // it is gone
   main.append(
     el("div", { class: "page threads" },
       el("div", { class: "title" }, el("h1", { tabindex: "-1" }, "Threads"), told),
       el("div", { class: "filters" },
-        el("label", { for: "filter" }, "Name"), filter, el("label", { for: "space" }, "Namespace"), space, el("label", { for: "order" }, "Order"), order),
+        ...[["Name", filter], ["Namespace", space], ["Order", order]].map(([name, field]) => el("div", {}, el("label", { for: field.id }, name), field))),
       el("div", { class: "columns thread-row", "aria-hidden": "true" },
         ...["thread", "namespace", "compactions", "messages", "size", "last used"].map((name, i) => el("span", { class: i > 1 ? "num" : "name" }, name))),
-      list.node,
+      list.node, empty,
     ),
   );
   return load();

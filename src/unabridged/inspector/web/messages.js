@@ -1,5 +1,5 @@
 // Messages: kept by turn and by hash, shown in a line each, read whole beside the list.
-import { count, el, number, visible } from "./dom.js";
+import { complain, count, el, NARROW, number, visible } from "./dom.js";
 import { source } from "./source.js";
 import { Pages, VirtualList } from "./virtual.js";
 
@@ -55,8 +55,10 @@ export class MessageStore {
       const { messages } = await source.get("put-in", { thread: this.thread, hashes: hashes.join(",") });
       for (const hash of hashes) this.byHash.set(hash, null);
       for (const message of messages) this.byHash.set(message.hash, message);
-    } catch {
-      for (const hash of hashes) this.byHash.set(hash, null);
+    } catch (error) {
+      complain(`${error.title}. ${error.message}`);
+      this.busy = false;
+      return; // asked for again when a row is drawn
     }
     for (const hash of hashes) this.waiting.delete(hash);
     this.busy = false;
@@ -81,6 +83,11 @@ export class Reader {
   clear(words = "Choose a message to read it whole.") {
     this.head.textContent = "Message";
     this.body.replaceChildren(el("p", { class: "hint" }, words));
+  }
+
+  // Bring it in sight where it stands below the list.
+  reveal() {
+    if (NARROW.matches) this.node.scrollIntoView({ block: "nearest" });
   }
 
   // Read a message of a thread; several rows (before and after) stand one below the other.
@@ -185,9 +192,10 @@ export class MessageList {
         fillLine(row, place, store.of(place), place.hash && place.turn >= 0 ? "cleared" : undefined);
       },
       range: (first, last) => store.want(Array.from({ length: last - first }, (_, i) => this.places.at(first + i))),
-      open: (index) => {
+      open: (index, opened) => {
         const place = this.places.at(index);
         reader.read(store.thread, [place], this.query ?? "");
+        if (opened) reader.reveal();
         onread?.(place);
       },
     });

@@ -1,24 +1,37 @@
 // Where answers come from: the inspector on this machine, or the data inside a frozen page.
 import { byId } from "./dom.js";
 
+const TITLES = { 0: "The inspector does not answer", 401: "This browser is not known here", 404: "This is not there any more" };
+const AWAY = "It was ended, or this machine was asleep. Start unabridged inspect again, and open the address that it prints.";
+
+function fault(words, status) {
+  return Object.assign(new Error(words), { title: TITLES[status] ?? "This can't be shown" });
+}
+
 class Live {
   frozen = false;
 
   async get(name, asked = {}, signal = undefined) {
-    const response = await fetch(`/api/${name}?${new URLSearchParams(asked)}`, { signal, cache: "no-store" });
-    return this.#read(response);
+    return this.#ask(`/api/${name}?${new URLSearchParams(asked)}`, { signal, cache: "no-store" });
   }
 
   async post(name, asked = {}) {
     const body = JSON.stringify(asked);
     const headers = { "Content-Type": "application/json" };
-    return this.#read(await fetch(`/api/${name}`, { method: "POST", headers, body }));
+    return this.#ask(`/api/${name}`, { method: "POST", headers, body });
   }
 
-  async #read(response) {
+  async #ask(address, options) {
+    let response, text;
+    try {
+      response = await fetch(address, options);
+      text = await response.text();
+    } catch (error) {
+      throw options.signal?.aborted ? error : fault(AWAY, 0);
+    }
     const json = (response.headers.get("Content-Type") ?? "").startsWith("application/json");
-    const answer = json ? await response.json() : { error: (await response.text()).trim() };
-    if (!response.ok) throw new Error(answer.error || `the inspector answered ${response.status}`);
+    const answer = json ? JSON.parse(text) : { error: text.trim() };
+    if (!response.ok) throw fault(answer.error || `the inspector answered ${response.status}`, response.status);
     return answer;
   }
 }
@@ -38,11 +51,11 @@ class Frozen {
       case "archive":
         return about;
       case "threads":
-        return { total: 1, rows: [{ ...thread, used: thread.compactions.at(-1)?.created, compactions: thread.compactions.length, others: thread.others.length }] };
+        return { total: 1, rows: [{ ...thread, compactions: thread.count }] };
       case "thread":
         return thread;
       case "record":
-        if (!records[asked.record]) throw new Error("this page has no such compaction");
+        if (!records[asked.record]) throw fault("this page has no such compaction", 404);
         return records[asked.record];
       case "context":
         return contexts[asked.record];
@@ -73,9 +86,9 @@ class Frozen {
       if (!held.length) continue;
       const offset = Math.max(0, low.indexOf(held[0]) - 80);
       const { turn, ref, origin, length } = message;
-      const { id: thread, namespace, name } = this.#data.thread;
+      const { id: thread, namespace, name, words: first, session, used } = this.#data.thread;
       const whose = message.pieces[0].whose;
-      found.push({ thread, namespace, name, turn, ref, origin, length, whose, offset, excerpt: text.slice(offset, offset + 400), before: null, after: null, held: held.length });
+      found.push({ thread, namespace, name, words: first, session, used, turn, ref, origin, length, whose, offset, excerpt: text.slice(offset, offset + 400), before: null, after: null, held: held.length });
     }
     return found.sort((one, other) => other.held - one.held || one.turn - other.turn).slice(0, 100);
   }

@@ -1,7 +1,8 @@
 // One thread: its chart, a slider to any point of it, its compactions, and its messages.
 import { perform } from "./actions.js";
 import { Chart } from "./chart.js";
-import { announce, bytes, count, el, encoded, moment, number, visible } from "./dom.js";
+import { announce, bytes, complain, count, el, encoded, moment, naming, number, visible } from "./dom.js";
+import { forgetPlace } from "./list.js";
 import { MessageList, MessageStore, Reader, turnPlaces } from "./messages.js";
 import { source } from "./source.js";
 import { showTrial } from "./trial.js";
@@ -35,19 +36,30 @@ function head(thread, about, reload, go) {
     el("button", {
       type: "button", id: `do-${name}`, disabled: !allowed, title: allowed ? null : why,
       onclick: async () => {
-        if (await perform(name, thread.id)) name === "forget" ? go("#/") : name === "undo" && reload();
+        if (!(await perform(name, thread.id))) return;
+        if (name === "forget") forgetPlace();
+        name === "forget" ? go("#/") : name === "undo" && reload();
       },
     }, title);
+  const { session } = thread;
+  const { title, under } = naming(thread);
   const facts = [
     `namespace ${thread.namespace}`, count(thread.turns, "turn"), `${count(thread.messages, "message")} kept word for word`, bytes(thread.bytes),
-    count(thread.count, "compaction"),
+    `${count(thread.count, "compaction")}${session?.own ? ` by ${session.client}` : ""}`, `last used ${moment(thread.used)}`,
   ];
-  const last = thread.compactions.at(-1);
-  if (last) facts.push(`last ${moment(last.created)}`);
   return el("div", { class: "title" },
-    el("div", { class: "names" }, el("h1", { tabindex: "-1", title: thread.name.slice(0, 400) }, thread.name || "(no name)"), el("p", { class: "facts" }, facts.join(" · "))),
-    el("div", { class: "actions" }, button("export", "Export…", !source.frozen), button("undo", "Undo…", may && thread.compactions.length), button("forget", "Forget…", may)),
+    el("div", { class: "names" },
+      !source.frozen && el("p", { class: "crumb" }, el("a", { href: "#/", id: "back" }, "‹ All threads")),
+      el("h1", { tabindex: "-1", title: title.slice(0, 400) }, title),
+      (session || under) && el("p", { class: "facts" }, session ? `${under.slice(0, under.lastIndexOf(" · "))} · ${thread.name}` : `It begins: ${under}`),
+      el("p", { class: "facts" }, facts.join(" · "))),
+    el("div", { class: "actions" }, button("export", "Export…", !source.frozen), button("undo", "Undo…", may && thread.compactions.some((one) => !one.client)), button("forget", "Forget…", may)),
   );
+}
+
+// Where a compaction is looked at: one of ours has a view of its own, a client's its summary among the messages.
+function placeOf(thread, one) {
+  return `#/t/${thread.id}/${one.client ? `m/${one.summary}` : `c/${encoded(one.id)}`}`;
 }
 
 function limitsOf(thread) {
@@ -71,8 +83,8 @@ export async function showThread(main, { route, go, about, replace, left }) {
   const where = el("output", { for: "slider", id: "where" });
   const draw = () =>
     new Chart({
-      turns: thread.turns, compactions: thread.compactions, limits,
-      pick: (turn) => move(turn), open: (one) => go(`#/t/${thread.id}/c/${encoded(one.id)}`),
+      turns: thread.turns, compactions: thread.compactions, limits, tokens: thread.tokens,
+      pick: (turn) => move(turn), open: (one) => go(placeOf(thread, one)),
     });
   let chart = draw();
 
@@ -126,37 +138,45 @@ export async function showThread(main, { route, go, about, replace, left }) {
   });
 
   function showCompactions() {
+    const by = thread.session?.own && thread.session.client;
     if (!thread.compactions.length) {
-      panel.append(el("p", { class: "hint" }, "There are no compactions that hold: none was made, or all were undone."));
+      panel.append(el("p", { class: "hint empty" }, by
+        ? `${by} did not compact this session, as far as it is archived. All of it is under “Whole conversation”.`
+        : "No compaction of this thread holds: all were undone. What left its context is under “Whole conversation”."));
+    } else if (by) {
+      panel.append(el("p", { class: "facts" }, `${by} compacted this session itself. Every message is kept here; a line leads to the summary that took the place of those before it. Tokens are estimated from the messages, without ${by}'s own prompt and tools.`));
     }
     const rows = [...thread.compactions].reverse();
     const list = new VirtualList({
       label: "Compactions, newest first",
       height: 34,
+      tall: 76,
       render: (index, row) => {
         const one = rows[index];
         const place = thread.compactions.length - index;
         row.classList.add("compaction-row");
-        const saved = one.before - one.after;
+        const saved = Math.round((100 * (one.before - one.after)) / Math.max(1, one.before));
+        const kind = one.client ? by : one.kind;
+        const reason = one.client ? "its own summary" : one.reason;
         row.append(
           el("span", { class: "num place" }, place),
-          el("span", { class: `kind ${one.kind}` }, one.kind),
+          el("span", { class: `kind ${one.kind}` }, kind),
           el("span", { class: "num" }, `turn ${number(one.turn)}`),
           el("span", { class: "num tokens" }, `${number(one.before)} → ${number(one.after)}`),
           bar(one, thread),
-          el("span", { class: "num saved" }, `−${Math.round((100 * saved) / Math.max(1, one.before))}%`),
-          el("span", { class: "reason" }, one.reason),
+          el("span", { class: "num saved" }, saved > 0 ? `−${saved}%` : ""),
+          el("span", { class: "reason" }, reason),
           el("span", { class: "soft by" }, one.summariser),
-          el("span", { class: "num soft" }, moment(one.created)),
+          el("span", { class: "num soft when" }, moment(one.created)),
         );
-        row.setAttribute("aria-label", visible(`compaction ${place}, ${one.kind} at turn ${one.turn}: ${number(one.before)} to ${number(one.after)} tokens, ${one.reason}`));
+        row.setAttribute("aria-label", visible(`compaction ${place}, ${kind} at turn ${one.turn}: ${number(one.before)} to ${number(one.after)} tokens, ${reason}, ${moment(one.created)}`));
       },
-      open: (index, opened) => opened && go(`#/t/${thread.id}/c/${encoded(rows[index].id)}`),
+      open: (index, opened) => opened && go(placeOf(thread, rows[index])),
     });
-    panel.append(list.node);
+    if (rows.length) panel.append(list.node);
     list.setCount(rows.length);
     if (thread.others.length) {
-      panel.append(el("details", { class: "others" }, el("summary", {}, `${count(thread.others.length, "record")} beside compactions of a client's own`),
+      panel.append(el("details", { class: "others" }, el("summary", {}, `${count(thread.others.length, "note")} of the hooks`),
         el("ul", {}, ...thread.others.slice(-200).reverse().map((one) => el("li", {}, `${moment(one.created)} ${one.kind}: ${one.reason}`)))));
     }
   }
@@ -168,14 +188,22 @@ export async function showThread(main, { route, go, about, replace, left }) {
     let ticket;
     follow = async (turn, record) => {
       const mine = (ticket = {});
-      const { rows, next } = record ? await source.get("context", { thread: thread.id, record: record.id }) : { rows: [], next: 0 };
+      let left = { rows: [], next: record?.summary ?? 0 };
+      try {
+        if (record && !record.client) left = await source.get("context", { thread: thread.id, record: record.id });
+      } catch (error) {
+        return complain(`${error.title}. ${error.message}`);
+      }
       if (mine !== ticket) return;
+      const { rows, next } = left;
       const tail = Math.max(0, turn - next);
       list.setPlaces({
         length: rows.length + tail,
         at: (i) => (i < rows.length ? { turn: rows[i][0], hash: rows[i][1] } : { turn: next + i - rows.length, hash: null }),
       });
-      told.textContent = record
+      told.textContent = record?.client
+        ? `What ${thread.session.client} had at turn ${number(turn)}, at least: its summary and ${count(tail - 1, "message")} after it, in the place of ${number(next)} before. What else it kept beside its summary is in its own file.`
+        : record
         ? `What the model read at turn ${number(turn)}: ${count(rows.length + tail, "message")} in the place of ${number(turn)}. The compaction left ${number(record.after)} tokens.`
         : `What the model read at turn ${number(turn)}: the conversation itself, ${count(turn, "message")}.`;
     };
@@ -194,7 +222,7 @@ export async function showThread(main, { route, go, about, replace, left }) {
     });
     list.query = route.query ?? "";
     panel.append(
-      el("p", { class: "facts" }, "Every turn as it was. What still stands in the context is not in the archive yet."),
+      el("p", { class: "facts" }, thread.session?.own ? "Every message of the session file, in the order of its lines." : "Every turn as it was. What still stands in the context is not in the archive yet."),
       el("div", { class: "split" }, list.node, reader.node),
     );
     list.setPlaces(turnPlaces(thread.turns));
@@ -222,7 +250,8 @@ export async function showThread(main, { route, go, about, replace, left }) {
       head(thread, about, () => go(location.hash, "", true), go),
       chosen !== "trial" && el("section", { class: "timeline", "aria-label": "Timeline" },
         el("div", { class: "legend" },
-          el("span", { class: "key line" }, "tokens in the context"), el("span", { class: "key drop" }, "a compaction"),
+          el("span", { class: "key line" }, thread.session?.own ? "tokens in the context, estimated" : "tokens in the context"),
+          el("span", { class: "key drop" }, thread.session?.own ? `a compaction by ${thread.session.client}` : "a compaction"),
           limits?.trigger && el("span", { class: "key trigger" }, `trigger ${number(limits.trigger)}`),
           limits?.budget && el("span", { class: "key budget" }, `budget ${number(limits.budget)}`)),
         chart.box,
@@ -237,7 +266,7 @@ export async function showThread(main, { route, go, about, replace, left }) {
   );
   shown[chosen]();
   if (route.turn !== undefined) announce(`turn ${route.turn}`);
-  return { step: jump, title: thread.name, attached: () => (slide(), thread.more && !all && complete().catch(() => {})) };
+  return { step: jump, title: naming(thread).title, attached: () => (slide(), thread.more && !all && complete().catch(() => {})) };
 }
 
 function bar(one, thread) {

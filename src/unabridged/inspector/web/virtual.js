@@ -1,12 +1,14 @@
 // Long lists: only rows near the eye are elements, and only pages near the eye are asked for.
-import { el } from "./dom.js";
+import { complain, el, NARROW } from "./dom.js";
 
 let lists = 0;
 
 export class VirtualList {
   // `render(index, row)` fills a row; `open(index)` is called for the one that is chosen; `range(first, last)` may fetch.
-  constructor({ label, height, render, open, range, describe }) {
-    Object.assign(this, { height, render, open, range, describe, count: 0, active: -1 });
+  // A row is `height` pixels high, on a narrow screen `tall`.
+  constructor({ label, height, tall = height, render, open, range }) {
+    Object.assign(this, { wide: height, tall, render, open, range, count: 0, active: -1 });
+    this.height = NARROW.matches ? tall : height;
     this.name = `list-${++lists}`;
     this.rows = new Map();
     this.free = [];
@@ -18,7 +20,12 @@ export class VirtualList {
       const row = event.target.closest("[role=option]");
       if (row) this.choose(Number(row.dataset.index), true);
     });
-    this.watcher = new ResizeObserver(() => this.draw());
+    this.watcher = new ResizeObserver(() => {
+      const height = NARROW.matches ? this.tall : this.wide;
+      if (height === this.height) return this.draw();
+      this.height = height;
+      this.setCount(this.count);
+    });
     this.watcher.observe(this.node);
   }
 
@@ -144,10 +151,12 @@ export class Pages {
     try {
       const rows = await this.fetchPage(page * this.size, this.size);
       for (const [index, row] of rows) this.rows.set(index, row);
-      if (!this.dead) this.arrived(page * this.size, (page + 1) * this.size);
+      if (this.dead) return;
+      complain("");
+      this.arrived(page * this.size, (page + 1) * this.size);
     } catch (error) {
       this.asked.delete(page);
-      if (!this.dead) console.warn(error);
+      if (!this.dead) complain(`${error.title}. ${error.message}`);
     } finally {
       this.running--;
       this.#pump();
