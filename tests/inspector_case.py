@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import http.client
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from conversations import assistant, chat_round, user
 from unabridged import Compactor
-from unabridged.archive.protocol import Archive
+from unabridged.archive.protocol import Archive, Scope
+from unabridged.clients.hook.around import archive_session
+from unabridged.clients.hook.transcript import Source, kind_of
 from unabridged.inspector.server import Inspector
 from unabridged.settings import Clear, Settings
 
@@ -90,6 +95,19 @@ def inspecting(archive: Archive, *, write: bool = False) -> Iterator[Door]:
             thread.join()
 
 
+@contextmanager
+def inspecting_alone(url: str, home: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The command in a process of its own: the address that it prints, and the process."""
+    command = [sys.executable, "-c", f"from unabridged.cli import main; main(['inspect', '--archive', {url!r}])"]
+    environment = {"PYTHONPATH": ":".join(sys.path), "HOME": str(home)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as child:
+        assert child.stdout is not None
+        try:
+            yield child.stdout.readline().decode().strip(), child  # from a pipe: it was flushed
+        finally:
+            child.terminate()
+
+
 def talk(archive: Archive, namespace: str, thread: str, words: str, rounds: int = 100) -> None:
     """A conversation with several compactions: chat that is summarised, and tools whose bulk is cleared first."""
     messages: list[Any] = [user(f"{words}. Never push to main."), assistant(f"I note that {PLANTED}.")]
@@ -123,3 +141,44 @@ SESSIONS = {
     "pi": (FIXTURES / "session_files/pi_compacted.jsonl", "/home/lu/kiln", (15,)),
 }
 """By client a session as the real one wrote it, its project, and the turns of the client's own summaries."""
+
+
+BREAKS = (34, 71)
+"""Where the recorded coding session is compacted, as a session of Claude Code's."""
+CONTINUED = (
+    "This session is being continued from a previous conversation that ran out of context. Summary: kiosk 7 showed "
+    "nonsense on the night the clocks went back; moments are compared in UTC now, and tests cover both directions."
+)
+
+
+def copy_session(recorded: Path, folder: Path, archive: Archive) -> Scope:
+    """The recorded session as a file of Claude Code's, which compacted it twice, copied as its hook copies it."""
+    lines: list[dict[str, Any]] = []
+    for at, message in enumerate(json.loads(recorded.read_text(encoding="utf-8"))["messages"]):
+        if at in BREAKS:
+            lines.append({"type": "user", "message": user(CONTINUED), "isCompactSummary": True})
+        lines.append(
+            {"type": "assistant" if message["role"] == "assistant" else "user", "message": _as_blocks(message)}
+        )
+    about = {"sessionId": "0d5c1a52", "cwd": "/home/mara/ferryboard", "isSidechain": False, "parentUuid": None}
+    began = datetime(2026, 10, 28, 8, 0, tzinfo=UTC)
+    for minute, line in enumerate(lines):
+        line |= {**about, "timestamp": (began + timedelta(minutes=minute)).isoformat()}
+    path = folder / "0d5c1a52-7f1e-4f0c-9a7e-3a0a7a1f2b11.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    kind = kind_of(path)
+    assert kind is not None
+    source = Source(kind, path.stem, path)
+    assert archive_session(source, "SessionStart compact", 60, archive)
+    return Scope("default", source.thread)
+
+
+def _as_blocks(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message of a chat in blocks, as Claude Code writes it."""
+    if message["role"] == "tool":
+        return user([{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": message["content"]}])
+    blocks: list[Any] = [{"type": "text", "text": message["content"]}] if message.get("content") else []
+    for call in message.get("tool_calls") or ():
+        asked = json.loads(call["function"]["arguments"])
+        blocks.append({"type": "tool_use", "id": call["id"], "name": call["function"]["name"], "input": asked})
+    return {"role": message["role"], "content": blocks}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,7 +17,7 @@ import pytest
 
 from hook_case import call, opencode_line, write
 from hook_case import scope as session_scope
-from inspector_case import PLANTED, SESSIONS, Door, inspecting, talk
+from inspector_case import PLANTED, SESSIONS, Door, inspecting, inspecting_alone, talk
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.clients import CLIENTS
@@ -334,16 +332,11 @@ def test_the_command_prints_its_address_before_it_serves(tmp_path: Path) -> None
     made = open_archive(url)
     talk(made, *MINE, "the beginning", rounds=60)
     made.close()
-    command = [sys.executable, "-c", f"from unabridged.cli import main; main(['inspect', '--archive', {url!r}])"]
-    environment = {"PYTHONPATH": ":".join(sys.path), "HOME": str(tmp_path)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as child:
-        assert child.stdout is not None
-        address = child.stdout.readline().decode().strip()  # from a pipe: it was flushed
+    with inspecting_alone(url, tmp_path) as (address, _):
         with urllib.request.urlopen(address, timeout=30) as answer:  # noqa: S310 - ours
             assert "HttpOnly" in answer.headers["Set-Cookie"]
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(address, timeout=30)  # noqa: S310 - ours
-        child.terminate()
 
 
 def test_the_scripts_are_joined_whole_and_name_nothing_twice() -> None:
