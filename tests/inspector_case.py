@@ -145,18 +145,18 @@ SESSIONS = {
 
 BREAKS = (34, 71)
 """Where the recorded coding session is compacted, as a session of Claude Code's."""
-CONTINUED = (
-    "This session is being continued from a previous conversation that ran out of context. Summary: kiosk 7 showed "
-    "nonsense on the night the clocks went back; moments are compared in UTC now, and tests cover both directions."
-)
+CONTINUED = "This session is being continued from a previous conversation that ran out of context."
 
 
 def copy_session(recorded: Path, folder: Path, archive: Archive) -> Scope:
     """The recorded session as a file of Claude Code's, which compacted it twice, copied as its hook copies it."""
     lines: list[dict[str, Any]] = []
-    for at, message in enumerate(json.loads(recorded.read_text(encoding="utf-8"))["messages"]):
+    messages = json.loads(recorded.read_text(encoding="utf-8"))["messages"]
+    for at, message in enumerate(messages):
         if at in BREAKS:
-            lines.append({"type": "user", "message": user(CONTINUED), "isCompactSummary": True})
+            said = [f"- {one['content']}" for one in messages[:at] if one["role"] != "tool" and one["content"]]
+            summary = user("\n".join([CONTINUED, *said]))
+            lines.append({"type": "user", "message": summary, "isCompactSummary": True})
         lines.append(
             {"type": "assistant" if message["role"] == "assistant" else "user", "message": _as_blocks(message)}
         )

@@ -80,9 +80,8 @@ def forget(archive: Archive, scope: Scope) -> tuple[str, Work]:
         forget_thread(archive, scope)
         return {"forgotten": True}
 
-    records = sum(held.kinds.values())
     question = (
-        f"Remove this thread from {archive.url} for good, with {held.messages:,} messages and {records:,} records? "
+        f"Remove this thread from {archive.url} for good, with all of its {held.messages:,} messages? "
         "Lists that were compacted with it can't be replayed or undone afterwards."
     )
     return question, work

@@ -17,7 +17,7 @@ from unabridged.clients.hook.copying import COPY, Session, session_facts
 from unabridged.clients.threads import session_of
 from unabridged.measure.estimate import estimate
 
-WORDS: Final = 200
+WORDS: Final = 120
 """Characters of what a person said first."""
 _LOOK_AT: Final = 40
 """Records that are looked at for the newest copy; others stand between."""

@@ -71,7 +71,7 @@ export function showThreads(main, { go, about }) {
     list.setCount(answer.total);
     list.node.scrollTop = again ? top : 0;
     empty.hidden = answer.total > 0;
-    list.node.hidden = !answer.total;
+    list.node.hidden = columns.hidden = !answer.total;
     empty.textContent = about.threads
       ? "No thread has this in its name. Words of a conversation are found by the search on top."
       : "Nothing is archived here yet. A conversation appears with its first compaction, and a coding agent's session once the hooks run: unabridged install, then unabridged status.";
@@ -106,14 +106,14 @@ export function showThreads(main, { go, about }) {
   space.value = asked.namespace;
   order.value = asked.order;
   if (space.selectedIndex < 0) space.value = asked.namespace = ""; // it is gone
+  const columns = el("div", { class: "columns thread-row", "aria-hidden": "true" },
+    ...["thread", "namespace", "compactions", "messages", "size", "last used"].map((name, i) => el("span", { class: i > 1 ? "num" : "name" }, name)));
   main.append(
     el("div", { class: "page threads" },
       el("div", { class: "title" }, el("h1", { tabindex: "-1" }, "Threads"), told),
       el("div", { class: "filters" },
         ...[["Name", filter], ["Namespace", space], ["Order", order]].map(([name, field]) => el("div", {}, el("label", { for: field.id }, name), field))),
-      el("div", { class: "columns thread-row", "aria-hidden": "true" },
-        ...["thread", "namespace", "compactions", "messages", "size", "last used"].map((name, i) => el("span", { class: i > 1 ? "num" : "name" }, name))),
-      list.node, empty,
+      columns, list.node, empty,
     ),
   );
   return load();

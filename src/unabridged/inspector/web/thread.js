@@ -155,7 +155,7 @@ export async function showThread(main, { route, go, about, replace, left }) {
         const one = rows[index];
         const place = thread.compactions.length - index;
         row.classList.add("compaction-row");
-        const saved = Math.round((100 * (one.before - one.after)) / Math.max(1, one.before));
+        const saved = Math.min(99, Math.round((100 * (one.before - one.after)) / Math.max(1, one.before)));
         const kind = one.client ? by : one.kind;
         const reason = one.client ? "its own summary" : one.reason;
         row.append(
