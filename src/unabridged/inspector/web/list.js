@@ -47,7 +47,7 @@ export function showThreads(main, { go, about }) {
     },
   });
   list.node.addEventListener("scroll", () => (asked.top = list.node.scrollTop), { passive: true });
-  const empty = el("p", { class: "hint empty", hidden: true });
+  const empty = el("p", { class: "hint nothing", hidden: true });
   const told = el("p", { class: "facts", id: "told" });
 
   async function load() {

@@ -140,7 +140,7 @@ export async function showThread(main, { route, go, about, replace, left }) {
   function showCompactions() {
     const by = thread.session?.own && thread.session.client;
     if (!thread.compactions.length) {
-      panel.append(el("p", { class: "hint empty" }, by
+      panel.append(el("p", { class: "hint nothing" }, by
         ? `${by} did not compact this session, as far as it is archived. All of it is under “Whole conversation”.`
         : "No compaction of this thread holds: all were undone. What left its context is under “Whole conversation”."));
     } else if (by) {
