@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from cli_case import run
-from install_case import CONFIG, PLACES, SETTINGS, clients, files_in, home, install, path_of, uninstall, write
+from install_case import CONFIG, PLACES, PROGRAM, SETTINGS, clients, files_in, home, install, path_of, uninstall, write
 from unabridged.clients import CLIENTS, jsonc
 from unabridged.clients.configure import copy_of
-from unabridged.clients.entries import EVENTS
+from unabridged.clients.entries import EVENTS, hook_command
+from unabridged.clients.entries import HOOKS as OURS
 
 __all__ = ["home"]
 
@@ -73,10 +75,34 @@ def test_a_hook_behind_ours_keeps_its_index(name: str, file: str) -> None:
     value = json.loads(install(path, name, "/old/unabridged"))
     for event in EVENTS:
         value["hooks"][event].append(THEIRS)
+    places = [value["hooks"][event].index(THEIRS) for event in EVENTS]
     write(path, json.dumps(value))
     for program in ("/old/unabridged", "/new/unabridged"):
         hooks = json.loads(install(path, name, program))["hooks"]
-        assert [hooks[event].index(THEIRS) for event in EVENTS] == [1, 1, 1]
+        assert [hooks[event].index(THEIRS) for event in EVENTS] == places
+
+
+@HOOKS
+@pytest.mark.parametrize("text", ["", '{"model": "opus"}', SETTINGS], ids=["no file", "one line", "a file"])
+def test_an_install_of_an_earlier_version_is_brought_in_line_and_taken_out_to_the_byte(
+    name: str, file: str, text: str
+) -> None:
+    """Three hooks with 60 seconds each, and none at the end of a session."""
+    path, old = path_of(name, file), text
+    for event in ("PreCompact", "SessionStart", "PostCompact"):
+        ours = {"type": "command", "command": hook_command(PROGRAM), "timeout": 60}
+        old = jsonc.insert(old, ("hooks", event), None, {"hooks": [ours]})
+    write(path, old)
+    if text:
+        write(copy_of(path), text)
+    states = [row["state"] for row in run("status", name, "--json").json if row["path"] == str(path)]
+    assert states == ["partly"]
+    now = install(path, name)
+    assert install(path, name) == now
+    hooks = jsonc.read(now).value["hooks"]
+    assert [group.get("matcher") for group in hooks["SessionStart"]] == ["startup|resume|clear", "compact"]
+    assert "60" not in now
+    assert uninstall(path, name) == (text or None)
 
 
 @HOOKS
@@ -96,7 +122,7 @@ def test_what_is_not_right_is_written_anew_and_the_first_copy_survives(name: str
             groups += groups
     write(path, json.dumps({**value, "theme": "dark"}))
     again = jsonc.read(install(path, name)).value
-    assert all(len(again["hooks"][event]) == 1 for event in EVENTS)
+    assert {event: len(groups) for event, groups in again["hooks"].items()} == Counter(hook.event for hook in OURS)
     assert again["hooks"]["PreCompact"] == again["hooks"]["PostCompact"]
     assert copy_of(path).read_text() == '{"model": "opus"}'
     assert json.loads(uninstall(path, name) or "") == {"model": "opus", "theme": "dark"}

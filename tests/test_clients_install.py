@@ -120,15 +120,30 @@ def test_tables_that_codex_put_into_ours_go_with_it() -> None:
 # -- what is in there then --------------------------------------------------------------------------------------------
 
 
+SECONDS = {
+    ("SessionStart", "startup|resume|clear"): 5,
+    ("SessionStart", "compact"): 30,
+    ("PreCompact", None): 30,
+    ("PostCompact", None): 30,
+    ("SessionEnd", None): 3,
+}
+"""How long each client may wait for each hook."""
+
+
 @pytest.mark.parametrize(("name", "file"), [("claude-code", "settings.json"), ("codex", "hooks.json")])
-def test_three_hooks_are_added_behind_those_that_are_there(name: str, file: str) -> None:
+def test_hooks_are_added_behind_those_that_are_there_each_with_its_own_time(name: str, file: str) -> None:
     path = write(path_of(name, file), SETTINGS)
     value = jsonc.read(install(path, name)).value
     before = jsonc.read(SETTINGS).value
+    found = {}
     for event in EVENTS:
-        *others, ours = value["hooks"][event]
-        assert others == before["hooks"].get(event, [])
-        assert ours == {"hooks": [{"type": "command", "command": hook_command(PROGRAM), "timeout": 60}]}
+        there = before["hooks"].get(event, [])
+        assert value["hooks"][event][: len(there)] == there
+        for group in value["hooks"][event][len(there) :]:
+            (ours,) = group["hooks"]
+            assert (ours["type"], ours["command"]) == ("command", hook_command(PROGRAM))
+            found[event, group.get("matcher")] = ours["timeout"]
+    assert found == SECONDS
     assert set(value["hooks"]) == {*EVENTS, "Stop"}
     assert value["hooks"]["Stop"] == before["hooks"]["Stop"]
     assert {key: value[key] for key in before if key != "hooks"} == {

@@ -6,12 +6,14 @@ import json
 import shutil
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli_case import run
-from install_case import PROGRAM, SETTINGS, clients, files_in, fill, home, install, path_of, scopes, write
+from install_case import CONFIG, PROGRAM, SETTINGS, clients, files_in, fill, home, install, path_of, scopes, write
 from unabridged.clients import CLIENTS, jsonc
 from unabridged.clients.configure import apply, find_program, plan_install, standing
 from unabridged.clients.entries import hook_command
@@ -85,9 +87,10 @@ def test_a_dry_run_prints_the_change_and_makes_none(name: str, scope: str, fille
     before = files_in(home, Path.cwd())
     shown = run("install", name, "--scope", scope, "--dry-run").out
     assert files_in(home, Path.cwd()) == before
+    assert "unabridged" in shown
     patch = shutil.which("patch")
-    if patch is None:
-        pytest.skip("no patch here")
+    if filled or patch is None:
+        return  # what others wrote beside ours is masked
     subprocess.run([patch, "-p0", "-s", "-d/"], input=shown.encode(), check=True, timeout=20)
     patched = files_in(home, Path.cwd())
     assert run("install", name, "--scope", scope).err.count("nothing was changed") == 1
@@ -106,11 +109,66 @@ def test_as_json_what_was_done_is_one_document(home: Path) -> None:
     assert files_in(home) == {}
 
 
-def test_a_dry_run_shows_no_line_of_anybody_elses(home: Path) -> None:
-    write(home / ".claude.json", json.dumps({"mcpServers": {"github": {"env": {"TOKEN": "ghp_secret"}}}}, indent=2))
-    shown = run("install", "claude-code", "--dry-run").out
-    assert "unabridged" in shown
-    assert "ghp_secret" not in shown
+SECRETS = {
+    "an object": {"oauth": {"token": "sk-SECRET-1"}, "pin": 4711000, "sk-SECRET-2": True, "many": ["sk-SECRET-3"]},
+    "servers": {"mcpServers": {"a": {"env": {"T": "sk-SECRET-1"}}}, "mcp": {"a": {"headers": {"K": "sk-SECRET-2"}}}},
+    "hooks": {
+        "hooks": {
+            "PreCompact": [{"matcher": "sk-SECRET-1", "hooks": [{"type": "command", "command": "save sk-SECRET-2"}]}],
+            "SessionStart": [],
+            "SessionEnd": [{"hooks": [{"type": "command", "command": "say --key sk-SECRET-3", "timeout": 4711000}]}],
+        }
+    },
+}
+LAID_OUT: dict[str, Callable[[Any], str]] = {
+    "on one line": json.dumps,
+    "packed": lambda value: json.dumps(value, separators=(",", ":")),
+    "indented": lambda value: json.dumps(value, indent=2),
+    "with comments": lambda value: f"// sk-SECRET-8\n{json.dumps(value)[:-1]} /* sk-\nSECRET-9 */ }} // sk-SECRET-7",
+}
+CONFIGS = ['key = "sk-SECRET-1"', '[a.b]\nkey = """\nsk-SECRET-1\n"""\n# sk-SECRET-2', "a = [ # x\n 'sk-SECRET-1' ]\n"]
+
+
+@clients
+@pytest.mark.parametrize("laid_out", LAID_OUT)
+@pytest.mark.parametrize("what", SECRETS)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_nothing_that_shows_a_change_shows_what_is_not_ours(
+    name: str, laid_out: str, what: str, as_json: bool, home: Path
+) -> None:
+    """An install and an uninstall, tried and done, whatever the file looks like."""
+    for place in CLIENTS[name].places({"HOME": str(home)}, None):
+        if place.path.suffix == ".toml":
+            write(place.path, CONFIGS[len(what) % len(CONFIGS)])
+        elif place.path.suffix != ".ts":
+            write(place.path, LAID_OUT[laid_out](SECRETS[what]))
+    more = ["--json"] if as_json else []
+    for change in (("install", "--dry-run"), ("install",), ("uninstall", "--dry-run"), ("uninstall",)):
+        done = run(change[0], name, *change[1:], *more)
+        assert done.code == 0, done.err
+        assert done.out
+        assert "SECRET" not in done.out + done.err
+        assert "4711" not in done.out + done.err
+
+
+@pytest.mark.parametrize("text", [*CONFIGS, CONFIG])
+def test_a_diff_shows_nothing_of_a_toml_file_that_is_not_ours(text: str, home: Path) -> None:
+    write(home / ".codex" / "config.toml", text)
+    shown = run("install", "codex", "--dry-run").out
+    assert "+[mcp_servers.unabridged]" in shown
+    assert "secret" not in shown.lower()
+
+
+def test_what_of_ours_moves_past_somebodys_own_shows_nothing_of_that(home: Path) -> None:
+    """An install from before has ours in front of theirs; the new one puts it behind."""
+    ours = {"type": "command", "command": hook_command("/old/unabridged"), "timeout": 60}
+    theirs = {"type": "command", "command": "say sk-SECRET-1"}
+    groups = [{"hooks": [ours]}, {"hooks": [theirs]}]
+    for laid_out in LAID_OUT.values():
+        write(home / ".claude" / "settings.json", laid_out({"hooks": {"PreCompact": groups, "Stop": groups}}))
+        shown = run("install", "claude-code", "--dry-run").out
+        assert "/old/unabridged" in shown
+        assert "SECRET" not in shown
 
 
 def test_status_says_what_stands_where_and_whether_it_runs(home: Path) -> None:

@@ -44,6 +44,8 @@ class Place:
     """Whether all of ours stands in this text, wherever, and starts this program: an install has nothing to do."""
     ignored: Callable[[str], str | None] = lambda _: None
     """Why the client would pay no attention to what stands in this text; None where it does."""
+    show: Callable[[str, str], str] = lambda text, _other: text
+    """The text as it may be shown beside another version of it, line for line: what is not ours is masked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,12 +37,12 @@ class Change:
     copy: str | None
 
     def diff(self) -> str:
-        """The exact change, without lines around it: they are the user's, and may hold keys."""
-        path = str(self.place.path)
+        """The change line by line, without lines around it; of the user's own in a line of ours only that it is there."""
+        path, show = str(self.place.path), self.place.show
+        before, after = self.before or "", self.after or ""
         old, new = ("/dev/null" if text is None else path for text in (self.before, self.after))
-        lines = unified_diff(
-            (self.before or "").splitlines(keepends=True), (self.after or "").splitlines(keepends=True), old, new, n=0
-        )
+        shown = (text.splitlines(keepends=True) for text in (show(before, after), show(after, before)))
+        lines = unified_diff(*shown, old, new, n=0)
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 

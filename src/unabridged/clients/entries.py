@@ -12,15 +12,29 @@ import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from unabridged.clients import jsonc, toml_tables
 from unabridged.clients.client import Place
 
-EVENTS = ("PreCompact", "SessionStart", "PostCompact")
-"""The hooks of Claude Code and Codex that are used."""
-TIMEOUT = 60
-"""Seconds after which the client ends a hook; it bounds itself far below that."""
+
+class Hook(NamedTuple):
+    """A hook of Claude Code and Codex that is used, for which cases (all if empty), and after how many seconds it ends."""
+
+    event: str
+    matcher: str
+    timeout: int
+
+
+HOOKS = (
+    Hook("PreCompact", "", 30),
+    Hook("SessionStart", "startup|resume|clear", 5),
+    Hook("SessionStart", "compact", 30),
+    Hook("PostCompact", "", 30),
+    Hook("SessionEnd", "", 3),
+)
+"""The hook bounds itself below these times. Claude Code waits 1.5 s for the last one whatever stands here, Codex 3 s."""
+EVENTS = tuple(dict.fromkeys(hook.event for hook in HOOKS))
 NAME = "unabridged"
 """Of the MCP server."""
 MADE = "// made by `unabridged install`"
@@ -33,7 +47,9 @@ _PROGRAM = re.compile(r'^const PROGRAM = ("(?:[^"\\\n]|\\.)*")', re.MULTILINE)
 
 def hooks(path: Path) -> Place:
     """The hooks in a JSON file, under `hooks`."""
-    return Place(path, "hooks", _add_hooks, _remove_hooks, _hooks_program, _hooks_right, _hooks_ignored)
+    return Place(
+        path, "hooks", _add_hooks, _remove_hooks, _hooks_program, _hooks_right, _hooks_ignored, show=_shown_in(_groups)
+    )
 
 
 def hook_command(program: str) -> str:
@@ -46,13 +62,14 @@ def hook_command(program: str) -> str:
 
 def _add_hooks(text: str, program: str) -> str:
     """Each event with one more group, the last: what stands before it keeps its index, by which Codex trusts it."""
-    for event in EVENTS:
-        text = jsonc.insert(text, ("hooks", event), None, {"hooks": [_handler(program)]})
+    for hook in HOOKS:
+        cases = {"matcher": hook.matcher} if hook.matcher else {}
+        text = jsonc.insert(text, ("hooks", hook.event), None, {**cases, "hooks": [_handler(program, hook)]})
     return text
 
 
-def _handler(program: str) -> dict[str, Any]:
-    return {"type": "command", "command": hook_command(program), "timeout": TIMEOUT}
+def _handler(program: str, hook: Hook) -> dict[str, Any]:
+    return {"type": "command", "command": hook_command(program), "timeout": hook.timeout}
 
 
 def _remove_hooks(text: str, before: str) -> str:
@@ -84,13 +101,21 @@ def _hooks_program(text: str) -> str | None:
 
 
 def _hooks_right(text: str, program: str) -> bool:
-    """Whether each event has one handler of ours, as it should be, in a group that is for every case."""
-    paths = [path for path, _ in _our_handlers(text)]
-    return sorted(str(path[1]) for path in paths) == sorted(EVENTS) and all(
-        _has_all(jsonc.value_at(text, path), _handler(program))
-        and jsonc.value_at(text, (*path[:3], "matcher")) in (None, "", "*")
-        for path in paths
+    """Whether each hook has one handler of ours, as it should be."""
+    found = {}
+    for path, _ in _our_handlers(text):
+        matcher = jsonc.value_at(text, (*path[:3], "matcher"))
+        found[path] = (str(path[1]), "" if matcher in (None, "*") else matcher)
+    wanted = {(hook.event, hook.matcher): _handler(program, hook) for hook in HOOKS}
+    return sorted(map(str, found.values())) == sorted(map(str, wanted)) and all(
+        _has_all(jsonc.value_at(text, path), wanted[case]) for path, case in found.items()
     )
+
+
+def _groups(text: str) -> list[jsonc.Path]:
+    """Where ours stands: the group of each handler, or the handler in a group that is somebody's too."""
+    paths = [path for path, _ in _our_handlers(text)]
+    return [path[:3] if len(jsonc.value_at(text, path[:-1])) == 1 else path for path in paths]
 
 
 def _has_all(entry: Any, wanted: dict[str, Any]) -> bool:
@@ -174,7 +199,7 @@ def mcp_codex(path: Path) -> Place:
     def remove(text: str, _before: str) -> str:
         return toml_tables.remove(text, table) if program(text) is not None else text
 
-    return Place(path, "MCP server", add, remove, program, right)
+    return Place(path, "MCP server", add, remove, program, right, show=toml_tables.mask(table))
 
 
 def _mcp_json(path: Path, place: tuple[str, ...], entry: Callable[[str], dict[str, Any]]) -> Place:
@@ -193,7 +218,20 @@ def _mcp_json(path: Path, place: tuple[str, ...], entry: Callable[[str], dict[st
     def remove(text: str, before: str) -> str:
         return _drop_empty(jsonc.remove(text, full), place, before) if program(text) is not None else text
 
-    return Place(path, "MCP server", add, remove, program, right)
+    def ours(text: str) -> list[jsonc.Path]:
+        return [full] if program(text) is not None else []
+
+    return Place(path, "MCP server", add, remove, program, right, show=_shown_in(ours))
+
+
+def _shown_in(ours: Callable[[str], list[jsonc.Path]]) -> Callable[[str, str], str]:
+    """How a JSON text is shown beside another version of it: what is not ours is left out."""
+
+    def show(text: str, other: str) -> str:
+        own = ours(text)
+        return jsonc.mask(text, own, [*own, *ours(other)])
+
+    return show
 
 
 def _server_program(entry: Any) -> str | None:

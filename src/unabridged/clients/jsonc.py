@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -24,7 +25,10 @@ _BLANKS = " \t\r\n"
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _INDENT = re.compile(r'(?:\A|[\r\n])([ \t]+)["\[{]')
 _READ_SCALAR = json.JSONDecoder().raw_decode
+_COMMENT = re.compile(r"//[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/", re.DOTALL)
 _CLOSING = {"{": "}", "[": "]"}
+MASK = "\u2026"
+"""What stands in the place of what is not shown."""
 
 
 @dataclass(slots=True, eq=False)
@@ -138,6 +142,40 @@ def _gap_end(text: str, begin: int, child: Child) -> int:
     gap = text[begin : child.start].rstrip(_BLANKS)
     ends_line = "//" in _LINE_END.split(gap)[-1] and not text[child.after :].lstrip(" \t").startswith(("\n", "\r"))
     return child.start if ends_line else begin + len(gap)
+
+
+def mask(text: str, shown: list[Path], near: list[Path]) -> str:
+    """The text, line for line, with nothing readable but what stands at `shown` and the keys on the way to `near`."""
+    document = read(text)
+    way = {path[:depth] for path in near for depth in range(len(path))}
+    ours = [document.at(path) for path in shown]
+    kept: list[str] = []
+    position = 0
+    for start, end, readable in _spans(document, (), ours, way):
+        kept += [_without_comments(text[position:start]), text[start:end] if readable else _mask(text[start:end])]
+        position = end
+    return "".join([*kept, _without_comments(text[position:])])
+
+
+def _spans(node: Node, path: Path, shown: list[Node | None], way: set[Path]) -> Iterator[tuple[int, int, bool]]:
+    """Where each child that is shown, or is not, begins and ends; nothing for brackets on the way."""
+    for child in node.children or ():
+        inner = (*path, child.name)
+        readable = child.node in shown  # by identity: a key may stand there twice
+        if inner in way and not readable and child.node.children is not None:
+            yield from _spans(child.node, inner, shown, way)
+        else:
+            yield child.start, child.node.end, readable
+
+
+def _mask(text: str) -> str:
+    """A sign in the place of a text, over as many lines."""
+    return MASK + "".join(_LINE_END.findall(text))
+
+
+def _without_comments(gap: str) -> str:
+    """Blanks, brackets, commas and the keys of ours, without the comments between them."""
+    return _COMMENT.sub(lambda found: f"{found[0][:2]} {_mask(found[0])}", gap)
 
 
 # -- how it is read ---------------------------------------------------------------------------------------------------

@@ -10,8 +10,10 @@ import json
 import math
 import re
 import tomllib
+from collections.abc import Callable
 from typing import Any
 
+from unabridged.clients.jsonc import MASK
 from unabridged.errors import SettingsError
 
 _LINE = re.compile(r"[^\n]*\n?")
@@ -69,6 +71,22 @@ def remove(text: str, path: tuple[str, ...]) -> str:
     if not _differ_in(read(text), read_or_none(removed), path) or value_at(removed, path) is not None:
         raise SettingsError(f"[{'.'.join(path)}] is not written as a table of its own: remove it by hand")
     return removed
+
+
+def mask(path: tuple[str, ...]) -> Callable[[str, str], str]:
+    """How a text is shown, line for line: the table of this name is readable, of other lines that they are there."""
+
+    def show(text: str, _other: str) -> str:
+        lines = [line for line in _LINE.findall(text) if line]
+        kept: list[str] = []
+        while len(kept) < len(lines):
+            start = len(kept)
+            stop = _table_end(lines, start, path)
+            line = lines[start]
+            kept += lines[start:stop] or [line.replace(line.strip(), MASK) if line.strip() else line]
+        return "".join(kept)
+
+    return show
 
 
 def read_or_none(text: str) -> dict[str, Any] | None:
