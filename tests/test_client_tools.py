@@ -15,7 +15,7 @@ import pytest
 from cli_case import run
 from client_machine import IDS, Machine, machine
 from unabridged.archive.opening import open_archive
-from unabridged.clients.current import Asking, ancestors_of_this, who_asks
+from unabridged.clients.current import Asking, ancestors_of_this, client_named, who_asks
 from unabridged.clients.found import all_sessions
 from unabridged.clients.hook.events import answer
 from unabridged.clients.threads import Open, note_open
@@ -41,22 +41,72 @@ def note(machine: Machine, session: str, process: int, moment: float) -> None:
 def test_the_only_session_of_the_folder_asks(machine: Machine) -> None:
     machine.put("codex")
     machine.put("pi", folder=machine.home / "elsewhere")
-    assert who_asks(environ(machine), machine.project, {}).thread == CODEX
+    assert who_asks(environ(machine), machine.project, "codex", {}, 0.0).thread == CODEX
 
 
-def test_of_several_sessions_of_the_folder_none_is_guessed(machine: Machine) -> None:
-    machine.put("codex")
-    machine.put("claude-code")
-    asking = who_asks(environ(machine), machine.project, {})
+CLIENTS = ("claude-code", "codex", "pi", "opencode", None)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_session_of_another_client_never_asks(client: str | None, noted: bool, machine: Machine) -> None:
+    """Whatever is there of others: files, notes for the same processes, a variable that Claude Code left."""
+    for other in ("claude-code", "codex", "pi"):
+        if other != client:
+            machine.put(other)
+            if noted:
+                opened = Open(other, IDS[other], str(machine.project), "", 4711, 2_000.0)
+                note_open(opened, environ(machine))
+    given = environ(machine, **({} if client == "claude-code" else {"CLAUDE_CODE_SESSION_ID": IDS["claude-code"]}))
+    asking = who_asks(given, machine.project, client, {4711: 1_000.0}, 0.0)
+    assert asking.threads == []
+    assert len(asking.sessions) == (3 if client in {"opencode", None} else 2), "but they can be named"
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex"])
+def test_of_several_sessions_of_its_own_none_is_guessed(client: str, machine: Machine) -> None:
+    machine.put(client)
+    machine.put(client, OTHER)
+    asking = who_asks(environ(machine), machine.project, client, {}, 0.0)
     assert asking.thread is None
-    assert sorted(asking.threads) == [CLAUDE, CODEX]
+    assert sorted(asking.threads) == sorted([f"{client}:{IDS[client]}", f"{client}:{OTHER}"])
+
+
+def test_a_session_that_was_not_written_since_the_server_began_does_not_ask(machine: Machine) -> None:
+    old = machine.put("codex", OTHER)
+    os.utime(old, (1_000, 1_000))
+    assert who_asks(environ(machine), machine.project, "codex", {}, 2_000.0).thread is None
+    machine.put("codex")
+    assert who_asks(environ(machine), machine.project, "codex", {}, 2_000.0).thread == CODEX
+
+
+def test_the_nearest_process_is_the_one_that_asks(machine: Machine) -> None:
+    """One client may have started another of its kind."""
+    note(machine, "inner", 12, 2_000.0)
+    note(machine, "outer", 11, 3_000.0)
+    asking = who_asks(environ(machine), machine.project, "claude-code", {12: 1_500.0, 11: 1_000.0})
+    assert asking.thread == "claude-code:inner"
+
+
+@pytest.mark.parametrize(
+    ("name", "client"),
+    [
+        ("codex-mcp-client", "codex"),
+        ("claude-code", "claude-code"),
+        ("opencode", "opencode"),
+        ("Cursor", None),
+        ("", None),
+    ],
+)
+def test_a_client_is_known_by_the_name_that_it_gives_itself(name: str, client: str | None) -> None:
+    assert client_named(name) == client
 
 
 def test_claude_code_names_its_session_when_it_starts_the_server(machine: Machine) -> None:
     machine.put("claude-code", OTHER)
     machine.put("claude-code")
     given = environ(machine, CLAUDE_CODE_SESSION_ID=OTHER)
-    assert who_asks(given, machine.project, {}).thread == f"claude-code:{OTHER}"
+    assert who_asks(given, machine.project, "claude-code", {}).thread == f"claude-code:{OTHER}"
 
 
 def test_a_note_of_the_same_process_is_fresher_than_what_it_was_started_with(machine: Machine) -> None:
@@ -64,14 +114,16 @@ def test_a_note_of_the_same_process_is_fresher_than_what_it_was_started_with(mac
     note(machine, "another", 99, 5_000.0)
     note(machine, "first", 4711, 2_000.0)
     note(machine, "cleared", 4711, 3_000.0)
-    assert who_asks(given, machine.project, {4711: 1_000.0, 1: 0.0}).thread == "claude-code:cleared"
-    assert who_asks(given, machine.project, {4711: 4_000.0, 1: 0.0}).thread == "claude-code:first", "an older process"
+    assert who_asks(given, machine.project, "claude-code", {4711: 1_000.0, 1: 0.0}).thread == "claude-code:cleared"
+    assert who_asks(given, machine.project, "claude-code", {4711: 4_000.0, 1: 0.0}).thread == "claude-code:first", (
+        "an older process"
+    )
 
 
 def test_the_project_is_the_one_that_was_noted_wherever_the_server_runs(machine: Machine) -> None:
     machine.put("codex")
     note(machine, "now", 4711, 2_000.0)
-    asking = who_asks(environ(machine), machine.home, {4711: 1_000.0})
+    asking = who_asks(environ(machine), machine.home, "claude-code", {4711: 1_000.0})
     assert [session.client for session in asking.sessions] == ["codex"]
 
 
@@ -83,7 +135,7 @@ def test_what_a_damaged_session_says_about_its_folder_hides_no_other(machine: Ma
     odd.write_text(
         json.dumps({"type": "user", "sessionId": "s", "cwd": cwd if cwd != "loop" else f"{machine.home}/loop"})
     )
-    assert who_asks(environ(machine), machine.project, {}).thread == CODEX
+    assert who_asks(environ(machine), machine.project, "codex", {}, 0.0).thread == CODEX
     assert len(run("sessions", "--json", "--project", machine.project).json["sessions"]) == 1
     assert run("sessions").code == 0
     assert run("undo", "claude-code:3", "--write").code == 2
@@ -93,7 +145,7 @@ def test_a_folder_is_the_same_by_all_its_names(machine: Machine) -> None:
     link = machine.home / "link"
     link.symlink_to(machine.project)
     machine.put("codex", folder=link)
-    assert who_asks(environ(machine), machine.project, {}).thread == CODEX
+    assert who_asks(environ(machine), machine.project, "codex", {}, 0.0).thread == CODEX
     assert len(run("sessions", "--json", "--project", machine.project).json["sessions"]) == 1
 
 
@@ -117,7 +169,9 @@ def tools(machine: Machine) -> Any:
     for name in (CLAUDE, CODEX):
         assert run("compact", name, "--write", "--now", "--keep", "messages=2", "--json").json["changed"]
     archive = open_archive(machine.archive)
-    yield lambda **more: SessionTools(archive, lambda: who_asks(environ(machine, **more), machine.project, {}))
+    yield lambda client="claude-code", **more: SessionTools(
+        archive, lambda: who_asks(environ(machine, **more), machine.project, client, {}, 0.0)
+    )
     archive.close()
 
 
@@ -132,8 +186,11 @@ def test_search_and_read_answer_for_the_session_that_asks(tools: Any) -> None:
     assert "Nothing matches" in other.answer("search_history", {"query": "clock.py"}).text
 
 
-def test_when_several_fit_they_are_listed_and_one_can_be_named(tools: Any) -> None:
-    nobody = tools()
+@pytest.mark.parametrize("client", CLIENTS)
+def test_when_it_is_not_certain_who_asks_sessions_are_listed_and_one_can_be_named(
+    client: str | None, tools: Any
+) -> None:
+    nobody = tools(client)
     for name, given in (
         ("search_history", {"query": "clock.py"}),
         ("list_compactions", {}),
@@ -141,6 +198,8 @@ def test_when_several_fit_they_are_listed_and_one_can_be_named(tools: Any) -> No
     ):
         told = nobody.answer(name, given)
         assert told.error
+        assert "not certain" in told.text
+        assert "this conversation" not in told.text
         assert CLAUDE in told.text
         assert OTHER in told.text
         assert CODEX not in told.text, "not of this project"
@@ -186,7 +245,7 @@ def test_none_of_many_sessions_is_left_out_of_a_search(machine: Machine) -> None
     for number in range(2, 45):
         archived(machine, number, f"Station {number} is open.")
     archive = open_archive(machine.archive)
-    tools = SessionTools(archive, lambda: who_asks(environ(machine), machine.project, {}))
+    tools = SessionTools(archive, lambda: who_asks(environ(machine), machine.project, "claude-code", {}, 0.0))
     found = tools.answer("search_history", {"query": "depot code", "all_sessions": True}).text
     assert f"Session {oldest}:" in found
     assert len(found) > 600, "the only one that has something gets the room"
@@ -237,21 +296,24 @@ def test_calls_that_can_not_be_answered_say_what_would_be(tools: Any) -> None:
 
 @pytest.mark.usefixtures("tools")
 def test_the_server_answers_for_the_project_that_it_is_started_in(machine: Machine) -> None:
-    mcp = pytest.importorskip("mcp")
+    mcp, mcp_types = pytest.importorskip("mcp"), pytest.importorskip("mcp_types")
     given = environ(machine, UNABRIDGED_ARCHIVE=machine.archive, CLAUDE_CODE_SESSION_ID=IDS["claude-code"])
     given["PYTHONPATH"] = str(Path(__file__).parent.parent / "src")
     command = ["-c", "from unabridged.cli import main; main(['mcp'])"]
     child = mcp.StdioServerParameters(command=sys.executable, args=command, env=given, cwd=str(machine.project))
 
-    async def ask() -> tuple[list[str], str]:
-        async with mcp.Client(child) as client:
+    async def ask(name: str) -> tuple[list[str], str]:
+        me = mcp_types.Implementation(name=name, version="1")
+        async with mcp.Client(child, client_info=me) as client:
             listed = await client.list_tools()
             found = await client.call_tool("search_history", {"query": "clock.py"})
             return [tool.name for tool in listed.tools], found.content[0].text
 
-    names, text = asyncio.run(asyncio.wait_for(ask(), 60))
+    names, text = asyncio.run(asyncio.wait_for(ask("claude-code"), 60))
     assert names == ["search_history", "read_history", "list_sessions", "list_compactions"]
     assert "Best matches" in text
+    for name in ("codex-mcp-client", "another"):
+        assert "which session asks is not certain" in asyncio.run(asyncio.wait_for(ask(name), 60))[1]
 
 
 def test_what_a_hook_archived_and_what_we_compacted_are_both_found_and_never_mixed_up(

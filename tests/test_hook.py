@@ -27,7 +27,7 @@ from hook_case import (
 )
 from unabridged import Compactor
 from unabridged.archive.protocol import Archive, Scope
-from unabridged.clients.hook import around, events, rest
+from unabridged.clients.hook import around, events, later
 from unabridged.clients.hook.log import log_file
 from unabridged.clients.threads import thread_of
 from unabridged.recall import lookup
@@ -135,7 +135,7 @@ def test_a_file_that_is_made_for_the_hook_alone_is_left_to_no_other_process(
 ) -> None:
     monkeypatch.setattr(around, "BEFORE", -1.0)
     monkeypatch.setattr("unabridged.clients.hook.copying._STRETCH", 1)
-    monkeypatch.setattr(rest, "do_rest_later", lambda _: pytest.fail("its file will be gone"))
+    monkeypatch.setattr(later, "do_later", lambda _: pytest.fail("its file will be gone"))
     call(write(home / "session.jsonl", [opencode_line(*said) for said in TALK]), "PreCompact")
 
 

@@ -16,6 +16,7 @@ import pytest
 from hook_case import archive, home
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.clients.hook import around, events, ledgers, rest
+from unabridged.clients.hook import later as later_module
 from unabridged.clients.hook.log import log_file
 from unabridged.clients.hook.transcript import read_from
 from unabridged.clients.threads import thread_of
@@ -34,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("home")
 def later(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The events of processes that would be started."""
     found: list[Any] = []
-    monkeypatch.setattr(rest, "do_rest_later", found.append)
+    monkeypatch.setattr(later_module, "do_later", found.append)
     return found
 
 
@@ -230,7 +231,7 @@ def test_a_long_stretch_of_work_is_cut_behind_a_tools_answer(monkeypatch: pytest
 def test_only_one_process_is_at_the_rest_of_a_session(home: Path, archive: Archive) -> None:
     path = write(home, session())
     source = events.find_source({"session_id": SESSION, "transcript_path": str(path)})
-    with rest.only_one(source.thread) as first:
+    with later_module.only_one(source.thread) as first:
         assert first
         code = "import sys; from unabridged.clients.hook.events import answer; answer(sys.stdin.buffer.read())"
         subprocess.run(

@@ -13,7 +13,7 @@ import pytest
 from hook_case import archive, home
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Scope
-from unabridged.clients.hook import events, rest
+from unabridged.clients.hook import events, later
 from unabridged.clients.hook.log import log, log_file
 from unabridged.clients.threads import notes_folder
 from unabridged.errors import SettingsError
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("home")
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the process that goes on in the background."""
-    monkeypatch.setattr(rest, "do_rest_later", lambda _: None)
+    monkeypatch.setattr(later, "do_later", lambda _: None)
 
 
 def line(content: str, role: str = "user", more: str = "") -> bytes:

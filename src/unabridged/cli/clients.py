@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +27,8 @@ from unabridged.clients.configure import (
     standing,
     strange_copies,
 )
+from unabridged.clients.hook.log import log_file, open_failures
+from unabridged.clients.runs import last_run, session_without_hooks
 from unabridged.errors import SettingsError
 
 
@@ -107,32 +111,79 @@ def uninstall(
 
 
 def status(client: AnyClient = None, *, as_json: options.AsJson = False) -> None:
-    """Where this package stands in the configuration of coding agents, and whether what they call can be started."""
+    """Where this package stands in the configuration of coding agents, and whether it works there.
+
+    Ends with 1 where something is wrong: what a client calls can't be started or is not as this version installs it,
+    hooks do not run, or a session could not be archived. What to do about it is said.
+    """
     rows = [row for chosen in ([_chosen(client)] if client else CLIENTS.values()) for row in _standings(chosen)]
+    problems = list(dict.fromkeys(problem for row in rows for problem in row["problems"]))
     if as_json:
         print_json(rows)
-        return
-    shown = [
-        (row["client"], row["scope"], row["what"], row["state"] if row["runs"] is not False else "its program is gone",
-         row["path"])
-        for row in rows
-    ]  # fmt: skip
-    console().print(table("coding agents", ("client", "scope", "what", "state", "where"), shown))
+    else:
+        columns = ("client", "scope", "what", "state", "ran last", "where")
+        console().print(table("coding agents", columns, map(_row, rows)))
+        for problem in problems or _unrun(rows):
+            tell(problem)
+    if problems:
+        raise SystemExit(1)
+
+
+def _row(row: dict[str, Any]) -> tuple[object, ...]:
+    state = row["state"] if row["runs"] is not False else "its program is gone"
+    ran = (_minute(row["ran"]) if row["ran"] else "never") if _has_hooks(row) else None
+    return row["client"], row["scope"], row["what"], state, ran, row["path"]
+
+
+def _has_hooks(row: dict[str, Any]) -> bool:
+    return row["what"] != "MCP server" and row["state"] in {"installed", "partly"}
+
+
+def _unrun(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """What to do about hooks that have not run: nothing is wrong yet, there was no session."""
     for row in rows:
-        if row["runs"] is False:
-            tell(f"{row['path']} starts {row['program']}, which is gone: unabridged install {row['client']}")
-        if row["problem"]:
-            tell(str(row["problem"]))
+        if _has_hooks(row) and not row["ran"]:
+            client = CLIENTS[row["client"]]
+            yield f"the hooks of {client.title} in {row['path']} have not run yet; if they don't: {client.unrun}"
 
 
 def _standings(client: Client) -> list[dict[str, Any]]:
     found = []
     for scope in Reach:
-        for place in client.places(os.environ, _project(scope)):
+        project = _project(scope)
+        for place in client.places(os.environ, project):
             stands = standing(place)
             runs = stands.runs if stands.program is not None else None
-            found.append({"client": client.name, "scope": scope.value, **asdict(stands), "runs": runs})
+            row = {"client": client.name, "scope": scope.value, **asdict(stands), "runs": runs, "ran": None}
+            problems = [stands.problem] if stands.problem else []
+            if runs is False:
+                problems.append(
+                    f"{place.path} starts {stands.program}, which is gone: unabridged install {client.name}"
+                )
+            if _has_hooks(row):
+                row["ran"] = last_run(client, os.environ, project)
+                problems += _troubles(client, place.path, project)
+            found.append(row | {"problems": problems})
     return found
+
+
+def _troubles(client: Client, path: Path, project: Path | None) -> Iterator[str]:
+    """What shows that the hooks do not do their work: sessions in which none ran, and failures that they logged."""
+    session = session_without_hooks(client, os.environ, path, project)
+    if session is not None:
+        ran = last_run(client, os.environ, project)
+        yield (
+            f"the hooks of {client.title} in {path} {f'ran last on {_minute(ran)}' if ran else 'never ran'}, and not in "
+            f"{client.name}:{session.id}, which was written on {_minute(session.modified)}: {client.unrun}"
+        )
+    for failure in open_failures(os.environ):
+        if failure.thread.partition(":")[0] in {client.name, ""}:
+            named = f" for {failure.thread}" if failure.thread else ""
+            yield f"the hook failed on {_minute(failure.time)}{named}: {failure.reason} ({log_file(os.environ)})"
+
+
+def _minute(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _carry_out(changes: list[Change], root: Path, *, dry_run: bool) -> None:

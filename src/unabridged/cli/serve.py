@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.cli import options
 from unabridged.cli.archives import describe_missing, find_thread, open_store
 from unabridged.cli.screen import fail, tell
-from unabridged.clients.current import who_asks
+from unabridged.clients.current import Asking, client_named, who_asks
 from unabridged.clients.tools import SessionTools
 from unabridged.history import DEFAULT
 from unabridged.recall import mcp_server
@@ -54,11 +53,14 @@ def mcp(
     how: dict[str, Any] = {} if http is None else {"transport": "http", "host": host, "port": http, "token": token}
     with open_store(archive, new=True) as store:
         if thread is None:
-            asking = partial(who_asks, os.environ, Path.cwd())
             space = check_name(DEFAULT if namespace is None else namespace, "namespace")
-            mcp_server.serve_tools(SessionTools(store, asking, space), **how)
+            mcp_server.serve_tools(SessionTools(store, _who_asks, space), **how)
         else:
             mcp_server.serve_tools(Tools(store, _scope(store, namespace, thread)), **how)
+
+
+def _who_asks() -> Asking:
+    return who_asks(os.environ, Path.cwd(), client_named(mcp_server.CLIENT.get()))
 
 
 def _scope(store: Archive, namespace: str | None, thread: str) -> Scope:

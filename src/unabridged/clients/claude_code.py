@@ -46,4 +46,6 @@ def notes(project: Path | None) -> tuple[str, ...]:
     )
 
 
-CLIENT = Client(NAME, "Claude Code", home, sessions, places, notes)
+UNRUN = "end the session and start it again; if it stays so, see /hooks in claude"
+
+CLIENT = Client(NAME, "Claude Code", home, sessions, places, notes, UNRUN)

@@ -64,6 +64,8 @@ class Client:
     """Where something of ours can stand: for a project's folder, or without one for the user."""
     notes: Callable[[Path | None], tuple[str, ...]]
     """What the user has to know after an install: steps that are theirs, and what the client can't do."""
+    unrun: str
+    """What to do where its hooks do not run."""
     sessions_folder: Callable[[Environ], Path] | None = None
     """The folder with its sessions, where that may be elsewhere than in its home."""
 

@@ -43,11 +43,13 @@ def notes(project: Path | None) -> tuple[str, ...]:
     """What the user has to know after an install."""
     trusted = ("Codex reads .codex only in a project that it was told to trust.",)
     return (
-        "Codex runs a hook only after you trusted it: start codex, type /hooks, and trust the three of unabridged.",
+        "Codex runs a hook only after you trusted it: start codex, type /hooks, and trust those of unabridged.",
         "Where nobody can be asked: codex exec --dangerously-bypass-hook-trust.",
         *(trusted if project is not None else ()),
         "Codex's summary stays its own: only a gateway between it and its provider could put ours in its place.",
     )
 
 
-CLIENT = Client(NAME, "Codex", home, sessions, places, notes)
+UNRUN = "start codex, type /hooks, and trust those of unabridged; an install that changed them needs that again"
+
+CLIENT = Client(NAME, "Codex", home, sessions, places, notes, UNRUN)

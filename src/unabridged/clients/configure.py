@@ -37,7 +37,7 @@ class Change:
     copy: str | None
 
     def diff(self) -> str:
-        """The change line by line, without lines around it; of the user's own in a line of ours only that it is there."""
+        """The change line by line, without lines around it; what is the user's own in a line of ours is masked."""
         path, show = str(self.place.path), self.place.show
         before, after = self.before or "", self.after or ""
         old, new = ("/dev/null" if text is None else path for text in (self.before, self.after))
@@ -140,10 +140,13 @@ def standing(place: Place) -> Standing:
             partly = place.remove(text, "") != text
             taken = text != "" and place.add(text, "/unabridged") == text
             ignored = place.ignored(text) if program is not None else None
+            right = program is None or place.right(text, program)
     except SettingsError as error:
         return Standing(place.path, place.what, "unreadable", problem=str(error))
     state = "installed" if program is not None else "partly" if partly else "other" if taken else "absent"
     problem = f"{place.path} is ignored by its client: {ignored}" if ignored else None
+    if state == "partly" or not right:
+        problem = problem or f"{place.path} is not as this version installs it: install it again"
     return Standing(place.path, place.what, state, program, problem)
 
 

@@ -19,7 +19,7 @@ from unabridged.clients.client import Place
 
 
 class Hook(NamedTuple):
-    """A hook of Claude Code and Codex that is used, for which cases (all if empty), and after how many seconds it ends."""
+    """A hook of Claude Code and Codex that is used, for which cases (empty: all), and the seconds that it may take."""
 
     event: str
     matcher: str
@@ -33,7 +33,7 @@ HOOKS = (
     Hook("PostCompact", "", 30),
     Hook("SessionEnd", "", 3),
 )
-"""The hook bounds itself below these times. Claude Code waits 1.5 s for the last one whatever stands here, Codex 3 s."""
+"""The hook bounds itself below these times. For the last one Claude Code waits 1.5 s whatever stands here, Codex 3 s."""
 EVENTS = tuple(dict.fromkeys(hook.event for hook in HOOKS))
 NAME = "unabridged"
 """Of the MCP server."""

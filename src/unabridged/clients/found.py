@@ -121,6 +121,11 @@ def is_within(folder: str, project: str) -> bool:
         return False
 
 
+def is_same(folder: str, project: str) -> bool:
+    """Whether the two are one folder, whatever they are called."""
+    return is_within(folder, project) and is_within(project, folder)
+
+
 def look_at(session: SessionFile) -> Look:
     """What the file tells; one that can't be read tells nothing."""
     try:
@@ -140,8 +145,24 @@ def _look_through(session: SessionFile) -> Look:
                 continue
             for entry in _parsed(raw):
                 project = project or _project(entry)
-                count += sign.decode() in (entry.get("subtype"), entry.get("type"))
+                count += _is_compaction(entry, sign)
     return Look(project, count)
+
+
+def compaction_in(session: SessionFile, offset: int) -> int:
+    """Return where the line of the newest compaction behind this offset begins; 0 where there is none."""
+    sign, found = _COMPACTIONS[session.client], 0
+    with session.path.open("rb") as stream:
+        stream.seek(offset)
+        for raw in stream:
+            if sign in raw and any(_is_compaction(entry, sign) for entry in _parsed(raw)):
+                found = offset
+            offset += len(raw)
+    return found
+
+
+def _is_compaction(entry: dict[str, Any], sign: bytes) -> bool:
+    return sign.decode() in (entry.get("subtype"), entry.get("type"))
 
 
 def _project(entry: dict[str, Any]) -> str:

@@ -91,4 +91,6 @@ def notes(_project: Path | None) -> tuple[str, ...]:
     )
 
 
-CLIENT = Client(NAME, "opencode", home, sessions, places, notes, data)
+UNRUN = "start opencode again"
+
+CLIENT = Client(NAME, "opencode", home, sessions, places, notes, UNRUN, data)

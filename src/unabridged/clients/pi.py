@@ -51,4 +51,6 @@ def notes(project: Path | None) -> tuple[str, ...]:
     )
 
 
-CLIENT = Client(NAME, "pi", home, sessions, places, notes, sessions_folder)
+UNRUN = "start pi again, or type /reload; in a project, trust it first"
+
+CLIENT = Client(NAME, "pi", home, sessions, places, notes, UNRUN, sessions_folder)

@@ -29,7 +29,7 @@ async function hook(event: string, ctx: any, more: object, signal?: AbortSignal)
   const sessions = ctx.sessionManager;
   const file = sessions.getSessionFile();
   if (!file) return {}; // a session that pi keeps nowhere
-  const about = { session_id: sessions.getSessionId(), transcript_path: file, cwd: ctx.cwd };
+  const about = { session_id: sessions.getSessionId(), transcript_path: file, cwd: ctx.cwd, client: "pi" };
   try {
     const { out } = await run(["hook"], JSON.stringify({ hook_event_name: event, ...about, ...more }), signal);
     return JSON.parse(out) ?? {};
@@ -70,6 +70,9 @@ export default function (pi: any) {
     untold = "";
     void hook("SessionStart", ctx, { source: event.reason === "resume" ? "resume" : "startup" }); // nobody waits for it
   });
+
+  // Also a session that is never compacted is archived; the hook only starts a process for that.
+  pi.on("session_shutdown", (_event: any, ctx: any) => hook("SessionEnd", ctx, {}));
 
   pi.on("session_before_compact", async (event: any, ctx: any) => {
     const trigger = event.reason === "manual" ? "manual" : "auto";

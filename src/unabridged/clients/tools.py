@@ -11,11 +11,13 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from unabridged.archive.protocol import Archive, Part, Scope
+from unabridged.clients import CLIENTS
 from unabridged.clients.current import Asking
 from unabridged.clients.in_context import messages_in_context
+from unabridged.clients.missing import missing_from
 from unabridged.clients.threads import session_of, thread_of, threads_of
 from unabridged.errors import UnabridgedError
 from unabridged.events import receipt_from
@@ -108,8 +110,14 @@ class SessionTools:
         every, session = given.pop("all_sessions", False) in (True, "true"), given.pop("session", None)
         if every and session is not None:
             raise WrongArguments("`session` searches one session, `all_sessions` every one: call it with one of them.")
-        threads = self._kept(self.asking()) if every else [self._thread(session)]
-        own = self.asking().thread if every or session is not None else threads[0]
+        asking = self.asking()
+        threads = self._kept(asking) if every else [self._thread(session)]
+        found = self._answer_search(threads, asking.thread, given)
+        missing = missing_from(self.archive, self.namespace, asking, None if every else threads[0])
+        return found._replace(text=f"{found.text}\n{missing}") if missing and not found.error else found
+
+    def _answer_search(self, threads: Sequence[str], own: str | None, given: dict[str, Any]) -> ToolAnswer:
+        """What a search in these sessions finds, as the session that asks is told."""
         asked = [scope for thread in threads for scope in self._scopes(thread)]
         if len(asked) == 1:
             return self._tools(asked[0], own).answer(SEARCH, given)
@@ -166,7 +174,7 @@ class SessionTools:
         asking = self.asking()
         kept = self._kept(asking)
         if not kept:
-            return ToolAnswer(f"{lookup.MARK} No session of this project is in the archive yet.")
+            return ToolAnswer(f"{lookup.MARK} {_NONE}")
         lines = [self._told(thread, asking) for thread in kept[:_MOST]]
         more = [f"({len(kept) - _MOST} more, older.)"] if len(kept) > _MOST else []
         return ToolAnswer("\n".join([f"{lookup.MARK} Sessions of this project in the archive:", *lines, *more]))
@@ -189,7 +197,7 @@ class SessionTools:
         """The session that was named, of this project; without a name, the one that asks."""
         asking = self.asking()
         if session is None:
-            return asking.thread or self._only(asking)
+            return asking.thread or self._refuse(asking)
         own = [thread_of(file.client, file.id) for file in asking.sessions] + list(asking.threads)
         fitting = list(dict.fromkeys(thread for thread in own if _fits(thread, session_of(str(session)))))
         if len(fitting) != 1:
@@ -204,15 +212,18 @@ class SessionTools:
             Scope(self.namespace, thread)
         ]
 
-    def _only(self, asking: Asking) -> str:
-        """The only session that fits and is archived; several are listed, none is guessed."""
+    def _refuse(self, asking: Asking) -> NoReturn:
+        """Say that it is not certain which session asks, and list those of the project; none is guessed."""
+        if asking.client is None:
+            why = "the program that asks is no client whose sessions are known"
+        else:
+            why = (
+                f"no hook of {CLIENTS[asking.client].title} has run in it, for which `unabridged status` has the remedy"
+            )
         kept = self._kept(asking)
-        if len(kept) == 1:
-            return kept[0]
-        if not kept:
-            raise WrongArguments("no session of this project is in the archive yet.")
         lines = "\n".join(self._told(thread, asking) for thread in kept[:_MOST])
-        raise WrongArguments(f"which session asks is not certain. Call again with `session`, one of:\n{lines}")
+        listed = f"Call again with `session`, one of:\n{lines}" if kept else _NONE
+        raise WrongArguments(f"which session asks is not certain: {why}. {listed}")
 
     def _kept(self, asking: Asking) -> list[str]:
         """The sessions of the project that the archive has, newest first; the one that asks among them."""
@@ -224,6 +235,9 @@ class SessionTools:
         newest = max(self.archive.newest_time(scope) or 0.0 for scope in self._scopes(thread))
         this = ", this conversation" if thread == asking.thread else ""
         return f"  {thread}, archived {_minute(newest) if newest else 'before'}{this}"
+
+
+_NONE: Final = "No session of this project is in the archive yet."
 
 
 def _whose(scope: Scope, own: str | None) -> str:

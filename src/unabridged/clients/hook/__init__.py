@@ -4,11 +4,13 @@
     session_before_compact      the same, and our summary in the place of pi's
     SessionStart (compact)      the context gets what a summary loses
     PostCompact                 the client's summary is held against the record
+    SessionStart, SessionEnd    a process of its own archives the project's sessions that grew
 
 Reading order: `events` (what each event does), `around` (the work around a compaction), `transcript` (a session file as
 it grows), `copying` (its messages in the archive), `reminder` (what is put into the context) and `ledgers` (of what),
-`rest` (what there was no time for), `claims`, `continued` and `findings` (what a summary says and the record does not),
-`log`. Whatever goes wrong, the client goes on: the exit code is 0, and the log says why.
+`later` (processes of their own), `rest` (what there was no time for), `grown` (all sessions of a project), `claims`,
+`continued` and `findings` (what a summary says and the record does not), `log`. Whatever goes wrong, the client goes on:
+the exit code is 0, and the log says why.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import sys
 import threading
 from typing import Final
 
-LONGEST: Final = 45.0
+LONGEST: Final = 25.0
 """Seconds after which the hook gives up, whatever it is doing."""
 _GRACE: Final = 3
 """Seconds for a thread to end the process, which waits for whatever holds the interpreter, as one match of a pattern
@@ -31,7 +33,7 @@ def main(longest: float = LONGEST) -> None:
     _set_limit(longest)
     try:
         if sys.stdin is None:
-            _log("failed: standard input is closed, so there is no event")
+            _log("standard input is closed, so there is no event")
             _end()
         elif sys.stdin.isatty():
             print("unabridged hook is called by a coding agent: unabridged install CLIENT sets it up", file=sys.stderr)  # noqa: T201
@@ -42,7 +44,7 @@ def main(longest: float = LONGEST) -> None:
             sys.stdout.write(said)
             sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - a client goes on whatever happens here
-        _log(f"failed: {type(error).__name__}: {error}")
+        _log(f"{type(error).__name__}: {error}")
     _end()
 
 
@@ -61,11 +63,11 @@ def _give_up(longest: float) -> None:
     _end()
 
 
-def _log(line: str) -> None:
+def _log(reason: str) -> None:
     try:
-        from unabridged.clients.hook.log import log  # noqa: PLC0415 - see above
+        from unabridged.clients.hook.log import log_failure  # noqa: PLC0415 - see above
 
-        log(line)
+        log_failure(reason)
     except Exception:  # noqa: BLE001, S110 - there is nobody left to tell
         pass
 

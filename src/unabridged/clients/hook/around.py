@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 WAIT: Final = 5.0
 """Seconds to wait for another writer of the archive."""
+BRIEFLY: Final = 2.0
+"""The same where a client starts."""
 BEFORE: Final = 15.0
 """Seconds of archiving before a compaction; what is left is done by a process of its own while the client goes on."""
 AFTER: Final = 2.0
@@ -46,10 +48,10 @@ def tell_context(source: Source, reason: str, archive: Archive | None = None, *,
     An archive that can't be used takes nothing from that: the session file has it all.
     """
     try:
-        with opened(archive) as store:
+        with opened(archive, WAIT if compacted else BRIEFLY) as store:
             told = _told(store, source, reason, compacted=compacted)
     except UnabridgedError as error:
-        log(f"{source.thread}: told without the archive: {error}")
+        log(f"{source.thread}: failed: told without the archive: {error}")
         told = Told(_remind(open_archive("memory:"), source, reason).text if compacted else "", whole=True)
     log(f"{source.thread}: {len(told.text):,} characters for the context")
     return told
@@ -63,7 +65,7 @@ def _told(archive: Archive, source: Source, reason: str, *, compacted: bool) -> 
     try:  # first: the text says what the archive has
         whole = copy(archive, source, reason, AFTER)
     except ArchiveError as error:  # another try is waited for in vain: it is done again before the next compaction
-        log(f"{source.thread}: what is new is not in the archive: {error}")
+        log(f"{source.thread}: failed: what is new is not in the archive: {error}")
         kept = False
     reminder = _remind(archive, source, reason, keep=kept)
     return Told("\n\n".join(filter(None, (reminder.text, certain))), whole and reminder.whole)
@@ -104,12 +106,12 @@ def copy(archive: Archive, source: Source, reason: str, seconds: float, *, waite
 
 
 @contextmanager
-def opened(given: Archive | None = None) -> Iterator[Archive]:
+def opened(given: Archive | None = None, wait: float = WAIT) -> Iterator[Archive]:
     """The archive that was given, which stays open; else the one of the environment."""
     if given is not None:
         yield given
         return
-    archive = open_archive(os.environ.get("UNABRIDGED_ARCHIVE") or None, probe=False, wait=WAIT)
+    archive = open_archive(os.environ.get("UNABRIDGED_ARCHIVE") or None, probe=False, wait=wait)
     try:
         yield archive
     finally:

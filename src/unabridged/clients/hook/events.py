@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from unabridged.archive.names import check_name
-from unabridged.clients.hook.log import log
+from unabridged.clients.hook import later
+from unabridged.clients.hook.log import log, name_session
 from unabridged.clients.hook.transcript import KINDS, Source, kind_of
+from unabridged.clients.left_out import left_out_by
 from unabridged.clients.threads import Open, client_process, note_open
 from unabridged.errors import SettingsError
 
@@ -22,6 +24,8 @@ IN_ITS_PLACE: Final = "session_before_compact"
 """The event of pi's that takes a summary of ours."""
 REST: Final = "Unabridged.CopyRest"
 """The event of the process that does what there was no time for."""
+GROWN: Final = "Unabridged.ArchiveGrown"
+"""The event of the process that archives what is new in all sessions of a project."""
 _WORDS: Final = frozenset({"auto", "manual", "startup", "resume", "clear", "compact"})
 
 Event = Mapping[str, Any]
@@ -33,9 +37,17 @@ def answer(given: bytes) -> str:
     if not isinstance(event, dict):
         raise TypeError("the event is no JSON object")
     name, source = event.get("hook_event_name"), event.get("source")
+    if (left_out := left_out_by(_folder(event))) is not None:
+        log(f"{event.get('session_id')}: nothing is archived, {left_out} is there ({name})")
+        return ""
+    if name == GROWN:
+        _archive_grown(event)
+        return ""
     if name == "SessionStart":
         _note(event)
-    if name == "SessionStart" and source not in {"compact", "resume"}:
+    if name == "SessionEnd" or (name == "SessionStart" and source != "compact"):
+        _archive_grown_later(event)
+    if name == "SessionEnd" or (name == "SessionStart" and source not in {"compact", "resume"}):
         return ""
     if name not in {"SessionStart", "PreCompact", "PostCompact", IN_ITS_PLACE, REST}:
         log(f"nothing to do for the event {name!r}")
@@ -49,6 +61,7 @@ def _do(name: str, event: Event) -> dict[str, Any]:
     from unabridged.clients.hook import around, rest  # noqa: PLC0415 - a start of the client does without it
 
     session, reason = find_source(event), reason_of(event)
+    name_session(session.thread)
     whole, said = True, dict[str, Any]()
     if name == "PreCompact":
         whole = around.archive_session(session, reason, around.BEFORE)
@@ -61,11 +74,10 @@ def _do(name: str, event: Event) -> dict[str, Any]:
         summary = around.summarise(session, reason)
         said = {"compaction": {"summary": summary}} if summary else {}
     else:
-        rest.be_patient()
+        later.be_patient()
         rest.do_rest(session, reason)
     if not whole and session.kind.lasting:
-        later = {"hook_event_name": REST, "session_id": session.id, "transcript_path": str(session.path)}
-        rest.do_rest_later(later)
+        later.do_later({"hook_event_name": REST, "session_id": session.id, "transcript_path": str(session.path)})
     return said
 
 
@@ -79,6 +91,25 @@ def reason_of(event: Event) -> str:
     """Which event this was, in the client's words as far as they are known ones."""
     words = [event[name] for name in ("trigger", "source") if str(event.get(name)) in _WORDS]
     return " ".join([str(event["hook_event_name"]), *words])
+
+
+def _archive_grown_later(event: Event) -> None:
+    """Have a process of its own archive what is new in the client's sessions of the project; the hook ends at once."""
+    session, path = _session_of(event)
+    client = _client_of(event, path)
+    if client in [kind.client for kind in KINDS if kind.lasting]:
+        given = {"hook_event_name": GROWN, "session_id": session, "transcript_path": str(path or ""), "client": client}
+        later.do_later(given | {"cwd": _folder(event), "reason": reason_of(event)})
+
+
+def _archive_grown(event: Event) -> None:
+    from unabridged.clients.client import SessionFile  # noqa: PLC0415 - only here
+    from unabridged.clients.hook.grown import archive_grown  # noqa: PLC0415 - likewise
+
+    session, path = _session_of(event)
+    later.be_patient()
+    own = SessionFile(_client_of(event, path), session, path or Path(), 0, 0.0)
+    archive_grown(own, _folder(event), str(event.get("reason")))
 
 
 # -- the session -------------------------------------------------------------------------------------------------------
@@ -114,14 +145,22 @@ def _file_of(session: str) -> Path | None:
 def _note(event: Event) -> None:
     """Note which session the client has open. Its file may not be there yet: then its name says whose it is."""
     session, path = _session_of(event)
-    kind = kind_of(path) if path is not None and path.is_file() else None
-    client = kind.client if kind else event.get("client")
-    if client not in [one.client for one in KINDS]:
-        client = "codex" if path is not None and path.name.startswith("rollout-") else "claude-code"
-    folder = event.get("cwd")
-    project = folder if isinstance(folder, str) else ""
-    opened = Open(str(client), session, project, str(path or ""), client_process(), time.time())
+    opened = Open(_client_of(event, path), session, _folder(event), str(path or ""), client_process(), time.time())
     try:
         note_open(opened, os.environ)
     except OSError as error:  # only the MCP server misses it
         log(f"{opened.thread}: can't note that it is open: {error}")
+
+
+def _client_of(event: Event, path: Path | None) -> str:
+    """Whose session this is: by its file, else by what the event or the file's name says."""
+    kind = kind_of(path) if path is not None and path.is_file() else None
+    client = kind.client if kind else event.get("client")
+    if client not in [one.client for one in KINDS]:
+        client = "codex" if path is not None and path.name.startswith("rollout-") else "claude-code"
+    return str(client)
+
+
+def _folder(event: Event) -> str:
+    folder = event.get("cwd")
+    return folder if isinstance(folder, str) else ""

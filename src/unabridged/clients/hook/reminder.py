@@ -57,7 +57,7 @@ def remind(archive: Archive, source: Source, reason: str, *, alone: bool = False
         if keep:
             keep_ledger(archive, source, ledger, place, reason=reason, of=text, unread=unread)
     except ArchiveError as error:  # the text is none the worse for it: the next one is made from the beginning
-        log(f"{source.thread}: what the context is told is not in the archive: {error}")
+        log(f"{source.thread}: failed: what the context is told is not in the archive: {error}")
     return Reminder(text, not unread)
 
 
