@@ -262,6 +262,8 @@ def test_an_extension_of_ours_that_somebody_wrote_into_is_told_and_taken_away(ho
     run("install", "pi")
     path = home / ".pi" / "agent" / "extensions" / "unabridged.ts"
     path.write_text(re.sub("const PROGRAM = .*", r'const PROGRAM = "\\q";', path.read_text()))
-    assert run("status", "pi").code == 0
+    ran = run("status", "pi")
+    assert ran.code == 1
+    assert "install it again" in ran.err
     run("uninstall", "pi")
     assert not path.exists()

@@ -13,6 +13,7 @@ from real_clients.below_trigger import stay_below
 from real_clients.clients import DRIVERS, Driver, Place
 from real_clients.faults import go_wrong
 from real_clients.grown import grow
+from real_clients.kept import keep_all, share_folder
 from real_clients.packages import default_folder, install
 from real_clients.record import record, recordable
 from real_clients.recorded import play
@@ -22,7 +23,7 @@ from real_clients.sdk import conforms
 from real_clients.seeds import Recorded, made_up, read_recorded
 from real_clients.through_gateway import ROUTES, go_through
 
-SCENES = ("grown", "resumed", "faults", "gateway", "below", "recorded", "sdk", "record")
+SCENES = ("grown", "kept", "resumed", "faults", "gateway", "below", "recorded", "sdk", "record")
 TAKEN = SCENES[:-1]
 """What is done unless something is named: all but writing fixtures."""
 
@@ -48,6 +49,8 @@ def main() -> int:
             for driver in others:
                 place = gateway_only.place_for(driver, Path(homes) / driver.name, chosen.folder)
                 wrong += say(f"{driver.name}, through the gateway", go_through(driver, place))
+        if "kept" in scenes and {"claude-code", "codex"} <= {driver.name for driver in drivers}:
+            wrong += say("two clients in one folder", share_folder(new_place))
         if "record" in scenes:
             for driver in recordable():
                 record(driver, new_place(driver))
@@ -74,6 +77,8 @@ def _check(
     wrong = 0
     if "grown" in scenes:
         wrong += say(f"{driver.name}, grown over its limit with our hooks", grow(driver, new_place(driver)))
+    if "kept" in scenes:
+        wrong += say(f"{driver.name}, sessions that never compact", keep_all(driver, new_place))
     if "resumed" in scenes:
         session = sessions[0] if sessions else made_up()
         wrong += say(f"{driver.name}, sessions that we changed", resume(driver, new_place(driver), session))

@@ -20,7 +20,7 @@ _NEVERTHELESS = {
     "the archive has every message from before": "archived",
     "the search gives the fact back, and no other session's": "the search finds",
 }
-_OURS = f'"{sys.executable}" -m unabridged'
+OURS = f'"{sys.executable}" -m unabridged'
 _CHANGED = """import json, os, subprocess, sys
 given = json.loads(sys.stdin.read())
 text = open(given["transcript_path"], "rb").read()
@@ -52,13 +52,13 @@ def _killed(place: Place) -> None:
 
 def _killed_at_work(place: Place) -> None:
     """The hook is killed while it archives."""
-    at_work = f"{_OURS} hook <&0 & sleep 0.3; kill -9 $!; wait $!"
-    write_program(place, f'if [ "$1" = hook ]; then {at_work}; exit; fi\nexec {_OURS} "$@"')
+    at_work = f"{OURS} hook <&0 & sleep 0.3; kill -9 $!; wait $!"
+    write_program(place, f'if [ "$1" = hook ]; then {at_work}; exit; fi\nexec {OURS} "$@"')
 
 
 def _full(place: Place) -> None:
     """The hook can write nothing beyond a few kilobytes, as on a full disk: no byte code of ours either, please."""
-    write_program(place, f'ulimit -f 16\nexport PYTHONDONTWRITEBYTECODE=1\nexec {_OURS} "$@"')
+    write_program(place, f'ulimit -f 16\nexport PYTHONDONTWRITEBYTECODE=1\nexec {OURS} "$@"')
 
 
 def _broken(place: Place) -> None:
@@ -78,7 +78,7 @@ def _large(place: Place) -> None:
 
 def _with_transcript(place: Place, change: str) -> None:
     script = place.write("change.py", _CHANGED.format(path=str(place.home / "changed.jsonl"), change=change))
-    told = f'if [ "$1" = hook ]; then exec "{sys.executable}" "{script}"; fi\nexec {_OURS} "$@"'
+    told = f'if [ "$1" = hook ]; then exec "{sys.executable}" "{script}"; fi\nexec {OURS} "$@"'
     write_program(place, told)
 
 

@@ -54,14 +54,14 @@ class Model:
     def __call__(self, number: int, request: Request) -> Answer:
         """The answer to a turn."""
         if self.upstream is not None and self.upstream.after_compaction():
-            call = self._recall(request)
+            call = self.recall(request)
             return Answer("I need the depot's code." if call else "Done.", call)
         if number >= STEPS:
             return Answer("Done without a compaction.")
         command = f"seq -f 'station {number} level %g cm' 1 900" if number else "sh depot.sh"
         return Answer(f"Reading station {number}.", Call(self.driver.shell, {self.driver.argument: command}))
 
-    def _recall(self, request: Request) -> Call | None:
+    def recall(self, request: Request) -> Call | None:
         """A call of our search; where the client keeps it back, first the client's own search for tools."""
         found = next((tool for tool in tools_in(request) if tool.name.endswith(SEARCH)), None)
         if found is not None and found.name not in self.asked:

@@ -172,9 +172,10 @@ def _troubles(client: Client, path: Path, project: Path | None) -> Iterator[str]
     session = session_without_hooks(client, os.environ, path, project)
     if session is not None:
         ran = last_run(client, os.environ, project)
+        so_far = f"ran last on {_minute(ran)}" if ran else "never ran"
         yield (
-            f"the hooks of {client.title} in {path} {f'ran last on {_minute(ran)}' if ran else 'never ran'}, and not in "
-            f"{client.name}:{session.id}, which was written on {_minute(session.modified)}: {client.unrun}"
+            f"the hooks of {client.title} in {path} {so_far}, and not in {client.name}:{session.id}, "
+            f"which was written on {_minute(session.modified)}: {client.unrun}"
         )
     for failure in open_failures(os.environ):
         if failure.thread.partition(":")[0] in {client.name, ""}:

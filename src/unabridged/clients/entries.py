@@ -33,7 +33,7 @@ HOOKS = (
     Hook("PostCompact", "", 30),
     Hook("SessionEnd", "", 3),
 )
-"""The hook bounds itself below these times. For the last one Claude Code waits 1.5 s whatever stands here, Codex 3 s."""
+"""The hook ends by itself before that. For the last one Claude Code waits 1.5 s whatever stands here, Codex 3 s."""
 EVENTS = tuple(dict.fromkeys(hook.event for hook in HOOKS))
 NAME = "unabridged"
 """Of the MCP server."""

@@ -9,8 +9,8 @@
 Reading order: `events` (what each event does), `around` (the work around a compaction), `transcript` (a session file as
 it grows), `copying` (its messages in the archive), `reminder` (what is put into the context) and `ledgers` (of what),
 `later` (processes of their own), `rest` (what there was no time for), `grown` (all sessions of a project), `claims`,
-`continued` and `findings` (what a summary says and the record does not), `log`. Whatever goes wrong, the client goes on:
-the exit code is 0, and the log says why.
+`continued` and `findings` (what a summary says and the record does not), `log`. Whatever goes wrong, the client goes
+on: the exit code is 0, and the log says why.
 """
 
 from __future__ import annotations

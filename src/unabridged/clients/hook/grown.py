@@ -34,7 +34,7 @@ def archive_grown(own: SessionFile, folder: str, reason: str) -> None:
     `folder` is the project's where the session's file does not say. Nothing if another process is about to do that.
     """
     project = project_of(own) or folder
-    path = _sizes_file(own.client, project)
+    path = sizes_file(own.client, project)
     with in_turn(path) as mine:
         sizes = _read_sizes(path)
         grown = list(_grown(own, project, sizes)) if mine else []
@@ -79,7 +79,8 @@ def _archive(archive: Archive, session: SessionFile, reason: str) -> bool:
 # -- how large the files were ------------------------------------------------------------------------------------------
 
 
-def _sizes_file(client: str, project: str) -> Path:
+def sizes_file(client: str, project: str) -> Path:
+    """Return where the sizes of this client's sessions of this project are noted."""
     name = sha256(os.path.realpath(project).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return log_file(os.environ).with_name("archived") / f"{client}-{name}.json"
 

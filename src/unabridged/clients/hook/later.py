@@ -50,7 +50,7 @@ def be_patient() -> None:
 def only_one(thread: str) -> Iterator[bool]:
     """Whether this is the only process at the rest of the session, as long as it is. A lock goes with its process."""
     path = log_file(os.environ).with_name(f"rest-{file_name(thread)}.lock")
-    with _locked(path) as first:
+    with locked(path) as first:
         yield first
         if first:
             path.unlink(missing_ok=True)
@@ -60,14 +60,14 @@ def only_one(thread: str) -> Iterator[bool]:
 def in_turn(path: Path) -> Iterator[bool]:
     """Wait until no other process works on what this file is about; False if another one waits for that already."""
     with ExitStack() as held:
-        with _locked(path.with_suffix(".next")) as first:
+        with locked(path.with_suffix(".next")) as first:
             if first:
-                held.enter_context(_locked(path.with_suffix(".lock"), wait=True))
+                held.enter_context(locked(path.with_suffix(".lock"), wait=True))
         yield first
 
 
 @contextmanager
-def _locked(path: Path, *, wait: bool = False) -> Iterator[bool]:
+def locked(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """Whether this process has the lock, as long as it has it."""
     try:
         import fcntl  # noqa: PLC0415 - not every system has it
