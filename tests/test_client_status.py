@@ -225,6 +225,17 @@ def test_a_search_says_that_the_archive_could_not_be_written(client: str, machin
     assert "may have been said" in said
 
 
+@CLIENTS
+def test_the_command_line_says_it_too_as_pis_tools_need_it(client: str, machine: Machine) -> None:
+    path = machine.put(client)
+    open_archive(machine.archive).close()
+    compact(path, client)
+    named = f"{client}:{IDS[client]}"
+    assert "may have been said" in run("search", "xyzzy", "--thread", named).err, "nothing of it is archived"
+    answer(event(machine, client, path, "PreCompact"))
+    assert run("search", "xyzzy", "--thread", named).err == ""
+
+
 def test_a_search_over_all_sessions_counts_those_that_are_not_archived(machine: Machine) -> None:
     machine.put("claude-code")
     machine.put("codex")

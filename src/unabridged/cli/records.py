@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -15,8 +16,13 @@ from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.archive.references import FORMS
 from unabridged.cli import options
 from unabridged.cli.archives import open_store, require_thread, require_threads, scopes
-from unabridged.cli.screen import console, number_of, one_line, plain, print_json, say, spans, table, working
+from unabridged.cli.screen import console, number_of, one_line, plain, print_json, say, spans, table, tell, working
+from unabridged.clients.found import find_session, names_a_client
+from unabridged.clients.missing import missing_of
+from unabridged.clients.threads import thread_of
+from unabridged.errors import SettingsError
 from unabridged.events import COMPACTIONS, receipt_from
+from unabridged.history import DEFAULT
 from unabridged.inspector import pages
 from unabridged.recall import Found, lookup
 from unabridged.sessions import write_whole
@@ -139,6 +145,8 @@ def search(
 ) -> None:
     """What left the context and matches best, in one thread or in all of them."""
     with open_store(archive) as store:
+        if missing := _missing(store, namespace, thread):
+            tell(missing)
         if thread is None:
             spaces = list(dict.fromkeys(scope.namespace for scope in scopes(store, namespace)))
             held = lookup.threads_with(store, spaces, query)
@@ -182,6 +190,17 @@ def _counted(held: lookup.Across, found: Mapping[Scope, Found], thread: str | No
     if thread is None and len(held.scopes) > len(found):
         told += f" {held.told.capitalize()} hold it: --threads {len(held.scopes)} shows all."
     return told
+
+
+def _missing(store: Archive, namespace: str | None, thread: str | None) -> str:
+    """What of a coding agent's session is not in the archive, if this is one and some is."""
+    if thread is None or not names_a_client(thread):
+        return ""
+    try:
+        file = find_session(thread, os.environ)
+    except SettingsError:  # its file is gone
+        return ""
+    return missing_of(store, namespace or DEFAULT, thread_of(file.client, file.id), file)
 
 
 def read(

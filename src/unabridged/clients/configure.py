@@ -41,8 +41,8 @@ class Change:
         path, show = str(self.place.path), self.place.show
         before, after = self.before or "", self.after or ""
         old, new = ("/dev/null" if text is None else path for text in (self.before, self.after))
-        shown = (text.splitlines(keepends=True) for text in (show(before, after), show(after, before)))
-        lines = unified_diff(*shown, old, new, n=0)
+        was, is_now = (text.splitlines(keepends=True) for text in (show(before, after), show(after, before)))
+        lines = unified_diff(was, is_now, old, new, n=0)
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 

@@ -25,10 +25,15 @@ def missing_from(archive: Archive, namespace: str, asking: Asking, thread: str |
         held = set(map(session_of, archive.threads(namespace)))
         count = sum(thread_of(file.client, file.id) not in held for file in asking.sessions)
         return f"({count:,} sessions of this project are not in the archive, and were not searched.)" if count else ""
+    file = next((file for file in asking.sessions if thread_of(file.client, file.id) == thread), None)
+    return missing_of(archive, namespace, thread, file)
+
+
+def missing_of(archive: Archive, namespace: str, thread: str, file: SessionFile | None) -> str:
+    """Return a sentence on what of one session is not in the archive; empty if all is, or nobody knows."""
     failed = next((failure for failure in open_failures(os.environ) if failure.thread == thread), None)
     if failed is not None:
         return f"(Not all of this session is in the archive: {failed.reason}. {_SO})"
-    file = next((file for file in asking.sessions if thread_of(file.client, file.id) == thread), None)
     count = 0 if file is None or not is_readable(file) else _count_unarchived(archive, namespace, file)
     why = "its hooks did not run, or could not write it"
     return (

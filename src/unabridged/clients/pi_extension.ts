@@ -16,7 +16,7 @@ function run(args: string[], input = "", signal?: AbortSignal): Promise<{ out: s
     const over = AbortSignal.any([AbortSignal.timeout(LONGEST), ...(signal ? [signal] : [])]);
     const child = spawn(PROGRAM, args, { signal: over, env });
     child.on("error", (error) => resolve({ out: "", wrong: error.message }));
-    child.on("close", (code) => resolve(code === 0 ? { out, wrong: "" } : { out: "", wrong }));
+    child.on("close", (code) => resolve({ out: code === 0 ? out : "", wrong }));
     child.stdout.setEncoding("utf8").on("data", (data: string) => (out += data));
     child.stderr.setEncoding("utf8").on("data", (data: string) => (wrong += data));
     child.stdin.on("error", () => {});
@@ -51,8 +51,8 @@ function tool(command: string, argument: string, description: string, means: str
     async execute(_id: string, params: any, signal: AbortSignal | undefined, _update: unknown, ctx: any) {
       const thread = `pi:${ctx.sessionManager.getSessionId()}`;
       const { out, wrong } = await run([command, "--thread", thread, "--", String(params[argument])], "", signal);
-      const nothing = "Nothing was found: what left the context is archived at each compaction.";
-      const text = out.trim() || `${nothing} ${wrong.trim()}`.trim();
+      const nothing = "Nothing was found.";
+      const text = `${out.trim() || nothing} ${wrong.trim()}`.trim(); // also what is not in the archive
       return { content: [{ type: "text", text }], details: {} };
     },
   };
