@@ -59,9 +59,9 @@ def install(
 ) -> None:
     """Add hooks and the MCP server to a coding agent's own configuration, and nothing else.
 
-    From then on a session is archived before its client compacts it, the model is told afterwards what a summary
-    loses, and it can search the rest. Comments, order and other hooks stay; the file as it was is kept beside it
-    (`.before-unabridged`). Can be run again, after an upgrade or a move.
+    From then on every session is archived, before its client compacts it and at its end; the model is told after a
+    compaction what a summary loses, and it can search the rest. Comments, order and other hooks stay; the file as it
+    was is kept beside it (`.before-unabridged`). Can be run again, after an upgrade or a move.
     """
     chosen, project = _chosen(client), _project(scope)
     places = [place for place in chosen.places(os.environ, project) if place.what != "MCP server" or _has_mcp()]
