@@ -50,6 +50,13 @@ def check_arguments(given: Mapping[str, Any]) -> None:
         raise SettingsError(f"exact must be True or False; got {_shown(given['exact'])}")
 
 
+def check_max_tokens(value: Any) -> int | None:
+    """Return the longest answer that a request asks for; None where it does not say."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise SettingsError(f"max_tokens must be a whole number of at least 1, or left out; got {_shown(value)}")
+
+
 def _shown(value: Any) -> str:
     """The kind of a value, and the value where it is short and harmless."""
     kind = type(value).__name__

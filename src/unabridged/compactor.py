@@ -16,7 +16,7 @@ from unabridged.archive.names import Name, check_name
 from unabridged.archive.opening import announce, archive_of
 from unabridged.archive.protocol import Archive, Record
 from unabridged.archive_access import Access, unblocked
-from unabridged.arguments import check_arguments
+from unabridged.arguments import check_arguments, check_max_tokens
 from unabridged.compaction.hooks import Hooks, check_origin, check_pin, check_redact
 from unabridged.errors import SettingsError
 from unabridged.events import Event, Undone
@@ -52,6 +52,8 @@ class Options(TypedDict, total=False):
     """Whose conversation it is, if not the compactor's own."""
     system: Any
     tools: Any
+    max_tokens: int | None
+    """The longest answer that the request asks for: at least so much of the window stays free."""
 
 
 class Compactor(Access):
@@ -137,7 +139,9 @@ class Compactor(Access):
             host_state=state,
             transcripts=transcripts_for(self.settings.transcript, self._archive),
         )
-        self._calls = Calls(setup, self._learned, self._format, new_meter)
+        info = model_info(agent) if window is None else None
+        apart = info is not None and info.answers_apart
+        self._calls = Calls(setup, self._learned, self._format, new_meter, answers_apart=apart)
 
     @property
     def limits(self) -> Limits:
@@ -152,9 +156,14 @@ class Compactor(Access):
         namespace: Name | None = None,
         system: Any = None,
         tools: Any = None,
+        max_tokens: int | None = None,
     ) -> Compaction:
-        """The conversation as it should be sent now: the very same list, or a shorter one that is legal and fits."""
-        return self._calls.drive(self._calls.run(messages, self._scope(thread, namespace), (system, tools)))
+        """The conversation as it should be sent now: the very same list, or a shorter one that is legal and fits.
+
+        `max_tokens` is the longest answer that the request asks for, where that is more than the reserve.
+        """
+        scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
+        return self._calls.drive(self._calls.run_leaving(answer, messages, scope, (system, tools)))
 
     async def afit(self, messages: list[Message], **options: Unpack[Options]) -> Compaction:
         """`fit` without blocking the event loop."""
@@ -168,10 +177,12 @@ class Compactor(Access):
         namespace: Name | None = None,
         system: Any = None,
         tools: Any = None,
+        max_tokens: int | None = None,
     ) -> Compaction | None:
         """Compact now, whatever the size; None when nothing is gained."""
-        scope = self._scope(thread, namespace)
-        done = self._calls.drive(self._calls.run(messages, scope, (system, tools), force=True, why=ASKED))
+        scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
+        steps = self._calls.run_leaving(answer, messages, scope, (system, tools), force=True, why=ASKED)
+        done = self._calls.drive(steps)
         return done if done.changed else None
 
     async def acompact(self, messages: list[Message], **options: Unpack[Options]) -> Compaction | None:
@@ -203,9 +214,11 @@ class Compactor(Access):
         namespace: Name | None = None,
         system: Any = None,
         tools: Any = None,
+        max_tokens: int | None = None,
     ) -> Outlook:
         """What `fit` would do with it. Nothing is done, stored or remembered."""
-        return self._calls.plan(messages, self._kept(thread, namespace), (system, tools))
+        scope, answer = self._kept(thread, namespace), check_max_tokens(max_tokens)
+        return self._calls.plan(answer, messages, scope, (system, tools))
 
     def observe(self, fitted: Compaction, usage: Any) -> None:
         """Learn from what the provider reported for this request: the SDK's usage object, or the whole response."""
@@ -275,10 +288,11 @@ class Compactor(Access):
         namespace: Name | None = None,
         system: Any = None,
         tools: Any = None,
+        max_tokens: int | None = None,
         why: str = "",
     ) -> Generator[Any, Any, Compaction]:
-        scope = self._scope(thread, namespace)
-        return self._calls.run(messages, scope, (system, tools), force=bool(why), why=why)
+        scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
+        return self._calls.run_leaving(answer, messages, scope, (system, tools), force=bool(why), why=why)
 
     def _refused(self, fitted: Compaction, error: object) -> Generator[Any, Any, Compaction]:
         return self._calls.refused(fitted, error, self._scope(fitted.thread or None, fitted.namespace))

@@ -105,7 +105,12 @@ def lower_limits(
     reserve = max(now.reserve * window // now.window, overflow.output or 0)
     told = overflow.limit is not None and overflow.requested is not None
     window = min(window, int(sent * (share or (TOLD if told else UNTOLD))) + reserve)
-    settings, plain = replace(settings, reserve=max(1, reserve)), Settings()
+    return limits_leaving(settings, window, max(1, reserve))
+
+
+def limits_leaving(settings: Settings, window: int, reserve: int) -> Limits | None:
+    """The limits of the settings with this reserve; None when that leaves next to nothing."""
+    settings, plain = replace(settings, reserve=reserve), Settings()
     for tried in (settings, replace(settings, trigger=plain.trigger, keep=plain.keep, target=None)):
         try:
             found = limits(tried, window)

@@ -9,7 +9,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unabridged.adapters.kit import Engine, Request, Steps, arun, tell_both
+from unabridged.adapters.kit import Engine, Request, Steps, arun, longest, tell_both
 from unabridged.archive import Archive, open_archive
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import ArchiveError, UnabridgedError, WontFit
@@ -32,6 +32,9 @@ _BY_REFERENCE = re.compile(
 input_image, input_file, inline_data, item_reference, document, file, file_data, video, prompt, previous_response_id,
 conversation, cached_content, compaction, compaction_trigger. Their first two letters are looked at first: most names
 end there, and this is done for every request. Within a text a quotation mark is escaped, so that no text has them."""
+
+_ASKED = re.compile(rb'"max_?(?:completion_|output_|Output)?[tT]okens"\s{0,9}:\s{0,9}(\d{1,12})')
+"""How long an answer a body asks for, whatever its protocol."""
 
 _UNRECORDED = "the archive fails: compacted without a record"
 
@@ -62,7 +65,10 @@ class Engines:
 
     def fits_by_length(self, data: bytes) -> bool:
         """Whether the body can't be above the trigger, whatever it says: no text has more tokens than bytes."""
-        return len(data) <= self._surely and _BY_REFERENCE.search(data) is None
+        if len(data) > self._surely or _BY_REFERENCE.search(data) is not None:
+            return False
+        asked = longest(int(found) for found in _ASKED.findall(data))
+        return asked is None or len(data) + asked <= (self._window or 0)
 
     async def request(
         self, protocol: Protocol, path: str, body: JsonBody, messages: list[Any], thread: str | None, **more: Any
@@ -74,7 +80,10 @@ class Engines:
         agent = protocol.agent(path, body, tools)
         if not engine.is_ready_for(agent):
             await asyncio.to_thread(engine.compactor_for, agent)
-        return engine.request(messages, agent, thread=thread, system=endpoint.prompt(body), tools=tools, **more)
+        return engine.request(
+            messages, agent, thread=thread, system=endpoint.prompt(body), tools=tools,
+            max_tokens=endpoint.max_tokens(body), **more,
+        )  # fmt: skip
 
     async def fit(self, request: Request) -> Fitted:
         """What should be sent: as it came where it can't be fitted, since the provider may take it."""

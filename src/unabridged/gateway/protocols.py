@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from unabridged.adapters.kit import CHAT, MESSAGES, RESPONSES, Agent, Body, Endpoint, Stream, has_recall
+from unabridged.adapters.kit import CHAT, MESSAGES, RESPONSES, Agent, Body, Endpoint, Stream, has_recall, longest
 from unabridged.asking.overflow import is_overflow
 from unabridged.formats import FORMATS, GeminiContents
 
@@ -74,6 +74,12 @@ class GeminiBody(Endpoint):
         found = parts if isinstance(parts, list) else [parts]
         texts = [part["text"] for part in found if isinstance(part, Mapping) and isinstance(part.get("text"), str)]
         return "\n".join(texts) or None
+
+    def max_tokens(self, body: Body) -> int | None:
+        """The longest answer that the configuration asks for."""
+        given = body.get("generationConfig") or body.get("generation_config")
+        config = given if isinstance(given, Mapping) else {}
+        return longest(config.get(name) for name in ("maxOutputTokens", "max_output_tokens"))
 
     def agent(self, body: Body, tools: Any) -> Agent:  # noqa: ARG002 - the interface's
         """Whether the model can follow a reference; its name stands in the path."""

@@ -77,6 +77,11 @@ class ModelInfo:
     output: float
 
     @property
+    def answers_apart(self) -> bool:
+        """Whether the window is for input alone: what the model writes has a room of its own beside it."""
+        return self.window > _SHARED if _REASONERS.match(self.name) else self.name.startswith("gemini")
+
+    @property
     def read_share(self) -> float:
         """The price of a token read from the cache, relative to an uncached one; 1 when there is no cache."""
         return self.cache_read / self.input if self.cache_read and self.input else 1.0
@@ -151,6 +156,10 @@ _OTHERS = re.compile(
     r"gpt-|gemini|gemma|llama|qwen|qwq|[a-z]*stral|mixtral|deepseek|kimi|moonshot|glm|grok|command|nova|phi|minimax|"
     r"sonar|jamba|granite|hermes|nemotron|ernie|doubao|step|yi-|olmo|mimo"
 )
+
+_REASONERS = re.compile(r"gpt-(?:[5-9]|\d\d)")
+_SHARED = 128_000
+"""The window of those of OpenAI's since GPT-5 that answer within it, which are named `-chat`."""
 
 _VENDOR = re.compile(
     r"^(?:(?:us|eu|apac|jp|au|ca|global|regional|us-gov)\.)?"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from unabridged.archive.address import is_on_server
 from unabridged.archive.protocol import Part, Scope
 from unabridged.asking.drivers import adrive, drive, in_thread, take_lock
-from unabridged.asking.refused import Refusals, in_words, limits_to_try, overflow_in
+from unabridged.asking.refused import Refusals, in_words, limits_leaving, limits_to_try, overflow_in
 from unabridged.compaction import pipeline
 from unabridged.compaction.restore import restore
 from unabridged.compaction.rewrite import Rewrite
@@ -44,6 +44,8 @@ T = TypeVar("T")
 LEASE = "a summary made early"
 _BEGINNING = 4
 """Messages by which a conversation without a name is told from others, where that only saves work."""
+_STEPS = 64
+"""The room for an answer is a whole number of such parts of the window: few limits serve all requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,16 @@ class Call:
 class Calls:
     """What the calls of one compactor share: its threads, its work in the background, and a `Setup` for each format."""
 
-    def __init__(self, setup: Setup, learned: Learned, format_: Format | None, new_meter: Callable[..., Meter]) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        learned: Learned,
+        format_: Format | None,
+        new_meter: Callable[..., Meter],
+        *,
+        answers_apart: bool = False,
+    ) -> None:
+        self._answers_apart = answers_apart
         self.settings, self.asker, self.format, self.learned = setup.settings, setup.writers.asker, format_, learned
         self.threads, self.background = Threads(), Background()
         self.clock: Callable[[], float] = time.monotonic
@@ -182,6 +193,26 @@ class Calls:
         return Exchange(self.asker)
 
     # -- a call -------------------------------------------------------------------------------------------------------
+
+    def run_leaving(
+        self, answer: int | None, messages: list[Message], scope: Scope, fixed: tuple[Any, Any], **how: Any
+    ) -> Generator[Any, Any, Compaction]:
+        """`run`, with room for an answer of so many tokens; where that can't be, the provider decides."""
+        within = self._limits_leaving(answer)
+        if within is not None:
+            try:
+                return (yield from self.run(messages, scope, fixed, **how, within=within))
+            except WontFit:  # what can't go takes more than that
+                log.debug("no room for an answer of %s tokens", answer)
+        return (yield from self.run(messages, scope, fixed, **how))
+
+    def _limits_leaving(self, answer: int | None) -> Limits | None:
+        """The limits for a request that asks for so long an answer; None where those that there are leave as much."""
+        now = self.limits
+        if answer is None or self._answers_apart or now.assumed or answer <= now.reserve:
+            return None
+        step = max(1, now.window // _STEPS)
+        return limits_leaving(self.settings, now.window, -(-answer // step) * step)
 
     def run(
         self,
@@ -314,7 +345,7 @@ class Calls:
 
     def _is_near(self, call: Call) -> bool:
         """Return whether the request is near enough to the trigger to have its summary made in the background."""
-        near = starts_in_background(self.limits, call.setup.tokens(call.estimate), self.settings.background)
+        near = starts_in_background(call.setup.limits, call.setup.tokens(call.estimate), self.settings.background)
         asker = self.asker
         return near and asker is not None and not (asker.missing or asker.rest_left)
 
@@ -344,7 +375,7 @@ class Calls:
                 granted = archive.lease(place, LEASE, self.settings.deadline)
                 if not granted:
                     return "made elsewhere"
-                own = self._begin(Thread(), call.scope, messages, (call.system, call.tools))
+                own = self._begin(Thread(), call.scope, messages, (call.system, call.tools), call.setup.limits)
                 return self.drive(pipeline.compact_early(own.setup, own.state()))
             except ArchiveError as error:  # it is told of where a request needs it
                 return str(error)
@@ -357,10 +388,10 @@ class Calls:
 
     # -- what would be done -------------------------------------------------------------------------------------------
 
-    def plan(self, messages: list[Message], scope: Scope, fixed: tuple[Any, Any]) -> Outlook:
-        """What `run` would do. Nothing is done, stored or remembered."""
-        call = self._begin(Thread(), scope, messages, fixed)
-        tokens, budget = call.setup.tokens(call.estimate), self.limits.budget
+    def plan(self, answer: int | None, messages: list[Message], scope: Scope, fixed: tuple[Any, Any]) -> Outlook:
+        """What `run_leaving` would do. Nothing is done, stored or remembered."""
+        call = self._begin(Thread(), scope, messages, fixed, self._limits_leaving(answer))
+        tokens, budget = call.setup.tokens(call.estimate), call.setup.limits.budget
         trigger = call.setup.trigger_reason(call.load)
         if trigger is None or self.settings.off:
             return Outlook(tokens, budget, None)

@@ -14,7 +14,7 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | the agent's own model as that | `AGENT_MODEL`, `OwnModel`, `Request.own`, `with_own_model` |
 | texts pinned to a thread | `PinMethods` |
 | recall tools | `SEARCH`, `READ`, `DESCRIPTIONS`, `PARAMETERS`, `look_up`, `only_what_left` |
-| where in a request to a provider what stands | `Endpoint`, `CHAT`, `RESPONSES`, `MESSAGES`, `Body` |
+| where in a request to a provider what stands | `Endpoint`, `CHAT`, `RESPONSES`, `MESSAGES`, `Body`, `longest` |
 | what stands there, as a model is shown it | `listed`, `schema_of`, `has_recall` |
 | events as data, for the framework's own tracing | `event_data`, `tell_both`, `collected_events`, `why_not` |
 | a list of the host's that follows a compaction | `change_between`, `follow_change`, `identity` |
@@ -22,7 +22,17 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | what is known of conversations, the newest of them | `Newest` |
 """
 
-from unabridged.adapters.kit.endpoints import CHAT, MESSAGES, RESPONSES, Body, Endpoint, has_recall, listed, schema_of
+from unabridged.adapters.kit.endpoints import (
+    CHAT,
+    MESSAGES,
+    RESPONSES,
+    Body,
+    Endpoint,
+    has_recall,
+    listed,
+    longest,
+    schema_of,
+)
 from unabridged.adapters.kit.engine import Agent, Engine, Exchanged, Request, about, current_values
 from unabridged.adapters.kit.events import collect_event, collected_events, event_data, tell_both, why_not
 from unabridged.adapters.kit.following import PendingChange, change_between, follow_change, identity
@@ -87,6 +97,7 @@ __all__ = [
     "in_both_forms",
     "in_event_loop",
     "listed",
+    "longest",
     "look_up",
     "method",
     "only_what_left",

@@ -24,6 +24,8 @@ class Endpoint:
     system: str = ""
     read: tuple[str, ...] = ("tools",)
     """What the model reads besides messages and system prompt."""
+    answer: tuple[str, ...] = ("max_tokens",)
+    """What says how long the answer may be."""
     kept: tuple[str, ...] = ()
     """With any of these, the provider keeps the conversation, and the request has only what is new."""
 
@@ -48,6 +50,10 @@ class Endpoint:
             return given[0]
         return [item for part in given for item in (part if isinstance(part, list) else [part])] or None
 
+    def max_tokens(self, body: Body) -> int | None:
+        """The longest answer that the request asks for; None where it does not say."""
+        return longest(body.get(name) for name in self.answer)
+
     def agent(self, body: Body, tools: Any) -> Agent:
         """The model that the request names, and whether it can follow a reference."""
         name = body.get("model")
@@ -61,6 +67,11 @@ class Endpoint:
         """The request with lists in place of what can be read only once."""
         names = [name for name in (self.messages, self.system, *self.read) if name in body]
         return {**body, **{name: listed(body[name]) for name in names}}
+
+
+def longest(values: Iterable[Any]) -> int | None:
+    """Return the largest of those that are a length; None where none is."""
+    return max((value for value in values if type(value) is int and value > 0), default=None)
 
 
 def listed(value: Any) -> Any:
@@ -95,12 +106,15 @@ def _format(kind: type[Any]) -> Format:
     return FORMATS[kind.name]
 
 
-CHAT = Endpoint(_format(OpenAIChat), read=("tools", "functions", "response_format"))
+CHAT = Endpoint(
+    _format(OpenAIChat), read=("tools", "functions", "response_format"), answer=("max_completion_tokens", "max_tokens")
+)
 RESPONSES = Endpoint(
     _format(OpenAIResponses),
     messages="input",
     system="instructions",
     read=("tools", "text", "text_format"),
+    answer=("max_output_tokens",),
     kept=("previous_response_id", "conversation"),
 )
 MESSAGES = Endpoint(_format(Anthropic), system="system", read=("tools", "output_config"), kept=("thread",))

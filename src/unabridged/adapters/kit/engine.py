@@ -140,14 +140,18 @@ class Engine:
         tools: Any = None,
         values: Any = None,
         own: OwnModel | None = None,
+        max_tokens: int | None = None,
     ) -> Request:
         """One request to this model, before it is sent; `values` is what the host's state function is asked about.
 
-        `own` asks this very model, for an engine whose `model` is `AGENT_MODEL`.
+        `own` asks this very model, for an engine whose `model` is `AGENT_MODEL`; `max_tokens` is the longest answer
+        that the request asks for.
         """
         name, space = optional_name(thread), optional_name(namespace, "namespace")
-        compactor = self.compactor_for(agent)
-        return Request(compactor, messages, name, system, tools, namespace=space, values=values, own=own)
+        return Request(
+            self.compactor_for(agent), messages, name, system, tools, namespace=space, values=values, own=own,
+            max_tokens=max_tokens,
+        )  # fmt: skip
 
     def scope(self, thread: Name | None, namespace: Name | None = None) -> Scope | None:
         """Where a conversation of this name is kept; None for one without a name."""
@@ -185,11 +189,14 @@ class Request:
     """Is told what is sent, each time."""
     own: OwnModel | None = None
     """Asks the model that the request goes to."""
+    max_tokens: int | None = None
+    """The longest answer that it asks for."""
 
     @property
     def named(self) -> dict[str, Any]:
         """What goes to the compactor beside the messages."""
-        return {"thread": self.thread, "namespace": self.namespace, "system": self.system, "tools": self.tools}
+        named = {"thread": self.thread, "namespace": self.namespace, "system": self.system, "tools": self.tools}
+        return named if self.max_tokens is None else {**named, "max_tokens": self.max_tokens}
 
     def fit(self) -> Steps[Compaction]:
         """The messages as they should be sent."""

@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from unabridged.adapters.kit import Body, Endpoint, Stream, arun, astream, listed, run, schema_of, stream
+from unabridged.adapters.kit import Body, Endpoint, Stream, arun, astream, listed, longest, run, schema_of, stream
 from unabridged.adapters.sdk.history import History
 from unabridged.adapters.sdk.posting import (
     Call,
@@ -131,6 +131,10 @@ class Contents(Endpoint):
         shown = [_of_config(body, name) for name in ("response_schema", "response_json_schema")]
         tools = [_shown(tool) for tool in _of_config(body, "tools") or ()]
         return [*tools, *(_shown(schema) for schema in shown if schema)] or None
+
+    def max_tokens(self, body: Body) -> int | None:
+        """The longest answer that the configuration asks for."""
+        return longest([_of_config(body, "max_output_tokens")])
 
     def whole(self, body: Body) -> Body:
         """The request with a list in place of contents that can be read only once."""

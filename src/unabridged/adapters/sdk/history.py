@@ -65,6 +65,7 @@ class History:
             thread=self.thread,
             system=endpoint.prompt(body),
             tools=tools,
+            max_tokens=endpoint.max_tokens(body),
         )
         return replace(request, on_fitted=partial(self._remember, request.thread, request.compactor))
 
