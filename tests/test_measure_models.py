@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unabridged.measure.models
+from unabridged import Compactor
 from unabridged.formats import FORMATS
 from unabridged.formats.base import Family
 from unabridged.legal.reasoning import reasoning_rule
@@ -91,6 +92,53 @@ def test_a_name_that_says_too_little_finds_nothing(name: str | None) -> None:
 )
 def test_the_window_is_what_the_model_takes_as_input(name: str, window: int) -> None:
     assert info(name).window == window
+
+
+def unknown_versions() -> list[tuple[str, str]]:
+    """Each name of the table with a version that there is not, and what it begins with; shorter ones say too little."""
+    return [(f"{name}-77", name) for name in TABLE if len(name) > 3]
+
+
+@pytest.mark.parametrize(("name", "known_as"), unknown_versions())
+def test_an_unknown_version_has_the_smallest_window_of_its_name_and_that_is_said_once(
+    name: str, known_as: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    found, family = info(name), [row for other, row in TABLE.items() if f"{other}-".startswith(f"{known_as}-")]
+    assert not found.exact
+    assert found.window == min(window for _, window, *_ in family)
+    for _ in range(2):
+        with Compactor(agent=name, archive="memory:") as engine:
+            assert engine.limits.window == found.window
+    (said,) = [record.getMessage() for record in caplog.records if repr(name) in record.getMessage()]
+    assert f"{found.window:,} tokens are assumed" in said
+    assert "window=" in said
+
+
+def test_a_window_that_is_given_is_not_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    with Compactor(agent="claude-haiku-78", window=300_000, archive="memory:") as engine:
+        assert engine.limits.window == 300_000
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("name", "window"),
+    [
+        ("claude-haiku-77", 200_000),
+        ("claude-haiku-strange", 200_000),
+        ("anthropic/claude-haiku-77-20270101", 200_000),
+        ("us.anthropic.claude-opus-4-9-v1:0", 200_000),
+    ],
+)
+def test_a_name_never_gets_the_largest_window_of_its_family(name: str, window: int) -> None:
+    assert info(name).window == window
+    assert not info(name).exact
+
+
+@pytest.mark.parametrize(
+    "name", ["claude-haiku-latest", "gpt-5-codex", "gpt-5-2025-08-07", "z-ai/glm-5.3:free", "grok-4"]
+)
+def test_a_version_that_is_known_is_exact_whatever_stands_behind_it(name: str) -> None:
+    assert info(name).exact
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,9 @@ class Compactor(Access):
         bounds = limits(self.settings, known)
         if known is None and not bounds.assumed:  # else the trigger says what the user wants
             warn_of_assumed_window(agent, bounds.window)
+        info = model_info(agent) if window is None else None
+        if info is not None and not info.exact:
+            warn_of_assumed_window(agent, bounds.window, info)
         if self.settings.clear is not None and self.settings.clear.payback and not self.settings.recall:
             warn_once(
                 "Clear(payback=True) clears tool results below the trigger, and the agent cannot read them again: bind "
@@ -139,7 +142,6 @@ class Compactor(Access):
             host_state=state,
             transcripts=transcripts_for(self.settings.transcript, self._archive),
         )
-        info = model_info(agent) if window is None else None
         apart = info is not None and info.answers_apart
         self._calls = Calls(setup, self._learned, self._format, new_meter, answers_apart=apart)
 

@@ -75,6 +75,8 @@ class ModelInfo:
     cache_read: float
     cache_write: float
     output: float
+    exact: bool = True
+    """Whether the table knows this version; else the window is the smallest of those of the name."""
 
     @property
     def answers_apart(self) -> bool:
@@ -104,13 +106,28 @@ def model_info(name: str | None) -> ModelInfo | None:
     """The table's entry for a model, however it is spelled; None when it is not there.
 
     Takes `openai:gpt-5-mini`, `anthropic/claude-sonnet-4.5`, `us.anthropic.claude-opus-4-6-v1:0`, dated names,
-    `models/gemini-3.8-flash`, fine-tunes, and names with a suffix that the table does not list.
+    `models/gemini-3.8-flash`, fine-tunes, and names with a suffix that the table does not list. Of a version that the
+    table does not list (`claude-haiku-77`), the window is the smallest that a model of that name has.
     """
     known = _find_name(name or "")
     if known is None:
         return None
     provider, window, *prices = _table()[known]
-    return ModelInfo(known, provider, window, family_of(name), *prices)
+    exact = not _is_unknown_version(name or "", known)
+    return ModelInfo(known, provider, window if exact else _smallest(known), family_of(name), *prices, exact=exact)
+
+
+def _is_unknown_version(name: str, known: str) -> bool:
+    """Whether a name that begins with a known one goes on with a number, or is of one that names no version."""
+    rests = [spelling.removeprefix(known) for spelling in _spellings(name) if spelling.startswith(known)]
+    if not rests or "" in rests:
+        return False
+    return rests[-1][1:2].isdigit() or not any(letter.isdigit() for letter in known)
+
+
+def _smallest(known: str) -> int:
+    """The smallest window of the models whose names begin so."""
+    return min(window for name, (_, window, *_) in _table().items() if name == known or name.startswith(f"{known}-"))
 
 
 def window_for(agent: str | None, window: int | None) -> int | None:
@@ -124,12 +141,16 @@ def window_for(agent: str | None, window: int | None) -> int | None:
     return None if info is None else info.window
 
 
-def warn_of_assumed_window(agent: str | None, window: int) -> None:
-    """Log which window is assumed for a model that nobody knows, once in a process for each name."""
+def warn_of_assumed_window(agent: str | None, window: int, info: ModelInfo | None = None) -> None:
+    """Log which window is assumed for a model that nobody knows, once in a process for each name.
+
+    `info` is of the model that its name begins with, where only its version is not known.
+    """
     if agent in _assumed:
         return
     _assumed.add(agent)
     who = f"the window of {agent!r} is not known" if agent else "neither window= nor agent= was given"
+    who += f", and {info.name} has none smaller" if info is not None else ""
     what = "the most tokens that the model takes" + ("" if agent else ", or agent=, its name")
     log.warning("%s: %s tokens are assumed. Give window=, %s", who, f"{window:,}", what)
 
