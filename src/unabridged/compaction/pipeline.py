@@ -197,7 +197,9 @@ def restore_sent(setup: Setup, state: State) -> bool:
 def mend(setup: Setup, state: State) -> None:
     """Make the list legal with as little change as possible."""
     format_ = state.format
-    mended = repair(state.messages, model=setup.agent, format=format_, pending=state.pending, views=state.views)
+    mended = repair(
+        state.messages, model=setup.agent, format=format_, pending=state.pending, views=state.views, form=False
+    )
     if mended.findings:
         state.mended = True
         state.notes += [f"repaired: {finding.message}" for finding in mended.findings]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol
 
 from unabridged.errors import IllegalConversation
-from unabridged.formats.fields import Unreadable
+from unabridged.formats.fields import Unreadable, get
 from unabridged.formats.held import Held
 from unabridged.messages import Answer, Call, View
 
@@ -165,6 +165,8 @@ class Format(Protocol):
     """The rule for the thinking of a model that is not named; `glued` holds for every model."""
     family: Family = "unknown"
     """How a model that is not named cuts text into tokens."""
+    roles: frozenset[str | None] = frozenset()
+    """The roles that a message may have, None for one without; empty where a framework sees to that."""
 
     def read(self, message: Message) -> View:
         """The view of the message."""
@@ -203,6 +205,14 @@ class Format(Protocol):
     def without_reasoning(self, message: Message) -> Message | None:
         """A copy without its thinking; the same object when it has none; None when nothing would be left."""
         ...
+
+    def takes_role(self, message: Message) -> bool:
+        """Whether the message has a role that the provider knows, or needs none."""
+        return get(message, "role") in self.roles
+
+    def missing(self, message: Message) -> Iterator[str]:  # noqa: ARG002 - for those whose messages are plain data
+        """The fields, by their places, that the provider requires in such a message and that are not there."""
+        return iter(())
 
     def tool_schema(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
         """A tool as a request offers it to the model; `parameters` is the JSON schema of its arguments."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from unabridged.formats.base import Edit, Format, Message, Slot, Texts, Unit
@@ -24,7 +24,19 @@ from unabridged.formats.bedrock_rules import (
     thinks,
     with_blocks,
 )
-from unabridged.formats.fields import Unreadable, as_json, get, id_at, kind_of, list_at, same_objects, text_at, word
+from unabridged.formats.fields import (
+    Unreadable,
+    absent,
+    as_json,
+    get,
+    id_at,
+    kind_of,
+    list_at,
+    numbered,
+    same_objects,
+    text_at,
+    word,
+)
 from unabridged.formats.parts import ROLES, Content, edit_leaves
 from unabridged.formats.rule_blocks import join_results, split_results
 from unabridged.messages import Answer, Call, Media, Reasoning, View
@@ -34,6 +46,11 @@ _FIXED = frozenset({"format", "toolUseId", "name", "status", "type", "citations"
 """Fields of blocks that are no text."""
 _UNTOUCHED = OPAQUE | {"reasoningContent", "cachePoint"}
 _OWN = Slot("text")
+_REQUIRED = {
+    "toolUse": ("name", "input"), "toolResult": ("content",), "image": ("format", "source"),
+    "document": ("name", "source"), "video": ("format", "source"), "audio": ("format", "source"),
+}  # fmt: skip
+"""Fields of a block that are not taken as missing, besides ids, which have a rule of their own."""
 
 
 class BedrockConverse(Format):
@@ -45,6 +62,7 @@ class BedrockConverse(Format):
     lone_system = True
     alternates = True
     thinking = "signed"
+    roles = frozenset({"user", "assistant", "system"})
 
     def read(self, message: Message) -> View:
         """The view of the message."""
@@ -100,6 +118,12 @@ class BedrockConverse(Format):
         """A user message with a result, marked as an error."""
         result = {"toolUseId": call.id, "content": [{"text": text}], "status": "error"}
         return {"role": "user", "content": [{"toolResult": result}]}
+
+    def missing(self, message: Message) -> Iterator[str]:
+        """The fields that are not there, of the blocks of the message."""
+        for place, block in numbered(message, "content"):
+            kind = block_kind(block)
+            yield from absent(get(block, kind), *_REQUIRED.get(kind, ()), at=f"{place}.{kind}")
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""

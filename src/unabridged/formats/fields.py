@@ -6,7 +6,7 @@ A place that holds what no provider takes there is `Unreadable`; nothing is gues
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from unabridged.errors import IllegalConversation
@@ -73,6 +73,21 @@ def list_at(holder: Any, key: str, wanted: str = "a list") -> list[Any] | tuple[
     if isinstance(value, list | tuple):
         return value
     raise Unreadable(key, value, wanted)
+
+
+def absent(holder: Any, *names: str, at: str = "") -> Iterator[str]:
+    """The names of the fields that are not there, seen from what the holder stands in; an empty name is none."""
+    for name in names:
+        value = get(holder, name)
+        if value is None or (name == "name" and not value):
+            yield f"{at}.{name}" if at else name
+
+
+def numbered(holder: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """What stands in a list of the holder's, each with its place; nothing where there is no list."""
+    value = get(holder, key)
+    for number, item in enumerate(value if isinstance(value, list | tuple) else ()):
+        yield f"{key}[{number}]", item
 
 
 def plain(message: Any) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from unabridged.formats.base import Edit, Format, Message, Slot, Texts, Unit
-from unabridged.formats.fields import Unreadable, as_json, id_at, list_at, same_objects, text_at, word
+from unabridged.formats.fields import Unreadable, as_json, id_at, list_at, numbered, same_objects, text_at, word
 from unabridged.formats.gemini_rules import Gemini, at, put, signature_of
 from unabridged.formats.held import Held, lay_flat
 from unabridged.formats.parts import Content, edit_leaves
@@ -32,6 +32,13 @@ _ROLES: dict[str, tuple[Role, Origin]] = {
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _OUTPUTS = ("result", "output", "error")
 """Fields of a response under which its text stands alone."""
+_REQUIRED = {
+    "function_call": ("name",),
+    "function_response": ("name", "response"),
+    "inline_data": ("mime_type", "data"),
+    "file_data": ("file_uri",),
+}
+"""Fields of what a part may hold that are not taken as missing."""
 _BESIDE = frozenset({"thought", "thought_signature", "thoughtSignature", "text"})
 
 
@@ -43,6 +50,7 @@ class GeminiContents(Format):
     answers_by = "id"
     thinking = "signed"
     family = "other"
+    roles = frozenset({None, "", "user", "model", "function", "tool"})
 
     def read(self, message: Message) -> View:
         """The view of the content."""
@@ -103,6 +111,13 @@ class GeminiContents(Format):
         if not _is_place(call.id, call.name):
             response["id"] = call.id
         return {"role": "user", "parts": [{"functionResponse": response}]}
+
+    def missing(self, message: Message) -> Iterator[str]:
+        """The fields that are not there, of the parts of the turn."""
+        for place, part in numbered(message, "parts"):
+            for kind, names in _REQUIRED.items():
+                if (held := at(part, kind)) is not None:
+                    yield from (f"{place}.{kind}.{name}" for name in names if at(held, name) in (None, ""))
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from unabridged.formats.base import LEGACY, Edit, Format, Message, Outgoing, Provider, Slot, Texts
 from unabridged.formats.fields import (
     Unreadable,
+    absent,
     as_json,
     get,
     id_at,
     kind_of,
     list_at,
+    numbered,
     plain,
     same_objects,
     text_at,
@@ -21,7 +23,7 @@ from unabridged.formats.fields import (
     word,
 )
 from unabridged.formats.older import read_once
-from unabridged.formats.parts import ROLES, Content, Editor, plain_text, spoken_by
+from unabridged.formats.parts import ROLES, Content, Editor, missing_in_parts, plain_text, spoken_by
 from unabridged.formats.rule_blocks import refuse_each
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
@@ -88,6 +90,7 @@ class OpenAIChat(Format):
     name = "openai-chat"
     provider = ChatCompletions()
     family = "other"
+    roles = frozenset(_ROLES)
 
     def read(self, message: Message) -> View:
         """The view of the message."""
@@ -134,6 +137,17 @@ class OpenAIChat(Format):
     def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
         """A tool message."""
         return {"role": "tool", "tool_call_id": call.id, "content": text}
+
+    def missing(self, message: Message) -> Iterator[str]:
+        """The fields that are not there, of the message, its parts and its calls."""
+        yield from missing_in_parts(message)
+        if word(message, "role") == "function":
+            yield from absent(message, "name")
+        for place, call in numbered(message, "tool_calls"):
+            yield from absent(call, "type", at=place)
+            custom = word(call, "type") == "custom"
+            kind, wrote = ("custom", "input") if custom else ("function", "arguments")
+            yield from absent(get(call, kind), "name", wrote, at=f"{place}.{kind}")
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""

@@ -8,9 +8,18 @@ from itertools import count
 from typing import Any
 
 from unabridged.formats.base import Edit, Finding, Format, Message, Outgoing, Provider, Slot, Texts
-from unabridged.formats.fields import as_json, get, id_at, kind_of, plain, text_at, word
+from unabridged.formats.fields import absent, as_json, get, id_at, kind_of, plain, text_at, word
 from unabridged.formats.older import OnceRead, read_once
-from unabridged.formats.parts import ROLES, Content, Editor, content_of, edit_leaves, plain_text, spoken_by
+from unabridged.formats.parts import (
+    ROLES,
+    Content,
+    Editor,
+    content_of,
+    edit_leaves,
+    missing_in_parts,
+    plain_text,
+    spoken_by,
+)
 from unabridged.formats.rule_blocks import leave_out
 from unabridged.messages import Answer, Call, Reasoning, View
 
@@ -126,6 +135,7 @@ class OpenAIResponses(Format):
     items = True
     thinking = "glued"
     family = "openai"
+    roles = frozenset(ROLES)
 
     def read(self, message: Message) -> View:
         """The view of the item."""
@@ -169,6 +179,24 @@ class OpenAIResponses(Format):
                 word(part, "type") in {"input_text", "output_text", "input_image", "input_file"} for part in content
             )
         return get(message, "role") is None
+
+    def takes_role(self, message: Message) -> bool:
+        """Whether the item is no message, or has a role that the provider knows."""
+        return not _is_message(message) or super().takes_role(message)
+
+    def missing(self, message: Message) -> Iterator[str]:
+        """The fields that are not there: of messages, calls and outputs, and a reasoning item's summary."""
+        kind = word(message, "type") or "message"
+        if kind == "message":
+            if _is_message(message):
+                yield from absent(message, "content")
+                yield from missing_in_parts(message)
+        elif kind in {"function_call", "custom_tool_call"}:
+            yield from absent(message, "name", _CALLS[kind])
+        elif kind in _OUTPUTS:
+            yield from absent(message, "output")
+        elif kind == "reasoning":
+            yield from absent(message, "summary")
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""
@@ -227,6 +255,12 @@ class OpenAIResponses(Format):
 def _id_is_text(message: dict[str, Any]) -> bool:
     """Whether the item has no id, or one that is a text."""
     return type(message.get("id", "")) is str
+
+
+def _is_message(item: Message) -> bool:
+    """Whether the item is a message; one with an id alone refers to an item that the provider stored."""
+    alone = get(item, "id") is not None and get(item, "role") is None and get(item, "content") is None
+    return word(item, "type") in {"", "message"} and not (alone and get(item, "type") is None)
 
 
 def _call_id(message: Message) -> str:

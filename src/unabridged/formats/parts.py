@@ -19,7 +19,18 @@ from itertools import accumulate
 from typing import Any, NamedTuple, Self
 
 from unabridged.formats.base import Edit, Slot
-from unabridged.formats.fields import Unreadable, get, kind_of, plain, same_objects, text_at, with_field, word
+from unabridged.formats.fields import (
+    Unreadable,
+    absent,
+    get,
+    kind_of,
+    numbered,
+    plain,
+    same_objects,
+    text_at,
+    with_field,
+    word,
+)
 from unabridged.messages import Media, Origin, Role
 
 ROLES: dict[str, tuple[Role, Origin]] = {
@@ -38,6 +49,14 @@ TEXT_TYPES = SPOKEN | {"output_text", "refusal", "summary_text", "reasoning_text
 def spoken_by(role: str) -> frozenset[str]:
     """The kinds of parts that are the own words of whoever has this role: what a model writes is no user's."""
     return TEXT_TYPES if role in {"assistant", "tool", "function"} else SPOKEN
+
+
+def missing_in_parts(message: Any) -> Iterator[str]:
+    """The fields that are not there in the parts of a content: each has its type, and one of text its text."""
+    for place, part in numbered(message, "content"):
+        yield from absent(part, "type", at=place)
+        if word(part, "type") in TEXT_TYPES:
+            yield from absent(part, "refusal" if word(part, "type") == "refusal" else "text", at=place)
 
 
 class Content:

@@ -10,6 +10,7 @@ from unabridged.formats import DEFAULT, FORMATS, Format, Message, detect, format
 from unabridged.formats import PROVIDERS as KNOWN
 from unabridged.formats.base import Finding, Outgoing, Reader, ThinkingRule, Unit
 from unabridged.formats.rule_blocks import CONTINUE, insert
+from unabridged.legal.form import find_malformed
 from unabridged.legal.pairing import find_gaps, find_unpaired, strict_alternation
 from unabridged.legal.reasoning import reasoning_rule, strip_from
 from unabridged.legal.rejoin import NO_RESULT, rejoin
@@ -44,7 +45,8 @@ def check(
     that the last round is still running, so that its missing results are no fault.
     """
     reader = Reader(detect(messages) if format is None else format_named(format))
-    return find_faults(_conversation(reader, provider, model, pending=pending, messages=messages))
+    given = _conversation(reader, provider, model, pending=pending, messages=messages)
+    return sorted([*find_faults(given), *find_malformed(given)], key=lambda finding: finding.index)
 
 
 def check_views(
@@ -68,17 +70,21 @@ def repair(
     format: Format | str | None = None,  # noqa: A002 - the word every part uses for it
     pending: bool = False,
     views: Sequence[View] = (),
+    form: bool = True,
 ) -> Repaired:
     """The conversation as the provider takes it, with as little changed as possible.
 
     Every message that no finding is about is the same object. Beside what `check` finds there are two findings that
     only mending makes: `bound-thinking`, where the model binds its thinking to what was mended before it, and
     `follow-up`, where a message had to change with its neighbour. `IllegalConversation` when it can't be mended.
-    `views` are what was read of the messages already, so that they need not be read again.
+    `views` are what was read of the messages already, so that they need not be read again. Without `form`, messages
+    with an unknown role or without a required field, which nobody can mend, are left as they are.
     """
     fmt = detect(messages) if format is None else format_named(format)
     reader = Reader(fmt, zip(messages, views, strict=False))
     given = _conversation(reader, provider, model, pending=pending, messages=messages)
+    if form and (malformed := next(find_malformed(given), None)) is not None:
+        raise IllegalConversation(malformed.message)
     findings = find_faults(given)
     if not findings:
         return Repaired(messages if isinstance(messages, list) else list(messages), ())

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from unabridged.formats.anthropic.rules import THINKING, Claude, with_blocks
 from unabridged.formats.base import Edit, Format, Message, Slot, Texts, Unit
-from unabridged.formats.fields import as_json, get, id_at, kind_of, plain, same_objects, text_at, with_field, word
+from unabridged.formats.fields import (
+    absent,
+    as_json,
+    get,
+    id_at,
+    kind_of,
+    numbered,
+    plain,
+    same_objects,
+    text_at,
+    with_field,
+    word,
+)
 from unabridged.formats.older import OnceRead, media_once
 from unabridged.formats.parts import Content, Editor, plain_text
 from unabridged.formats.rule_blocks import join_results, split_results
@@ -24,6 +36,11 @@ _ONCE_OPAQUE = _OPAQUE - {"tool_addition", "tool_removal"}
 _BLOCKS = frozenset({"tool_use", "tool_result", "server_tool_use", "document", "image", "search_result"})
 _OWN = _BLOCKS | THINKING | _OPAQUE
 _SPOKEN = frozenset({"text"})
+_REQUIRED = {
+    "text": ("text",), "tool_use": ("name", "input"), "server_tool_use": ("name", "input"), "thinking": ("thinking",),
+    "image": ("source",), "document": ("source",), "search_result": ("source", "title", "content"),
+}  # fmt: skip
+"""Fields of a block that are not taken as missing, besides ids and signatures, which have rules of their own."""
 
 
 class Anthropic(Format):
@@ -35,6 +52,7 @@ class Anthropic(Format):
     lone_system = True
     thinking = "signed"
     family = "claude"
+    roles = frozenset(_ORIGINS)
 
     def read(self, message: Message) -> View:
         """The view of the message."""
@@ -97,6 +115,12 @@ class Anthropic(Format):
         """A user message with a result, marked as an error."""
         result = {"type": "tool_result", "tool_use_id": call.id, "content": text, "is_error": True}
         return {"role": "user", "content": [result]}
+
+    def missing(self, message: Message) -> Iterator[str]:
+        """The fields that are not there, of the message and its blocks."""
+        yield from absent(message, "content")
+        for place, block in numbered(message, "content"):
+            yield from absent(block, "type", *_REQUIRED.get(word(block, "type"), ()), at=place)
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """A copy with every piece run through `edit`; the very same object when nothing changed."""
