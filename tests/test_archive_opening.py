@@ -8,15 +8,17 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
 
+from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged.archive.address import folder_of, folder_url
 from unabridged.archive.opening import default_url
-from unabridged.errors import SettingsError
+from unabridged.errors import ArchiveError, SettingsError
 from unabridged.testing.archive_contract.values import HERE, make_part, store_parts
 
 
 def test_every_form_opens_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").mkdir()
     forms = [
         "memory:",
         "sqlite:///agent.db",
@@ -32,6 +34,37 @@ def test_every_form_opens_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert archive.url == url
         archive.close()
     assert {path.name for path in tmp_path.iterdir()} == {"agent.db", "b.db", "folder", "a", "other"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["sqlite:///{}/missing/x/a.db", "sqlite:///missing/a.db", "dir://{}/missing/x", "dir:missing/x",
+     "sqlite:///{}/missing/a.db?bodies=memory://", "sqlite:///{}/a_file/a.db", "dir://{}/a_file/x"],
+)  # fmt: skip
+def test_a_folder_that_there_is_not_is_an_error_and_is_not_made(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a_file").write_text("hello")
+    for make in (open_archive, lambda url: Compactor(window=8_000, archive=url)):
+        with pytest.raises(ArchiveError, match=r"there is no folder .*mkdir -p .*or name another"):
+            make(url.format(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["a_file"]
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["by default", "named"])
+def test_that_the_default_archive_was_made_is_said_once(
+    named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data" / "of" / "mine"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for _ in range(3):
+        open_archive(default_url() if named else None).close()
+    open_archive(f"sqlite:///{tmp_path}/other.db").close()
+    (said,) = [record.getMessage() for record in caplog.records if "whole conversations" in record.getMessage()]
+    assert str(tmp_path) in said
+    assert "archive='sqlite:///agent.db'" in said
+    assert "archive='memory:'" in said
 
 
 def test_the_default_is_a_file_in_the_users_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -164,6 +165,38 @@ def test_bad_input_is_one_clear_line_and_the_file_is_untouched(
     assert done.out == ""
     assert file.read_bytes() == content
     assert not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        ([], "add a user message"),
+        ([USER, {"role": "assistant", "content": [{"text": "hm"}]}], "is without content[0].type"),
+    ],
+)
+def test_what_only_its_author_can_mend_is_not_said_to_be_mended_by_a_command(
+    tmp_path: Path, messages: list[Any], words: str
+) -> None:
+    (file := tmp_path / "odd.json").write_text(json.dumps(messages))
+    done = run("compact", file, "--window", "8k", "--format", "openai-chat")
+    assert done.code == 1
+    assert words in done.line
+    assert "--repair" not in done.line
+    again = run("check", file, "--repair", "-o", tmp_path / "out.json", "--format", "openai-chat")
+    assert again.code == 1
+    assert words in again.line
+
+
+@pytest.mark.parametrize(
+    "text", ["200%", "101%", "0%", "-5%", "1.5", "fraction=2", "many", "85 percent", "messages=many"]
+)
+@pytest.mark.parametrize("option", ["trigger", "keep"])
+def test_a_size_that_can_not_be_read_is_told_with_every_form(tmp_path: Path, option: str, text: str) -> None:
+    (file := tmp_path / "one.json").write_text(json.dumps([USER]))
+    done = run("compact", file, "--window", "8k", f"--{option}={text}")
+    assert done.code == 2
+    for form in (f"a {option} of {text!r}", "at most 100 %", "85%", "0.85", "32k", "messages="):
+        assert form in done.line
 
 
 def test_a_truncated_last_line_is_said_and_left_out(tmp_path: Path) -> None:

@@ -67,7 +67,10 @@ def test_another_target_does_not_pick_up_the_record_of_this_one() -> None:
     [
         ({"target": ("fraction", 0.9)}, "target must be below the trigger"),
         ({"target": ("tokens", 7_000), "trigger": ("tokens", 6_000)}, "7,000 tokens wanted, trigger at 6,000"),
-        ({"target": ("fraction", 0.5), "keep": ("messages", 20)}, "keep or target, not both"),
+        *(
+            ({"target": ("fraction", 0.5), "keep": keep}, "keep or target, not both")
+            for keep in (("messages", 20), ("fraction", 0.1), ("fraction", 0.2), ("tokens", 10), [("fraction", 0.1)])
+        ),
         ({"target": ("messages", 20)}, "target is a size"),
         ({"target": ("fraction", 1.5)}, "target fraction must be"),
         ({"target": 0.5}, "target takes pairs"),

@@ -36,13 +36,25 @@ def keep_of(texts: Sequence[str]) -> Any:
 
 def condition(option: str, text: str) -> tuple[str, float]:
     """One measure and its value; a number alone is a share of the window up to 1, tokens above."""
-    measure, _, value = text.strip().rpartition("=")
+    measure, _, value = (part.strip() for part in text.strip().rpartition("="))
     if measure and measure not in MEASURES:
         raise SettingsError(f"{option} knows {', '.join(f'{known}=' for known in MEASURES)}; got {text!r}")
-    try:
-        share = float(value[:-1]) / 100 if value.endswith("%") else float(value)
-    except ValueError:
-        share = 0.0
-    if measure == "fraction" or (not measure and 0 < share <= 1):
+    share = _share(value)
+    if share is not None and 0 < share <= 1 and measure in {"", "fraction"}:
         return "fraction", share
+    parted = share is not None and not share.is_integer()  # 1.5 is neither a share nor a number of tokens
+    if measure == "fraction" or value.endswith("%") or parted or _NUMBER.fullmatch(value) is None:
+        count = "300" if option == "trigger" else "20"
+        raise SettingsError(
+            f"can't read a {option} of {text!r}: write a share of the window, at most 100 % (85% or 0.85), tokens "
+            f"(32768, 32k or 1m) or messages={count}"
+        )
     return measure or "tokens", number(value, f"a {option}")
+
+
+def _share(value: str) -> float | None:
+    """Return 85% or 0.85 as a share; None for what is no number."""
+    try:
+        return float(value[:-1]) / 100 if value.endswith("%") else float(value)
+    except ValueError:
+        return None

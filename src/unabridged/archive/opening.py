@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shlex
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -14,6 +15,12 @@ from unabridged.errors import ArchiveError, SettingsError
 log = logging.getLogger("unabridged")
 
 _announced: Final[set[tuple[str, str]]] = set()
+_FIRST: Final = (
+    "the archive %s was made: whole conversations are kept in it from now on. To choose another, name it "
+    "(archive='sqlite:///agent.db'; on the command line --archive or UNABRIDGED_ARCHIVE); to keep none, say "
+    "archive='memory:'"
+)
+_DEFAULT: Final = "archive.db"
 _FORMS: Final = "sqlite:///agent.db, dir:folder, dir:///absolute/folder, postgresql://user@host/database or memory:"
 
 
@@ -23,13 +30,19 @@ def open_archive(url: str | None = None, *, probe: bool = True, wait: float = 60
     `sqlite:///agent.db` is relative to the working folder, four slashes begin at the root. `dir:folder` is relative,
     `dir:///tmp/folder` is the absolute path /tmp/folder, as in a file URL.
     It is tried at once: opened or connected to, its tables made, nothing stored. What can't be used is an
-    `ArchiveError` with the remedy. Without `probe` that comes out at the first use. `wait` is how long, in seconds, to
+    `ArchiveError` with the remedy, and so is a folder that there is not: only the default's is made, and that is logged
+    once. Without `probe` that comes out at the first use. `wait` is how long, in seconds, to
     wait for other writers of a SQLite file.
     """
-    archive = _open(default_url() if url is None else url, wait)
+    where = default_url() if url is None else url
+    archive = _open(where, wait)
     if not probe:
         return archive
+    is_default = url is None or (where.endswith(_DEFAULT) and where == default_url())
+    first = is_default and not local_path(where).exists()
     try:
+        if not is_default:
+            _require_folder(where)
         archive.probe()
     except ArchiveError as error:
         archive.close()
@@ -39,7 +52,19 @@ def open_archive(url: str | None = None, *, probe: bool = True, wait: float = 60
             f"the default archive can't be used: {error} Or name another, archive='sqlite:///agent.db', or "
             "archive='memory:' to keep originals only as long as the program runs."
         ) from error
+    if first:
+        log.warning(_FIRST, local_path(where))
     return archive
+
+
+def _require_folder(url: str) -> None:
+    """Refuse a file or folder in a folder that there is not: its name may be wrong. Only the default's is made."""
+    itself, _ = split_bodies(url)
+    if is_local(itself) and not (folder := local_path(itself).parent).is_dir():
+        raise ArchiveError(
+            f"there is no folder {folder} for the archive {without_credentials(itself)}. Check its name, make it "
+            f"(mkdir -p {shlex.quote(str(folder))}), or name another."
+        )
 
 
 def archive_of(given: str | Archive | None, *, probe: bool = True) -> Archive:
@@ -99,7 +124,7 @@ def default_url() -> str:
     """Where the archive is when nobody says: durable, in the user's data folder."""
     import platformdirs  # noqa: PLC0415 - only for callers who name no archive
 
-    return f"sqlite:///{platformdirs.user_data_path('unabridged', appauthor=False) / 'archive.db'}"
+    return f"sqlite:///{platformdirs.user_data_path('unabridged', appauthor=False) / _DEFAULT}"
 
 
 def is_local(url: str) -> bool:

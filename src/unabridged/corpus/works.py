@@ -24,7 +24,7 @@ from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.evaluate.arms import choose_arms
 from unabridged.evaluate.data import conversation_of
 from unabridged.evaluate.report import evaluate
-from unabridged.legal import PROVIDERS, check, repair
+from unabridged.legal import BY_HAND, PROVIDERS, check, repair
 from unabridged.measure.models import window_for
 from unabridged.outcome import Compaction
 from unabridged.sessions import Loaded
@@ -84,7 +84,8 @@ def require_legal(loaded: Loaded, done: Compaction, agent: str | None, mend: str
     findings = check(done.messages, format=loaded.format, model=agent, pending=True)
     if findings:
         more = f" and {len(findings) - 1:,} more" if len(findings) > 1 else ""
-        raise IllegalConversation(f"{findings[0].message}{more}. Mend it first: {mend}")
+        mendable = BY_HAND.isdisjoint(finding.rule for finding in findings)
+        raise IllegalConversation(f"{findings[0].message}{more}" + (f". Mend it first: {mend}" if mendable else ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,16 @@
 """What is refused, rule by named rule, and how it is mended: what all providers share.
 
-Reading order: `pairing` (the rules on calls and their answers), `rejoin` (how these are mended), `repair` (the three
-functions below), `reasoning` (whose thinking must go after a rewrite). What one provider demands stands in its place in
-`unabridged.formats`; `docs/legality.md` lists every rule.
+Reading order: `form` (what is no message of its format), `pairing` (the rules on calls and their answers), `rejoin`
+(how these are mended), `repair` (the three functions below), `reasoning` (whose thinking must go after a rewrite). What
+one provider demands stands in its place in `unabridged.formats`; `docs/legality.md` lists every rule.
 """
 
 from __future__ import annotations
 
 from unabridged.formats.base import Finding
+from unabridged.legal.form import BY_HAND
 from unabridged.legal.pairing import find_waiting
 from unabridged.legal.rejoin import NO_RESULT
 from unabridged.legal.repair import PROVIDERS, Repaired, check, check_views, repair
 
-__all__ = ["NO_RESULT", "PROVIDERS", "Finding", "Repaired", "check", "check_views", "find_waiting", "repair"]
+__all__ = ["BY_HAND", "NO_RESULT", "PROVIDERS", "Finding", "Repaired", "check", "check_views", "find_waiting", "repair"]
