@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from cli_case import Ran, run
+from patience import PATIENCE
 
 CLIENTS = pytest.mark.parametrize("client", ["claude-code", "codex", "pi"])
 NOW = ("--now", "--keep", "messages=2")
@@ -78,7 +79,7 @@ def running(program: str, folder: Path) -> Iterator[int]:
         try:
             yield process.pid
         finally:
-            process.communicate(b"\n", timeout=20)
+            process.communicate(b"\n", timeout=PATIENCE)
 
 
 def compacted(client: str) -> Ran:

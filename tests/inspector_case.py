@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from conversations import assistant, chat_round, user
+from patience import PATIENCE
 from unabridged import Compactor
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.clients.hook.around import archive_session
@@ -53,7 +54,7 @@ class Door:
     def ask(self, path: str, method: str = "GET", body: Any = None, **headers: str | None) -> Answer:
         wanted: dict[str, str | None] = {"Host": self.host, "Cookie": self.cookie or None}
         wanted |= {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection(self.host, timeout=30)
+        connection = http.client.HTTPConnection(self.host, timeout=PATIENCE)
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         sent = json.dumps(body).encode() if body is not None else b""
         if body is not None:

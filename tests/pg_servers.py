@@ -15,6 +15,8 @@ from pathlib import Path
 
 import psycopg
 
+from patience import PATIENCE
+
 USER = "nobody" if os.geteuid() == 0 else None
 """Postgres does not run as root."""
 
@@ -99,7 +101,7 @@ class Bouncer:
         self._process = subprocess.Popen(
             [str(pgbouncer()), str(settings)], user=USER, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        until = time.monotonic() + 30
+        until = time.monotonic() + PATIENCE
         while True:
             with suppress(psycopg.OperationalError):
                 psycopg.connect(self.url, connect_timeout=2).close()

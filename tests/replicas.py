@@ -24,6 +24,7 @@ from typing import Any
 
 import httpx
 
+from patience import PATIENCE
 from sdk_loops import RESULT, TASK, Chat, Messages, Responses
 from unabridged import Compactor
 from unabridged.archive import Archive, Scope, codec, open_archive
@@ -139,7 +140,7 @@ class Replica:
             self._process = subprocess.Popen(
                 self._command, stderr=log, env={**os.environ, "UNABRIDGED_GATEWAY_SECRET": SECRET}
             )
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE
         while time.monotonic() < until and self._process.poll() is None:
             with suppress(httpx.HTTPError):
                 if httpx.get(f"{self.url}/healthz", timeout=5).status_code == 200:
@@ -156,7 +157,7 @@ class Replica:
     def ready(self) -> bool:
         """Whether it says that the archive answers."""
         try:
-            return httpx.get(f"{self.url}/readyz", timeout=20).status_code == 200
+            return httpx.get(f"{self.url}/readyz", timeout=PATIENCE).status_code == 200
         except httpx.TransportError:
             return False
 
@@ -173,7 +174,7 @@ class Talk:
         self.messages: list[Any] = [{"role": "user", "content": f"{TASK} This is {self.mark}."}]
         self.records: set[str] = set()
         self.thread = ""
-        self.client = httpx.Client(timeout=60)
+        self.client = httpx.Client(timeout=PATIENCE)
         self._random = random.Random(self.mark)  # noqa: S311 - which replica, not secrets
 
     def headers(self) -> dict[str, str]:

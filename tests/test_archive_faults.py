@@ -15,6 +15,7 @@ import pytest
 
 from archive_child import NAMESPACE, compaction, state
 from archive_support import new_place, open_store
+from patience import PATIENCE
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import base_sql, directory
 
@@ -87,7 +88,7 @@ def test_many_processes_of_many_threads_share_one_archive(store: str, tmp_path: 
         )
         for number in range(processes)
     ]
-    outputs = [run.communicate(timeout=120) for run in runs]
+    outputs = [run.communicate(timeout=PATIENCE) for run in runs]
     assert [run.returncode for run in runs] == [0] * processes, b"\n".join(error for _, error in outputs).decode()
     leases = sorted(line for out, _ in outputs for line in out.decode().splitlines())
     assert leases == [f"lease {number}" for number in range(rounds)]
@@ -189,5 +190,5 @@ archive.close()
 @pytest.mark.parametrize("store", STEPS)
 def test_a_fork_amid_writing_harms_neither_parent_nor_child(store: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", FORK, store, new_place(store, tmp_path)]
-    run = subprocess.run(command, capture_output=True, timeout=60, check=False, cwd=CHILD.parent)
+    run = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False, cwd=CHILD.parent)
     assert run.returncode == 0, run.stderr.decode()

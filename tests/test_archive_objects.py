@@ -22,6 +22,7 @@ import pytest
 
 from archive_support import new_schema, postgres_url
 from cli_case import SESSION, run
+from patience import PATIENCE
 from unabridged import Compactor
 from unabridged.archive import codec, open_archive
 from unabridged.archive.codec import pack
@@ -86,7 +87,7 @@ def endpoint() -> Iterator[str]:
 
 def wait_until_ready(url: str, log: Path) -> None:
     client = s3_client(url)
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while True:
         try:
             client.create_bucket(Bucket=BUCKET)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.sql_tables import MIGRATIONS
@@ -276,7 +277,7 @@ def test_a_store_that_became_read_only_is_a_clear_error(store: str, tmp_path: Pa
         path.chmod(0o555 if path.is_dir() else 0o444)
     try:
         run = subprocess.run(
-            [sys.executable, "-c", READ_ONLY, str(tmp_path), store], capture_output=True, timeout=60, check=False
+            [sys.executable, "-c", READ_ONLY, str(tmp_path), store], capture_output=True, timeout=PATIENCE, check=False
         )
         assert run.returncode == 0, run.stderr.decode()
     finally:

@@ -14,6 +14,7 @@ import pytest
 
 from cli_case import DESK, SESSION, SESSION_FILES, run
 from conversations import anthropic_round, assistant, chat_round, long_chat, user
+from patience import PATIENCE
 from unabridged.cli.options import age
 from unabridged.errors import SettingsError
 from unabridged.measure.models import model_info
@@ -160,7 +161,7 @@ def test_watch_follows_a_file_that_grows_and_ends_when_interrupted(tmp_path: Pat
             stream.write(json.dumps(user("more " * 200)) + "\n" + '{"role": "assis')  # a write under way
         second = json.loads(child.stdout.readline())
         child.send_signal(signal.SIGINT)
-        assert child.wait(timeout=30) == 0
+        assert child.wait(timeout=PATIENCE) == 0
         assert child.stderr is not None
         assert child.stderr.read() == ""
     assert second["messages"] == first["messages"] + 1

@@ -18,6 +18,7 @@ import pytest
 from cli_case import DESK, SESSION, run
 from conversations import anthropic_round, chat_round, long_chat, user
 from engine_case import rounds
+from patience import PATIENCE
 from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
@@ -148,7 +149,7 @@ def test_a_server_for_a_thread_that_is_not_there_says_so_and_waits_for_it(url: s
     talked(url, "default", "real")
     command = [sys.executable, "-c", "from unabridged.cli import main; main(['mcp', '--thread', 'nosuch'])"]
     done = subprocess.run(
-        command, input=b"", capture_output=True, check=False, timeout=60,
+        command, input=b"", capture_output=True, check=False, timeout=PATIENCE,
         env={"UNABRIDGED_ARCHIVE": url, "PYTHONPATH": ":".join(sys.path)},
     )  # fmt: skip
     assert b"no thread 'nosuch'" in done.stderr

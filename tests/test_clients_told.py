@@ -14,6 +14,7 @@ import pytest
 
 from cli_case import run
 from install_case import CONFIG, PROGRAM, SETTINGS, clients, files_in, fill, home, install, path_of, scopes, write
+from patience import PATIENCE
 from unabridged.clients import CLIENTS, jsonc
 from unabridged.clients.configure import apply, find_program, plan_install, standing
 from unabridged.clients.entries import hook_command
@@ -33,7 +34,9 @@ def test_a_hook_ends_clean_whatever_became_of_the_program(shell: str, script: st
     if script is not None:
         head = "#!/nowhere/python\n" if script == "not a program" else "#!/bin/sh\n"
         write(program, f"{head}{script}\n").chmod(0o755)
-    ended = subprocess.run([shell, "-c", hook_command(str(program))], capture_output=True, timeout=20, check=False)
+    ended = subprocess.run(
+        [shell, "-c", hook_command(str(program))], capture_output=True, timeout=PATIENCE, check=False
+    )
     assert ended.returncode == 0, "2 would stop Claude Code from compacting"
     assert ended.stdout == b""
 
@@ -91,7 +94,7 @@ def test_a_dry_run_prints_the_change_and_makes_none(name: str, scope: str, fille
     patch = shutil.which("patch")
     if filled or patch is None:
         return  # what others wrote beside ours is masked
-    subprocess.run([patch, "-p0", "-s", "-d/"], input=shown.encode(), check=True, timeout=20)
+    subprocess.run([patch, "-p0", "-s", "-d/"], input=shown.encode(), check=True, timeout=PATIENCE)
     patched = files_in(home, Path.cwd())
     assert run("install", name, "--scope", scope).err.count("nothing was changed") == 1
     assert patched == files_in(home, Path.cwd())

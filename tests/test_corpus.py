@@ -31,6 +31,7 @@ from corpus_case import (
     write_always,
     write_once,
 )
+from patience import PATIENCE
 from unabridged import Compactor
 from unabridged.corpus import Check, Compact, Evaluate, Failure, Measure, Repair, pool, run
 from unabridged.corpus.spending import Limit, Purse
@@ -87,7 +88,7 @@ def test_a_driver_that_is_killed_is_resumed_to_the_same_bytes_and_leaves_no_proc
     killed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert killed.returncode == -9, killed.stderr
     there = len(list(out.glob("part-*")))
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while _workers(out):
         assert time.monotonic() < until, "a worker outlived its driver"
         time.sleep(0.05)

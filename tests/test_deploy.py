@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import typer
 
+from patience import PATIENCE
 from unabridged.cli import app
 from unabridged.gateway.config import load_config
 
@@ -79,5 +80,5 @@ def test_the_unit_starts_the_gateway_with_options_that_there_are(tmp_path: Path)
         return
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace(program, sys.executable))
-    done = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from patience import PATIENCE
 from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged.gateway.app import Gateway
@@ -43,7 +44,7 @@ def gateway_before(provider: ProviderApp, **flags: Any) -> Iterator[httpx.Client
         given = {"upstream": upstream, "window": "8k", "archive": "memory:", "summariser": "none", "port": 0, **flags}
         with serving(Gateway(load_config(None, **given))) as url:
             headers = {"authorization": f"Bearer {KEY}", "anthropic-version": "2023-06-01"}
-            with httpx.Client(base_url=url, headers=headers, timeout=20) as client:
+            with httpx.Client(base_url=url, headers=headers, timeout=PATIENCE) as client:
                 yield client
 
 
@@ -240,7 +241,7 @@ def test_a_client_that_goes_ends_its_request() -> None:
     with gateway_before(provider) as client:
         with pytest.raises(httpx.ReadTimeout):
             client.post(PATHS["chat"], json=body_of("chat", 1), timeout=0.3)
-        until = time.monotonic() + 5
+        until = time.monotonic() + PATIENCE
         while not provider.abandoned and time.monotonic() < until:
             time.sleep(0.01)
     assert provider.abandoned == [PATHS["chat"]]

@@ -19,6 +19,7 @@ import pytest
 from google.genai import errors
 
 from gateway_case import FAMILIES, WINDOW, Case, gateway, worker
+from patience import PATIENCE
 from sdk_loops import TASK, Chat, Contents, Messages, Responses, client_of, work
 from unabridged import Compactor
 from unabridged.testing.loopback_wires import Served
@@ -51,7 +52,7 @@ def body(name: str, rounds: int, **more: Any) -> dict[str, Any]:
 
 @contextmanager
 def asking(provider: ProviderApp, folder: Path, **given: Any) -> Iterator[tuple[httpx.Client, Case]]:
-    with gateway(provider, folder, **given) as case, httpx.Client(base_url=case.url, timeout=20) as client:
+    with gateway(provider, folder, **given) as case, httpx.Client(base_url=case.url, timeout=PATIENCE) as client:
         yield client, case
 
 
@@ -126,7 +127,7 @@ def test_what_no_provider_could_be_asked_is_refused_here(tmp_path: Path) -> None
     with asking(provider, tmp_path) as (client, case):
         assert client.get("/v1/responses", headers=upgrade).status_code == 426, "so that Codex falls back at once"
         for line in (b"OPTIONS * HTTP/1.1", b"CONNECT evil.example:443 HTTP/1.1", b"GET @evil.example/ HTTP/1.1"):
-            with socket.create_connection(address_of(case), timeout=20) as connection:
+            with socket.create_connection(address_of(case), timeout=PATIENCE) as connection:
                 connection.sendall(line + b"\r\nhost: x\r\nconnection: close\r\n\r\n")
                 assert connection.recv(1_000).startswith(b"HTTP/1.1 400 ")
     assert provider.raw == []
@@ -223,7 +224,7 @@ def test_a_client_that_goes_away_ends_the_call_upstream(length: str, streaming: 
     asked = json.dumps({**body("chat", LENGTHS[length]), "stream": streaming}).encode()
     head = f"POST {PATHS['chat']} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(asked)}\r\n\r\n".encode()
     with asking(provider, tmp_path, summariser="none") as (client, case):
-        with socket.create_connection(address_of(case), timeout=20) as connection:
+        with socket.create_connection(address_of(case), timeout=PATIENCE) as connection:
             connection.sendall(head + asked)
             wait_for(lambda: provider.raw)
         wait_for(lambda: provider.abandoned)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from patience import PATIENCE
 from unabridged.gateway.app import Gateway
 from unabridged.gateway.config import load_config
 from unabridged.testing.loopback import Said
@@ -139,7 +140,7 @@ def between() -> Iterator[tuple[httpx.Client, ProviderApp]]:
     log.setLevel(logging.CRITICAL)
     with serving(provider) as upstream:
         config = load_config(None, upstream=upstream, window="4k", archive="memory:", summariser="none", port=0)
-        with serving(Gateway(config)) as url, httpx.Client(base_url=url, timeout=20) as client:
+        with serving(Gateway(config)) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
             yield client, provider
     log.setLevel(level)
 

@@ -21,6 +21,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client.parser import text_string_to_metric_families
 
+from patience import PATIENCE
 from test_gateway import PATHS, body_of, say
 from unabridged.events import Failed
 from unabridged.gateway.app import Gateway
@@ -80,7 +81,7 @@ def watched(provider: ProviderApp, **flags: Any) -> Iterator[Watched]:
         handlers = logging.StreamHandler(one.lines), logging.StreamHandler(one.texts)
         for handler, lines in zip(handlers, (JsonLines(), TextLines()), strict=True):
             handler.setFormatter(lines)
-        with heard(*handlers), serving(one.gateway) as url, httpx.Client(base_url=url, timeout=20) as one.client:
+        with heard(*handlers), serving(one.gateway) as url, httpx.Client(base_url=url, timeout=PATIENCE) as one.client:
             yield one
 
 
@@ -283,5 +284,5 @@ before = Spans.if_configured(config)
 trace.set_tracer_provider(TracerProvider())
 print(before is None, Spans.if_configured(config) is None)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert done.stdout.split() == ["True", "False"]

@@ -20,6 +20,7 @@ from typing import Any
 import httpx
 import pytest
 
+from patience import PATIENCE
 from test_gateway import KEY, PATHS, body_of
 from unabridged.archive import Scope, open_archive
 from unabridged.testing.loopback import Said
@@ -48,7 +49,7 @@ class Holding(ProviderApp):
         await super()._reply(request, fault, send)
 
     def wait_for(self, requests: int) -> None:
-        until = time.monotonic() + 10
+        until = time.monotonic() + PATIENCE
         while len(self.raw) < requests and time.monotonic() < until:
             time.sleep(0.01)
         assert len(self.raw) >= requests
@@ -66,7 +67,7 @@ def gateway(upstream: str, archive: str) -> Iterator[tuple[subprocess.Popen[str]
         told = process.stderr.readline()
         found = re.search(r"http://[\d.:]+", told)
         assert found, told + process.stderr.read()
-        with httpx.Client(base_url=found[0], headers={"x-api-key": KEY}, timeout=30) as client:
+        with httpx.Client(base_url=found[0], headers={"x-api-key": KEY}, timeout=PATIENCE) as client:
             yield process, client
     finally:
         process.kill()
@@ -142,7 +143,7 @@ def test_a_full_disk_costs_no_request_is_told_once_and_heals(tmp_path: Path) -> 
             return answer
 
         def ready(status: int) -> bool:
-            until = time.monotonic() + 20
+            until = time.monotonic() + PATIENCE
             while (found := client.get("/readyz").status_code) != status and time.monotonic() < until:
                 time.sleep(0.1)
             return found == status

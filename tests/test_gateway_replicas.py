@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE
 from replicas import World, world
 
 KILLS = int(os.environ.get("UNABRIDGED_KILLS", "0"))
@@ -20,7 +21,7 @@ LONG = KILLS > 10
 
 def wait_for(happened: Callable[[], object], world: World) -> None:
     """Wait for it, a minute at most; what went wrong meanwhile is told by who waits for the end."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while not happened() and not world.problems:
         assert time.monotonic() < until, "it did not happen in a minute"
         time.sleep(0.02)

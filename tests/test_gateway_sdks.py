@@ -17,6 +17,7 @@ import pytest
 
 import sdk_loops
 from gateway_case import WINDOW, Case, gateway, worker
+from patience import PATIENCE
 from sdk_loops import SYSTEM, TASK, Chat, Contents, Messages, Responses, client_of
 from unabridged.testing.provider_app import ProviderApp
 from unabridged.testing.provider_faults import held
@@ -142,7 +143,7 @@ def test_below_the_trigger_the_provider_gets_the_very_bytes_that_the_client_sent
     # R3: short enough to be known by their length, long enough to be read, and compressed
     words = [b"h\\u00e9 \xc3\xa9 \\ud83d\\ude00", b"several words " * 2_000]
     provider = ProviderApp(worker(0), window=WINDOW)
-    with gateway(provider, tmp_path) as case, httpx.Client(base_url=case.url, timeout=20) as client:
+    with gateway(provider, tmp_path) as case, httpx.Client(base_url=case.url, timeout=PATIENCE) as client:
         for data in (body % text for text in words):
             for sent, how in ((data, "identity"), (gzip.compress(data), "gzip")):
                 answer = client.post(path, content=sent, headers={"content-encoding": how, "authorization": "Bearer k"})
@@ -172,7 +173,7 @@ def test_events_reach_the_client_before_the_next_is_made(tmp_path: Path) -> None
         body = {"model": "m", "messages": messages, "stream": True, "max_tokens": 9}
         with (
             gateway(provider, tmp_path) as case,
-            httpx.stream("POST", f"{case.url}/v1/messages", json=body, timeout=20) as answer,
+            httpx.stream("POST", f"{case.url}/v1/messages", json=body, timeout=PATIENCE) as answer,
         ):
             lines = answer.iter_lines()
             assert "message_start" in next(lines)

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from patience import PATIENCE
 from unabridged.gateway.app import Gateway
 from unabridged.gateway.config import load_config
 from unabridged.testing.loopback import Said
@@ -42,7 +43,7 @@ def test_thinking_said_before_an_early_summary_is_used_never_goes_with_it() -> N
     said: list[Any] = [{"role": "user", "content": [ASKED]}]
     with serving(provider) as upstream:
         gateway = Gateway(load_config(None, upstream=upstream, window="60k", archive="memory:", port=0))
-        with serving(gateway) as url, httpx.Client(base_url=url, timeout=60) as client:
+        with serving(gateway) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
             for step in range(STEPS):
                 answer = client.post("/v1/messages", json=request_with(said), headers={"anthropic-version": "1"})
                 assert answer.status_code == 200, answer.text
@@ -64,7 +65,7 @@ def test_a_model_whose_name_does_not_tell_that_it_binds_its_thinking_is_answered
     notes: list[str] = []
     with serving(provider) as upstream:
         gateway = Gateway(load_config(None, upstream=upstream, window="60k", archive="memory:", port=0))
-        with serving(gateway) as url, httpx.Client(base_url=url, timeout=60) as client:
+        with serving(gateway) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
             for step in range(STEPS):
                 body = {**request_with(said), "model": "our-best", "stream": False}
                 answer = client.post("/v1/messages", json=body, headers={"anthropic-version": "1"})

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
 
@@ -51,7 +52,7 @@ def run(home: Path, given: bytes, **more: Any) -> subprocess.CompletedProcess[by
         input=given,
         env=environment(home, **more.pop("env", {})),
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
         **more,
     )
@@ -102,7 +103,7 @@ def limited(seconds: float, before: str = "pass") -> list[str]:
 
 def test_an_event_that_never_ends_is_not_waited_for(tmp_path: Path) -> None:
     with subprocess.Popen(limited(0.2), stdin=subprocess.PIPE, env=environment(tmp_path)) as child:
-        assert child.wait(timeout=20) == 0
+        assert child.wait(timeout=PATIENCE) == 0
     assert "given up" in logged(tmp_path)
 
 
@@ -112,14 +113,14 @@ def test_what_holds_the_whole_interpreter_is_ended_by_the_system(tmp_path: Path)
         "events.answer = lambda _: re.match('(a+)+$', 'a' * 99 + 'b')"
     )
     child = subprocess.Popen(limited(0.2, held), stdin=subprocess.DEVNULL, env=environment(tmp_path))
-    assert child.wait(timeout=20) == -signal.SIGALRM
+    assert child.wait(timeout=PATIENCE) == -signal.SIGALRM
 
 
 def test_nobody_who_reads_the_answer_is_no_error(tmp_path: Path) -> None:
     given = event(transcript(tmp_path), "SessionStart", source="compact")
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run(HOOK, input=given, env=environment(tmp_path), stdout=writer, timeout=60, check=False)
+    done = subprocess.run(HOOK, input=given, env=environment(tmp_path), stdout=writer, timeout=PATIENCE, check=False)
     os.close(writer)
     assert done.returncode == 0
 
@@ -141,7 +142,7 @@ def test_the_folder_that_the_client_works_in_is_not_loaded_from(tmp_path: Path) 
     script = "import sys; sys.path = [entry for entry in sys.path if entry]; " + HOOK[2].removeprefix("import sys; ")
     done = subprocess.run(
         [sys.executable, "-P", "-c", script], input=event(transcript(tmp_path)), env=environment(tmp_path),
-        cwd=project, capture_output=True, timeout=60, check=False,
+        cwd=project, capture_output=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert passed(done)
     assert archived(tmp_path) == 4
@@ -149,7 +150,9 @@ def test_the_folder_that_the_client_works_in_is_not_loaded_from(tmp_path: Path) 
 
 def test_a_person_who_types_the_command_is_told_who_calls_it(tmp_path: Path) -> None:
     leader, follower = os.openpty()
-    done = subprocess.run(HOOK, stdin=follower, env=environment(tmp_path), capture_output=True, timeout=60, check=False)
+    done = subprocess.run(
+        HOOK, stdin=follower, env=environment(tmp_path), capture_output=True, timeout=PATIENCE, check=False
+    )
     os.close(leader)
     os.close(follower)
     assert (done.returncode, done.stdout) == (0, b"")
@@ -158,7 +161,7 @@ def test_a_person_who_types_the_command_is_told_who_calls_it(tmp_path: Path) -> 
 
 def test_a_closed_standard_input_is_logged_and_stops_no_client(tmp_path: Path) -> None:
     shell = ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *HOOK]
-    assert passed(subprocess.run(shell, env=environment(tmp_path), capture_output=True, timeout=60, check=False))
+    assert passed(subprocess.run(shell, env=environment(tmp_path), capture_output=True, timeout=PATIENCE, check=False))
     assert "standard input is closed" in logged(tmp_path)
 
 
@@ -171,7 +174,7 @@ def test_the_hook_needs_no_command_line_and_no_compactor(tmp_path: Path) -> None
     code = code.replace("import main; ", "import main; ", 1)
     done = subprocess.run(
         [sys.executable, "-c", code], input=event(transcript(tmp_path)), env=environment(tmp_path),
-        capture_output=True, timeout=60, check=False,
+        capture_output=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.stdout.strip() == b"[]", done.stderr
 
@@ -186,7 +189,9 @@ def test_the_hook_takes_at_most_three_tenths_of_a_second_more_than_python_itself
 
     def took(command: list[str]) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, input=given, env=environment(tmp_path), capture_output=True, check=True, timeout=60)
+        subprocess.run(
+            command, input=given, env=environment(tmp_path), capture_output=True, check=True, timeout=PATIENCE
+        )
         now = resource.getrusage(resource.RUSAGE_CHILDREN)
         return now.ru_utime - before.ru_utime + now.ru_stime - before.ru_stime
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from hook_case import archive, home
+from patience import PATIENCE
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.clients.hook import around, events, ledgers, rest
 from unabridged.clients.hook import later as later_module
@@ -235,7 +236,11 @@ def test_only_one_process_is_at_the_rest_of_a_session(home: Path, archive: Archi
         assert first
         code = "import sys; from unabridged.clients.hook.events import answer; answer(sys.stdin.buffer.read())"
         subprocess.run(
-            [sys.executable, "-c", code], input=event(path, events.REST), env=dict(os.environ), check=True, timeout=60
+            [sys.executable, "-c", code],
+            input=event(path, events.REST),
+            env=dict(os.environ),
+            check=True,
+            timeout=PATIENCE,
         )
         assert archive.parts(SCOPE) == []
     assert "another process" in log_file(os.environ).read_text()

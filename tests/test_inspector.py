@@ -18,6 +18,7 @@ import pytest
 from hook_case import call, opencode_line, write
 from hook_case import scope as session_scope
 from inspector_case import PLANTED, SESSIONS, Door, inspecting, inspecting_alone, talk
+from patience import PATIENCE
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.clients import CLIENTS
@@ -112,7 +113,7 @@ def test_another_host_name_or_origin_is_refused_even_with_the_cookie(archive: Ar
         assert door.ask("/api/undo", "POST", {"thread": thread_id(MINE)}).status == 403, "a POST says whose it is"
         assert door.ask("/api/undo", "POST", {}, Origin=f"http://{door.host}", Content_Type="text/plain").status == 415
         assert door.ask("/api/undo", "DELETE").status == 501
-        connection = http.client.HTTPConnection(door.host, timeout=30)
+        connection = http.client.HTTPConnection(door.host, timeout=PATIENCE)
         connection.putrequest("GET", "/api/archive", skip_host=True)
         for host in (door.host, "evil.example"):
             connection.putheader("Host", host)
@@ -333,10 +334,10 @@ def test_the_command_prints_its_address_before_it_serves(tmp_path: Path) -> None
     talk(made, *MINE, "the beginning", rounds=60)
     made.close()
     with inspecting_alone(url, tmp_path) as (address, _):
-        with urllib.request.urlopen(address, timeout=30) as answer:  # noqa: S310 - ours
+        with urllib.request.urlopen(address, timeout=PATIENCE) as answer:  # noqa: S310 - ours
             assert "HttpOnly" in answer.headers["Set-Cookie"]
         with pytest.raises(urllib.error.HTTPError, match="401"):
-            urllib.request.urlopen(address, timeout=30)  # noqa: S310 - ours
+            urllib.request.urlopen(address, timeout=PATIENCE)  # noqa: S310 - ours
 
 
 def test_the_scripts_are_joined_whole_and_name_nothing_twice() -> None:

@@ -23,6 +23,7 @@ import pytest
 from cli_case import DESK, SESSION, run
 from conversations import assistant, chat_round, user
 from inspector_case import BREAKS, HOSTILE, PLANTED, Door, copy_session, inspecting, inspecting_alone, play, talk
+from patience import PATIENCE
 from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
@@ -108,7 +109,7 @@ class Tab:
 
     def until(self, expression: str) -> None:
         """Wait until it holds in the page, whose policy lets nobody else evaluate there again and again."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + PATIENCE
         while not self.page.evaluate(expression):
             assert time.monotonic() < end, f"never came true: {expression}"
             time.sleep(0.02)
@@ -447,7 +448,7 @@ def test_what_is_seen_can_be_opened_while_a_filter_is_still_asked_for(browser: A
 
 def come(opened: Tab, held: list[Any]) -> None:
     """Wait until a request is held back."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE
     while not held:
         assert time.monotonic() < end, "it was never asked for"
         opened.page.wait_for_timeout(20)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE
 from planted import Fact, compacted, facts, look_up
 from unabridged.archive.opening import open_archive
 from unabridged.archive.protocol import Scope
@@ -56,7 +57,7 @@ def listening(url: str, scope: Scope, **options: Any) -> Iterator[str]:
         yield found[0]
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE
 from unabridged import Settings
 from unabridged.adapters.kit import AGENT_MODEL, Agent, Engine, arun, run
 from unabridged.archive.protocol import Scope
@@ -88,7 +89,7 @@ def test_a_summary_in_the_background_outlives_the_event_loop_that_it_was_begun_i
         assert await asyncio.to_thread(begun.wait, 10)
 
     asyncio.run(begin())
-    until, scope = time.monotonic() + 10, Scope(engine.namespace, "t")
+    until, scope = time.monotonic() + PATIENCE, Scope(engine.namespace, "t")
     while not engine.archive.records(scope) and time.monotonic() < until:
         time.sleep(0.02)
     assert [record.data["prose"] for record in engine.archive.records(scope)] == [WRITTEN]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE
 from test_opencode_plugin import NODE
 from unabridged.clients.pi import places
 
@@ -59,7 +60,7 @@ def _run(folder: Path, program: Path) -> dict[str, Any]:
     extension.write_text(place.add("", str(program)))
     driver.write_text(DRIVER)
     command = [str(NODE), "--no-warnings", str(driver), str(extension)]
-    done = subprocess.run(command, capture_output=True, timeout=50, check=True)
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True)
     return dict(json.loads(done.stdout))
 
 
@@ -90,7 +91,7 @@ def test_the_tools_give_what_the_program_prints_or_why_there_is_nothing(tmp_path
 def test_where_the_program_is_gone_pi_goes_on_and_ends_at_once(tmp_path: Path) -> None:
     began = time.monotonic()
     got = _run(tmp_path, tmp_path / "gone" / "unabridged")
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 60, "the time that the program would have had"
     assert "before" not in got
     assert got["first"] == [PERSON]
     assert "ENOENT" in got["found"]

@@ -17,6 +17,7 @@ import pytest
 import zstandard
 
 import sdk_loops
+from patience import PATIENCE
 from sdk_loops import Chat, Contents, Messages, Responses, client_of, working
 from unabridged.testing.loopback import Said
 from unabridged.testing.provider_app import ProviderApp
@@ -33,7 +34,7 @@ def greet(_: Sequence[Any]) -> Said:
 
 @contextmanager
 def asking(provider: ProviderApp) -> Iterator[httpx.Client]:
-    with serving(provider) as url, httpx.Client(base_url=url, timeout=20) as client:
+    with serving(provider) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
         yield client
 
 

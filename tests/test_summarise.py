@@ -172,13 +172,13 @@ def test_content_cannot_break_out_of_its_place_in_a_prompt_of_the_callers_own() 
 )
 def test_a_long_reply_to_a_prompt_of_the_callers_own_is_shortened_by_rule_and_nobody_is_asked_again(long: str) -> None:
     scripted = ScriptedModel([ends(f"The importer was repaired, and this is all of it.\n{long}")])
-    began = time.perf_counter()
+    began = time.process_time()
     summary = summary_of(scripted, block(talk(60), instruction="Sum it up."))
     assert scripted.calls == 1
     assert summary.text.startswith("The importer was repaired")
     assert 200 < count(summary.text) <= 400
     assert "shortened by rule" in summary.notes[0]
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5, "of this process, whatever else the machine does"
 
 
 def test_braces_and_places_in_the_conversation_are_harmless() -> None:
