@@ -31,7 +31,7 @@ ELSEWHERE = {
     "coming-from-langchain.md": "test_langchain_examples",
     "google-adk.md": "test_google_adk_examples", "langchain.md": "test_langchain_examples",
     "openai-agents.md": "test_openai_agents_examples", "pydantic-ai.md": "test_pydantic_ai_examples",
-    "recall.md": "test_recall", "sdk.md": "test_sdk_examples", "strands.md": "test_strands_examples",
+    "recall.md": "test_recall", "strands.md": "test_strands_examples",
 }  # fmt: skip
 """The pages whose Python another test runs, with what stands around it there."""
 WORDS = {"text", "{toctree}", "{include}"}
@@ -78,6 +78,7 @@ def test_the_code_of_the_page_runs(
             monkeypatch.setenv(f"{name}_API_KEY", "none")
         monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
         monkeypatch.setenv("ANTHROPIC_BASE_URL", provider.url)
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", provider.url)
         for number, (language, code) in enumerate(blocks(page)):
             if language == "python" and not elsewhere:
                 run_python(code, f"{page.name}: block {number}", known, tmp_path)

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 import unabridged
-from sdk_loops import Chat, Messages, Responses
 from unabridged.testing.loopback import Loopback, Said
 
 PAGE = Path(__file__).parent.parent / "docs" / "sdk.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 WINDOW = 6_000
+DEFINED = BLOCKS[0].partition("client = ")[0]
+"""What the other blocks use of the first."""
 LOG = "12:00 pump 7 pressure 37, as it should be. " * 90
 
 
@@ -32,19 +33,10 @@ def script(calls: int) -> Any:
     return answer
 
 
-def read_log(number: int) -> str:
-    """A log, by its number."""
-    return f"log {number}: {LOG}"
-
-
-def named(tools: Any) -> Any:
-    return json.loads(json.dumps(tools).replace('"work"', '"read_log"'))
-
-
 @pytest.mark.parametrize("index", range(len(BLOCKS)))
 def test_the_code_on_the_page_runs(index: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = BLOCKS[index]
-    loops = "run_tool" in code or "read_log" in code
+    loops = "read_log" in code
     with Loopback(script(9 if loops else 0), window=WINDOW) as provider:
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
         for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
@@ -52,16 +44,8 @@ def test_the_code_on_the_page_runs(index: int, tmp_path: Path, monkeypatch: pyte
         for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
             monkeypatch.setenv(name, "none")
         monkeypatch.setattr(unabridged, "wrap", partial(unabridged.wrap, window=WINDOW))
-        known: dict[str, Any] = {
-            "tools": {
-                "chat": named(Chat.tools),
-                "messages": named(Messages.tools),
-                "responses": named(Responses.tools),
-            },
-            "run_tool": lambda name, arguments: f"{name} of {arguments}: {LOG}",
-            "read_log": read_log,
-            "messages": [{"role": "user", "content": "Hello"}],
-        }
+        known: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}]}
+        exec(DEFINED, known)  # noqa: S102 - running the page is the test
         exec(compile(code, f"{PAGE.name}: block {index}", "exec"), known)  # noqa: S102 - running the page is the test
         if "client" in known:
             known["client"].close()
