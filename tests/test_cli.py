@@ -195,7 +195,7 @@ def test_a_size_that_can_not_be_read_is_told_with_every_form(tmp_path: Path, opt
     (file := tmp_path / "one.json").write_text(json.dumps([USER]))
     done = run("compact", file, "--window", "8k", f"--{option}={text}")
     assert done.code == 2
-    for form in (f"a {option} of {text!r}", "at most 100 %", "85%", "0.85", "32k", "messages="):
+    for form in (f"a {option} of {text!r}", "at most 100 %", "85%", "0.85", "170k", "messages="):
         assert form in done.line
 
 

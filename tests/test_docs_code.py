@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import itertools
 import json
@@ -10,6 +11,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import symtable
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -34,6 +36,15 @@ ELSEWHERE = {
     "recall.md": "test_recall", "strands.md": "test_strands_examples",
 }  # fmt: skip
 """The pages whose Python another test runs, with what stands around it there."""
+YOURS = {
+    "coming-from-langchain.md": {"model", "tools"},  # a chat model of LangChain's, whichever
+    "google-adk.md": {"model", "read_log"},  # a model of ADK's, and a tool with as many logs as the test reads
+    "langchain.md": {"model", "tools"},  # a chat model of LangChain's, whichever
+    "openai-agents.md": {"tools"},
+    "pydantic-ai.md": {"model", "tools"},  # a model of Pydantic AI's, whichever
+    "strands.md": {"model", "tools", "cheaper"},  # models of Strands', whichever
+}
+"""What a page uses and leaves to its reader, where any would do; the page says so, and its test puts one there."""
 WORDS = {"text", "{toctree}", "{include}"}
 """Blocks that are no code: drawings, what a program prints, and how the site is put together."""
 COMMANDS: Any = typer.main.get_command(app)
@@ -95,6 +106,33 @@ def test_the_code_of_the_page_runs(
                 assert language in WORDS | {"python"}, f"{page.name}: nobody runs a block of {language!r}"
         close(known)
     assert provider.refused == []
+
+
+@pytest.mark.parametrize("page", CODED, ids=lambda page: page.stem)
+def test_a_page_uses_nothing_that_it_does_not_show(page: Path) -> None:
+    shown: set[str] = set()
+    wanted: set[str] = set()
+    for code in (block.code for block in blocks(page) if block.language == "python"):
+        used, defined = names_in(symtable.symtable(code, page.name, "exec"))
+        wanted |= used - shown - defined
+        shown |= defined
+    yours = YOURS.get(page.name, set())
+    assert wanted - set(dir(builtins)) - {"__name__"} == yours
+    said = re.findall(r"[^.]*\byour own\b", page.read_text(encoding="utf-8"))
+    assert all(any(f"`{name}`" in sentence for sentence in said) for name in yours), "the page says that it is yours"
+
+
+def names_in(table: symtable.SymbolTable) -> tuple[set[str], set[str]]:
+    """The names that a block takes from outside of its functions, and those that it defines."""
+    symbols = table.get_symbols()
+    defined = {one.get_name() for one in symbols if one.is_assigned() or one.is_imported() or one.is_namespace()}
+    used = {one.get_name() for one in symbols if one.is_referenced()}
+    inside = list(table.get_children())
+    while inside:
+        inner = inside.pop()
+        used |= {one.get_name() for one in inner.get_symbols() if one.is_global() and one.is_referenced()}
+        inside += inner.get_children()
+    return used, defined
 
 
 def reading() -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,3 @@ def test_the_code_on_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     known: dict[str, Any] = {"model": TestModel(), "tools": []}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), known)  # noqa: S102 - our own page
-        if "async def main" in block:
-            asyncio.run(known["main"]())
-            known["compaction"].close()

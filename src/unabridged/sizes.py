@@ -47,7 +47,7 @@ def condition(option: str, text: str) -> tuple[str, float]:
         count = "300" if option == "trigger" else "20"
         raise SettingsError(
             f"can't read a {option} of {text!r}: write a share of the window, at most 100 % (85% or 0.85), tokens "
-            f"(32768, 32k or 1m) or messages={count}"
+            f"(170k or 1m) or messages={count}"
         )
     return measure or "tokens", number(value, f"a {option}")
 
