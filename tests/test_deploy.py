@@ -36,7 +36,8 @@ def test_the_configuration_is_one_and_takes_its_secrets_from_where_compose_puts_
     for variable in given:
         monkeypatch.setenv(variable, f"{variable}-of-this-test")
     config = load_config(DEPLOY / "gateway.toml")
-    assert set(config.tokens.values()) == {"alice", "prometheus"}
+    assert set(config.tokens.values()) == {"alice"}
+    assert config.operator == ("METRICS_TOKEN-of-this-test",)
     assert set(config.upstreams) == {"openai", "anthropic", "gemini"}
     assert config.archive == "postgresql://unabridged@db/unabridged"
     assert {f"{services['db']['environment'][f'POSTGRES_{part}']}" for part in ("USER", "DB")} == {"unabridged"}

@@ -10,7 +10,8 @@ import pytest
 
 from unabridged.errors import SettingsError
 from unabridged.gateway.config import Config, load_config
-from unabridged.settings import Settings
+from unabridged.gateway.handling import Handling
+from unabridged.settings import Clear, Settings
 
 TOKEN = "0123456789abcdef-ALICE"  # noqa: S105 - planted
 OTHER = "fedcba9876543210-CAROL"
@@ -20,7 +21,8 @@ UPSTREAM = "http://127.0.0.1:9000"
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("UNABRIDGED_GATEWAY_SECRET", raising=False)
+    for name in ("UNABRIDGED_GATEWAY_SECRET", "UNABRIDGED_OPERATOR_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ALICES", TOKEN)
 
 
@@ -45,6 +47,11 @@ def test_the_file_says_everything_and_flags_beat_it(tmp_path: Path) -> None:
         tmp_path,
         """
         host = "0.0.0.0"
+        hosts = ["gateway.example", "Gateway.test"]
+        operator = { token_env = "ALICES" }
+        max_head = "32k"
+        max_headers = 50
+        head_timeout = 5
         port = 80
         window = "200k"
         trigger = ["85%", "messages=300"]
@@ -60,7 +67,7 @@ def test_the_file_says_everything_and_flags_beat_it(tmp_path: Path) -> None:
         openai = "https://api.openai.com"
         anthropic = "https://gate.example/anthropic/"
         [tenants]
-        alice = "0123456789abcdef-ALICE"
+        carol = "fedcba9876543210-CAROL"
         """,
     )
     config = load_config(path, port=8080, window="1m", host=None, keep=["8k", "messages=20"])
@@ -73,7 +80,8 @@ def test_the_file_says_everything_and_flags_beat_it(tmp_path: Path) -> None:
         trigger=[{"fraction": 0.85}, {"messages": 300}], keep=[("tokens", 8_000), ("messages", 20)], background=0.7
     )
     assert (config.limits, config.timeout) == ((32_000_000, 64_000_000), 30.0)
-    assert dict(config.tokens) == {TOKEN: "alice"}
+    assert (config.head, config.hosts) == ((32_000, 50, 5.0), ("gateway.example", "gateway.test"))
+    assert (dict(config.tokens), config.operator) == ({OTHER: "carol"}, (TOKEN,))
     assert load_config(path, upstream=UPSTREAM).upstreams["openai"] == UPSTREAM
 
 
@@ -113,6 +121,24 @@ def test_tokens_come_from_the_file_the_environment_and_flags(tmp_path: Path, mon
         ({"upstream": UPSTREAM, "trigger": ["bytes=3"]}, "--trigger: trigger knows tokens=, fraction=, messages="),
         ({"upstream": UPSTREAM, "trigger": []}, "--trigger must be 85%, 170k"),
         ({"upstream": UPSTREAM, "window": "8k", "trigger": ["1k"], "keep": ["2k"]}, "keep must be below the trigger"),
+        ({"upstream": UPSTREAM, "window": "8k", "trigger": ["0.5"], "keep": ["5k"]}, "keep is 5,000 tokens of the"),
+        ({"upstream": UPSTREAM, "window": "8k", "trigger": ["4k"], "keep": ["0.9"]}, "keep is 7,200 tokens of the"),
+        ({"upstream": UPSTREAM, "trigger": ["5k"], "keep": ["8k"]}, "8,000 tokens kept, trigger at 5,000"),
+        ({"upstream": UPSTREAM, "trigger": ["0.5"], "keep": ["0.5"]}, "keep must be below the trigger"),
+        ({"upstream": UPSTREAM, "trigger": ["1.5"]}, "--trigger: 1.5 is at or above the whole window: write 85%"),
+        ({"upstream": UPSTREAM, "keep": ["tokens=1.5"]}, "is at or above the whole window: write 10%"),
+        ({"upstream": UPSTREAM, "trigger": ["1"]}, "the trigger is 100% of the window, at or above the whole window"),
+        ({"upstream": UPSTREAM, "trigger": ["100%"]}, "write a share below 1"),
+        ({"upstream": UPSTREAM, "trigger": ["messages=9", "1.0"]}, "at or above the whole window"),
+        ({"upstream": UPSTREAM, "trigger": ["8k"], "window": "8k"}, "at or above the whole window of 8,000 tokens"),
+        ({"upstream": UPSTREAM, "hosts": ["a.example:80"]}, "--hosts must be a list of names such as gateway."),
+        ({"upstream": UPSTREAM, "operator": "Qx7"}, "the token of operator in --operator has 3 characters"),
+        ({"upstream": UPSTREAM, "operator": TOKEN, "token": [f"a={TOKEN}"]}, "the operator has the token of a"),
+        ({"upstream": UPSTREAM, "head_timeout": 0}, "--head-timeout must be a number of seconds"),
+        ({"upstream": UPSTREAM, "redact": "yes"}, "--redact must be true or false"),
+        ({"upstream": UPSTREAM, "pins": "one"}, "--pins must be a list of texts"),
+        ({"upstream": UPSTREAM, "clear": {"rounds": 3}}, "true, false, or a table with keep_rounds, minimum"),
+        ({"upstream": UPSTREAM, "clear": {"minimum": 0}}, "--clear: Clear.minimum must be a whole number of at"),
         ({"upstream": UPSTREAM, "background": 1.5}, "--background must be a share of the trigger"),
         ({"upstream": UPSTREAM, "timeout": 0}, "--timeout must be a number of seconds above 0"),
         ({"upstream": UPSTREAM, "timeout": float("nan")}, "got nan"),
@@ -148,6 +174,9 @@ def test_a_wrong_flag_is_refused_with_key_value_and_remedy(flags: dict[str, Any]
         ("[tenants.alice]\ntokne = 'Qx7'", 'must be "token", { token_env = "VARIABLE" }'),
         ("[tenants]\nalice = { token_env = 'NOT_THERE' }", "takes its token from NOT_THERE, which is not in the"),
         ("tenants = 'Qx7'", "must be a table of names and tokens"),
+        ("models = 'x'", 'must be a table for each model: [models."claude-*"]'),
+        ("[models.x]\ntrigger = 0.5", "x of models in "),
+        (f"[tenants.alice]\ntoken = '{TOKEN}'\npins = [3]", "pins of alice of tenants in"),
         ("background = 'Qx'", "or never; got 'Qx'"),
     ],
 )
@@ -176,6 +205,9 @@ def test_a_file_that_is_not_there_or_no_text_is_said(tmp_path: Path) -> None:
         (0o640, f"secret = '{SECRET}'", True),
         (0o644, "archive = 'postgresql://me:Qx7@db/app'", True),
         (0o644, "archive = 'memory:'", False),
+        (0o644, f"operator = '{TOKEN}'", True),
+        (0o644, f"[tenants.alice]\ntoken = '{TOKEN}'\nredact = true", True),
+        (0o644, "operator = { token_env = 'ALICES' }", False),
     ],
 )
 def test_a_file_with_secrets_that_others_can_read_is_warned_about(
@@ -205,3 +237,36 @@ def test_what_was_checked_can_not_be_changed() -> None:
         config.host = "0.0.0.0"  # type: ignore[misc]  # noqa: S104
     with pytest.raises(TypeError):
         config.tokens["x"] = "y"  # type: ignore[index]
+
+
+def test_a_tenant_beats_a_model_and_a_model_what_is_set_for_all(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        f"""
+        upstream = "{UPSTREAM}"
+        pins = ["For all."]
+        [clear]
+        minimum = 70
+        exclude = ["plan"]
+        [models."claude-*"]
+        clear = false
+        redact = true
+        [models."claude-haiku-5"]
+        redact = false
+        [tenants.alice]
+        token_env = "ALICES"
+        redact = false
+        pins = ["Hers."]
+        [tenants.carol]
+        token = ["{OTHER}", "{OTHER}-new"]
+        clear = {{ keep_rounds = 9 }}
+        """,
+    )
+    config = load_config(path)
+    assert dict(config.tokens) == {TOKEN: "alice", OTHER: "carol", f"{OTHER}-new": "carol"}
+    every = Clear(minimum=70, exclude=("plan",))
+    assert config.handling("gpt-5", "bob") == Handling(every, ("For all.",), redact=False)
+    assert config.handling("claude-opus-5-5", "bob") == Handling(None, ("For all.",), redact=True)
+    assert config.handling("claude-haiku-5", "bob") == Handling(every, ("For all.",), redact=False), "the name itself"
+    assert config.handling("claude-opus-5-5", "alice") == Handling(None, ("Hers.",), redact=False)
+    assert config.handling("claude-opus-5-5", "carol") == Handling(Clear(keep_rounds=9), ("For all.",), redact=True)

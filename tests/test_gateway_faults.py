@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import aiohttp
 import anthropic
 import httpx
 import openai
@@ -128,19 +129,21 @@ def test_what_no_provider_could_be_asked_is_refused_here(tmp_path: Path) -> None
         assert client.get("/v1/responses", headers=upgrade).status_code == 426, "so that Codex falls back at once"
         for line in (b"OPTIONS * HTTP/1.1", b"CONNECT evil.example:443 HTTP/1.1", b"GET @evil.example/ HTTP/1.1"):
             with socket.create_connection(address_of(case), timeout=PATIENCE) as connection:
-                connection.sendall(line + b"\r\nhost: x\r\nconnection: close\r\n\r\n")
+                connection.sendall(line + b"\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
                 assert connection.recv(1_000).startswith(b"HTTP/1.1 400 ")
     assert provider.raw == []
 
 
 class Closing(BaseHTTPRequestHandler):
-    """Answers once, says that the connection stays, and closes it when the next request comes."""
+    """Answers once, says that the connection stays, and closes it when the next request has come."""
 
     protocol_version = "HTTP/1.1"
     answered = False
+    came: ClassVar[list[str]] = []
 
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
+    def serve(self) -> None:
+        self.came.append(self.command)
+        self.rfile.read(int(self.headers.get("content-length") or 0))
         self.close_connection = self.answered
         if not self.answered:
             self.answered = True
@@ -149,19 +152,82 @@ class Closing(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(b"{}")
 
+    do_GET = do_POST = do_PUT = do_DELETE = serve  # noqa: N815 - as the library calls them
+
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
 
-def test_a_request_on_a_connection_that_the_provider_is_closing_is_sent_again(tmp_path: Path) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Closing)
+@contextmanager
+def listening(handler: type[BaseHTTPRequestHandler], host: str = "127.0.0.1") -> Iterator[int]:
+    """The port of a server, until the block ends."""
+    server = ThreadingHTTPServer((host, 0), handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    upstreams = dict.fromkeys(FAMILIES, f"http://127.0.0.1:{server.server_port}")
-    with asking(ProviderApp(worker(0), window=WINDOW), tmp_path, upstreams=upstreams) as (client, _):
-        for rounds in (1, 1, 8, 8):
-            assert client.post(PATHS["chat"], json=body("chat", rounds)).status_code == 200
-    server.shutdown()
-    server.server_close()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "PUT", "DELETE"])
+@pytest.mark.parametrize("rounds", [1, 8])
+def test_a_request_that_may_have_arrived_is_not_sent_again(method: str, rounds: int, tmp_path: Path) -> None:
+    Closing.came.clear()
+    with listening(Closing) as port:
+        upstreams = dict.fromkeys(FAMILIES, f"http://127.0.0.1:{port}")
+        with asking(ProviderApp(worker(0), window=WINDOW), tmp_path, upstreams=upstreams) as (client, _):
+            asked = [client.request(method, PATHS["chat"], json=body("chat", rounds)).status_code for _ in range(3)]
+    assert (asked, Closing.came) == ([200, 502, 200], [method] * 3)
+
+
+class Talking(BaseHTTPRequestHandler):
+    """Answers every request."""
+
+    came: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        self.came.append(self.client_address[0])
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(("dead", "status"), [(0, 200), (1, 200), (2, 200), (3, 502), (6, 502)])
+def test_a_connection_that_is_refused_is_tried_at_two_other_addresses_of_the_host(
+    dead: int, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def several(_: object, host: str, port: int = 0, family: int = socket.AF_INET) -> list[dict[str, Any]]:
+        about = {"hostname": host, "port": port, "family": family, "proto": 0, "flags": socket.AI_NUMERICHOST}
+        return [{**about, "host": f"127.0.0.{place}"} for place in [*range(2, 2 + dead), 1]]
+
+    monkeypatch.setattr(aiohttp.DefaultResolver, "resolve", several)
+    Talking.came.clear()
+    with listening(Talking) as port:
+        upstreams = dict.fromkeys(FAMILIES, f"http://provider.test:{port}")
+        with asking(ProviderApp(worker(0), window=WINDOW), tmp_path, upstreams=upstreams) as (client, _):
+            assert client.post(PATHS["chat"], json=body("chat", 1)).status_code == status
+    assert len(Talking.came) == (status == 200)
+
+
+def test_a_failure_at_tls_is_not_tried_again_at_the_same_address(tmp_path: Path) -> None:
+    came: list[bytes] = []
+
+    class Plain(BaseHTTPRequestHandler):
+        def handle(self) -> None:
+            came.append(self.connection.recv(5)[:1])
+            self.connection.sendall(b"this is no TLS, and says so\r\n\r\n")
+
+    with listening(Plain) as port:
+        upstreams = dict.fromkeys(FAMILIES, f"https://127.0.0.1:{port}")
+        with asking(ProviderApp(worker(0), window=WINDOW), tmp_path, upstreams=upstreams) as (client, _):
+            assert client.post(PATHS["chat"], json=body("chat", 1)).status_code == 502
+    assert came == [b"\x16"], "a greeting, and no byte of the request"
 
 
 class Unsummarising(ProviderApp):
@@ -222,7 +288,7 @@ def test_a_client_that_goes_away_ends_the_call_upstream(length: str, streaming: 
     provider = ProviderApp(worker(0), window=WINDOW)
     provider.faults.append(held(threading.Event()) if streaming else slow(60))
     asked = json.dumps({**body("chat", LENGTHS[length]), "stream": streaming}).encode()
-    head = f"POST {PATHS['chat']} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(asked)}\r\n\r\n".encode()
+    head = f"POST {PATHS['chat']} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(asked)}\r\n\r\n".encode()
     with asking(provider, tmp_path, summariser="none") as (client, case):
         with socket.create_connection(address_of(case), timeout=PATIENCE) as connection:
             connection.sendall(head + asked)

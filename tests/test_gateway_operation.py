@@ -34,6 +34,7 @@ from unabridged.testing.provider_faults import drop_midstream, status
 from unabridged.testing.serving import serving
 
 TOKEN = "a-gateway-token-of-its-own"  # noqa: S105 - of this test
+OPERATOR = "an-operators-token-0123"
 STREAMED = "/v1beta/models/gemini-3-pro:streamGenerateContent"
 
 
@@ -148,15 +149,30 @@ def test_what_a_model_took_for_nothing_is_counted_once() -> None:
     assert 'summariser_tokens_total{direction="input"} 100.0' in page
 
 
-def test_with_tokens_the_numbers_need_one_and_health_does_not() -> None:
+def test_with_tokens_the_numbers_need_an_operators_and_health_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
     fallback = {"fallback": "credential", "secret": "a secret of the replicas"}
-    with watched(ProviderApp(say, window=8_000), token=[f"prometheus={TOKEN}"], **fallback) as one:
+    ways = [{"x-unabridged-token": "{}"}, {"authorization": "Bearer {}"}, {"x-api-key": "{}"}]
+
+    def statuses(one: Watched, token: str) -> set[int]:
+        headers = [{name: value.format(token) for name, value in way.items()} for way in ways]
+        return {one.client.get("/metrics", headers=way).status_code for way in headers}
+
+    with watched(ProviderApp(say, window=8_000), token=[f"alice={TOKEN}"], operator=OPERATOR, **fallback) as one:
         assert one.client.get("/metrics").status_code == 401
-        assert one.client.get("/metrics", headers={"authorization": "Bearer sk-of-a-provider"}).status_code == 401
-        assert one.client.get("/metrics", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
-        assert one.numbers(**{"x-unabridged-token": TOKEN})["requests_under_way"] == 0
+        assert statuses(one, "sk-of-a-provider") == {401}
+        assert statuses(one, TOKEN) == {403}, "a tenant may not see what others do"
+        assert statuses(one, OPERATOR) == {200}
+        assert one.numbers(**{"x-unabridged-token": OPERATOR})["requests_under_way"] == 0
         assert one.client.get("/healthz").text == "ok\n"
         assert one.client.get("/readyz").text == "ready\n"
+        asked = one.client.post(PATHS["chat"], json=body_of("chat", 1), headers={"x-unabridged-token": OPERATOR})
+        assert asked.status_code == 401, "an operator is no tenant"
+    with watched(ProviderApp(say, window=8_000), token=[f"alice={TOKEN}"]) as one:
+        assert statuses(one, TOKEN) == {403}
+        assert "UNABRIDGED_OPERATOR_TOKEN" in one.client.get("/metrics", headers={"x-unabridged-token": TOKEN}).text
+    monkeypatch.setenv("UNABRIDGED_OPERATOR_TOKEN", OPERATOR)
+    with watched(ProviderApp(say, window=8_000), token=[f"alice={TOKEN}"]) as one:
+        assert statuses(one, OPERATOR) == {200}
 
 
 def test_an_archive_that_is_gone_is_not_ready_and_where_it_was_is_told_to_nobody(tmp_path: Path) -> None:
@@ -235,7 +251,7 @@ def test_no_key_and_no_word_of_a_conversation_is_in_logs_metrics_or_spans() -> N
     odd = {"messages": [{"role": "user", "content": {text: 1}}] * 900, "contents": [text] * 900}  # errors quote it
     gemini = body_of("contents", 100)
     gemini["contents"][0]["parts"][0]["text"] += text
-    with watched(provider, token=[f"alice={TOKEN}"], summariser="upstream") as one:
+    with watched(provider, token=[f"alice={TOKEN}"], operator=OPERATOR, summariser="upstream") as one:
         for target, sent in ((PATHS["messages"], body), (f"{STREAMED}?alt=sse&key={query}", gemini)):
             for fault in (None, status(429), drop_midstream(1)):
                 provider.faults += [fault] if fault else []
@@ -246,14 +262,15 @@ def test_no_key_and_no_word_of_a_conversation_is_in_logs_metrics_or_spans() -> N
                         continue
         one.client.get(f"/v1/files/{'x' * 9}?key={query}", headers=headers)
         one.client.get("/v1/models", headers={"x-unabridged-token": query})
-        page = one.client.get("/metrics", headers=headers).text
+        page = one.client.get("/metrics", headers={"x-unabridged-token": OPERATOR}).text
+        assert "unabridged_gateway_requests_total" in page
     told = {
         "json": one.lines.getvalue(), "text": one.texts.getvalue(), "prometheus": page,
         "spans": "".join(span.to_json() for span in one.spans), "metrics": one.conventional(),
     }  # fmt: skip
     assert len(one.logged()) > 15
     for place, said in told.items():
-        for secret in (*KEYS, TOKEN, "Step 1: look"):
+        for secret in (*KEYS, TOKEN, OPERATOR, "Step 1: look"):
             assert secret not in said, f"{secret} is in {place}"
 
 

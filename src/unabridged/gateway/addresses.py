@@ -12,6 +12,8 @@ from unabridged.errors import SettingsError
 
 _VERSION = re.compile(r"/v\d\w*$")
 _EXAMPLE = "https://api.openai.com"
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:\[\]@/]+?)\.?(?::\d{0,5})?")
+"""A Host header in lower case: a name or an address, and a port."""
 
 
 def base_url(label: str, url: str) -> str:
@@ -57,6 +59,21 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return (mapped or address).is_loopback
+
+
+@lru_cache(256)
+def host_of(header: str) -> str:
+    """Return the name or the address of a Host header, without its port and in lower case; "" where there is none."""
+    found = _HOST.fullmatch(header.strip().lower())
+    return found[1] if found else ""
+
+
+@lru_cache(256)
+def is_own_name(host: str) -> bool:
+    """Return whether this host, of a Host header, can only be this machine: no DNS server decides where it leads."""
+    if host.startswith("["):
+        return host[1:-1] != "" and is_loopback(host[1:-1])
+    return host == "localhost" or host.endswith(".localhost") or (host[:1].isdigit() and is_loopback(host))
 
 
 def reaches_itself(url: str, host: str, port: int) -> bool:

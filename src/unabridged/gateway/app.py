@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 from unabridged.gateway import headers
+from unabridged.gateway.addresses import host_of, is_own_name
 from unabridged.gateway.bodies import Seen
 from unabridged.gateway.calls import Call, relay
 from unabridged.gateway.config import Config
@@ -25,6 +27,9 @@ from unabridged.gateway.tenants import tenant_of
 from unabridged.gateway.upstream import Unreachable, Upstream
 
 log = logging.getLogger("unabridged.gateway")
+
+_DOTS = re.compile(r"(?:\A|[/\\])\.\.?(?:[/\\]|\Z)")
+"""A segment . or .. of a path, where backslashes part segments too."""
 
 
 class Gateway:
@@ -80,7 +85,8 @@ class Gateway:
 
     async def _serve(self, call: Call) -> None:
         """Answer the request: our own pages, else what the provider says."""
-        if call.method == "GET" and (page := await self.operation.page(call, self.engines)) is not None:
+        refused = refusal_of(self.config, call)
+        if refused is None and call.method == "GET" and (page := await self.operation.page(call, self.engines)):
             await call.reply(*page)
             return
         begun = time.perf_counter()
@@ -88,11 +94,13 @@ class Gateway:
         family = protocol.family if protocol else family_of(call.path, call.raw_headers)
         self._under_way += 1
         try:
+            if refused is not None:
+                raise refused
             await self._admit(call, protocol, family)
         except ClientGone:
             call.status = call.status or 499
-        except Refused as refused:
-            await call.reply(refused.status, error_for(family, refused.status, refused.words))
+        except Refused as why:
+            await call.reply(why.status, error_for(family, why.status, why.words))
         except Unreachable as error:
             await self._say_unreachable(call, family, error)
         finally:
@@ -106,8 +114,6 @@ class Gateway:
             raise Refused(503, f"{self.config.concurrency} requests are under way here: try again in a moment")
         if not self.upstream.serves(family):
             raise Refused(404, f"this gateway has no upstream for {family}'s protocol: see its configuration")
-        if not call.target.startswith("/"):
-            raise Refused(400, f"{call.method} needs a path here, which begins with /")
         if call.method == "GET" and (call.header(b"upgrade") or "").lower() == "websocket":
             words = "this gateway speaks no WebSocket: send the request over HTTP"
             await call.reply(
@@ -146,3 +152,21 @@ class Gateway:
         status = 504 if isinstance(error, TimeoutError) else 502
         words = f"the gateway's upstream did not answer ({type(error).__name__})"
         await call.reply(status, error_for(family, status, words))
+
+
+def refusal_of(config: Config, call: Call) -> Refused | None:
+    """Return why a request is refused for its Host or its path, whoever sent it; None where it is not.
+
+    A page of another site whose name was made to lead here sends its own name as the Host. A path with dot segments may
+    mean another one to the provider. Every other path goes on byte for byte.
+    """
+    if config.hosts or not config.tokens:
+        names = [value for name, value in call.raw_headers if name == b"host"]
+        host = host_of(names[0].decode("latin-1")) if len(names) == 1 else ""
+        if not (is_own_name(host) or host in config.hosts):
+            return Refused(421, "this gateway does not serve the Host of this request: name it in its setting hosts")
+    if not call.target.startswith("/"):
+        return Refused(400, f"{call.method} needs a path here, which begins with /")
+    if _DOTS.search(call.path):
+        return Refused(400, "the path has a segment . or .., which servers read in different ways: leave it out")
+    return None

@@ -15,7 +15,9 @@ from typing import Any, Final
 from unabridged.archive.address import without_credentials
 from unabridged.archive.names import check_name
 from unabridged.errors import SettingsError
-from unabridged.gateway.addresses import base_url
+from unabridged.gateway.addresses import base_url, host_of
+from unabridged.gateway.handling import FIELDS as HANDLING
+from unabridged.gateway.handling import read_changes
 from unabridged.history import DEFAULT
 from unabridged.sizes import keep_of, number, trigger_of
 
@@ -23,11 +25,14 @@ log = logging.getLogger("unabridged")
 
 FAMILIES: Final = ("openai", "anthropic", "gemini")
 SECRET: Final = "UNABRIDGED_GATEWAY_SECRET"  # noqa: S105 - the name of a variable
+OPERATOR: Final = "UNABRIDGED_OPERATOR_TOKEN"
 Given = dict[str, Any]
 """Fields of a `Config` by their names."""
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
 _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SHARE: Final = re.compile(r"(?:(?:tokens|fraction)=)?[1-9]\d*\.\d+")
+"""A share above the whole window, or a number of tokens that is none."""
 
 
 def read_file(path: Path) -> Given:
@@ -38,7 +43,7 @@ def read_file(path: Path) -> Given:
         raise SettingsError(f"can't read the configuration {path}: {error.strerror or error}") from None
     except ValueError as error:  # tomllib's own, or not UTF-8
         raise SettingsError(f"the configuration {path} is not valid TOML: {error}") from None
-    tables = {"upstreams": _upstreams, "tenants": _tenants}
+    tables = {"upstreams": _upstreams, "tenants": _tenants, "models": _models}
     known = ["upstream", *_FIELDS, *tables]
     fields: Given = {}
     for key, value in table.items():
@@ -56,8 +61,9 @@ def read_flags(flags: Mapping[str, Any], namespace: str | None = None) -> Given:
     """The fields that flags give, and the secret from the environment; `namespace` is what the file says of it."""
     fields: Given = {}
     default = flags.get("namespace") or namespace or DEFAULT
-    if SECRET in os.environ:
-        fields |= _field("secret", SECRET, os.environ[SECRET])
+    for key, variable in (("secret", SECRET), ("operator", OPERATOR)):
+        if variable in os.environ:
+            fields |= _field(key, variable, os.environ[variable])
     for key, value in flags.items():
         label = f"--{key.replace('_', '-')}"
         if key == "token":
@@ -93,8 +99,23 @@ def _upstreams(label: str, value: Any) -> Given:
 def _tenants(label: str, value: Any) -> Given:
     if not isinstance(value, Mapping):
         raise SettingsError(f'[{label}] must be a table of names and tokens: alice = "…"')
-    pairs = ((name, token) for name, given in value.items() for token in _tokens(f"{name} of {label}", given))
-    return {"tokens": _by_token(label, pairs)}
+    own: dict[str, Any] = {}
+    tokens: list[tuple[str, str]] = []
+    for name, given in value.items():
+        told, changes = given, {}
+        if isinstance(given, Mapping):
+            told = {key: item for key, item in given.items() if key not in HANDLING}
+            changes = {key: item for key, item in given.items() if key in HANDLING}
+            told = told["token"] if set(told) == {"token"} else told
+        tokens += [(name, token) for token in _tokens(f"{name} of {label}", told)]
+        own |= {name: read_changes(f"{name} of {label}", changes)} if changes else {}
+    return {"tokens": _by_token(label, tokens), "own": own}
+
+
+def _models(label: str, value: Any) -> Given:
+    if not isinstance(value, Mapping):
+        raise SettingsError(f'[{label}] must be a table for each model: [models."claude-*"]')
+    return {"models": {name: read_changes(f"{name} of {label}", table) for name, table in value.items()}}
 
 
 def _tokens(label: str, value: Any) -> Iterator[str]:
@@ -110,7 +131,10 @@ def _tokens(label: str, value: Any) -> Iterator[str]:
             raise SettingsError(f"{label} takes its token from {variable}, which is not in the environment: set it")
         yield os.environ[variable]
     else:  # the value itself is not shown: it may be a token in a wrong place
-        raise SettingsError(f'{label} must be "token", {{ token_env = "VARIABLE" }}, or a list of these')
+        raise SettingsError(
+            f'{label} must be "token", {{ token_env = "VARIABLE" }}, or a list of these; a table of a tenant may '
+            f"also have {', '.join(HANDLING)}"
+        )
 
 
 def _named(text: str, default: str) -> tuple[str, str]:
@@ -181,6 +205,8 @@ def _conditions(make: Callable[[list[str]], Any], example: str) -> Callable[[str
         items = list(value) if isinstance(value, list | tuple) else [value]
         if not items or any(type(item) not in {str, int, float} for item in items):
             raise SettingsError(f"{label} must be {example}, or a list of such; got {value!r}")
+        if odd := [item for item in items if _SHARE.fullmatch(str(item).strip())]:
+            raise SettingsError(f"{label}: {odd[0]} is at or above the whole window: write {example}")
         try:
             return make([str(item) for item in items])
         except SettingsError as error:
@@ -198,6 +224,19 @@ def _summariser(label: str, value: Any) -> str:
             f"got {text!r}"
         )
     return text
+
+
+def _operator(label: str, value: Any) -> tuple[str, ...]:
+    return tuple(_by_token(label, (("operator", token) for token in _tokens(label, value))))
+
+
+def _hosts(label: str, value: Any) -> tuple[str, ...]:
+    """Read names without ports: a request may name any."""
+    names = value if isinstance(value, list | tuple) else [value]
+    for name in names:
+        if not isinstance(name, str) or not host_of(name) or host_of(name) != name.lower():
+            raise SettingsError(f"{label} must be a list of names such as gateway.example.com; got {name!r}")
+    return tuple(name.lower() for name in names)
 
 
 def _secret(label: str, value: Any) -> str:
@@ -221,7 +260,8 @@ def _log(label: str, value: Any) -> str:
 def _warn_if_readable(path: Path, table: Mapping[str, Any]) -> None:
     """Say that others can read a file with tokens in it; where a file has no such mode, nothing is said."""
     archive = table.get("archive", "")
-    tokens = [given for given in table.get("tenants", {}).values() if not isinstance(given, Mapping)]
+    tenants = [*table.get("tenants", {}).values(), table.get("operator", {})]
+    tokens = [given for given in tenants if not isinstance(given, Mapping) or "token" in given]
     if not (tokens or "secret" in table or without_credentials(archive) != archive):
         return
     if os.name == "posix" and path.stat().st_mode & 0o044:
@@ -242,6 +282,12 @@ _FIELDS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "secret": _secret,
     "max_body": _size,
     "max_decoded": _size,
+    "max_head": _size,
+    "max_headers": _size,
+    "head_timeout": _seconds,
+    "hosts": _hosts,
+    "operator": _operator,
+    **HANDLING,
     "timeout": _seconds,
     "connect_timeout": _seconds,
     "log": _log,

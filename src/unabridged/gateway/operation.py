@@ -1,7 +1,8 @@
 """The gateway at work: its health, its numbers, its log. Nothing that anybody said, and no key, is in any of them.
 
 `/healthz` says that the process answers, `/readyz` that the archive does, `/metrics` what was done. The first two say
-nothing else, to anybody. Numbers are for whoever could ask a model here: with tokens configured, `/metrics` needs one.
+nothing else, to anybody. Numbers count the requests of all tenants: with tokens configured, `/metrics` needs an
+operator's.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -22,7 +22,7 @@ from unabridged.gateway.metrics import Metrics
 from unabridged.gateway.protocols import model_in
 from unabridged.gateway.refusals import Refused
 from unabridged.gateway.spans import Ended, Spans
-from unabridged.gateway.tenants import tenant_of
+from unabridged.gateway.tenants import check_operator
 
 if TYPE_CHECKING:
     from unabridged.events import Event
@@ -49,8 +49,7 @@ class Operation:
     """
 
     def __init__(self, config: Config, *, tracer_provider: Any = None, meter_provider: Any = None) -> None:
-        self._readers = replace(config, fallback="refuse")
-        """Who may read the numbers: somebody's key of a provider opens nothing here."""
+        self._config = config
         self.metrics = Metrics()
         self._spans = Spans.if_configured(config, tracer_provider, meter_provider)
         count: Callable[[Event], None] = self.metrics.count_event
@@ -89,7 +88,7 @@ class Operation:
 
     def _numbers(self, call: Call) -> Page:
         try:
-            tenant_of(self._readers, call.raw_headers, call.peer)
+            check_operator(self._config, call.raw_headers, call.peer)
         except Refused as refused:
             return refused.status, f"{refused.words}\n".encode()
         return 200, self.metrics.page()

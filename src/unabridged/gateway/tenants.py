@@ -22,6 +22,7 @@ from typing import Final
 from unabridged.gateway.addresses import is_loopback
 from unabridged.gateway.config import Config
 from unabridged.gateway.encodings import RawHeaders
+from unabridged.gateway.given import OPERATOR
 from unabridged.gateway.refusals import Refused
 
 TOKEN_HEADER: Final = b"x-unabridged-token"
@@ -54,6 +55,21 @@ def tenant_of(config: Config, headers: RawHeaders, peer: str | None) -> str:
     if config.fallback == "credential" and credentials:
         return _hashed(credentials[0], config.secret)
     raise Refused(401, f"this gateway needs a token of its own beside the provider's key: {_HOW}")
+
+
+def check_operator(config: Config, headers: RawHeaders, peer: str | None) -> None:
+    """Refuse whoever may not read figures of all tenants: with tokens configured, all but operators."""
+    if not (config.tokens or config.operator):
+        tenant_of(config, headers, peer)
+        return
+    own, credentials = _sent(headers)
+    sent = [*([] if own is None else [own]), *(value.rpartition(b" ")[2] for value in credentials)]
+    operators = dict.fromkeys(config.operator, "operator")
+    if any(_named_by(operators, token) for token in sent):
+        return
+    how = f"send {OPERATOR}'s value" if config.operator else f"set operator in the configuration, or {OPERATOR}"
+    known = any(_named_by(config.tokens, token) for token in sent)
+    raise Refused(403 if known else 401, f"figures of all tenants need an operator's token: {how}")
 
 
 def split_token(tokens: Mapping[str, str], value: bytes) -> tuple[str | None, bytes]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -21,9 +23,8 @@ _ERROR = 1 << 20
 Headers = list[tuple[str, str]]
 Unreachable = (aiohttp.ClientError, TimeoutError, OSError)
 """What is raised where the provider can't be reached, or stops in the middle."""
-_CLOSING = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
-"""What is raised where the provider closes a connection that was kept while a request goes out on it. Such a request is
-sent once more."""
+_ADDRESSES = 3
+"""Of a provider's host that are tried for one request."""
 
 
 class Answer:
@@ -75,18 +76,34 @@ class Answer:
         self._response.close()
 
 
+class _Addresses(aiohttp.DefaultResolver):
+    """The first addresses of a host, of both kinds where it has both."""
+
+    async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> Any:
+        """Look the host up."""
+        found = await super().resolve(host, port, family)
+        kinds = [[one for one in found if one["family"] == kind] for kind in dict.fromkeys(o["family"] for o in found)]
+        turns = [one for turn in zip_longest(*kinds) for one in turn if one is not None]
+        return turns[:_ADDRESSES]
+
+
 class Upstream:
-    """The connections to the providers; made in the event loop that uses them."""
+    """The connections to the providers; made in the event loop that uses them.
+
+    A request is sent once. Before any byte of it is, a connection may be refused or fail at TLS: then it is tried at
+    another address of the host, at most twice. Whether a request arrived on a connection that broke off, nobody knows.
+    """
 
     def __init__(self, config: Config) -> None:
         self._watched = aiohttp.ClientTimeout(total=None, sock_connect=config.connect_timeout)
         self._timed = aiohttp.ClientTimeout(total=None, sock_connect=config.connect_timeout, sock_read=config.timeout)
         self._bases = {family: base.rstrip("/") for family, base in config.upstreams.items()}
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
+            connector=aiohttp.TCPConnector(limit=0, resolver=_Addresses()),
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
+        self._session._retry_connection = False  # noqa: SLF001 - else it sends GET, PUT and DELETE once more
 
     def serves(self, family: str) -> bool:
         """Whether there is a provider of this protocol."""
@@ -108,12 +125,7 @@ class Upstream:
         if missing := NOT_ADDED.difference([name for name, _ in headers]):
             asked["skip_auto_headers"] = missing  # costs, and most clients send them all
         url = URL(self._bases[family] + target, encoded=True)
-        try:
-            return Answer(await self._session.request(method, url, **asked))
-        except _CLOSING as error:
-            if isinstance(error, aiohttp.ClientConnectorError) or not isinstance(data, bytes):
-                raise
-            return Answer(await self._session.request(method, url, **asked))
+        return Answer(await self._session.request(method, url, **asked))
 
     async def close(self) -> None:
         """Close the connections."""

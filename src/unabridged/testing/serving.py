@@ -24,15 +24,23 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 @contextmanager
-def serving(app: Application, *, graceful: int = 2) -> Iterator[str]:
+def serving(app: Application, *, graceful: int = 2, http: Any = "auto") -> Iterator[str]:
     """The URL at which the application answers, until the block ends; what it still does then has `graceful` seconds.
+
+    `http` is a kind of connection, as uvicorn's setting of this name.
 
     Raises what says so where the application does not start.
     """
     listening = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     config = uvicorn.Config(
-        app, log_config=None, log_level="critical", access_log=False, ws="none", timeout_graceful_shutdown=graceful
+        app,
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        ws="none",
+        timeout_graceful_shutdown=graceful,
+        http=http,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name=f"serving {url}", daemon=True)

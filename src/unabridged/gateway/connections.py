@@ -1,0 +1,131 @@
+"""Connections of clients before anything is known of them: the head of a request has a limit of bytes and of time.
+
+uvicorn has no such setting for httptools, which keeps a header in memory until its end has come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+if TYPE_CHECKING:
+    from unabridged.gateway.config import Config
+
+
+class HeadLimits(NamedTuple):
+    """What a request line with its headers may take; trailers and the frames of chunks may take as much."""
+
+    size: int = 64_000
+    """Bytes."""
+    count: int = 200
+    """Headers."""
+    seconds: float = 10.0
+    """From the first byte to the last; on a new connection from its beginning."""
+
+
+class Connection(HttpToolsProtocol):
+    """One connection. What is above a limit is answered with 431 or 408, and the connection is closed."""
+
+    head = HeadLimits()
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._room = self.head.size
+        """Bytes that may still come before a head, a piece of a body or a request is complete."""
+        self._is_idle, self._waits = True, False
+        """Whether no byte of a next request has come; whether one has, and its head is not complete."""
+        self._late: asyncio.TimerHandle | None = None
+        self._refusal: tuple[int, str] | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._late = self.loop.call_later(self.head.seconds, self._end_late)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, never more of it at once than there is room for."""
+        if self._is_idle:
+            self._is_idle, self._waits = False, True
+        while data and not self.transport.is_closing():
+            piece, data = data[: self._room], data[self._room :]
+            self._room -= len(piece)
+            super().data_received(piece)
+            if self._room <= 0:
+                self._refuse(431, f"the request line and headers have more than {self.head.size:,} bytes")
+            elif len(self.headers or ()) > self.head.count:
+                self._refuse(431, f"the request has more than {self.head.count} headers")
+        if not self._waits:
+            self._stop_timer()
+        elif self._late is None:
+            self._late = self.loop.call_later(self.head.seconds, self._end_late)
+
+    def on_message_begin(self) -> None:
+        """Begin to count."""
+        super().on_message_begin()
+        self._is_idle, self._waits, self._room = False, True, self.head.size
+
+    def on_headers_complete(self) -> None:
+        """Serve the request, unless its head is too large; one that stands behind another was not counted alone."""
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > self.head.size or len(self.headers) > self.head.count:
+            self._refusal = 431, f"the head has {size:,} bytes and {len(self.headers)} headers"
+            raise ValueError("too large")
+        if b"#" in self.url:
+            self._refusal = 400, "the request line has a fragment, which is not sent to servers"
+            raise ValueError("a fragment")
+        super().on_headers_complete()
+        self.headers = []  # those of the request are in its scope; what follows are trailers, and no headers
+        self._waits, self._room = False, self.head.size
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body."""
+        self._room = self.head.size
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Begin to wait for the next request."""
+        super().on_message_complete()
+        self.headers, self._room, self._is_idle = [], self.head.size, True
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what can't be parsed, or was too large."""
+        self._refuse(*(self._refusal or (400, msg)))
+
+    def _refuse(self, status: int, words: str) -> None:
+        """Answer with this status, unless an earlier request of the connection is being answered; then close it."""
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete:
+            text = f"{words}\n".encode()
+            line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+            about = f"content-type: text/plain; charset=utf-8\r\ncontent-length: {len(text)}\r\nconnection: close\r\n"
+            self.transport.write(f"{line}{about}\r\n".encode() + text)
+        self.transport.close()
+
+    def _end_late(self) -> None:
+        """Close a connection whose request does not come; while an earlier one is answered, nothing is waited for."""
+        self._late = None
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._late = self.loop.call_later(self.head.seconds, self._end_late)
+        elif self._is_idle:
+            self.transport.close()  # nothing was asked, so there is nothing to answer
+        else:
+            self._refuse(408, f"the request line and headers were not sent within {self.head.seconds:g} seconds")
+
+    def _stop_timer(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
+def connection_for(config: Config) -> type[Connection]:
+    """Return the kind of connection that keeps the limits of this configuration."""
+    return type("Connection", (Connection,), {"head": config.head})
