@@ -13,7 +13,7 @@ import pytest
 from test_gateway import say
 from unabridged.gateway.app import Gateway
 from unabridged.gateway.config import load_config
-from unabridged.gateway.connections import connection_for
+from unabridged.gateway.connections import connection_with
 from unabridged.testing.provider_app import ProviderApp
 from unabridged.testing.serving import serving
 
@@ -55,7 +55,7 @@ def door(**flags: Any) -> Iterator[Door]:
     with serving(provider) as upstream:
         given = {"upstream": upstream, "window": "8k", "archive": "memory:", "summariser": "none", "port": 0, **flags}
         config = load_config(None, **given)
-        with serving(Gateway(config), http=connection_for(config)) as url:
+        with serving(Gateway(config), http=connection_with(config.head)) as url:
             yield Door(url, provider)
 
 

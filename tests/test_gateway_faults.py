@@ -175,8 +175,8 @@ def listening(handler: type[BaseHTTPRequestHandler], host: str = "127.0.0.1") ->
 def test_a_request_that_may_have_arrived_is_not_sent_again(method: str, rounds: int, tmp_path: Path) -> None:
     Closing.came.clear()
     with listening(Closing) as port:
-        upstreams = dict.fromkeys(FAMILIES, f"http://127.0.0.1:{port}")
-        with asking(ProviderApp(worker(0), window=WINDOW), tmp_path, upstreams=upstreams) as (client, _):
+        given = {"upstreams": dict.fromkeys(FAMILIES, f"http://127.0.0.1:{port}"), "summariser": "none"}
+        with asking(ProviderApp(worker(0), window=WINDOW), tmp_path, **given) as (client, _):
             asked = [client.request(method, PATHS["chat"], json=body("chat", rounds)).status_code for _ in range(3)]
     assert (asked, Closing.came) == ([200, 502, 200], [method] * 3)
 

@@ -39,7 +39,7 @@ class Gateway:
         self.config = config
         self.operation = operation or Operation(config)
         summariser = {"upstream": ClientsModel(config), "none": None}.get(config.summariser, config.summariser)
-        self.engines = Engines(config, summariser, self.operation.on_event)
+        self.engines = Engines(config, summariser, self.operation.on_event, self.operation.tell_overruled)
         self._limits, self._patience = config.limits, Patience(config.timeout)
         self._seen = Seen()
         self._upstream: Upstream | None = None

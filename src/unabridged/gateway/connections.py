@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
-if TYPE_CHECKING:
-    from unabridged.gateway.config import Config
 
 
 class HeadLimits(NamedTuple):
@@ -126,6 +123,6 @@ class Connection(HttpToolsProtocol):
             self._late = None
 
 
-def connection_for(config: Config) -> type[Connection]:
-    """Return the kind of connection that keeps the limits of this configuration."""
-    return type("Connection", (Connection,), {"head": config.head})
+def connection_with(limits: HeadLimits) -> type[Connection]:
+    """Return the kind of connection that keeps these limits."""
+    return type("Connection", (Connection,), {"head": limits})

@@ -85,7 +85,8 @@ class Conversation:
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the provider says so
             self._note = f"not read: {type(error).__name__}"
         if self._request is not None:
-            self._request, self._fitted, self._note = await self._engines.fit(self._request)
+            self._request, self._fitted, note = await self._engines.fit(self._request)
+            self._note = note or self._engines.overruled(self._request, self._model)
 
     async def _read(self, body: JsonBody) -> Request | None:
         endpoint, call = self._protocol.endpoint, self._call
@@ -228,7 +229,8 @@ class Conversation:
                 b"x-unabridged-tokens-after": str(self._fitted.tokens_after or ""),
                 b"x-unabridged-record": self._fitted.receipt.id if self._fitted.receipt else "",
             }
-        return [(name, value.encode("ascii", "replace")) for name, value in told.items() if value]
+        told_as = {THREAD: "utf-8"}
+        return [(name, value.encode(told_as.get(name, "ascii"), "replace")) for name, value in told.items() if value]
 
 
 def _named_thread(call: Call) -> str | None:

@@ -6,17 +6,19 @@ import asyncio
 import logging
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from unabridged.adapters.kit import Engine, Request, Steps, arun, longest, tell_both
+from unabridged.adapters.kit import Engine, Newest, Request, Steps, arun, longest, tell_both
 from unabridged.archive import Archive, open_archive
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import ArchiveError, UnabridgedError, WontFit
 from unabridged.events import Compacted, Event, Failed
 from unabridged.formats import Format
+from unabridged.gateway.handling import Handling
 from unabridged.gateway.protocols import Protocol
-from unabridged.settings import limits
+from unabridged.settings import Limits, limits
 
 if TYPE_CHECKING:
     from unabridged.gateway.bodies import JsonBody
@@ -49,17 +51,43 @@ class Fitted(NamedTuple):
     """Why it is not what it should be."""
 
 
-class Engines:
-    """An engine for each wire format, on one archive."""
+class Overruled(NamedTuple):
+    """A setting that the window of a model does not allow."""
 
-    def __init__(self, config: Config, summariser: Any = None, on_event: Any = None) -> None:
+    setting: Literal["trigger", "keep"]
+    words: str
+
+
+def overruled(known: Limits) -> Overruled | None:
+    """Return what of the settings does not hold in this window; None where all does."""
+    bounds = [condition["tokens"] for condition in known.trigger if "tokens" in condition]
+    if bounds and not known.assumed and min(bounds) >= known.window:
+        words = f"the trigger is {min(bounds):,} tokens and the window {known.window:,}"
+        return Overruled("trigger", f"{words}: compacted at {known.budget:,}")
+    return Overruled("keep", known.note) if known.note else None
+
+
+class Engines:
+    """An engine for each wire format and each way to handle conversations, on one archive."""
+
+    def __init__(
+        self,
+        config: Config,
+        summariser: Any = None,
+        on_event: Any = None,
+        on_overruled: Callable[[str, Overruled], object] = lambda *_: None,
+    ) -> None:
+        self._config = config
         self._settings = replace(config.settings(), transcript=False)  # its clients run elsewhere
         self._upstreams = config.upstreams
         self._window, self._model = config.window, summariser
         self.health = Health()
         self._on_event = tell_both(self.health.on_event, on_event)
         self.archive = self._open(config.archive)
-        self._engines: dict[str, Engine] = {}
+        self._engines: dict[tuple[str, Handling], Engine] = {}
+        self._on_overruled = on_overruled
+        self._overruled: Newest[str, bool] = Newest()
+        """Models of which it was said."""
         self._lock = threading.Lock()
         self._surely = self._length_that_fits()
 
@@ -76,14 +104,27 @@ class Engines:
         """The request as the engine sees it; `more`: whose it is, and whom to ask for a summary."""
         endpoint = protocol.endpoint
         tools = endpoint.schemas(body)
-        engine = self._engine(endpoint.format, protocol.family)
         agent = protocol.agent(path, body, tools)
+        handling = self._config.handling(agent.name or "", more.get("namespace") or "")
+        engine = self._engine(endpoint.format, protocol.family, handling)
         if not engine.is_ready_for(agent):
             await asyncio.to_thread(engine.compactor_for, agent)
         return engine.request(
             messages, agent, thread=thread, system=endpoint.prompt(body), tools=tools,
             max_tokens=endpoint.max_tokens(body), **more,
         )  # fmt: skip
+
+    def overruled(self, request: Request, model: str) -> str:
+        """Return what of the settings this model's window does not allow, "" for nothing; it is told once a model."""
+        if self._window is not None:
+            return ""  # then it was refused at the start
+        found = overruled(request.compactor.limits)
+        if found is None:
+            return ""
+        if model not in self._overruled:
+            self._overruled[model] = True
+            self._on_overruled(model, found)
+        return found.words
 
     async def fit(self, request: Request) -> Fitted:
         """What should be sent: as it came where it can't be fitted, since the provider may take it."""
@@ -143,9 +184,11 @@ class Engines:
 
         Each is compacted from the beginning. When the archive is back, what goes is recorded as ever.
         """
+        handling = self._config.handling(request.values.model, request.namespace or "")
         compactor = Compactor(
-            archive="memory:", agent=request.values.model or None, window=self._window,
-            format=request.values.protocol.endpoint.format, settings=replace(self._settings, background=None),
+            archive="memory:", agent=request.values.model or None, window=self._window, redact=handling.redactor,
+            format=request.values.protocol.endpoint.format,
+            settings=replace(handling.apply(self._settings), background=None),
         )  # fmt: skip
         return replace(request, compactor=compactor)
 
@@ -175,15 +218,17 @@ class Engines:
             self.health.tell(str(error))
             return open_archive(url, probe=False)
 
-    def _engine(self, format_: Format, family: str) -> Engine:
+    def _engine(self, format_: Format, family: str, handling: Handling) -> Engine:
         """The engine for a format; what usage teaches is kept under the upstream's name, conversations under whose."""
+        key = (format_.name, handling)
         with self._lock:
-            if format_.name not in self._engines:
-                self._engines[format_.name] = Engine(
-                    format_, model=self._model, archive=self.archive, settings=self._settings, window=self._window,
-                    on_event=self._on_event, namespace=f"upstream {self._upstreams[family]}",
+            if key not in self._engines:
+                self._engines[key] = Engine(
+                    format_, model=self._model, archive=self.archive, settings=handling.apply(self._settings),
+                    window=self._window, redact=handling.redactor, on_event=self._on_event,
+                    namespace=f"upstream {self._upstreams[family]}",
                 )  # fmt: skip
-            return self._engines[format_.name]
+            return self._engines[key]
 
     def _length_that_fits(self) -> int:
         """The most bytes that are below every trigger; 0 where the window is the model's, or messages are counted."""

@@ -23,10 +23,11 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _OURS: Final = ("unabridged", "uvicorn")
 _FRAMES: Final = 8
 _NEEDLESS: Final = (
-    "Unsupported upgrade request", "No supported WebSocket library", "a compaction was given up, the archive"
+    "Unsupported upgrade request", "No supported WebSocket library", "a compaction was given up, the archive",
+    "keep is ",
 )  # fmt: skip
 """How uvicorn begins to complain of a WebSocket, which is refused here on purpose; and what each compaction has to say
-of an archive that fails, which is said once for all of them."""
+of an archive that fails, which is said once for all of them; and of a `keep`, which is said with the model's name."""
 
 
 class Facts(dict[str, Any]):

@@ -84,6 +84,7 @@ class Metrics:
         self._compactions = make("compactions", "Compactions that were made.", "kind")
         self._freed = make("tokens_freed", "Tokens that compactions took out of requests.", "kind")
         self._failed = make("compaction_failures", "Compactions, or steps of one, that failed.", "stage")
+        self._overruled = make("settings_overruled", "Models whose window does not allow a setting.", "setting")
         self._spent = make("summariser_tokens", "Tokens that summaries took.", "direction")
 
     def watch(self, under_way: Callable[[], int]) -> None:
@@ -96,6 +97,10 @@ class Metrics:
         kinds = (TimeoutError, "timeout"), (ClientConnectorError, "unreachable")
         reason = next((name for kind, name in kinds if isinstance(error, kind)), "broken off")
         self._failures.labels(reason).inc()
+
+    def count_overruled(self, setting: str) -> None:
+        """The window of one more model does not allow this setting."""
+        self._overruled.labels(setting).inc()
 
     def count_event(self, event: Event) -> None:
         """A compaction did something."""

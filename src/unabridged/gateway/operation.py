@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from unabridged.events import Event
     from unabridged.gateway.calls import Call
     from unabridged.gateway.config import Config
-    from unabridged.gateway.fitting import Engines
+    from unabridged.gateway.fitting import Engines, Overruled
     from unabridged.gateway.protocols import Protocol
 
 log = logging.getLogger("unabridged.gateway")
@@ -80,6 +80,12 @@ class Operation:
             self._spans.tell(Ended(protocol, model, call.status, seconds, call.told, call.raw_headers))
         if logged:
             _log(call, name, model, seconds)
+
+    def tell_overruled(self, model: str, found: Overruled) -> None:
+        """Say that a setting does not hold for this model."""
+        shown = model if _MODEL.fullmatch(model) else "a model"
+        log.warning("for %s, %s; said once for each model", shown, found.words)
+        self.metrics.count_overruled(found.setting)
 
     def close(self) -> None:
         """Send on what is still held here."""

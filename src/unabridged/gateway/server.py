@@ -14,7 +14,7 @@ import uvicorn
 from unabridged.errors import SettingsError
 from unabridged.gateway.app import Gateway
 from unabridged.gateway.config import Config
-from unabridged.gateway.connections import connection_for
+from unabridged.gateway.connections import connection_with
 
 PATIENCE = 7
 """Seconds that requests under way get to end after SIGTERM."""
@@ -54,7 +54,7 @@ def serve(config: Config, on_listen: Callable[[str], object] = lambda _: None) -
         ws="none",
         lifespan="on",
         proxy_headers=False,
-        http=connection_for(config),
+        http=connection_with(config.head),
     )
     host = f"[{config.host}]" if ":" in config.host else config.host
     on_listen(f"http://{host}:{listening.getsockname()[1]}")
