@@ -125,15 +125,15 @@ def _row(
 
 
 def _memory(upstream: Server) -> dict[str, Any]:
-    """Memory over 20,000 requests, of ten conversations that go on."""
+    """Memory over 60,000 requests, of ten conversations that go on."""
     case = PLAIN[0]
     with serving("gateway", upstream.url, "8k") as gateway:
         bodies = [body for number in range(10) for body in bodies_of(case._replace(grows=20), str(number))]
         found = []
-        for requests in (2_000, 4_000, 4_000, 5_000, 5_000):
+        for requests in (2_000, 8_000, 10_000, 20_000, 20_000):
             _load(gateway, bodies, 16, requests)
             found.append(round(gateway.megabytes))
-        return {"request": "MB after 2,000, 6,000, 10,000, 15,000 and 20,000 requests", "MB": found}
+        return {"request": "MB after 2,000, 10,000, 20,000, 40,000 and 60,000 requests", "MB": found}
 
 
 class Took(NamedTuple):

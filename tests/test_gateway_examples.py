@@ -20,6 +20,7 @@ from unabridged.gateway.config import load_config
 from unabridged.gateway.given import FAMILIES
 from unabridged.gateway.protocols import protocol_of
 from unabridged.gateway.server import PATIENCE
+from unabridged.settings import Clear
 from unabridged.testing.provider_app import ProviderApp
 
 ROOT = Path(__file__).parent.parent
@@ -61,10 +62,11 @@ def test_the_request_on_the_page_is_answered(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_its_configurations_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ALICE_TOKEN", "a-token-of-sixteen-or-more")
-    codex, settings, tenants = blocks("toml")
+    monkeypatch.setenv("OPERATOR_TOKEN", "another-token-of-an-operator")
+    codex, settings, handling, tenants = blocks("toml")
     assert tomllib.loads(codex)["model_providers"]["gateway"]["wire_api"] == "responses"
     made = []
-    for number, text in enumerate((settings, tenants)):
+    for number, text in enumerate((settings, tenants, handling)):
         path = tmp_path / f"{number}.toml"
         path.write_text(text)
         path.chmod(0o600)
@@ -72,10 +74,24 @@ def test_its_configurations_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert set(made[0].upstreams) == set(FAMILIES)
     assert made[0].max_body == 64_000_000
     assert sorted(made[1].tokens.values()) == ["alice", "build", "build"]
+    assert (made[1].hosts, len(made[1].operator)) == (("gateway.example.com",), 1)
+    asked = made[2].handling("claude-haiku-5", "alice")
+    assert (asked.clear, asked.pins, asked.redact) == (None, ("Answer in French.",), True)
+    assert made[2].clear == Clear(exclude=("read_plan",))
     written = tomllib.loads(settings)
     defaults = load_config(None, upstream="https://api.example.com")
-    for name in ("background", "summariser", "log", "timeout", "connect_timeout", "concurrency"):
+    for name in (
+        "background",
+        "summariser",
+        "log",
+        "timeout",
+        "connect_timeout",
+        "concurrency",
+        "max_headers",
+        "head_timeout",
+    ):
         assert written[name] == getattr(defaults, name), name
+    assert made[0].head == defaults.head
 
 
 def test_its_flags_paths_and_numbers_are_those_that_there_are() -> None:

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from real_clients.malformed import go_malformed
 
 from patience import PATIENCE
 from unabridged.gateway.app import Gateway
@@ -158,3 +159,9 @@ def test_what_no_client_should_send_is_passed_on_or_refused_as_the_provider_woul
     if len(provider.raw) == before:  # refused here, or a compaction that was asked for
         assert answer.status_code in {400, 413, 415} or '"compaction"' in answer.text, answer.text
         assert answer.status_code == 200 or "error" in answer.json()
+
+
+def test_over_raw_sockets_each_is_answered_or_closed_and_nothing_else_goes_on() -> None:
+    """As `make clients WHAT=gateway` does it with 10,000."""
+    for check in go_malformed(max(200, REQUESTS // 2)):
+        assert check.holds, check

@@ -14,6 +14,7 @@ from real_clients.clients import DRIVERS, Driver, Place
 from real_clients.faults import go_wrong
 from real_clients.grown import grow
 from real_clients.kept import keep_all, share_folder
+from real_clients.malformed import go_malformed
 from real_clients.packages import default_folder, install
 from real_clients.record import record, recordable
 from real_clients.recorded import play
@@ -49,6 +50,7 @@ def main() -> int:
             for driver in others:
                 place = gateway_only.place_for(driver, Path(homes) / driver.name, chosen.folder)
                 wrong += say(f"{driver.name}, through the gateway", go_through(driver, place))
+            wrong += say("malformed requests to the gateway", go_malformed())
         if "kept" in scenes and {"claude-code", "codex"} <= {driver.name for driver in drivers}:
             wrong += say("two clients in one folder", share_folder(new_place))
         if "record" in scenes:

@@ -105,12 +105,12 @@ class Gateway:
 
 
 @contextmanager
-def gateway_before(upstream: str, window: int, home: Path) -> Iterator[Gateway]:
+def gateway_before(upstream: str, window: int, home: Path, *more: str) -> Iterator[Gateway]:
     """`unabridged gateway` before this provider, until the block ends."""
     home.mkdir(parents=True, exist_ok=True)
     log, archive = home / "gateway.log", home / "gateway.db"
     flags = ["--upstream", upstream, "--port", "0", "--window", str(window), "--archive", f"sqlite:///{archive}"]
-    command = [sys.executable, "-m", "unabridged", "gateway", *flags, "--log", "json"]
+    command = [sys.executable, "-m", "unabridged", "gateway", *flags, "--log", "json", *more]
     with log.open("w") as told, subprocess.Popen(command, stdout=told, stderr=told, env=_environ(home)) as process:
         try:
             yield Gateway(_wait_for(log, process), log, archive)
