@@ -15,6 +15,7 @@ from unabridged.gateway.app import Gateway
 from unabridged.gateway.config import load_config
 from unabridged.gateway.connections import connection_with
 from unabridged.testing.provider_app import ProviderApp
+from unabridged.testing.provider_faults import slow
 from unabridged.testing.serving import serving
 
 TOKEN = "a-gateway-token-of-its-own"  # noqa: S105 - of this test
@@ -148,6 +149,11 @@ def test_a_connection_stays_open_between_requests_and_during_a_long_answer() -> 
             connection.sendall(ping)
             assert connection.recv(1_000).startswith(b"HTTP/1.1 200 ")
             time.sleep(0.5)
+        one.provider.faults.append(slow(1.2))
+        connection.sendall(START + b"\r\n" + b"GET /v1/mo")  # the rest comes when the first is answered
+        assert connection.recv(100_000).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(b"dels HTTP/1.1\r\nhost: 127.0.0.1\r\n" + CLOSE)
+        assert b"HTTP/1.1 200 " in b"".join(iter(lambda: connection.recv(65_536), b""))
 
 
 OWN = ["127.0.0.1", "localhost", "LOCALHOST:80", "a.b.localhost", "127.8.9.1:1", "[::1]", "[::1]:8484", "localhost."]

@@ -1,8 +1,9 @@
 """An HTTP gateway between any client and its provider: it speaks the provider's protocol, and long conversations fit.
 
-`config.py` says how it runs; a request goes through `tenants.py` (whose is it), `encodings.py` (its body) and
-`headers.py` (what is passed on). `app.py` has the way of a request, `conversation.py` that of one with a conversation;
-what is told of them goes through `operation.py`. docs/gateway.md is for those who run it.
+`config.py` says how it runs; `connections.py` limits what anybody may send; a request goes through `tenants.py` (whose
+is it), `encodings.py` (its body) and `headers.py` (what is passed on). `app.py` has the way of a request,
+`conversation.py` that of one with a conversation; what is told of them goes through `operation.py`. docs/gateway.md is
+for those who run it.
 """
 
 from importlib.util import find_spec

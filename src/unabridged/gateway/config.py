@@ -78,7 +78,7 @@ class Config:
     """Bytes of a request's body as it is sent, and once gzip or zstd are undone."""
     max_head: int = HeadLimits().size
     """Bytes of its request line and headers."""
-    max_headers: int = HeadLimits().count
+    max_headers: int = HeadLimits().headers
     head_timeout: float = HeadLimits().seconds
     """Seconds in which all of these must be there."""
     timeout: float = 600.0

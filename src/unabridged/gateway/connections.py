@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 
 class HeadLimits(NamedTuple):
@@ -17,8 +17,7 @@ class HeadLimits(NamedTuple):
 
     size: int = 64_000
     """Bytes."""
-    count: int = 200
-    """Headers."""
+    headers: int = 200
     seconds: float = 10.0
     """From the first byte to the last; on a new connection from its beginning."""
 
@@ -34,6 +33,8 @@ class Connection(HttpToolsProtocol):
         """Bytes that may still come before a head, a piece of a body or a request is complete."""
         self._is_idle, self._waits = True, False
         """Whether no byte of a next request has come; whether one has, and its head is not complete."""
+        self._follows = False
+        """Whether the request came in one piece with the end of another, so that its bytes were not counted alone."""
         self._late: asyncio.TimerHandle | None = None
         self._refusal: tuple[int, str] | None = None
 
@@ -57,23 +58,27 @@ class Connection(HttpToolsProtocol):
             super().data_received(piece)
             if self._room <= 0:
                 self._refuse(431, f"the request line and headers have more than {self.head.size:,} bytes")
-            elif len(self.headers or ()) > self.head.count:
-                self._refuse(431, f"the request has more than {self.head.count} headers")
-        if not self._waits:
-            self._stop_timer()
-        elif self._late is None:
+            elif self.headers and len(self.headers) > self.head.headers:
+                self._refuse(431, f"the request has more than {self.head.headers} headers")
+        if self._late is not None:
+            if not self._waits:
+                self._stop_timer()
+        elif self._waits:
             self._late = self.loop.call_later(self.head.seconds, self._end_late)
 
     def on_message_begin(self) -> None:
-        """Begin to count."""
+        """Begin to wait for the end of the head."""
         super().on_message_begin()
-        self._is_idle, self._waits, self._room = False, True, self.head.size
+        self._follows = self._is_idle
+        self._is_idle, self._waits = False, True
 
     def on_headers_complete(self) -> None:
-        """Serve the request, unless its head is too large; one that stands behind another was not counted alone."""
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        if size > self.head.size or len(self.headers) > self.head.count:
-            self._refusal = 431, f"the head has {size:,} bytes and {len(self.headers)} headers"
+        """Serve the request, unless its head is too large."""
+        if len(self.headers) > self.head.headers or (self._follows and self._size() > self.head.size):
+            self._refusal = (
+                431,
+                f"the request has more than {self.head.headers} headers or {self.head.size:,} bytes of them",
+            )
             raise ValueError("too large")
         if b"#" in self.url:
             self._refusal = 400, "the request line has a fragment, which is not sent to servers"
@@ -100,17 +105,25 @@ class Connection(HttpToolsProtocol):
         """Answer with this status, unless an earlier request of the connection is being answered; then close it."""
         if self.transport.is_closing():
             return
-        if self.cycle is None or self.cycle.response_complete:
+        if not self._is_answering:
             text = f"{words}\n".encode()
             line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
             about = f"content-type: text/plain; charset=utf-8\r\ncontent-length: {len(text)}\r\nconnection: close\r\n"
             self.transport.write(f"{line}{about}\r\n".encode() + text)
         self.transport.close()
 
+    @property
+    def _is_answering(self) -> bool:
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return cycle is not None and not cycle.response_complete
+
+    def _size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
     def _end_late(self) -> None:
         """Close a connection whose request does not come; while an earlier one is answered, nothing is waited for."""
         self._late = None
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._is_answering:
             self._late = self.loop.call_later(self.head.seconds, self._end_late)
         elif self._is_idle:
             self.transport.close()  # nothing was asked, so there is nothing to answer

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import msgspec
+from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from unabridged.gateway.bodies import UNREADABLE
@@ -76,15 +77,24 @@ class Answer:
         self._response.close()
 
 
-class _Addresses(aiohttp.DefaultResolver):
+class _Addresses(AbstractResolver):
     """The first addresses of a host, of both kinds where it has both."""
 
-    async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> Any:
+    def __init__(self) -> None:
+        self._all = aiohttp.DefaultResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
         """Look the host up."""
-        found = await super().resolve(host, port, family)
-        kinds = [[one for one in found if one["family"] == kind] for kind in dict.fromkeys(o["family"] for o in found)]
+        found = await self._all.resolve(host, port, family)
+        kinds = [[one for one in found if one["family"] == kind] for kind in {one["family"]: 0 for one in found}]
         turns = [one for turn in zip_longest(*kinds) for one in turn if one is not None]
         return turns[:_ADDRESSES]
+
+    async def close(self) -> None:
+        """Let go of the resolver."""
+        await self._all.close()
 
 
 class Upstream:
