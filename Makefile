@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak replicas fleet ray mutants peers clients bench docs dist format clean
+.PHONY: help demo test check soak replicas fleet ray mutants peers versions clients bench docs dist format clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -59,6 +59,9 @@ peers: $(STAMP) ## the own tests of LangChain, Strands and OpenAI Agents against
 	$(BIN)/python scripts/harness_tiers.py
 	$(BIN)/python scripts/redis_sessions.py
 	$(BIN)/python scripts/peers.py
+
+versions: ## every adapter on the lowest and the newest version of its framework (WHAT="strands openai==3.0.0")
+	$(PYTHON) scripts/framework_versions.py $(WHAT)
 
 clients: $(STAMP) ## the real coding agents from npm (into CLIENTS=folder), headless on loopback (WHAT=scenes, CLIENTS_DATA=file)
 	PYTHONPATH=scripts $(BIN)/python -m real_clients $(WHAT) --folder "$(CLIENTS)" $(if $(CLIENTS_DATA),--data "$(CLIENTS_DATA)")

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic_ai import Agent, AgentRunResult, RunContext
 from pydantic_ai.capabilities import AbstractCapability, Capability, Instrumentation
-from pydantic_ai.exceptions import ModelContextWindowExceededError
+from pydantic_ai.exceptions import ModelContextWindowExceededError, UsageLimitExceeded
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -32,14 +32,16 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.settings import ModelSettings
-from pydantic_ai.usage import RequestUsage
+from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from unabridged import Settings, WontFit
 from unabridged.adapters.kit import thread
 from unabridged.adapters.pydantic_ai import Compaction, PydanticAI
 from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
 from unabridged.marks import is_ours
+from unabridged.measure.calibrate import Usage
 from unabridged.measure.meter import Meter
 
 FORMAT = PydanticAI()
@@ -368,3 +370,71 @@ def test_wrong_keywords_are_told_at_once() -> None:
         Compaction(windw=5)
     with pytest.raises(SettingsError):
         Compaction(window=-1)
+
+
+# -- what the summariser uses -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Summarised:
+    """An agent whose summaries are written by its own model, by another one, or by a function: 3,050 tokens each."""
+
+    kind: str
+    model: Scripted = field(default_factory=Scripted)
+    before: list[tuple[int, int]] = field(default_factory=list)
+    """For each summary, how many requests of the agent's came before it, and their tokens."""
+
+    def __call__(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if info.function_tools:
+            return self.model(messages, info)
+        return ModelResponse([TextPart(self.summary())], usage=RequestUsage(input_tokens=3_000, output_tokens=50))
+
+    def summary(self) -> str:
+        self.before.append((len(self.model.sent), sum(self.model.tokens)))
+        return f"The reports are read one by one; part {len(self.before)} was steady. Next: go on with the reports."
+
+    def reply(self, ask: Ask) -> Reply:  # noqa: ARG002 - it says the same to all
+        return Reply(self.summary(), "end", Usage(3_000, output=50))
+
+    def agent(self) -> Agent[Any, str]:
+        own = FunctionModel(self, model_name="scripted")
+        given = {"own": {}, "model": {"model": own}, "function": {"model": self.reply}}[self.kind]
+        capability = Compaction(window=WINDOW, archive=MemoryArchive(), **given)
+        return Agent(own, tools=[report], capabilities=[capability])
+
+
+SUMMARISERS = pytest.mark.parametrize("kind", ["own", "model", "function"])
+
+
+@SUMMARISERS
+def test_what_the_summariser_uses_is_used_by_the_run(kind: str) -> None:
+    told = Summarised(kind)
+    used = run(told.agent()).usage
+    assert told.before
+    assert used.requests == len(told.model.sent) + len(told.before)
+    assert used.input_tokens == sum(told.model.tokens) + 3_000 * len(told.before)
+    assert used.output_tokens >= 50 * len(told.before)
+
+
+@SUMMARISERS
+def test_the_runs_limits_hold_for_the_summariser_too(kind: str) -> None:
+    free = Summarised(kind)
+    run(free.agent())
+    requests, tokens = free.before[0]
+    asked = free.before.count(free.before[0])
+    for limits in ({"request_limit": requests + asked}, {"input_tokens_limit": tokens + 3_000 * asked - 1_500}):
+        told = Summarised(kind)
+        with pytest.raises(UsageLimitExceeded, match=next(iter(limits))):
+            run(told.agent(), usage_limits=UsageLimits(**limits))
+        assert len(told.before) == asked
+        assert len(told.model.sent) == requests, "the request behind the summary was sent over the limit"
+
+
+def test_a_summary_made_by_hand_is_used_by_the_run_it_is_made_in() -> None:
+    told = Summarised("model")
+    capability: Any = Compaction(window=WINDOW, archive=MemoryArchive(), model=FunctionModel(told))
+    context = RunContext[None](deps=None, model=FunctionModel(told), usage=RunUsage(), conversation_id="t")
+    asyncio.run(capability.compact(_talk(), context))
+    asked = len(told.before)
+    assert asked > 0
+    assert context.usage == RunUsage(requests=asked, input_tokens=3_000 * asked, output_tokens=50 * asked)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
-import httpx2 as httpx
 import openai
 from agents import Agent, RunConfig, Runner, RunState, SQLiteSession, Usage, function_tool
 from agents.models.interface import Model, ModelProvider
@@ -60,6 +61,7 @@ def refusal(error: TooLong) -> openai.BadRequestError:
     told = f"This model's maximum context length is {error.limit} tokens. However, your messages resulted in "
     told += f"{error.requested} tokens. Please reduce the length of the messages."
     body = {"message": told, "type": "invalid_request_error", "param": "input", "code": "context_length_exceeded"}
+    httpx: Any = import_module("httpx2" if find_spec("httpx2") else "httpx")  # which one openai uses depends on its version
     response = httpx.Response(400, request=httpx.Request("POST", "https://api.openai.com/v1/responses"))
     return openai.BadRequestError(f"Error code: 400 - {{'error': {body}}}", response=response, body=body)
 

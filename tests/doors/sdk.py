@@ -23,14 +23,13 @@ TYPES = {"int": "integer", "str": "string", int: "integer", str: "string"}
 class Provider(Loopback):
     """A provider whose model asks the brain, which is also the one that refuses."""
 
-    def __init__(self, brain: Brain, wire: wires.LoopbackWire) -> None:
+    def __init__(self, brain: Brain, loop: ResponsesLoop) -> None:
         super().__init__(lambda _: Said(), window=0)
-        self.brain, self.wire = brain, wire
+        self.brain, self.loop, self.wire = brain, loop, loop.wire()
 
     def answer(self, path: str, body: dict[str, Any]) -> Served:
         streamed = self.wire.is_streamed(path, body)
-        system, tools = body.get("system") or body.get("instructions") or "", body.get("tools") or ()
-        seen = Seen.of(self.wire.messages(body), self.wire.format, system=system, tools=tools, model=body["model"])
+        seen = Seen.of(self.wire.messages(body), self.wire.format, **self.loop.seen(body))
         try:
             said = self.brain(seen)
         except TooLong as error:
@@ -50,6 +49,11 @@ class ResponsesLoop:
 
     def client(self, url: str) -> Any:
         return openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+
+    def seen(self, body: dict[str, Any]) -> dict[str, Any]:
+        """What the model reads beside the messages."""
+        system = body.get("system") or body.get("instructions") or ""
+        return {"system": system, "tools": body.get("tools") or (), "model": body["model"]}
 
     def user(self, content: Content) -> Any:
         parts = (content,) if isinstance(content, str) else content
@@ -179,7 +183,7 @@ class SdkDoor:
         recall: bool = False,
         **keywords: Any,
     ) -> LoopSession:
-        provider = Provider(brain, self.loop.wire()).__enter__()
+        provider = Provider(brain, self.loop).__enter__()
         about = {"tools": tools, "approve": approve, "system": system, "recall": recall, "provider": provider}
 
         def opening() -> Any:

@@ -12,13 +12,13 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from unabridged.adapters.installed import needed
 from unabridged.archive.names import Name, check_name
 from unabridged.archive.opening import archive_of
 from unabridged.archive.protocol import Archive
 from unabridged.clients.hook import LONGEST, around, rest
 from unabridged.clients.hook.events import as_context, find_source, reason_of
 from unabridged.clients.hook.transcript import Source
-from unabridged.errors import NotInstalled
 from unabridged.history import DEFAULT
 
 Event = Mapping[str, Any]
@@ -37,10 +37,8 @@ def compaction_hooks(archive: str | Archive | None = None, *, namespace: Name = 
 
     The archive is the user's own; or the one that a URL names; or one that you opened, and close.
     """
-    try:
+    with needed("claude-agent-sdk", "compaction_hooks"):
         from claude_agent_sdk import HookMatcher  # noqa: PLC0415 - only this needs it
-    except ImportError as error:
-        raise NotInstalled("compaction_hooks", "unabridged[claude-agent-sdk]", error) from error
 
     # The callback answers before the client would give it up.
     matcher = HookMatcher(hooks=[compaction_callback(archive, namespace=namespace)], timeout=LONGEST + 15)

@@ -7,12 +7,10 @@
 What a model is sent is compacted; the session keeps every event.
 """
 
-from unabridged.errors import NotInstalled
+from unabridged.adapters.installed import needed
 
-try:
+with needed("google-adk", __name__):
     from unabridged.adapters.google_adk.plugin import AdkContents, CompactionPlugin
     from unabridged.adapters.google_adk.tools import RecallTool
-except ImportError as error:
-    raise NotInstalled(__name__, "unabridged[google-adk]", error) from error
 
 __all__ = ["AdkContents", "CompactionPlugin", "RecallTool"]

@@ -17,6 +17,7 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | where in a request to a provider what stands | `Endpoint`, `CHAT`, `RESPONSES`, `MESSAGES`, `Body`, `longest` |
 | what stands there, as a model is shown it | `listed`, `schema_of`, `has_recall` |
 | events as data, for the framework's own tracing | `event_data`, `tell_both`, `collected_events`, `why_not` |
+| what the summariser used, for the framework's own count | `summaries_used` |
 | a list of the host's that follows a compaction | `change_between`, `follow_change`, `identity` |
 | originals that the host keeps, as compactions left them | `as_recorded` |
 | what is known of conversations, the newest of them | `Newest` |
@@ -34,7 +35,7 @@ from unabridged.adapters.kit.endpoints import (
     schema_of,
 )
 from unabridged.adapters.kit.engine import Agent, Engine, Exchanged, Request, about, current_values
-from unabridged.adapters.kit.events import collect_event, collected_events, event_data, tell_both, why_not
+from unabridged.adapters.kit.events import collect_event, collected_events, event_data, summaries_used, tell_both, why_not
 from unabridged.adapters.kit.following import PendingChange, change_between, follow_change, identity
 from unabridged.adapters.kit.newest import Newest
 from unabridged.adapters.kit.own_model import AGENT_MODEL, NamedModel, OwnModel, with_own_model
@@ -105,6 +106,7 @@ __all__ = [
     "schema_of",
     "stream",
     "sub_thread",
+    "summaries_used",
     "tell_both",
     "thread",
     "watch",

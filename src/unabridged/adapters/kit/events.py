@@ -8,7 +8,8 @@ from contextvars import ContextVar
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
-from unabridged.events import Event, Failed, Unchanged
+from unabridged.events import Compacted, Event, Failed, Unchanged
+from unabridged.measure.calibrate import Usage
 
 _EVENTS: ContextVar[list[Event] | None] = ContextVar("unabridged_events", default=None)
 
@@ -54,6 +55,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def summaries_used(events: Sequence[Event]) -> tuple[int, Usage]:
+    """How many answers the summariser gave in these events, usable or not, and the tokens of them all."""
+    costs = [event.receipt.cost for event in events if isinstance(event, Compacted)]
+    costs += [dict(event.cost) for event in events if isinstance(event, Failed) and not event.goes_on]
+    total = {name: int(sum(cost.get(name, 0) for cost in costs)) for name in ("calls", *Usage.__slots__)}
+    return total.pop("calls"), Usage(**total)
 
 
 def why_not(events: Sequence[Event]) -> str:

@@ -10,9 +10,9 @@ graph's state follows, and what it tells), `names` (its messages, with ids and w
 
 from __future__ import annotations
 
-from unabridged.errors import NotInstalled
+from unabridged.adapters.installed import needed
 
-try:
+with needed("langchain", __name__):
     from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT, ContextSize, TriggerClause
 
     from unabridged.adapters.langchain.arguments import SummarizationDefaults, compute_summarization_defaults
@@ -28,8 +28,6 @@ try:
     from unabridged.adapters.langchain.model import summariser_of
     from unabridged.adapters.langchain.state import SummarizationState, todos
     from unabridged.adapters.langchain.tools import SummarizationToolMiddleware, compaction_tool, history_tools
-except ImportError as error:
-    raise NotInstalled(__name__, "unabridged[langchain]", error) from error
 
 __all__ = [
     "DEFAULT_SUMMARY_PROMPT",

@@ -7,15 +7,13 @@
 The modules, in reading order: `provider`, `session`, `tools`, and `runs`, which they share.
 """
 
-from unabridged.errors import NotInstalled
+from unabridged.adapters.installed import needed
 
-try:
+with needed("openai-agents", __name__):
     from unabridged.adapters.kit import thread
     from unabridged.adapters.openai_agents.provider import CompactingModel, CompactingProvider
     from unabridged.adapters.openai_agents.session import CompactingSession
     from unabridged.adapters.openai_agents.tools import input_filter, recall_tools
-except ImportError as error:
-    raise NotInstalled(__name__, "unabridged[openai-agents]", error) from error
 
 __all__ = [
     "CompactingModel",

@@ -10,12 +10,10 @@ The modules, in reading order: `compaction` (the capability), `state` (what outl
 
 from __future__ import annotations
 
-from unabridged.errors import NotInstalled
+from unabridged.adapters.installed import needed
 
-try:
+with needed("pydantic-ai", __name__):
     from unabridged.adapters.pydantic_ai.compaction import Compaction
     from unabridged.adapters.pydantic_ai.format import PydanticAI
-except ImportError as error:
-    raise NotInstalled(__name__, "unabridged[pydantic-ai]", error) from error
 
 __all__ = ["Compaction", "PydanticAI"]

@@ -20,6 +20,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_ai.tools import RunContext, Tool
 from pydantic_ai.toolsets import FunctionToolset
+from pydantic_ai.usage import RunUsage
 
 from unabridged.adapters.kit import (
     AGENT_MODEL,
@@ -38,11 +39,13 @@ from unabridged.adapters.kit import (
     current_thread,
     event_data,
     look_up,
+    summaries_used,
 )
 from unabridged.adapters.pydantic_ai.focus import focused, own_model, summariser_of
 from unabridged.adapters.pydantic_ai.format import FORMAT
 from unabridged.adapters.pydantic_ai.state import carry_on, completed, follow, shown_once, system_of, tools_of
 from unabridged.archive.names import Name, optional_name
+from unabridged.events import Event
 from unabridged.outcome import Compaction as Fitted
 
 _RETRY: type[Exception] | None = getattr(exceptions, "RetryModelRequest", None)
@@ -100,8 +103,9 @@ class Compaction(PinMethods, AbstractCapability[Any]):
             return request_context  # a turn that the provider paused goes on from exactly what it had
         agent = self._agent(request_context.model, request_context)
         request = await self._ask(ctx, messages, agent, request_context)
-        fitted = await self._told(request.fit())
+        fitted = await self._told(ctx, request.fit())
         kept = self._follow(ctx, messages, fitted.messages) if fitted.changed else messages
+        _check_limits(ctx)
         self._sent = _Sent(request, agent, fitted, kept, shown_once(kept))
         return request_context if self._sent.shown is messages else replace(request_context, messages=self._sent.shown)
 
@@ -129,8 +133,9 @@ class Compaction(PinMethods, AbstractCapability[Any]):
         """Another attempt, shorter, where the provider said that it is too long; any other error as it is."""
         if (sent := self._sent) is None:
             raise error
-        sent.fitted = await self._told(sent.request.shorten(sent.fitted, error))
+        sent.fitted = await self._told(ctx, sent.request.shorten(sent.fitted, error))
         sent.messages = self._follow(ctx, sent.messages, sent.fitted.messages)
+        _check_limits(ctx)
         if _RETRY is not None:
             raise _RETRY from error
         shorter = shown_once([*sent.messages, *_behind(sent.shown, request_context.messages)])
@@ -198,23 +203,28 @@ class Compaction(PinMethods, AbstractCapability[Any]):
         own = optional_name(self.thread(ctx)) if self.thread is not None else None
         return own or getattr(ctx, "conversation_id", None) or current_thread()
 
-    async def _told(self, steps: Steps[Fitted]) -> Fitted:
-        """Carry out the work; what happened is told in the span that the framework has open, if it traces."""
+    async def _told(self, ctx: RunContext[Any], steps: Steps[Fitted]) -> Fitted:
+        """Carry out the work; what the summariser used is the run's usage.
+
+        What happened is told in the span that the framework has open, if it traces.
+        """
         span = get_current_span()
         with collected_events() as events:
             try:
-                return await arun(steps)
+                done = await arun(steps)
             finally:
                 for event in events if span.is_recording() else ():
                     data = event_data(event)
                     span.add_event(f"unabridged.{data['event']}", _flat(data))
+                _count(ctx, events)
+        return done
 
     # -- as one of several strategies ---------------------------------------------------------------------------------
 
     async def compact(self, messages: list[ModelMessage], ctx: RunContext[Any]) -> list[ModelMessage]:
         """The messages, compacted now, whatever their size; the very list when nothing is gained."""
         request = await self._ask(ctx, messages, self._agent(ctx.model), force=True)
-        done = await self._told(request.fit())
+        done = await self._told(ctx, request.fit())
         return carry_on(messages, done.messages, ctx) if done.changed else messages
 
     def with_focus(self, focus: str) -> Self:
@@ -280,6 +290,26 @@ class Compaction(PinMethods, AbstractCapability[Any]):
 def conversation_of(messages: Sequence[ModelMessage]) -> str | None:
     """The conversation that the messages name, as a run that is given them takes it."""
     return next((message.conversation_id for message in reversed(messages) if message.conversation_id), None)
+
+
+def _count(ctx: RunContext[Any], events: Sequence[Event]) -> None:
+    """Add what the summariser used to the run's usage."""
+    requests, used = summaries_used(events)
+    ctx.usage.incr(
+        RunUsage(
+            requests=requests,
+            input_tokens=used.input,
+            cache_read_tokens=used.cache_read,
+            cache_write_tokens=used.cache_write,
+            output_tokens=used.output,
+        )
+    )
+
+
+def _check_limits(ctx: RunContext[Any]) -> None:
+    """Raise the framework's own error where the run's limits leave no room for its request behind the summary's."""
+    if ctx.usage_limits is not None:
+        ctx.usage_limits.check_before_request(ctx.usage)
 
 
 def _behind(sent: list[ModelMessage], now: list[ModelMessage]) -> list[ModelMessage]:

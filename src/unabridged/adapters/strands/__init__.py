@@ -10,11 +10,9 @@ Strands' write the summaries. The messages are Bedrock's Converse, whatever mode
 
 from __future__ import annotations
 
-from unabridged.errors import NotInstalled
+from unabridged.adapters.installed import needed
 
-try:
+with needed("strands", __name__):
     from unabridged.adapters.strands.manager import CompactingConversationManager
-except ImportError as error:
-    raise NotInstalled(__name__, "unabridged[strands]", error) from error
 
 __all__ = ["CompactingConversationManager"]
