@@ -30,12 +30,16 @@ EXACT = "replay exact"
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """A framework: its package, its doors, the extra that has its lower bound, and what its doors need besides."""
+    """A framework: its package, its doors, and what these need besides.
+
+    Its lower bound is that of an extra; an SDK, which has none, is `tried` from a version on.
+    """
 
     package: str
     doors: tuple[str, ...]
-    extra: str = "dev"
+    extra: str = ""
     also: tuple[str, ...] = ()
+    tried: str = ""
 
 
 FRAMEWORKS = {
@@ -45,9 +49,9 @@ FRAMEWORKS = {
     "strands": Framework("strands-agents", ("strands",), "strands"),
     "google-adk": Framework("google-adk", ("google_adk",), "google-adk"),
     "claude-agent-sdk": Framework("claude-agent-sdk", (), "claude-agent-sdk"),
-    "openai": Framework("openai", ("sdk",)),
-    "anthropic": Framework("anthropic", ("sdk_messages",)),
-    "google-genai": Framework("google-genai", ("sdk_gemini",)),
+    "openai": Framework("openai", ("sdk",), tried="2.0.0"),
+    "anthropic": Framework("anthropic", ("sdk_messages",), also=("openai",), tried="2.0.0"),  # doors share a module
+    "google-genai": Framework("google-genai", ("sdk_gemini",), also=("openai",), tried="2.0.0"),
 }
 
 
@@ -85,7 +89,9 @@ def _mark(errors: Sequence[str]) -> str:
 
 
 def lowest(framework: Framework) -> str:
-    """The version that the extra asks for at least."""
+    """The version that the extra asks for at least, or that was tried."""
+    if not framework.extra:
+        return framework.tried
     lines = dist.settings()["optional-dependencies"][framework.extra]
     return next(line.partition(">=")[2] for line in lines if re.split(r"[\[><=]", line)[0] == framework.package)
 
@@ -95,10 +101,8 @@ def pinned(framework: Framework, wanted: str) -> list[str]:
     also = dist.requirements(framework.also)
     if wanted == "newest":
         return [framework.package, *also]
-    if wanted != "lowest":
-        return [f"{framework.package}=={wanted}", *also]
-    if framework.extra == "dev":
-        return [f"{framework.package}=={lowest(framework)}", *also]
+    if wanted != "lowest" or not framework.extra:
+        return [f"{framework.package}=={lowest(framework) if wanted == 'lowest' else wanted}", *also]
     lines = dist.settings()["optional-dependencies"][framework.extra]
     return [*(line.replace(">=", "==") for line in lines), *also]
 
@@ -179,13 +183,15 @@ def error_of(act: Callable[[], object]) -> str:
     try:
         act()
     except Exception as error:  # noqa: BLE001 - that is the question
-        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}" 
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     return ""
 
 
 def main() -> int:
     """Try each version; 1 when one of them fails."""
-    parser = argparse.ArgumentParser(description="Run every adapter on the lowest and the newest version of its framework.")
+    parser = argparse.ArgumentParser(
+        description="Run every adapter on the lowest and the newest version of its framework."
+    )
     parser.add_argument("what", nargs="*", help=f"NAME or NAME==VERSION, of {', '.join(FRAMEWORKS)}")
     parser.add_argument("--inside", metavar="NAME", help="run the checks here, in this environment")
     given = parser.parse_args()

@@ -3,8 +3,8 @@
 The source distributions of LangChain, Strands and OpenAI Agents ship their tests. Each is fetched in the installed
 version into a temporary folder, its test files are run as they are (what fails then is the environment's) and once more
 with our classes in the place of theirs. What differs must stand in `scripts/peers.toml` with a reason. Exits with 1
-when a failure is not explained, or when an explained one passes. Deep Agents' source distribution holds no tests: name
-a checkout of them with `--deepagents`.
+when a failure is not explained, or when an explained one passes. Deep Agents' source distribution holds no tests, which
+the same file says: it is told apart and not counted as passed. Name a checkout of its tests with `--deepagents`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import tarfile
 import tempfile
 import tomllib
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import redis_sessions
 
@@ -196,15 +197,20 @@ def outcomes(python: str, tree: Path, files: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
+def has_tests(peer: Peer, tree: Path) -> bool:
+    """Whether any of the peer's test files is there; says so where none is."""
+    if any((tree / name).is_file() for name in peer.tests):
+        return True
+    print(f"{peer.package} {version(peer.package)}: no tests in its sdist. {without_tests().get(peer.package, '')}")
+    return False
+
+
 def compare(peer: Peer, tree: Path, *, verbose: bool) -> int:
     """Run the peer's tests both ways and say what differs; how many differences nobody explained."""
     for conftest in () if peer.conftest else tree.rglob("conftest.py"):
         conftest.unlink()
     (tree / "conftest.py").write_text(CONFTEST)
     files = tuple(name for name in peer.tests if (tree / name).is_file())
-    if not files:
-        print(f"{peer.package} {version(peer.package)}: its source distribution holds no tests")
-        return 0
     python = peer.python()
     theirs = {name: wrong for name, wrong in outcomes(python, tree, files).items() if not wrong}
     known = names_of(peer)
@@ -230,10 +236,25 @@ def compare(peer: Peer, tree: Path, *, verbose: bool) -> int:
     return wrong
 
 
+def listed() -> dict[str, Any]:
+    """What `scripts/peers.toml` says."""
+    return tomllib.loads((ROOT / "scripts" / "peers.toml").read_text(encoding="utf-8"))
+
+
 def explained(package: str) -> dict[str, str]:
     """The differences that are meant, each with its reason."""
-    listed = tomllib.loads((ROOT / "scripts" / "peers.toml").read_text(encoding="utf-8"))
-    return {name: group["reason"] for group in listed.get(package, ()) for name in group["tests"]}
+    return {name: group["reason"] for group in listed().get(package, ()) for name in group["tests"]}
+
+
+def without_tests() -> dict[str, str]:
+    """The peers whose source distribution holds no tests, each with what stands for them."""
+    return {package: group["instead"] for package, group in listed()["without-tests"].items()}
+
+
+def told(compared: Sequence[str], untested: Sequence[str], wrong: int) -> str:
+    """The last line: how many peers were compared, and which could not be."""
+    left = f"; not compared: {', '.join(untested)} (no tests in its sdist)" if untested else ""
+    return f"{len(compared)} of {len(PEERS)} peers compared, {wrong} differences not explained{left}"
 
 
 def main() -> int:
@@ -244,14 +265,19 @@ def main() -> int:
     )
     parser.add_argument("--verbose", action="store_true", help="also what is explained")
     chosen = parser.parse_args()
-    wrong = 0
+    wrong, compared, untested = 0, [], []
     for peer in PEERS:
         with tempfile.TemporaryDirectory() as folder:
             tree = fetched(peer.package, Path(folder))
             if peer.package == "deepagents" and chosen.deepagents:
                 shutil.copytree(chosen.deepagents / "tests", tree / "tests")
-            wrong += compare(peer, tree, verbose=chosen.verbose)
-    return min(wrong, 1)
+            if has_tests(peer, tree):
+                compared.append(peer.package)
+                wrong += compare(peer, tree, verbose=chosen.verbose)
+            else:
+                untested.append(peer.package)
+    print(told(compared, untested, wrong))
+    return min(wrong + len(set(untested) - set(without_tests())), 1)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,9 @@ def refusal(error: TooLong) -> openai.BadRequestError:
     told = f"This model's maximum context length is {error.limit} tokens. However, your messages resulted in "
     told += f"{error.requested} tokens. Please reduce the length of the messages."
     body = {"message": told, "type": "invalid_request_error", "param": "input", "code": "context_length_exceeded"}
-    httpx: Any = import_module("httpx2" if find_spec("httpx2") else "httpx")  # which one openai uses depends on its version
+    httpx: Any = import_module(
+        "httpx2" if find_spec("httpx2") else "httpx"
+    )  # which one openai uses depends on its version
     response = httpx.Response(400, request=httpx.Request("POST", "https://api.openai.com/v1/responses"))
     return openai.BadRequestError(f"Error code: 400 - {{'error': {body}}}", response=response, body=body)
 

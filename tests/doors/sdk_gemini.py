@@ -34,7 +34,9 @@ class ContentsLoop(ResponsesLoop):
 
     def user(self, content: Content) -> Any:
         parts = (content,) if isinstance(content, str) else content
-        return types.Content(role="user", parts=[self.image(p) if isinstance(p, Image) else self.text(p) for p in parts])
+        return types.Content(
+            role="user", parts=[self.image(p) if isinstance(p, Image) else self.text(p) for p in parts]
+        )
 
     def text(self, text: str) -> Any:
         return types.Part(text=text)

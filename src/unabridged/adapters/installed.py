@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,34 +14,40 @@ from unabridged.errors import NotInstalled
 
 LOWEST: Final[Mapping[str, Mapping[str, str]]] = {
     "claude-agent-sdk": {"claude-agent-sdk": "0.2.150"},
-    "google-adk": {"google-adk": "2.13"},
-    "langchain": {"langchain": "1.3.15", "langgraph": "1.0"},
-    "openai-agents": {"openai-agents": "0.24"},
-    "pydantic-ai": {"pydantic-ai-slim": "2.62"},
-    "strands": {"strands-agents": "1.60"},
+    "google-adk": {"google-adk": "2.9.0"},
+    "langchain": {"langchain": "1.3.15", "langgraph": "1.2.11"},
+    "openai-agents": {"openai-agents": "0.21.0"},
+    "pydantic-ai": {"pydantic-ai-slim": "2.66.0"},
+    "strands": {"strands-agents": "1.47.0"},
 }
 """By extra, the lowest versions that pass the adapter contract (`make versions`); pyproject.toml asks for the same."""
+
+log = logging.getLogger("unabridged")
 
 
 @contextmanager
 def needed(extra: str, part: str) -> Iterator[None]:
-    """Import within what an adapter needs; raise what to install where that is missing or too old."""
+    """Import within what an adapter needs; where that fails, raise what is installed, what is needed and the remedy.
+
+    A framework that is too old and can be imported is used, with a warning in the log.
+    """
+    old = "; ".join(filter(None, (_too_old(*wanted) for wanted in LOWEST[extra].items())))
     try:
-        for package, lowest in LOWEST[extra].items():
-            _check_version(package, lowest)
         yield
     except ImportError as error:
-        raise NotInstalled(part, f"unabridged[{extra}]", error) from error
+        raise NotInstalled(part, f"unabridged[{extra}]", f"{old}: {error}" if old else error) from error
+    if old:
+        log.warning("%s may not work: %s: pip install 'unabridged[%s]'", part, old, extra)
 
 
-def _check_version(package: str, lowest: str) -> None:
+def _too_old(package: str, lowest: str) -> str:
+    """Both versions in words, where an older one is installed."""
     try:
         found = version(package)
     except PackageNotFoundError:
-        return  # the import itself says what is missing
+        return ""  # the import itself says what is missing
     has, needs = zip(*zip_longest(_numbers(found), _numbers(lowest), fillvalue=0), strict=True)
-    if has < needs:
-        raise ImportError(f"{package} {found} is installed, and {lowest} or newer is needed")
+    return f"{package} {found} is installed, and {lowest} or newer is needed" if has < needs else ""
 
 
 def _numbers(text: str) -> list[int]:

@@ -35,7 +35,14 @@ from unabridged.adapters.kit.endpoints import (
     schema_of,
 )
 from unabridged.adapters.kit.engine import Agent, Engine, Exchanged, Request, about, current_values
-from unabridged.adapters.kit.events import collect_event, collected_events, event_data, summaries_used, tell_both, why_not
+from unabridged.adapters.kit.events import (
+    collect_event,
+    collected_events,
+    event_data,
+    summaries_used,
+    tell_both,
+    why_not,
+)
 from unabridged.adapters.kit.following import PendingChange, change_between, follow_change, identity
 from unabridged.adapters.kit.newest import Newest
 from unabridged.adapters.kit.own_model import AGENT_MODEL, NamedModel, OwnModel, with_own_model

@@ -43,10 +43,19 @@ from unabridged.adapters.kit import (
 )
 from unabridged.adapters.pydantic_ai.focus import focused, own_model, summariser_of
 from unabridged.adapters.pydantic_ai.format import FORMAT
-from unabridged.adapters.pydantic_ai.state import carry_on, completed, follow, shown_once, system_of, tools_of
+from unabridged.adapters.pydantic_ai.state import (
+    carry_on,
+    completed,
+    follow,
+    keeping_loads,
+    shown_once,
+    system_of,
+    tools_of,
+)
 from unabridged.archive.names import Name, optional_name
 from unabridged.events import Event
 from unabridged.outcome import Compaction as Fitted
+from unabridged.settings import Settings
 
 _RETRY: type[Exception] | None = getattr(exceptions, "RetryModelRequest", None)
 """New in 2.66; before, the model is asked once more where the refusal is told."""
@@ -81,6 +90,8 @@ class Compaction(PinMethods, AbstractCapability[Any]):
         self.recall = recall
         self.thread = thread
         self._keywords = {**keywords, "model": summariser_of(keywords.get("model", AGENT_MODEL))}
+        if isinstance(settings := keywords.get("settings", Settings()), Settings):
+            self._keywords["settings"] = keeping_loads(settings)
         self._engine = Engine(FORMAT, **self._keywords)
         self._focus = ""
         self._sent: _Sent | None = None

@@ -19,9 +19,11 @@ from pydantic_ai.models import ModelRequestParameters
 
 from unabridged.adapters.kit import change_between, follow_change, identity
 from unabridged.adapters.pydantic_ai.parts import PROMPTS
+from unabridged.settings import Settings
 
 _LOADS: Any = getattr(kinds, "CapabilityLoadDeltaPart", None)
-"""New in 2.66: before, only a model's own call loads a capability."""
+"""New in 2.64: before, only a model's own call loads a capability, and has to stay."""
+_LOAD_CALL = "load_capability"
 
 
 def standing_prompts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:
@@ -108,6 +110,19 @@ def _notes_of(ctx: Any) -> list[Any]:
     found = sorted(getattr(ctx, "discovered_tool_names", None) or ())
     notes: list[Any] = [_LOADS(loaded=loaded)] if loaded and _LOADS is not None else []
     return [*notes, *([ToolAvailabilityDeltaPart(tools_added=found)] if found else [])]
+
+
+def keeping_loads(settings: Settings) -> Settings:
+    """The settings, with every call that loads a capability staying, where nothing else can say that it is loaded."""
+    if _LOADS is not None:
+        return settings
+    own = settings.pin
+
+    def pin(message: ModelMessage) -> bool:
+        loads = any(getattr(part, "tool_name", None) == _LOAD_CALL for part in message.parts)
+        return loads or (own is not None and own(message))
+
+    return replace(settings, pin=pin)
 
 
 def completed(messages: list[ModelMessage]) -> list[ModelMessage]:

@@ -84,7 +84,7 @@ def _is_settings_error(error: BaseException | None) -> bool:
 
 
 def replay_exact(door: Door, folder: Path) -> None:
-    """The original conversation comes back after three compactions or more: each message equal, in the framework's class."""
+    """The original conversation comes back after three compactions: each message equal, in the framework's class."""
     with Case(door, folder, _working_and_talking) as case:
         for i in range(20):
             case.tell(_turn(i))
