@@ -64,7 +64,7 @@ def test_the_import_error_names_the_older_version_the_one_needed_and_the_remedy(
         monkeypatch.setitem(sys.modules, module, None)  # what an older version lacks can't be imported
     with pytest.raises(NotInstalled) as raised:
         use()
-    told = f"({package} {OLD} is installed, and {LOWEST[extra][package]} or newer is needed: import of "
+    told = f"({package} {OLD} is installed, and {LOWEST[extra][package]} or newer is needed: "
     assert told in str(raised.value)
     assert str(raised.value).endswith(f"): pip install 'unabridged[{extra}]'")
 

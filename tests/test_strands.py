@@ -220,6 +220,21 @@ def test_a_model_of_strands_writes_the_summaries() -> None:
     assert "discussed at length" in str(agent.messages[0])
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_what_the_summariser_uses_is_in_the_agents_metrics(own: bool) -> None:
+    asked: list[int] = []
+
+    def brain(seen: Seen) -> Said:
+        summary = not seen.views[-1].text.startswith("Turn ")
+        asked.append(3_333 if summary else seen.tokens)
+        return Said("The pump house was discussed, and every turn was noted." if summary else TALK, used=asked[-1])
+
+    agent = agent_with(manager(model=kit.AGENT_MODEL if own else AskingModel(brain)), brain)
+    talk(agent, 11)
+    assert 3_333 in asked
+    assert agent.event_loop_metrics.accumulated_usage["inputTokens"] == sum(asked)
+
+
 def test_cached_tokens_are_counted_once() -> None:
     cached = {"cacheReadInputTokens": 80, "cacheWriteInputTokens": 10}
     beside = {"inputTokens": 10, "outputTokens": 5, "totalTokens": 105, **cached}

@@ -198,7 +198,7 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
             await asyncio.to_thread(self.engine.start)
         request = self._request(agent)
         try:
-            fitted = await kit.arun(request.fit())
+            fitted = await _counted(agent, request.fit())
         except WontFit as wont:
             raise ContextWindowOverflowException(str(wont)) from wont
         self._put(agent, fitted.messages)
@@ -213,7 +213,7 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
         if isinstance(error, ContextWindowOverflowException) and not isinstance(error.__cause__, WontFit):
             before = list(agent.messages)
             try:
-                shorter: Compaction | Exception = await kit.arun(self._shorter(agent, sent, error))
+                shorter: Compaction | Exception = await _counted(agent, self._shorter(agent, sent, error))
             except Exception as failed:  # noqa: BLE001 - raised where Strands asks for it
                 shorter = failed
             sent.refused = _Refused(error, before, shorter)
@@ -264,6 +264,19 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
         spec: Any = {"name": name, "description": kit.DESCRIPTIONS[name], "inputSchema": {"json": kit.PARAMETERS[name]}}
         look.__name__ = name
         return PythonAgentTool(name, spec, look)
+
+
+async def _counted(agent: Agent, steps: kit.Steps[Compaction]) -> Compaction:
+    """Carry out the work; what the summariser used is in the agent's metrics."""
+    with kit.collected_events() as events:
+        try:
+            return await kit.arun(steps)
+        finally:
+            requests, used = kit.summaries_used(events)
+            if requests:
+                told = {"inputTokens": used.input, "outputTokens": used.output, "totalTokens": used.input + used.output}
+                cached = {"cacheReadInputTokens": used.cache_read, "cacheWriteInputTokens": used.cache_write}
+                agent.event_loop_metrics.update_usage({**told, **cached})  # type: ignore[typeddict-item]
 
 
 def _pinning(settings: Settings) -> Settings:
