@@ -118,7 +118,7 @@ class Matches(NamedTuple):
     """The best matches of one thread and their scores; how many messages match, among those read; if all were read."""
 
     best: list[tuple[Found, float]]
-    count: int
+    matches: int
     whole: bool
 
 
@@ -134,11 +134,13 @@ def threads_with(query: str, index: Threads) -> tuple[list[int], bool]:
     waiting = [*index.threads(broad)]
     if not wanted.phrases and _is_known(wanted.names):
         return waiting, True
-    holding: set[int] = set()
+    left, holding = SCANNED, set[int]()
     if wanted.phrases:
-        holding = _holding(wanted, index, index.newest_each(_whole(wanted), waiting, _TRIED))
+        tried = index.newest_each(_whole(wanted), waiting, _TRIED)
+        left -= sum(map(len, tried.values()))
+        holding = _holding(wanted, index, tried)
     waiting = [thread for thread in waiting if thread not in holding]
-    most = max(SCANNED // max(len(waiting), 1), _TRIED)
+    most = max(left // max(len(waiting), 1), _TRIED)
     read = index.newest_each(broad, waiting[: SCANNED // _TRIED], most) if waiting else {}
     holding |= _holding(wanted, index, read)
     unread = [thread for thread in read if thread not in holding and len(read[thread]) >= most]

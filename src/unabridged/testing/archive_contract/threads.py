@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from unabridged.archive.protocol import Archive, Note, Part, Scope, Stored
@@ -89,7 +90,7 @@ class ThreadContract:
                     lambda scope=scope: archive.lease(scope, "k", 60),
                 ):
                     _check_refused(act)
-            _check_refused(lambda bad=bad: archive.remember(bad, "k", {"a": 1}))
+            _check_refused(partial(archive.remember, bad, "k", {"a": 1}))
         assert (list(archive.namespaces()), list(archive.notes()), archive.verify()) == ([], [], [])
 
     def test_any_name_is_a_name_of_its_own(self, archive: Archive) -> None:
