@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import anthropic
 import openai
 import pytest
 
-from conversations import assistant, user
+from conversations import assistant, long_chat, user
 from unabridged import Compactor, Settings
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.replies import reply_of
@@ -459,3 +460,31 @@ def test_what_failed_is_paid_at_the_prices_of_its_own_model(caplog: pytest.LogCa
         for name, dollars in zip(names, costs, strict=True):
             assert paid.setdefault(name, dollars) == pytest.approx(dollars)
     assert paid["claude-opus-4-5"] > paid["gpt-5-mini"] > 0
+
+
+@pytest.mark.parametrize("ends_with", ["a reply", "nothing", "an error"])
+@pytest.mark.parametrize("window", [None, 2_500], ids=["one ask", "chunks"])
+def test_an_async_summariser_that_blocks_the_event_loop_past_the_deadline_is_asked_once(
+    ends_with: str, window: int | None
+) -> None:
+    """Nothing in one event loop can end the wait; but no other ask, retry or fallback follows it."""
+    asked: list[str] = []
+
+    async def blocks(prompt: str) -> str:
+        asked.append(prompt)
+        time.sleep(0.3)  # noqa: ASYNC251 - that is the fault
+        if ends_with == "an error":
+            raise ConnectionError("the connection broke")
+        return "The pumps were looked at, and all of them are steady." if ends_with == "a reply" else ""
+
+    async def other(prompt: str) -> str:
+        asked.append(prompt)
+        return ""
+
+    settings = Settings(deadline=0.1)
+    engine = Compactor(blocks, fallback=other, model_window=window, window=8_000, archive="memory:", settings=settings)
+    for thread in ("one", "two"):  # the second time, it rests
+        fitted = asyncio.run(engine.afit(long_chat(60), thread=thread))
+        assert fitted.receipt is not None
+        assert fitted.receipt.summariser == "model-free"
+        assert len(asked) == 1
