@@ -177,7 +177,8 @@ def copy_session(recorded: Path, folder: Path, archive: Archive) -> Scope:
 def _as_blocks(message: Mapping[str, Any]) -> dict[str, Any]:
     """A message of a chat in blocks, as Claude Code writes it."""
     if message["role"] == "tool":
-        return user([{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": message["content"]}])
+        result = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": message["content"]}
+        return {"role": "user", "content": [result]}
     blocks: list[Any] = [{"type": "text", "text": message["content"]}] if message.get("content") else []
     for call in message.get("tool_calls") or ():
         asked = json.loads(call["function"]["arguments"])
