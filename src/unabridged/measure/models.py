@@ -112,9 +112,10 @@ def model_info(name: str | None) -> ModelInfo | None:
     known = _find_name(name or "")
     if known is None:
         return None
-    provider, window, *prices = _table()[known]
+    provider, window, price, read, write, output = _table()[known]
     exact = not _is_unknown_version(name or "", known)
-    return ModelInfo(known, provider, window if exact else _smallest(known), family_of(name), *prices, exact=exact)
+    window = window if exact else _smallest(known)
+    return ModelInfo(known, provider, window, family_of(name), price, read, write, output, exact)
 
 
 def _is_unknown_version(name: str, known: str) -> bool:
