@@ -390,7 +390,7 @@ def test_the_densest_place_is_found_in_any_piece() -> None:
 def test_the_code_in_the_documentation_runs() -> None:
     page = (Path(__file__).parent.parent / "docs" / "recall.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         exec(compile(block, "docs/recall.md", "exec"), {})  # noqa: S102 - running the page is the test
 
