@@ -49,7 +49,7 @@ FRAMEWORKS = {
     "strands": Framework("strands-agents", ("strands",), "strands"),
     "google-adk": Framework("google-adk", ("google_adk",), "google-adk"),
     "claude-agent-sdk": Framework("claude-agent-sdk", (), "claude-agent-sdk"),
-    "openai": Framework("openai", ("sdk",), tried="3.0.0"),
+    "openai": Framework("openai", ("sdk",), tried="2.0.0"),
     "anthropic": Framework("anthropic", ("sdk_messages",), also=("openai",), tried="2.0.0"),  # doors share a module
     "google-genai": Framework("google-genai", ("sdk_gemini",), also=("openai",), tried="2.0.0"),
 }
