@@ -92,7 +92,7 @@ def lowest(framework: Framework) -> str:
     """The version that the extra asks for at least, or that was tried."""
     if not framework.extra:
         return framework.tried
-    lines = dist.settings()["optional-dependencies"][framework.extra]
+    lines: list[str] = dist.settings()["optional-dependencies"][framework.extra]
     return next(line.partition(">=")[2] for line in lines if re.split(r"[\[><=]", line)[0] == framework.package)
 
 
