@@ -144,7 +144,9 @@ def asked(history: int) -> list[Any]:
 @pytest.mark.parametrize("history", [0, 60])
 def test_what_only_the_estimate_calls_too_long_is_sent_as_small_as_can_be(history: int) -> None:
     engine = Compactor(agent="my-local-model", window=9_000, archive="memory:")
+    planned = engine.plan(asked(history), thread="t", system=PROMPT)
     fitted = engine.fit(asked(history), thread="t", system=PROMPT)
+    assert bool(planned.plan) == fitted.changed, planned.why
     true = true_count(PROMPT, *(str(message["content"]) for message in fitted.messages))
     assert fitted.tokens_after > engine.limits.budget
     assert true < engine.limits.budget

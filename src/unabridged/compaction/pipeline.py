@@ -38,7 +38,6 @@ from unabridged.languages import detect, labels
 from unabridged.legal import repair
 from unabridged.marks import is_our_summary, marked_ids, shortening_note, summary_text
 from unabridged.messages import View
-from unabridged.settings import Limits
 from unabridged.summarise.summary_body import Writers, render_pins
 
 log = logging.getLogger("unabridged")
@@ -67,7 +66,7 @@ def compact(setup: Setup, state: State, reason: str, *, force: bool = False) -> 
             if not setup.may_fit(error.floor):
                 raise
             restart(setup, state)  # it is made as small as can be, and the provider tells what it takes
-            now = replace(now, limits=_within(now.limits, error.floor))
+            now = with_room_for(now, error.floor)
         except (ArchiveError, HookRaised, SummaryFailed) as error:
             restart(setup, state)
             fits = setup.fits(state.estimate) and not _is_too_small(error)
@@ -85,9 +84,11 @@ def compact(setup: Setup, state: State, reason: str, *, force: bool = False) -> 
             now = replace(now, hooks=Hooks()) if hook else replace(now, writers=Writers())
 
 
-def _within(limits: Limits, floor: int) -> Limits:
-    """Return the limits with a budget just above what a request takes at least; it grows with each try."""
-    return replace(limits, window=int(max(floor, limits.budget) * ROOM_TO_TRY) + SLACK + limits.reserve)
+def with_room_for(setup: Setup, floor: int) -> Setup:
+    """Return the setup with a budget just above what a request takes at least; it grows with each try."""
+    limits = setup.limits
+    window = int(max(floor, limits.budget) * ROOM_TO_TRY) + SLACK + limits.reserve
+    return replace(setup, limits=replace(limits, window=window))
 
 
 def _compact(setup: Setup, state: State, reason: str, *, force: bool) -> Steps:

@@ -15,6 +15,7 @@ from unabridged.archive.protocol import Part, Scope
 from unabridged.asking.drivers import adrive, drive, in_thread, take_lock
 from unabridged.asking.refused import Refusals, in_words, limits_leaving, limits_to_try, overflow_in
 from unabridged.compaction import pipeline
+from unabridged.compaction.plan import Plan
 from unabridged.compaction.restore import restore
 from unabridged.compaction.rewrite import Rewrite
 from unabridged.compaction.state import Setup, State
@@ -399,15 +400,25 @@ class Calls:
         restore(call.setup, state, settles=False)
         if call.setup.trigger_reason(state.load) is None and not state.broken:
             return Outlook(tokens, budget, trigger, why="what was recorded of it is applied again")
-        try:
-            chosen = pipeline.choose(call.setup, state)
-        except (IllegalConversation, WontFit) as error:
-            chosen = str(error)
+        chosen = self._choose(call, state)
         if isinstance(chosen, str):
             return Outlook(tokens, budget, trigger, why=chosen)
         if isinstance(chosen, Rewrite):
             return Outlook(tokens, budget, trigger, clears=tuple(sorted(chosen.edited)), why="clearing is enough")
         return Outlook(tokens, budget, trigger, chosen)
+
+    def _choose(self, call: Call, state: State) -> Rewrite | Plan | str:
+        """Return what a compaction would do; in words, why nothing. Only an estimate that is sure refuses a request."""
+        setup = call.setup
+        while True:
+            try:
+                return pipeline.choose(setup, state)
+            except IllegalConversation as error:
+                return str(error)
+            except WontFit as error:
+                if not call.setup.may_fit(error.floor):
+                    return str(error)
+                setup = pipeline.with_room_for(setup, error.floor)
 
     def in_context(self, messages: list[Message], scope: Scope) -> list[Part]:
         """Return what stands in the list, with compactions of it that are recorded: each message as it is archived.
