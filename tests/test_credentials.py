@@ -261,6 +261,8 @@ def test_what_is_damaged_does_not_keep_an_archive_from_opening(tmp_path: Path) -
         connection.execute("DROP INDEX threads_by_base")
         for statement in (*NEWER, *(f"ALTER TABLE threads DROP COLUMN {name}" for name in ("shelf", "base"))):
             connection.execute(statement.format(""))
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
         for table in ("shelves", "words_0"):
             connection.execute(f"DROP TABLE {table}")
         connection.execute(f"PRAGMA user_version = {SCRUBS}")

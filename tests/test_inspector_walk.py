@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.server
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -599,8 +600,10 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 def spoil(archive: Archive) -> Scope:
-    """A thread with markup, scripts and unseen signs in every field, and names of 10,000 characters."""
-    scope = Scope(f"{HOSTILE}{'n' * 10_000}", f"{HOSTILE}{'W' * 10_000}")
+    """A thread with markup, scripts and unseen signs in every field, and the longest names."""
+    name = re.sub("[\\x00-\\x1f\\ud800]", "", HOSTILE)
+    more = 512 - len(name.encode())
+    scope = Scope(name + "n" * more, name + "W" * more)
     messages: list[Any] = [user(f"{HOSTILE} first {PLANTED}"), assistant(f"{HOSTILE} {'x' * 10_000}")]
     settings = Settings(clear=Clear(keep_rounds=1))
     with Compactor(window=7_000, archive=archive, namespace=scope.namespace, settings=settings) as compactor:

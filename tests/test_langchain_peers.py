@@ -401,6 +401,8 @@ def test_in_an_event_loop_no_file_is_touched_at_construction_or_in_a_run(tmp_pat
         finally:
             sys.setprofile(None)
 
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
     asyncio.run(built_and_run(tmp_path / "first"))  # what is imported now is not imported in the next
     touched.clear()
     assert summaries(asyncio.run(built_and_run(tmp_path / "second"))) == 1

@@ -80,6 +80,7 @@ def modes(path: Path, stop: Path) -> list[int]:
 # R39, R41, R50
 @pytest.mark.parametrize("url", ["dir:folder", "dir:a/b", "dir://{}/absolute"])
 def test_with_a_directory_archive_the_turn_names_the_threads_own_transcript(url: str, tmp_path: Path) -> None:
+    Path("a").mkdir()
     with compactor(url.format(tmp_path)) as engine:
         history = chat(12)
         path = Path(named(engine.fit(history, thread="t1").messages))
@@ -165,6 +166,7 @@ def test_a_folders_name_can_not_pose_as_anything_else(folder: str, tmp_path: Pat
 
 def test_no_request_fails_to_fit_for_the_sake_of_a_path(tmp_path: Path) -> None:
     folder = tmp_path / "a/rather/long/path/of/folders/in/the/home/of/somebody/with/many/projects"
+    folder.mkdir(parents=True)
     for window in (256, 300, 400, 600, 1_000):
         with compactor(f"dir://{folder}/{window}", window=window) as engine:
             done = engine.fit(chat(12), thread="550e8400-e29b-41d4-a716-446655440000")

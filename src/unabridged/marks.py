@@ -23,7 +23,7 @@ CLEARED = "[cleared: "
 _SUMMARY = "[unabridged summary "
 _RECORD = re.compile(r"(?:\[unabridged (?:summary )?|; record )([0-9a-f]{12})\b")
 _NOTE = re.compile(
-    r"\n?\[unabridged ([0-9a-f]{12}): the middle of this text of ([0-9,]+) tokens was left out[^\n\]]*\]\n?"
+    r"\n?\[unabridged ([0-9a-f]{12}): the middle of this text of ([0-9,]+) tokens was left out[^\n\[\]]*+\]\n?"
 )
 _STUB = re.compile(r"\[(?:Tool result|Image|Audio|Video|Document) cleared: [^\n]{1,1200}\]")
 

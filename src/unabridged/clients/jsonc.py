@@ -25,7 +25,7 @@ _BLANKS = " \t\r\n"
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _INDENT = re.compile(r'(?:\A|[\r\n])([ \t]+)["\[{]')
 _READ_SCALAR = json.JSONDecoder().raw_decode
-_COMMENT = re.compile(r"//[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n\r]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _CLOSING = {"{": "}", "[": "]"}
 MASK = "\u2026"
 """What stands in the place of what is not shown."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
 from typing import Any
 
 from unabridged.compactor import Compactor
@@ -84,7 +85,7 @@ def shortener(
 
     def shorten(messages: list[Any], name: str) -> Compaction:
         events.clear()
-        done = compactor.compact(messages, thread=name)
+        done = compactor.compact(messages, thread=sha256(name.encode("utf-8", "surrogatepass")).hexdigest())
         failures = [event for event in events if isinstance(event, Failed) and not event.goes_on]
         for cost in (*(event.cost for event in failures), *([done.receipt.cost] if done and done.receipt else [])):
             pay(cost)

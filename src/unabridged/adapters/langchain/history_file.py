@@ -25,7 +25,7 @@ log = logging.getLogger("unabridged")
 
 _FILE = "What went is also in the file {}."
 _NO_FILE = "What went is in no file."
-_NAMED = re.compile(re.escape(_FILE).replace(r"\{\}", "[^\n]*"))
+_NAMED = re.compile(re.escape(_FILE).replace(r"\{\}", "[^\n]{0,1000}"))
 _IS_WRITTEN: ContextVar[bool] = ContextVar("unabridged_history_file", default=False)
 
 
