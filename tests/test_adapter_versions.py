@@ -41,7 +41,8 @@ def opening(extra: str) -> Callable[[], object]:
     """What a program does first with the adapter."""
     name = f"unabridged.adapters.{extra.replace('-', '_')}"
     if extra == "claude-agent-sdk":  # its session store does without the SDK
-        return importlib.import_module(name).compaction_hooks
+        hooks: Callable[[], object] = importlib.import_module(name).compaction_hooks
+        return hooks
     return lambda: importlib.import_module(name)
 
 

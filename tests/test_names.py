@@ -196,6 +196,7 @@ def test_what_is_no_name_is_refused_by_what_reads_too(method: str, kind: str) ->
 
 @pytest.mark.parametrize("kind", ["number", "zero", "uuid"])
 def test_every_method_finds_what_was_stored_under_a_number_or_an_id(kind: str) -> None:
+    name: Any
     name, text = TAKEN[kind]
     with compactor() as engine:
         fitted = engine.fit(TALK, thread=name, namespace=name)
@@ -313,7 +314,7 @@ def test_the_tables_of_postgres_refuse_a_name_of_another_type(column: str, value
     with closing(open_postgres(url, schema=schema)) as archive, psycopg.connect(url) as connection:
         archive.probe()
         with pytest.raises(psycopg.errors.DatatypeMismatch):
-            connection.execute(f"INSERT INTO {schema}.{column} VALUES (%s)", [value])  # type: ignore[call-overload]  # noqa: S608
+            connection.execute(f"INSERT INTO {schema}.{column} VALUES (%s)", [value])  # noqa: S608
 
 
 def test_what_an_earlier_version_stored_under_another_name_can_be_read_and_forgotten(tmp_path: Path) -> None:

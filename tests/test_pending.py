@@ -97,7 +97,8 @@ def test_a_summary_made_in_the_background_puts_nothing_in_for_calls_at_the_end()
 
 def grown_by_one_message(conversation: Conversation, format_: str, window: int, *, carried: bool) -> int:
     """`fit` at every prefix of the conversation; how many of them end in calls that wait and were compacted."""
-    found, done, kept = 0, 0, []
+    found, done = 0, 0
+    kept: list[Any] = []
     stops = set(conversation.stops)
     with compactor_for(format_, window) as engine:
         for stop in range(1, len(conversation.messages) + 1):

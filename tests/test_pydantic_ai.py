@@ -401,7 +401,8 @@ class Summarised:
 
     def agent(self) -> Agent[Any, str]:
         own = FunctionModel(self, model_name="scripted")
-        given = {"own": {}, "model": {"model": own}, "function": {"model": self.reply}}[self.kind]
+        summarisers: dict[str, dict[str, Any]] = {"own": {}, "model": {"model": own}, "function": {"model": self.reply}}
+        given = summarisers[self.kind]
         capability = Compaction(window=WINDOW, archive=MemoryArchive(), **given)
         return Agent(own, tools=[report], capabilities=[capability])
 
@@ -425,7 +426,11 @@ def test_the_runs_limits_hold_for_the_summariser_too(kind: str) -> None:
     run(free.agent())
     requests, tokens = free.before[0]
     asked = free.before.count(free.before[0])
-    for limits in ({"request_limit": requests + asked}, {"input_tokens_limit": tokens + 3_000 * asked - 1_500}):
+    most: list[dict[str, Any]] = [
+        {"request_limit": requests + asked},
+        {"input_tokens_limit": tokens + 3_000 * asked - 1_500},
+    ]
+    for limits in most:
         told = Summarised(kind)
         with pytest.raises(UsageLimitExceeded, match=next(iter(limits))):
             run(told.agent(), usage_limits=UsageLimits(**limits))

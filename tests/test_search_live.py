@@ -17,9 +17,10 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.clients.client import SessionFile
 from unabridged.clients.current import Asking
 from unabridged.clients.threads import thread_of
-from unabridged.clients.tools import SEARCH, SessionTools
+from unabridged.clients.tools import SessionTools
 from unabridged.inspector.api import Api
 from unabridged.recall import lookup
+from unabridged.recall.tools import SEARCH
 from unabridged.testing.archive_contract.values import make_part, store_parts
 
 FILLER = "nothing of interest in this log, all of it as it should be. " * 8
@@ -173,8 +174,14 @@ def test_the_inspector_gives_each_thread_page_by_page_and_looks_for_them_once() 
     names = filled(store)
     asked: list[str] = []
     plain = store.threads_with
-    store.threads_with = lambda *given: (asked.append(given[1]), plain(*given))[1]  # type: ignore[method-assign]
-    api, first, seen = Api(store, write=False), 0, list[str]()
+
+    def note(namespace: str, query: str) -> Any:
+        asked.append(query)
+        return plain(namespace, query)
+
+    store.threads_with = note  # type: ignore[method-assign]
+    api, seen = Api(store, write=False), list[str]()
+    first: int | None = 0
     while first is not None:
         answer = api.get("search", {"query": "zirconium", "first": str(first)})
         assert (answer["total"], answer["exact"]) == (11, True)

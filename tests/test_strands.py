@@ -310,4 +310,4 @@ def test_a_wrong_argument_is_told_at_once() -> None:
     with pytest.raises(TypeError, match="window_size"):
         CompactingConversationManager(window_size=40)
     with pytest.raises(ValueError, match="thread must be"):
-        CompactingConversationManager(thread=True)  # type: ignore[arg-type]
+        CompactingConversationManager(thread=True)

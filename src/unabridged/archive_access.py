@@ -117,7 +117,7 @@ class Access:
         if thread is not None:
             if older_than is not None:
                 raise SettingsError(f"forget takes one thread's name, or older_than; got {thread!r} and {older_than!r}")
-            gone = self._forget_thread(space, thread)
+            gone: Sequence[str] = self._forget_thread(space, thread)
         elif namespace is None and older_than is None:
             raise SettingsError("forget needs a thread, namespace= or older_than=: without any it would be everything")
         else:
