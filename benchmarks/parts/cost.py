@@ -76,6 +76,9 @@ With a cache, in every window:
 
 {sizes}
 
+"Ours, clearing early" is `Clear(payback=True)`: old tool results become stubs below the trigger, where the prices of
+the cache make that pay. By default nothing happens below the trigger, so the difference to "ours" is what that costs.
+
 What the summariser costs: its calls in 100 turns, and how many of them were too long for a summariser with the same
 window as the agent (prompt and reply together, in tokens). The fake answers those all the same and their price is
 charged; a provider would refuse them, and the arm would be without its summary. Ours keeps its calls within it: behind

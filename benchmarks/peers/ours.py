@@ -1,4 +1,4 @@
-"""This project: model-free, with a model, with a model in the background, and on messages deserialised anew."""
+"""This project: model-free, clearing early, with a model, in the background, and on messages deserialised anew."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ AGENT = "gpt-5"
 """A model with the tokenizer that everything is counted in."""
 
 
-def compactor(given: Given, *, model: bool = False, anew: bool = False, **options: Any) -> Fit:
-    """The default settings; reports of usage are passed on, as an agent's loop does."""
+def compactor(given: Given, *, model: bool = False, anew: bool = False, early: bool = False, **options: Any) -> Fit:
+    """The default settings; reports of usage are passed on, as an agent's loop does.
+
+    `early` clears results below the trigger where that pays, which is off by default.
+    """
 
     def answer(ask: Ask) -> Reply:
         said = given.model(ask.instruction, tuple(ask.messages))
@@ -24,7 +27,8 @@ def compactor(given: Given, *, model: bool = False, anew: bool = False, **option
 
     if model:
         options |= {"suffix": True, "cool_down": 0.05}  # the agent's own model; a replay's minutes are short
-    settings = Settings(clear=Clear(prices=Prices()), **options, **given.settings)  # the prices it will be charged
+    clear = Clear(payback=early, prices=Prices())  # the prices it will be charged
+    settings = Settings(clear=clear, **options, **given.settings)
     engine = Compactor(
         answer if model else None, agent=AGENT, window=given.window, archive="memory:", namespace="b", settings=settings
     )
@@ -46,5 +50,6 @@ def compactor(given: Given, *, model: bool = False, anew: bool = False, **option
 
 if __name__ == "__main__":
     arms = {"ours": Arm(compactor, model=False), "ours, with a model": Arm(partial(compactor, model=True))}
+    arms["ours, clearing early"] = Arm(partial(compactor, early=True), model=False)
     arms["ours, in the background"] = Arm(partial(compactor, model=True, background=0.7))
     serve({**arms, "ours, deserialised anew": Arm(partial(compactor, anew=True), model=False)})
