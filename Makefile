@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak replicas fleet ray mutants peers versions clients bench docs dist format clean
+.PHONY: help demo test check contract soak replicas fleet ray mutants peers versions clients bench docs dist format clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,9 @@ check: $(STAMP) ## lint and types only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+contract: $(STAMP) ## the adapter contract with every deliberate breakage behind every door: minutes
+	UNABRIDGED_ALL=1 $(BIN)/python -m pytest -n 3 --dist worksteal tests/test_adapter_contract.py
 
 soak: $(STAMP) ## the promises for MINUTES=20 in two processes, as many conversations as fit
 	$(BIN)/python scripts/soak.py --minutes $(MINUTES) --processes 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from importlib import import_module
 from pathlib import Path
 from typing import cast
@@ -25,8 +26,12 @@ class TestEveryAdapter(AdapterContract):
         return door_named(request.param)
 
 
+BROKEN = DOORS if os.environ.get("UNABRIDGED_ALL") else ["langchain", "sdk"]
+"""The doors behind which adapters are broken: two show that the contract notices it; `make contract` takes all."""
+
+
 class TestEveryAdapterBroken(BrokenAdapterContract):
-    @pytest.fixture(params=DOORS)
+    @pytest.fixture(params=BROKEN)
     def door(self, request: pytest.FixtureRequest) -> Door:
         return door_named(request.param)
 
