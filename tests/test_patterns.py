@@ -243,8 +243,8 @@ HOSTILE = (
     'no longer "a" since "b"\n',
 )  # fmt: skip
 """Openings, blanks, tags, quotes and marks, of which a text may have any number."""
-SHORT, LONG = 62_500, 500_000
-LITTLE = 0.25
+SHORT, LONG = 125_000, 1_000_000
+LITTLE = 0.5
 """Seconds in which nothing that grows faster than its text reads the long one."""
 
 
