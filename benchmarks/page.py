@@ -116,8 +116,9 @@ More is better where the arrow points up, less where it points down.
 everything is 1. *Refused*: requests that a provider would refuse, or that are over the window, in windows of
 4k to 32k. *Faults survived*: of {_faults(found)} ways a summariser can fail. *Overhead*: the check at each turn
 below the trigger with {MIDDLE:,} messages, relative to ours. What each means exactly, with intervals, is below.
-**ours** is the default, which asks no model; the other two write their summaries with one, at the turn that needs
-it or before, in the background. Peers are triggered at 85 % of the window, like ours.
+**ours** is the default, which asks no model and changes nothing below the trigger; *clearing early* clears old tool
+results there (`Clear(payback=True)`); the other two write their summaries with a model, at the turn that needs one or
+before, in the background. Peers are triggered at 85 % of the window, like ours.
 
 {losses(found)}
 
