@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
+import dist
+import workspace
 from patience import PATIENCE
-from unabridged.cli import app
-from unabridged.gateway.config import load_config
+from places import ROOT
+from unabridged_gateway.command import command
+from unabridged_gateway.config import load_config
 
-ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
 UNIT = DEPLOY / "unabridged-gateway.service"
-COMMAND: Any = typer.main.get_command(app)
-OPTIONS = {option for parameter in COMMAND.commands["gateway"].params for option in parameter.opts}
+OPTIONS = {option for parameter in command.params for option in parameter.opts}
 yaml: Any = pytest.importorskip("yaml")
 
 
@@ -64,9 +64,10 @@ def test_the_image_has_what_it_copies_installs_and_runs() -> None:
     check = json.loads(told["HEALTHCHECK"].partition("CMD ")[2])
     compile(check[-1], "HEALTHCHECK", "exec")
     assert ":8484/healthz" in check[-1]
-    (extras,) = re.findall(r'/src\[([\w,]+)\]"', "\n".join(lines))
-    wanted = (ROOT / "pyproject.toml").read_text()
-    assert all(f"\n{extra} = [" in wanted for extra in extras.split(","))
+    (extras,) = re.findall(r'/src/packages/unabridged\[([\w,]+)\]"', "\n".join(lines))
+    assert set(extras.split(",")) <= workspace.project()["optional-dependencies"].keys()
+    copied = re.findall(r"/src/packages/([\w-]+)", "\n".join(lines))
+    assert set(copied) == set(dist.distributions("gateway"))
     kept = [line[1:] for line in (DEPLOY / "Containerfile.dockerignore").read_text().split() if line.startswith("!")]
     assert all((ROOT / name).exists() for name in kept)
 

@@ -8,19 +8,20 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-import dist
 import pytest
-import smoke
 
+import dist
+import smoke
 import unabridged
+import workspace
 from unabridged.archive.stores import sql_tables, thread_files
 from unabridged.events import Receipt, receipt_from
 
-ROOT = Path(__file__).parent.parent
-PROJECT = dist.settings()
+ROOT = workspace.ROOT
+PROJECT = workspace.project()
+PROJECTS = [workspace.project(package.name) for package in workspace.PACKAGES]
 EXTRAS = PROJECT["optional-dependencies"]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.*"))]
 OUTSIDE = (
@@ -34,14 +35,22 @@ yaml: Any = pytest.importorskip("yaml")
 
 def test_metadata_docs_and_code_agree() -> None:
     told = {line.rpartition(" :: ")[2] for line in PROJECT["classifiers"] if "Python :: 3." in line}
-    assert PROJECT["version"] == unabridged.__version__
-    assert PROJECT["requires-python"] == f">={min(told, key=lambda version: int(version[2:]))}"
-    assert (ROOT / PROJECT["readme"]).is_file()
-    assert all((ROOT / name).is_file() for name in PROJECT["license-files"])
+    licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    for package, project in zip(workspace.PACKAGES, PROJECTS, strict=True):
+        assert project["name"] == package.name
+        assert project["version"] == unabridged.__version__
+        assert project["classifiers"] == PROJECT["classifiers"]
+        assert project["requires-python"] == f">={min(told, key=lambda version: int(version[2:]))}"
+        assert (package / project["readme"]).is_file()
+        assert (package / "LICENSE").read_text(encoding="utf-8") == licence
     assert not [line for line in PROJECT["classifiers"] if line.startswith("License ::")], "the SPDX name says it"
     dependencies = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     assert [extra for extra in dist.extras() if f"extra `{extra}`" not in dependencies] == []
-    texts = [path.read_text(encoding="utf-8") for path in (*PAGES, *(ROOT / "src").rglob("*.py")) if path.is_file()]
+    texts = [
+        path.read_text(encoding="utf-8")
+        for path in (*PAGES, *(ROOT / "packages").glob("*/src/**/*.py"))
+        if path.is_file()
+    ]
     named = {
         extra for text in texts for names in re.findall(r"unabridged\[([\w,-]+)\]", text) for extra in names.split(",")
     }
@@ -53,20 +62,30 @@ def test_every_extra_has_a_smoke_test_and_nothing_else_has() -> None:
     assert set(smoke.SMOKE) == {"", *dist.extras()}
     assert dist.ALSO.keys() <= set(dist.extras())
     assert all(dist.requirements(names) for names in dist.ALSO.values())
-    assert set(dist.SHIPPED) >= {path.strip("/") for path in sdist_paths()}
+    for package in workspace.PACKAGES:
+        whole = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))
+        paths = whole["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+        assert all(path.startswith("/") for path in paths), "a name without a slash is found in every folder"
+        assert set(dist.SHIPPED) >= {path.strip("/") for path in paths}
 
 
-def sdist_paths() -> list[str]:
-    whole = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    paths: list[str] = whole["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
-    assert all(path.startswith("/") for path in paths), "a name without a slash is found in every folder"
-    return paths
+def test_distributions_of_one_release_ask_for_each_other_in_the_same_version() -> None:
+    for project in PROJECTS:
+        lines = [
+            *project["dependencies"],
+            *(line for extra in project.get("optional-dependencies", {}).values() for line in extra),
+        ]
+        own = [line for line in lines if line.startswith("unabridged")]
+        assert all(line.endswith(f"=={unabridged.__version__}") for line in own), own
+    assert dist.distributions() == ["unabridged"]
+    assert dist.distributions("gateway") == ["unabridged", "unabridged-gateway", "unabridged-cli", "unabridged-corpus"]
+    assert len(PROJECT["dependencies"]) <= 3
 
 
 def test_what_needs_a_library_that_is_missing_says_how_to_install_it() -> None:
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({OUTSIDE!r}))\n"
-        "sys.path.insert(0, 'scripts')\n"
+        "sys.path.insert(0, 'lab/scripts')\n"
         "import smoke; print(smoke.import_everything('none'))\n"
         "try:\n    import unabridged.adapters.strands\n"
         "except ImportError as error:\n    print(error)"
@@ -103,7 +122,7 @@ def test_the_workflow_runs_what_there_is_on_every_python_that_is_promised() -> N
 def test_the_page_on_versions_tells_those_of_the_stores() -> None:
     page = (ROOT / "docs" / "versioning.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| ([^|]+) \| (\d+) \|", page, re.MULTILINE))
-    tables = str(len(sql_tables.MIGRATIONS))
+    tables = str(sql_tables.VERSION)
     assert rows == {
         "tables in SQLite": tables,
         "tables in Postgres": tables,
@@ -114,9 +133,3 @@ def test_the_page_on_versions_tells_those_of_the_stores() -> None:
 def test_a_receipt_of_a_later_version_is_read_without_what_this_one_does_not_know() -> None:
     receipt = Receipt("r", "t", "summary", "why", 1.0, ((0, 4),), 9, 5, 900, 300, "memory:", "model-free")
     assert receipt_from({**asdict(receipt), "of_a_later_version": 1}) == receipt
-
-
-def test_the_older_place_of_a_name_works_and_warns() -> None:
-    code = "import warnings; warnings.simplefilter('error'); from unabridged.clear import Prices"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "DeprecationWarning: unabridged.clear is deprecated: Prices is in unabridged.settings" in ran.stderr

@@ -21,20 +21,26 @@ from typing import Any, NamedTuple
 import pytest
 import typer
 
+import workspace
 from cli_case import SESSION, run
+from places import ROOT
 from unabridged import Compactor, Hooks, Settings
-from unabridged.cli import app
-from unabridged.testing.loopback import Loopback, Said
+from unabridged_cli.app import app
+from unabridged_testing.loopback import Loopback, Said
 
-ROOT = Path(__file__).parent.parent
 PAGES = sorted(p for p in [*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")] if p.name != "summary-turns.md")
 ELSEWHERE = {
-    "README.md": "test_public", "adapters.md": "doors/skeleton", "gateway.md": "test_gateway_examples",
-    "coming-from-langchain.md": "test_langchain_examples",
-    "google-adk.md": "test_google_adk_examples", "langchain.md": "test_langchain_examples",
-    "openai-agents.md": "test_openai_agents_examples", "pydantic-ai.md": "test_pydantic_ai_examples",
-    "recall.md": "test_recall", "strands.md": "test_strands_examples",
-}  # fmt: skip
+    "README.md": "packages/unabridged/tests/api/test_public.py",
+    "adapters.md": "tests/helpers/doors/skeleton.py",
+    "coming-from-langchain.md": "packages/unabridged/tests/adapters/test_langchain_examples.py",
+    "gateway.md": "packages/unabridged-gateway/tests/test_gateway_examples.py",
+    "google-adk.md": "packages/unabridged/tests/adapters/test_google_adk_examples.py",
+    "langchain.md": "packages/unabridged/tests/adapters/test_langchain_examples.py",
+    "openai-agents.md": "packages/unabridged/tests/adapters/test_openai_agents_examples.py",
+    "pydantic-ai.md": "packages/unabridged/tests/adapters/test_pydantic_ai_examples.py",
+    "recall.md": "packages/unabridged/tests/recall/test_recall.py",
+    "strands.md": "packages/unabridged/tests/adapters/test_strands_examples.py",
+}
 """The pages whose Python another test runs, with what stands around it there."""
 YOURS = {
     "coming-from-langchain.md": {"model", "tools"},  # a chat model of LangChain's, whichever
@@ -52,7 +58,7 @@ NOT_RUN = {"gateway", "inspect", "mcp", "watch", "install", "uninstall", "hook",
 """Commands that serve, change a client's configuration, or ask a model: of those, and those about a session,
 the options must be there."""
 TARGETS = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+EXTRAS = workspace.project()["optional-dependencies"]
 
 
 class Block(NamedTuple):
@@ -82,7 +88,7 @@ def test_the_code_of_the_page_runs(
     (tmp_path / "session.jsonl").write_text("\n".join(map(json.dumps, json.loads(SESSION.read_text())["messages"])))
     elsewhere = ELSEWHERE.get(page.name)
     if elsewhere:
-        assert f'"{page.name}"' in (ROOT / "tests" / f"{elsewhere}.py").read_text(), f"{elsewhere} runs {page.name}"
+        assert f'"{page.name}"' in (ROOT / elsewhere).read_text(), f"{elsewhere} runs {page.name}"
     known: dict[str, Any] = {"__name__": page.stem}
     with Loopback(reading(), window=8_000) as provider:
         for name in ("OPENAI", "ANTHROPIC", "GEMINI"):
@@ -183,7 +189,7 @@ def run_shell(code: str) -> None:
 def run_command(words: list[str]) -> None:
     assert words[0] == "unabridged", words
     if words[1] in NOT_RUN or any(re.fullmatch(r"[a-z-]+:[0-9a-f]+", word) for word in words):
-        options = {option for parameter in COMMANDS.commands[words[1]].params for option in parameter.opts}
+        options = {option for parameter in COMMANDS.get_command(None, words[1]).params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, words
         return
     done = run(*words[1:])
@@ -221,7 +227,9 @@ def test_the_page_on_hooks_has_an_example_of_each() -> None:
 
 def test_a_language_on_the_page_has_only_entries_that_there_are() -> None:
     (shown,) = [json.loads(block.code) for block in blocks(ROOT / "docs" / "extending.md") if block.language == "json"]
-    english = json.loads((ROOT / "src" / "unabridged" / "languages" / "en.json").read_text(encoding="utf-8"))
+    english = json.loads(
+        (ROOT / "packages" / "unabridged" / "src" / "unabridged" / "languages" / "en.json").read_text(encoding="utf-8")
+    )
     assert set(shown) <= set(english)
     assert set(shown["words"]) <= set(english["words"])
 
@@ -238,4 +246,4 @@ def commands() -> Iterator[str]:
 
 
 def test_every_command_that_a_page_names_is_there() -> None:
-    assert set(commands()) <= set(COMMANDS.commands)
+    assert set(commands()) <= set(COMMANDS.list_commands(None))

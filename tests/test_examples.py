@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
+from places import ROOT
 from unabridged import Compactor, Settings
-from unabridged.testing import StrictUpstream
+from unabridged_testing import StrictUpstream
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = ROOT / "examples"
 QUESTION = "Which of the logs mentions the broken pump? Never open anything called secret."
 
 

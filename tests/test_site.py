@@ -15,11 +15,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree as ET
 
-import generate_reference
-import generate_requirements
 import pytest
 
-ROOT = Path(__file__).parent.parent
+import generate_reference
+import generate_requirements
+from places import ROOT
+
 CHROMIUM = Path("/usr/bin/chromium")
 MADE_BY_SPHINX = {"genindex.html", "search.html"}
 LOADS = {("img", "src"), ("script", "src"), ("link", "href"), ("iframe", "src"), ("source", "src"), ("form", "action")}
@@ -141,7 +142,7 @@ def test_every_requirement_has_a_test_that_names_it_and_the_page_lists_them() ->
     assert sorted(numbers) == list(range(1, 56))
     assert "`none`" not in made
     page = (ROOT / "docs" / "requirements.md").read_text(encoding="utf-8")
-    assert page == made, "run python scripts/generate_requirements.py"
+    assert page == made, "run python lab/scripts/generate_requirements.py"
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/index.md"])
@@ -163,7 +164,7 @@ def test_there_is_a_page_for_those_who_come_from_each_library(origin: str) -> No
 
 
 def test_every_link_of_the_pages_outside_the_site_leads_to_a_file() -> None:
-    outside = [*ROOT.glob("*.md"), ROOT / "examples" / "README.md", ROOT / "benchmarks" / "README.md"]
+    outside = [*ROOT.glob("*.md"), ROOT / "examples" / "README.md", ROOT / "lab" / "benchmarks" / "README.md"]
     links = [
         (page, link) for page in outside for link in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
     ]

@@ -1,1 +1,0 @@
-"""One file for each peer: how it fits a conversation. `benchmarks/README.md` says how to add one."""

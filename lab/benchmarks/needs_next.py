@@ -1,0 +1,166 @@
+"""What the agent needs next and still has: the model-free summary and a plain tail of the same size, on real data.
+
+    python -m benchmarks.needs_next FOLDER [--every 24000] [--budget 1000 --budget 3000]
+
+Each conversation is cut every so many tokens. The summary turn is made at the cut, within the budget, from all that
+stood before it: at once, and as compaction after compaction would. It is scored together with what stays beside it,
+the system prompt and the newest message of a person. Even and odd conversations are told apart: what is tuned is tuned
+on even ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unabridged.authorship import with_origins
+from unabridged.compaction.plan import newest_of_people
+from unabridged.formats import detect
+from unabridged.ledger.entries import Ledger
+from unabridged.ledger.gather import gather
+from unabridged.ledger.summary_turn import render
+from unabridged.messages import View
+from unabridged_corpus.evaluate.score import Held, Needs, average, cuts, held, needs
+
+Count = Callable[[str], int]
+
+
+class Cut(NamedTuple):
+    """One cut of one conversation."""
+
+    conversation: str
+    even: bool
+    before: Sequence[View]
+    kept: tuple[int, ...]
+    needed: Needs
+
+
+def conversations(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Every conversation in the folder's JSON Lines files, with its name."""
+    for path in sorted(folder.glob("*.jsonl")):
+        for i, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
+            data = json.loads(line)
+            yield f"{path.stem}:{data.get('id', i)}", data["messages"]
+
+
+def all_cuts(folder: Path, every: int, *, most: int | None = None) -> Iterator[Cut]:
+    """Every cut after which something is needed."""
+    for number, (name, messages) in enumerate(conversations(folder)):
+        if most is not None and number >= most:
+            return
+        places = cuts(messages, every)
+        if not places:
+            continue
+        format_ = detect(messages)
+        views = with_origins([format_.read(message) for message in messages])
+        for place in places:
+            needed = needs(messages[:place], messages[place:])
+            if needed.files or needed.names:
+                following = next((view for view in views[place:] if view.origin != "host"), None)
+                answered = following is not None and following.origin == "person"
+                kept = () if answered else tuple(newest_of_people(views[:place]))
+                yield Cut(name, number % 2 == 0, views[:place], kept, needed)
+
+
+def at_once(cut: Cut, budget: int, count: Count) -> str:
+    """One summary of everything."""
+    return render(gather(cut.before), budget, count, kept=cut.kept).text()
+
+
+class Rolling:
+    """Summary after summary, each folding the one before: what a long conversation goes through."""
+
+    def __init__(self) -> None:
+        self._standing: dict[str, tuple[int, Ledger]] = {}
+
+    def __call__(self, cut: Cut, budget: int, count: Count) -> str:
+        """The summary at this cut, made from the ledger of the one before and what came since."""
+        start, prior = self._standing.get(cut.conversation, (0, None))
+        ledger = gather(cut.before[start:], prior=prior, first_turn=start)
+        self._standing[cut.conversation] = (len(cut.before), ledger)
+        return render(ledger, budget, count, kept=cut.kept).text()
+
+
+def plain_tail(cut: Cut, budget: int, count: Count) -> str:
+    """The last messages, as many as fit."""
+    kept: list[str] = []
+    for view in reversed(cut.before):
+        text = view.whole_text()
+        if count("\n".join([text, *kept])) > budget:
+            break
+        kept.insert(0, text)
+    return "\n".join(kept)
+
+
+def rows(
+    folder: Path, *, every: int = 24_000, budgets: Sequence[int] = (1_000, 3_000), most: int | None = None
+) -> list[dict[str, Any]]:
+    """A row for each way and budget: the shares of files and names held, averaged over conversations."""
+    count = counter()
+    found = list(all_cuts(folder, every, most=most))
+    table = []
+    for budget in budgets:
+        for name, way in (("summary", at_once), ("summary, rolling", Rolling()), ("plain tail", plain_tail)):
+            scores: dict[bool, dict[str, list[Held]]] = {True: {}, False: {}}
+            for cut in found:
+                text = way(cut, budget, count)
+                if count(text) > budget:
+                    raise AssertionError(f"{name} took {count(text)} of {budget} tokens in {cut.conversation}")
+                beside = [view.text for view in cut.before if view.role == "system"]
+                beside += [cut.before[i].text for i in cut.kept or _last_person(cut.before)]
+                score = held("\n".join([text, *beside]), cut.needed)
+                scores[cut.even].setdefault(cut.conversation, []).append(score)
+            table.append(_row(name, budget, scores))
+    return table
+
+
+def _last_person(views: Sequence[View]) -> tuple[int, ...]:
+    return tuple(i for i, view in enumerate(views) if view.origin == "person")[-1:]
+
+
+def _row(name: str, budget: int, scores: dict[bool, dict[str, list[Held]]]) -> dict[str, Any]:
+    both = {**scores[True], **scores[False]}
+    row: dict[str, Any] = {"tokens": budget, "way": name, "conversations": len(both)}
+    for label, part in (("all", both), ("even", scores[True]), ("odd", scores[False])):
+        files, names = average(part)
+        row[f"files, {label}"], row[f"names, {label}"] = f"{files:.1%}", f"{names:.1%}"
+    return row
+
+
+def counter() -> Count:
+    """The exact o200k count where the tokenizer is installed, else characters / 3.5, and it is said."""
+    try:
+        import toktok  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra, only for exact counts
+    except ImportError:
+        print("toktok-rs is not installed: tokens are characters / 3.5", file=sys.stderr)
+        return lambda text: int(len(text) / 3.5) + 1
+    return lambda text: int(toktok.batch_count([text.encode("utf-8", "replace").decode()], "o200k_base", 1)[0])
+
+
+def run(*, quick: bool = False) -> list[dict[str, Any]]:
+    """The rows on the folder that `BENCH_DATA` names; none without it."""
+    folder = os.environ.get("BENCH_DATA")
+    return rows(Path(folder), most=20 if quick else None) if folder else []
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="conversations as JSON Lines, each with `messages`")
+    parser.add_argument("--every", type=int, default=24_000, help="tokens (characters of JSON / 4) between cuts")
+    parser.add_argument("--budget", type=int, action="append", help="tokens for the summary turn; may be repeated")
+    options = parser.parse_args(arguments)
+    table = rows(options.folder, every=options.every, budgets=options.budget or (1_000, 3_000))
+    heads = list(table[0]) if table else []
+    for cells in (heads, ["---"] * len(heads), *([str(row[head]) for head in heads] for row in table)):
+        print(f"| {' | '.join(cells)} |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

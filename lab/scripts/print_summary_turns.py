@@ -1,0 +1,77 @@
+"""Print the summary turns that conversations would get, as a person or an agent reads them: Markdown.
+
+    python lab/scripts/print_summary_turns.py FOLDER_OR_FILE [--turns 10] [--budget 1000] [--every 24000]
+
+Model-free, each turn made by way of all compactions before it. `docs/summary-turns.md` is made with it from the
+conversations in `examples/`, which were written for this project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from unabridged.compaction.cut import safe_indices
+from unabridged.compaction.plan import newest_of_people
+from unabridged.languages import detect
+from unabridged.marks import summary_text
+from unabridged_corpus.evaluate.arms import unabridged
+from unabridged_corpus.evaluate.data import Conversation, conversations
+from unabridged_corpus.evaluate.moments import Moment, counter
+from unabridged_corpus.evaluate.score import Needs, cuts
+
+
+def all_cuts(conversation: Conversation, every: int) -> Iterator[Moment]:
+    """The conversation at each place where a window of this size is full; at its end when it never is.
+
+    As in a compaction: no call is parted from its results, and the newest message of a person stays.
+    """
+    views = conversation.views
+    safe = safe_indices(views)
+    full = cuts(conversation.messages, every) or [len(views) - 1]
+    for place in dict.fromkeys(safe[bisect_right(safe, place) - 1] for place in full):
+        if place:
+            answered = views[place].origin == "person"
+            kept = () if answered else tuple(newest_of_people(views[:place]))
+            yield Moment(conversation, place, kept, Needs(frozenset(), frozenset()))
+
+
+def turn_of(moments: Sequence[Moment], budget: int) -> tuple[str, int]:
+    """The summary turn at the last of these cuts, made by way of all before it, and its tokens."""
+    count, _ = counter()
+    arm = unabridged(budget, count)
+    text = [arm(moment) for moment in moments][-1]
+    language = detect(view.text for view in moments[-1].before if view.origin == "person")
+    return summary_text("0" * 12, text, 0, moments[-1].place, language), count(text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("data", type=Path, help="a file or a folder of conversations")
+    parser.add_argument("--turns", type=int, default=10, help="how many; spread over the cuts there are")
+    parser.add_argument("--budget", type=int, default=1_000, help="tokens of each")
+    parser.add_argument("--every", type=int, default=24_000, help="tokens (characters of JSON / 4) between cuts")
+    options = parser.parse_args(arguments)
+    places = [
+        moments[: place + 1]
+        for moments in (list(all_cuts(found, options.every)) for found in conversations(options.data))
+        for place in range(len(moments))
+    ]
+    fence = "`" * 8
+    for number in range(min(options.turns, len(places))):
+        moments = places[number * len(places) // min(options.turns, len(places))]
+        text, tokens = turn_of(moments, options.budget)
+        name = f"{moments[-1].conversation.name}, compaction {len(moments)}"
+        print(f"## {name}\n\n{tokens:,} tokens\n\n{fence}text\n{text}\n{fence}\n")
+        behind = "\n".join(f"[{i}] {moments[-1].before[i].text.strip()}" for i in moments[-1].kept)
+        if behind:
+            print(f"Right behind it, as its own message:\n\n{fence}text\n{behind}\n{fence}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

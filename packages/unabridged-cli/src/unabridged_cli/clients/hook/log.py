@@ -1,0 +1,95 @@
+"""The hook's own log: for its owner alone, in the user's state folder, and nothing of a conversation is in it."""
+
+from __future__ import annotations
+
+import calendar
+import os
+import re
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from unabridged_cli.clients.client import Environ, folder_from
+
+_LARGEST: Final = 1_000_000
+"""Bytes of the log, after which it begins anew; the one before is kept beside it."""
+_LONGEST: Final = 600
+"""Characters of a line."""
+_STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"
+_LINE: Final = re.compile(r"(\S+) \d+ (?:([\w.-]+:[\w.-]+): )?(failed: )?(.*)")
+_ARCHIVED: Final = re.compile(r"[\d,]+ messages archived in ")
+_RECENT: Final = 7 * 86_400
+"""Seconds for which a failure is shown."""
+_about: list[str] = [""]
+
+
+class Failure(NamedTuple):
+    """Something that went wrong, when (seconds since 1970), and for which session, if that is known."""
+
+    time: float
+    thread: str
+    reason: str
+
+
+def log_file(environ: Environ) -> Path:
+    """Where the hook says what it did, and what went wrong."""
+    return folder_from(environ, "XDG_STATE_HOME", ".local", "state") / "unabridged" / "hook.log"
+
+
+def log(line: str) -> None:
+    """Add a line to the log. Where that can't be, nobody can be told: it is lost, and nothing else is."""
+    with suppress(OSError):
+        path = log_file(os.environ)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the folders above it as the user has them
+        if path.exists() and path.stat().st_size > _LARGEST:
+            path.replace(path.with_suffix(".log.1"))
+        stamp = time.strftime(_STAMP, time.gmtime())
+        told = "".join(sign if sign.isprintable() else " " for sign in " ".join(line.split())[:_LONGEST])
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(handle, f"{stamp} {os.getpid()} {told}\n".encode("utf-8", "replace"))
+        finally:
+            os.close(handle)
+
+
+def name_session(thread: str) -> None:
+    """Let every failure that is logged from now on name this session."""
+    _about[0] = thread
+
+
+def log_failure(reason: str) -> None:
+    """Add to the log that something went wrong."""
+    log(f"{_about[0]}: failed: {reason}" if _about[0] else f"failed: {reason}")
+
+
+def open_failures(environ: Environ) -> list[Failure]:
+    """Return what went wrong in the last days and was not made good since, newest first, the newest of each session.
+
+    It is made good when the session was archived later; where no session is known, when any was.
+    """
+    found: dict[str, Failure] = {}
+    for line in _lines(log_file(environ)):
+        moment, thread, failed, text = line.groups(default="")
+        if failed:
+            found[thread] = Failure(_seconds(moment), thread, text)
+        elif _ARCHIVED.match(text):
+            found.pop(thread, None)
+            found.pop("", None)
+    recent = (failure for failure in found.values() if failure.time > time.time() - _RECENT)
+    return sorted(recent, key=lambda failure: -failure.time)
+
+
+def _lines(path: Path) -> list[re.Match[str]]:
+    texts = []
+    for each in (path.with_suffix(".log.1"), path):
+        with suppress(OSError):
+            texts += each.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [line for line in map(_LINE.fullmatch, texts) if line is not None]
+
+
+def _seconds(stamp: str) -> float:
+    try:
+        return calendar.timegm(time.strptime(stamp, _STAMP))
+    except ValueError:
+        return 0.0

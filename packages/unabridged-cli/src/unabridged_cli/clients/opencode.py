@@ -1,0 +1,96 @@
+"""opencode: its configuration in `~/.config/opencode`, its data in `~/.local/share/opencode` (both as XDG says)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+
+from unabridged.errors import SettingsError
+from unabridged_cli.clients import jsonc
+from unabridged_cli.clients.client import Client, Environ, Place, SessionFile, folder_from, session_files
+from unabridged_cli.clients.entries import NAME as MCP_NAME
+from unabridged_cli.clients.entries import mcp_opencode, own_file
+
+NAME = "opencode"
+_SESSIONS = """
+    select id, time_updated,
+           (select coalesce(sum(length(data)), 0) from message where session_id = session.id)
+           + (select coalesce(sum(length(data)), 0) from part where session_id = session.id)
+    from session where parent_id is null order by id
+"""
+"""Their ids, milliseconds since 1970, and sizes; the sessions of sub-agents have a parent."""
+
+
+def home(environ: Environ) -> Path:
+    """The folder with its configuration and plugins."""
+    if environ.get("OPENCODE_CONFIG_DIR"):
+        return folder_from(environ, "OPENCODE_CONFIG_DIR")
+    return folder_from(environ, "XDG_CONFIG_HOME", ".config") / "opencode"
+
+
+def data(environ: Environ) -> Path:
+    """The folder with its sessions."""
+    return folder_from(environ, "XDG_DATA_HOME", ".local", "share") / "opencode"
+
+
+def sessions(environ: Environ) -> Iterator[SessionFile]:
+    """The sessions in `opencode.db`, and those of older versions in `storage/session/PROJECT/ID.json`."""
+    yield from _in_database(data(environ) / "opencode.db")
+    yield from session_files(NAME, data(environ) / "storage" / "session", "*/ses_*.json", lambda path: path.stem)
+
+
+def _in_database(path: Path) -> list[SessionFile]:
+    """The sessions in a database, opened for reading only; in one that is laid out otherwise, none."""
+    import sqlite3  # noqa: PLC0415 - only where there is one
+
+    if not path.is_file():
+        return []
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)) as database:
+            rows = database.execute(_SESSIONS).fetchall()
+    except sqlite3.Error:
+        return []
+    return [SessionFile(NAME, id_, path, size, updated / 1000) for id_, updated, size in rows]
+
+
+def places(environ: Environ, project: Path | None) -> tuple[Place, ...]:
+    """A plugin; the MCP server in the configuration that has it, else in the file with comments where there is one.
+
+    opencode reads both files.
+    """
+    folder = home(environ) if project is None else project
+    plain, commented = folder / "opencode.json", folder / "opencode.jsonc"
+    having = [path for path in (plain, commented) if _has_server(path)]
+    plugins = (folder if project is None else project / ".opencode") / "plugins"
+    template = files("unabridged_cli.clients").joinpath("opencode_plugin.ts").read_text(encoding="utf-8")
+    return (
+        own_file(plugins / "unabridged.ts", "plugin", template, project),
+        *map(mcp_opencode, having or [commented if commented.exists() else plain]),
+    )
+
+
+def _has_server(path: Path) -> bool:
+    """Whether a server of our name stands in the file; in one that can't be read, whether the name does."""
+    try:
+        text = path.read_bytes().decode(errors="replace")
+    except OSError:
+        return False
+    try:
+        return jsonc.value_at(text, ("mcp", MCP_NAME)) is not None
+    except SettingsError:
+        return f'"{MCP_NAME}"' in text
+
+
+def notes(_project: Path | None) -> tuple[str, ...]:
+    """What the user has to know after an install."""
+    return (
+        "A session that runs already takes the plugin up when opencode is started again.",
+        "opencode's summary stays a model's: what it loses is added to it, word for word.",
+    )
+
+
+UNRUN = "start opencode again"
+
+CLIENT = Client(NAME, "opencode", home, sessions, places, notes, UNRUN, data)

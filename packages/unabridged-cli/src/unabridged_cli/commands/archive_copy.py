@@ -1,0 +1,128 @@
+"""Whole archives: `archive copy`, and `archive sweep` for one with its messages in an object store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Protocol, runtime_checkable
+
+import typer
+
+from unabridged.archive.protocol import Archive
+from unabridged.copying import Copied, copy_archive
+from unabridged.errors import SettingsError
+from unabridged_cli import options
+from unabridged_cli.archives import open_store, require_thread
+from unabridged_cli.screen import counting, number_of, print_json, say, tell, working
+
+_SHOWN = 20
+_TEXT = re.compile(rb"[\t\n\r\x20-\x7e]+")
+_KEY = "A file with the key that {} is encrypted with: its bytes, or the same as hex digits."
+
+
+def copy(
+    source: Annotated[
+        str, typer.Argument(metavar="FROM", help="The archive that is read: its URL, as --archive takes it elsewhere.")
+    ],
+    target: Annotated[
+        str, typer.Argument(metavar="TO", help="The archive that gets it all; made where there is none yet.")
+    ],
+    *,
+    namespace: Annotated[str | None, typer.Option("--namespace", help="Only this namespace.")] = None,
+    thread: Annotated[str | None, typer.Option("--thread", help="Only this conversation.")] = None,
+    from_key: Annotated[Path | None, typer.Option(help=_KEY.format("FROM"), readable=False)] = None,
+    to_key: Annotated[Path | None, typer.Option(help=_KEY.format("TO"), readable=False)] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Copy an archive into another of any kind, and compare both sides by digest. Ends with 1 when something differs.
+
+    Everything comes along: messages, records (undone and replaced ones too), their order, and what the engine learned;
+    not who holds a lease. The search index is made by TO's store. Without keys an encrypted archive is copied as it is,
+    sealed.
+
+    A conversation is there whole or not at all. Run it again after an interruption, or when FROM has grown: what is the
+    same is left, what is new is added. A conversation that TO holds something else of is refused, and the others are
+    copied. Nothing is removed.
+    """
+    if source == target and from_key == to_key:
+        raise SettingsError("FROM and TO are the same archive: name another one to copy into")
+    with _opened(source, from_key) as here, _opened(target, to_key, new=True) as there:
+        if thread is not None:
+            namespace, thread = require_thread(here, namespace, thread)
+        with counting("copying") as progress:
+            copied = copy_archive(here, there, namespace=namespace, thread=thread, tell=progress)
+        urls = {"from": here.url, "to": there.url}
+    if as_json:
+        print_json({**urls, **asdict(copied)})
+    else:
+        _say(copied, urls["to"])
+    if copied.problems:
+        raise typer.Exit(1)
+
+
+def sweep(
+    *,
+    older_than: Annotated[
+        str, typer.Option("--older-than", help="Spare what may belong to a record that is being written: 1h, 1d.")
+    ] = "1h",
+    archive: options.ArchiveUrl = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Remove the objects that no record refers to: what a crash left in the bucket of an archive with `bodies=`."""
+    with open_store(archive) as store:
+        if not isinstance(store, Swept):
+            raise SettingsError(f"{store.url} keeps its messages itself: only an archive with bodies= is swept")
+        with working("sweeping"):
+            gone = store.sweep(options.age(older_than))
+        where = store.url
+    if as_json:
+        print_json({"archive": where, "removed": gone})
+    else:
+        say(f"{number_of(gone, 'object')} that nothing refers to removed from {where}.")
+
+
+@runtime_checkable
+class Swept(Protocol):
+    """An archive that can leave something behind elsewhere."""
+
+    def sweep(self, grace: float) -> int:
+        """Remove it; how many."""
+
+
+@contextmanager
+def _opened(url: str, key: Path | None, *, new: bool = False) -> Iterator[Archive]:
+    sealing = None if key is None else _read_key(key)
+    with open_store(url, new=new) as archive:
+        if sealing is None:
+            yield archive
+        else:
+            from unabridged.archive.encrypted import EncryptedArchive  # noqa: PLC0415 - only with the extra
+
+            yield EncryptedArchive(archive, sealing)
+
+
+def _read_key(file: Path) -> bytes:
+    """The key in the file. Other text is refused: it would be taken for a key, and nobody could name it again."""
+    data = file.read_bytes()
+    if not _TEXT.fullmatch(data):
+        return data
+    try:
+        return bytes.fromhex(data.decode("ascii"))
+    except ValueError:
+        raise SettingsError(f"{file} holds text that is no key: write the key as hex digits, or as its bytes") from None
+
+
+def _say(copied: Copied, where: str) -> None:
+    same = copied.threads - copied.new - copied.grown
+    states = f"{copied.new:,} new, {copied.grown:,} brought up to date, {same:,} there already"
+    say(f"{number_of(copied.threads, 'thread')} in {where} as in the source: {states}.")
+    written = f"{number_of(copied.records, 'record')} and {number_of(copied.messages, 'message')}"
+    say(f"Written: {written} ({copied.size:,} bytes), {number_of(copied.notes, 'note')}.")
+    say(f"Both sides have the digest {copied.digest}.")
+    for problem in copied.problems[:_SHOWN]:
+        tell(problem)
+    if len(copied.problems) > _SHOWN:
+        tell(f"and {len(copied.problems) - _SHOWN:,} more like that; --json lists them all")

@@ -1,0 +1,89 @@
+"""`measure`: what fills the window, where windows would have been crossed, and what it costs."""
+
+from __future__ import annotations
+
+from rich.table import Table
+from rich.text import Text
+
+from unabridged.measure.models import model_info
+from unabridged.sessions import Loaded
+from unabridged_cli import options
+from unabridged_cli.picture import COLORS, OTHER
+from unabridged_cli.screen import console, facts, number_of, one_line, print_json, say, table, track
+from unabridged_corpus.weigh import WINDOWS, Cost, Weight, cost, largest, ordered, report_of, weigh
+
+
+def measure(
+    file: options.File,
+    *,
+    model: options.ModelName = None,
+    format_: options.FormatName = None,
+    which: options.Which = None,
+    as_json: options.AsJson = False,
+    max_size: options.MaxSize = options.MAX_SIZE,
+) -> None:
+    """What fills the window: by whom and by tool, the largest messages, the windows crossed, the cost.
+
+    Counts what the client would send now: the conversation since its last compaction. Tokens are estimates that err on
+    the high side; costs are at list prices.
+    """
+    loaded = options.load_file(file, format_, which, max_size)
+    agent = model or loaded.model
+    weight = weigh(loaded, agent, track(loaded.messages, "measuring"))
+    price = cost(loaded, weight, agent)
+    if as_json:
+        print_json(report_of(loaded, weight, price, agent))
+    else:
+        _show(loaded, weight, price, agent)
+
+
+def _show(loaded: Loaded, weight: Weight, price: Cost | None, agent: str | None) -> None:
+    screen = console()
+    what = f"{loaded.kind}, {loaded.format}" if loaded.kind not in {"json", "jsonl"} else loaded.format
+    head = f"{loaded.path.name}: {number_of(len(loaded.messages), 'message')}, {weight.total:,} tokens ({what}"
+    say(head + (f", {agent})" if agent else ")"), "bold")
+    screen.print(_shares(weight, max(10, screen.width - 66)))
+    width = max(20, screen.width - 52)
+    rows = [
+        (large["index"], one_line(large["whose"], 24), large["tokens"], one_line(large["begins"], width))
+        for large in largest(loaded, weight)
+    ]
+    screen.print(table("the largest messages", ("message", "whose", "tokens", "begins"), rows))
+    screen.print(facts("windows", _crossings(weight, agent)))
+    screen.print(facts("cost", _costs(price, agent)))
+
+
+def _shares(weight: Weight, cells: int) -> Table:
+    most = max((share.tokens for share in weight.shares.values()), default=1)
+    rows = []
+    for name, share in ordered(weight):
+        bar = Text("█" * max(1, round(cells * share.tokens / most)), style=COLORS.get(name, OTHER))
+        rows.append((one_line(name, 32), share.count, share.tokens, share.tokens / weight.total, bar))
+    return table("what fills the window", ("what", "pieces", "tokens", "share", ""), rows)
+
+
+def _crossings(weight: Weight, agent: str | None) -> list[tuple[str, str]]:
+    rows = []
+    for window in WINDOWS:
+        index = weight.crossed(window)
+        where = "not crossed" if index is None else f"crossed by message {index:,} of {len(weight.whose):,}"
+        name = f"{window // 1_000:,}k" if window < 1_000_000 else "1m"
+        rows.append((name, f"{where} ({weight.total / window:.0%} of it)"))
+    info = model_info(agent)
+    if info:
+        rows.append((info.name, f"window {info.window:,}: {weight.total / info.window:.0%} of it"))
+    return rows
+
+
+def _costs(price: Cost | None, agent: str | None) -> list[tuple[str, str]]:
+    if price is None:
+        return [("unknown", f"no prices are known for {agent}" if agent else "the file names no model: give --model")]
+    rows = [
+        ("so far, without a cache", f"${price.uncached:,.4f} (estimated at the prices of {price.model})"),
+        ("so far, all cached", f"${price.cached:,.4f} (estimated)"),
+        ("next request, cold", f"${price.next_cold:,.4f} for its input"),
+        ("next request, cached", f"${price.next_warm:,.4f} for its input"),
+    ]
+    if price.reported is not None:
+        rows.insert(0, ("so far, as reported", f"${price.reported:,.4f} in {price.reports:,} reports"))
+    return rows

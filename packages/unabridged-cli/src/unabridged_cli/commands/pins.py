@@ -1,0 +1,83 @@
+"""Texts that stand in every summary turn of a thread: `pin`, `unpin`, `pins`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from unabridged.archive import pins as pinned
+from unabridged.archive.protocol import Archive, Scope
+from unabridged.history import DEFAULT
+from unabridged_cli import options
+from unabridged_cli.archives import open_store, require_thread
+from unabridged_cli.screen import fail, number_of, plain, print_json, say
+
+Text = Annotated[str, typer.Argument(help="The text, kept byte for byte.")]
+Thread = Annotated[str, typer.Option("--thread", help="The conversation's name in the archive.")]
+
+
+def pin(
+    text: Text,
+    *,
+    thread: Thread,
+    archive: options.ArchiveUrl = None,
+    namespace: options.Namespace = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Keep a text in every summary turn of a thread, from the next compaction on."""
+    with open_store(archive) as store:
+        found = pinned.pin(store, _scope(store, namespace, thread), text)
+    if as_json:
+        print_json({"thread": thread, "pins": list(found)})
+    else:
+        say(f"Pinned. Thread {plain(thread)} has {number_of(len(found), 'pin')}.")
+
+
+def unpin(
+    text: Text,
+    *,
+    thread: Thread,
+    archive: options.ArchiveUrl = None,
+    namespace: options.Namespace = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Take a pin away, from the next compaction on."""
+    with open_store(archive) as store:
+        scope = _scope(store, namespace, thread)
+        if not pinned.unpin(store, scope, text):
+            fail(f"thread {plain(thread)} has no pin with this text: see unabridged pins --thread {plain(thread)}", 2)
+        left = pinned.pins_of(store, scope)
+    if as_json:
+        print_json({"thread": thread, "pins": list(left)})
+    else:
+        say("The pin is gone from the next compaction on.")
+
+
+def pins(
+    *,
+    thread: Thread,
+    archive: options.ArchiveUrl = None,
+    namespace: options.Namespace = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """List the texts that are pinned to a thread."""
+    with open_store(archive) as store:
+        found = pinned.pins_of(store, _scope(store, namespace, thread))
+    if as_json:
+        print_json({"thread": thread, "pins": list(found)})
+    elif not found:
+        say(f"Thread {plain(thread)} has no pins.")
+    for text in found if not as_json else ():
+        say(f"- {plain(text)}")
+
+
+def _scope(store: Archive, namespace: str | None, thread: str) -> Scope:
+    """Return the thread in the archive; one that is not there yet may be pinned to before its first compaction."""
+    spaces = [namespace] if namespace is not None else store.namespaces()
+    known = any(thread in store.threads(space) for space in spaces)
+    return (
+        require_thread(store, namespace, thread)
+        if known
+        else Scope(DEFAULT if namespace is None else namespace, thread)
+    )

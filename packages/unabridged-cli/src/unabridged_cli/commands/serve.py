@@ -1,0 +1,70 @@
+"""`mcp`: search and read as tools, for an agent's host: of one thread, or of a coding agent's sessions."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unabridged.archive.names import check_name
+from unabridged.archive.protocol import Archive, Scope
+from unabridged.history import DEFAULT
+from unabridged.recall.tools import Tools
+from unabridged_cli import mcp_server, options
+from unabridged_cli.archives import describe_missing, find_thread, open_store
+from unabridged_cli.clients.current import Asking, client_named, who_asks
+from unabridged_cli.clients.tools import SessionTools
+from unabridged_cli.screen import fail, tell
+
+
+def mcp(
+    context: typer.Context,
+    *,
+    thread: Annotated[
+        str | None,
+        typer.Option("--thread", help="The conversation whose history is served. Default: a coding agent's sessions."),
+    ] = None,
+    archive: options.ArchiveUrl = None,
+    namespace: options.Namespace = None,
+    http: Annotated[
+        int | None, typer.Option("--http", help="Serve over HTTP on this port instead of stdio; 0 finds one.")
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="With --http: the address to listen on.")] = "127.0.0.1",
+    token: Annotated[
+        str | None,
+        typer.Option("--token", envvar="UNABRIDGED_TOKEN", help="With --http: who asks must know it.", hidden=False),
+    ] = None,
+) -> None:
+    """Serve search_history, read_history, list_sessions and list_compactions over MCP. Needs the extra `mcp`.
+
+    With --thread the first two, for that conversation alone. Without it for the coding agent that starts it: for the
+    session that is open, and all sessions of the project when asked to. Where it is not certain which session asks, the
+    answer lists those that fit.
+
+    Over stdio, for a host that starts it as a child process; with --http over streamable HTTP, on this machine alone
+    unless a token says who may ask. This command prints no JSON of its own: stdio is the protocol's.
+    """
+    for option in ("token", "host"):
+        if http is None and options.is_typed(context, option):
+            fail(f"--{option} is for HTTP, and this serves over stdio: add --http PORT, or leave it out", 2)
+    how: dict[str, Any] = {} if http is None else {"transport": "http", "host": host, "port": http, "token": token}
+    with open_store(archive, new=True) as store:
+        if thread is None:
+            space = check_name(DEFAULT if namespace is None else namespace, "namespace")
+            mcp_server.serve_tools(SessionTools(store, _who_asks, space), **how)
+        else:
+            mcp_server.serve_tools(Tools(store, _scope(store, namespace, thread)), **how)
+
+
+def _who_asks() -> Asking:
+    return who_asks(os.environ, Path.cwd(), client_named(mcp_server.CLIENT.get()))
+
+
+def _scope(store: Archive, namespace: str | None, thread: str) -> Scope:
+    """The thread that was named, which may come to be while this serves."""
+    scope = find_thread(store, namespace, thread)
+    if scope is None:
+        tell(f"{describe_missing(store, namespace, thread)}. Until it is compacted, a search finds nothing")
+    return scope or Scope(DEFAULT if namespace is None else namespace, thread)

@@ -1,0 +1,104 @@
+"""`sessions`: what coding agents have on this machine, and what of it is in the archive."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unabridged.errors import SettingsError
+from unabridged_cli import options
+from unabridged_cli.archives import open_store, scopes
+from unabridged_cli.clients import CLIENTS, SessionFile
+from unabridged_cli.clients.found import Look, all_sessions, is_within, look_at, short_names
+from unabridged_cli.clients.threads import session_of, thread_of
+from unabridged_cli.screen import console, fail, print_json, say, table, tell, track
+
+
+def sessions(
+    client: Annotated[str | None, typer.Argument(help=f"Only this client's: {', '.join(CLIENTS)}.")] = None,
+    *,
+    project: Annotated[
+        Path | None, typer.Option("--project", help="Only those of this folder and below.", readable=False)
+    ] = None,
+    archive: options.ArchiveUrl = None,
+    namespace: options.Namespace = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Every session of Claude Code, Codex, pi and opencode on this machine, newest first.
+
+    With its size, how often it was compacted, by whomever, and when it was last archived. The name in the first column
+    is what compact, replay, undo, search and show take. Sessions of opencode are only listed.
+    """
+    if client is not None and client not in CLIENTS:
+        fail(f"unknown client {client!r}: choose one of {', '.join(CLIENTS)}", 2)
+    known = all_sessions(os.environ, client)
+    looks = [(session, look_at(session)) for session in track(known, "reading")]
+    if project is not None:
+        looks = [(session, look) for session, look in looks if is_within(look.project, str(project))]
+    archived = _archived(archive, namespace)
+    names = short_names((session for session, _ in looks), known)
+    if as_json:
+        print_json({"sessions": [_facts(session, look, archived) for session, look in looks]})
+    elif not looks:
+        say("There are no sessions.")
+    else:
+        columns = ("session", "project", "changed", "size", "compactions", "archived")
+        rows = [_row(names[session.path], session, look, archived) for session, look in looks]
+        made = table("Sessions", columns, rows)
+        made.columns[0].no_wrap = True  # it is there to be copied
+        console().print(made)
+
+
+def _archived(url: str | None, namespace: str | None) -> dict[str, float | None]:
+    """When each thread was archived last; nothing where there is no archive, which is said if one was named."""
+    try:
+        with open_store(url) as store:
+            times: dict[str, float | None] = {}
+            for scope in scopes(store, namespace):
+                name = session_of(scope.thread)
+                times[name] = max(times.get(name) or 0.0, store.newest_time(scope) or 0.0) or None
+            return times
+    except SettingsError as error:
+        if url is not None:
+            tell(str(error))
+        return {}
+
+
+def _facts(session: SessionFile, look: Look, archived: dict[str, float | None]) -> dict[str, Any]:
+    thread = thread_of(session.client, session.id)
+    return {
+        "client": session.client,
+        "id": session.id,
+        "path": str(session.path),
+        "project": look.project or None,
+        "size": session.size,
+        "modified": session.modified,
+        "compactions": look.compactions,
+        "thread": thread,
+        "in_archive": thread in archived,
+        "archived": archived.get(thread),
+    }
+
+
+def _row(name: str, session: SessionFile, look: Look, archived: dict[str, float | None]) -> tuple[object, ...]:
+    thread = thread_of(session.client, session.id)
+    when = _minute(archived[thread]) if thread in archived else "no"
+    home = f"{Path.home()}{os.sep}"
+    project = f"~{os.sep}{look.project.removeprefix(home)}" if look.project.startswith(home) else look.project
+    return name, project, _minute(session.modified), _size(session.size), look.compactions, when
+
+
+def _minute(moment: float | None) -> str:
+    return datetime.fromtimestamp(moment, UTC).astimezone().strftime("%Y-%m-%d %H:%M") if moment else "yes"
+
+
+def _size(count: int) -> str:
+    """Bytes as people read them: 812 B, 4.1 kB, 200.0 MB."""
+    amount, units = float(count), ["B", "kB", "MB", "GB"]
+    while amount >= 1_000 and len(units) > 1:
+        amount, units = amount / 1_000, units[1:]
+    return f"{amount:,.1f} {units[0]}" if units[0] != "B" else f"{count} B"

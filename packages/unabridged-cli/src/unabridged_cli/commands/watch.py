@@ -1,0 +1,137 @@
+"""`watch`: follow a growing session file, and see its window fill."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from unabridged.measure.models import model_info
+from unabridged.sessions import Loaded, SessionFileError, load
+from unabridged.settings import FALLBACK_WINDOW
+from unabridged.sizes import number
+from unabridged_cli import options
+from unabridged_cli.picture import COLORS, Piece, bar
+from unabridged_cli.screen import console, fail, number_of, plain, print_json, say
+from unabridged_corpus.weigh import weigh
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the file looked like at one look."""
+
+    messages: int
+    shares: dict[str, int]
+    tokens: int
+    window: int
+    grown: int | None = None
+    """Tokens since the look before."""
+    problem: str = ""
+    """Why the file can't be read now; the numbers are those of the look before."""
+
+    def facts(self) -> dict[str, Any]:
+        """The look, for `--json`."""
+        facts = {"messages": self.messages, "tokens": self.tokens, "window": self.window, "shares": self.shares}
+        return {**facts, "full": self.tokens / self.window, "problem": self.problem or None}
+
+    def line(self) -> str:
+        """The look, for people."""
+        grown = "" if self.grown is None else f" ({self.grown:+,})"
+        full = f"{self.tokens:,} of {self.window:,} tokens, {self.tokens / self.window:.0%} full{grown}"
+        return plain(f"{number_of(self.messages, 'message')}, {full}{self.problem and '; ' + self.problem}")
+
+
+def watch(
+    file: options.File,
+    *,
+    window: options.Window = None,
+    model: options.ModelName = None,
+    trigger: Annotated[float, typer.Option(help="The share of the window that is marked.", min=0.01, max=1)] = 0.85,
+    interval: Annotated[float, typer.Option(help="Seconds between looks.", min=0.05)] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="One look, and done.")] = False,
+    format_: options.FormatName = None,
+    which: options.Which = None,
+    as_json: options.AsJson = False,
+    max_size: options.MaxSize = options.MAX_SIZE,
+) -> None:
+    """Follow a growing session file and show its window filling, live. Ctrl-C ends it.
+
+    In a pipe a line is printed for each change; with --json a JSON object on each line.
+    """
+    if options.is_stdin(file):
+        fail("watch follows a file as it grows: name one. unabridged measure - reads standard input once", 2)
+    tokens = number(window, "a window") if window else None
+    most = number(max_size, "a size")
+    read = partial(load, file, format=format_, which=options.index_or_id(which), max_size=most)
+    looks = _looks(file, lambda: _look(read(), model, tokens), interval)
+    screen = console()
+    live = screen.is_terminal and not (as_json or once)
+    try:
+        with Live(console=screen, auto_refresh=False) if live else nullcontext() as display:
+            for look in islice(looks, 1 if once else None):
+                if as_json:
+                    print_json(look.facts())
+                elif display:
+                    display.update(_draw(look, trigger, screen.width), refresh=True)
+                else:
+                    say(look.line())
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+
+
+def _look(loaded: Loaded, model: str | None, window: int | None) -> _Look:
+    agent = model or loaded.model
+    info = model_info(agent)
+    weight = weigh(loaded, agent, loaded.messages)
+    shares = {name: share.tokens for name, share in weight.shares.items()}
+    return _Look(len(loaded.messages), shares, weight.total, window or (info.window if info else FALLBACK_WINDOW))
+
+
+def _looks(file: Path, look_at: Callable[[], _Look], interval: float) -> Iterator[_Look]:
+    """A look now, and one after each change. A file that can't be read is an error at first, and later a problem."""
+    stamp, started = _stamp(file), time.monotonic()
+    look = look_at()
+    while True:
+        pause = max(interval, time.monotonic() - started)  # a large file is not looked at all the time
+        yield look
+        while _stamp(file) in {stamp, None}:  # one that is gone for a moment is waited for
+            time.sleep(pause)
+        stamp, started = _stamp(file), time.monotonic()
+        try:
+            new = look_at()
+            look = replace(new, grown=new.tokens - look.tokens)
+        except (SessionFileError, OSError) as error:
+            look = replace(look, grown=None, problem=str(error))
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    try:
+        info = file.stat()
+    except OSError:
+        return None
+    return (info.st_size, info.st_mtime_ns)
+
+
+def _draw(look: _Look, trigger: float, width: int) -> RenderableType:
+    cells = max(10, width - 2)
+    order = [*COLORS, *look.shares]
+    pieces = (Piece(name, "stayed", look.shares[name]) for name in sorted(look.shares, key=order.index))
+    full = bar(pieces, cells, look.window)[:cells]
+    free = ["·"] * cells
+    free[round(cells * trigger) - 1] = "╎"
+    over = look.tokens >= trigger * look.window
+    return Group(
+        Text(look.line(), style="bold red" if over else "bold"),
+        Text.assemble("│", full, "".join(free[len(full) :]), "│"),
+        Text("unabridged compact would make it shorter" if over else "", style="red"),
+    )

@@ -1,0 +1,105 @@
+"""What a command works on: a file, or a client's session by its name; and how a session is written back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from unabridged.sessions import Loaded, write_whole
+from unabridged.sessions.files import while_unchanged
+from unabridged_cli.clients import CLIENTS, SessionFile
+from unabridged_cli.clients.found import find_session, is_readable, names_a_client, project_of
+from unabridged_cli.clients.running import processes_with
+from unabridged_cli.clients.threads import thread_of, threads_of
+from unabridged_cli.clients.writing import require_names, write_back
+from unabridged_cli.options import is_stdin, writable
+from unabridged_cli.screen import fail, tell
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The file that is read, whose session it is if a client's was named, and where the result goes."""
+
+    file: Path
+    session: SessionFile | None
+    out: Path | None
+    """None for nowhere; the file itself where a session is written back."""
+
+    @property
+    def thread(self) -> str | None:
+        """The thread for compactions of the session that was named."""
+        return threads_of(thread_of(self.session.client, self.session.id))[1] if self.session else None
+
+    @property
+    def in_place(self) -> bool:
+        """Whether a session is written back."""
+        return self.session is not None and self.out == self.file
+
+    def check_layout(self, loaded: Loaded) -> None:
+        """Refuse a session that can't be written back, before anything is paid for."""
+        if self.in_place:
+            require_names(loaded)
+
+    def write(self, loaded: Loaded, pieces: Iterable[bytes], *, backup: bool) -> None:
+        """Write the result, all of it or nothing; in place only while no client has the session open.
+
+        With a backup the file as it was stays beside it: for what takes lines out.
+        """
+        if self.out is None:
+            return
+        self.check_place()
+        if not self.in_place:
+            write_whole(self.out, while_unchanged(loaded, pieces), mode=loaded.path.stat().st_mode & 0o777)
+        elif kept := write_back(loaded, pieces, keep=backup):
+            tell(f"the session as it was is in {kept}")
+
+    def check_place(self) -> None:
+        """Refuse a place that can't be written, before anything is paid for."""
+        if self.out is None:
+            return
+        if not self.in_place:
+            writable(self.out, self.file)
+        elif self.session is not None:
+            _require_closed(self.session)
+
+
+def target_of(file: Path, out: Path | None = None, *, write: bool = False) -> Target:
+    """What `file` names: a file of that name, else a session as `client:ID`."""
+    name = str(file)
+    if is_stdin(file) or not names_a_client(name) or file.exists():
+        _require_client_or_file(name, file)
+        if write:
+            fail("--write is for a client's session, given as client:ID: name -o OUT for a file", 2)
+        return Target(file, None, out)
+    if write and out is not None:
+        fail("say --write or -o OUT, not both", 2)
+    session = find_session(name, os.environ)
+    if not is_readable(session):
+        fail(f"sessions of {CLIENTS[session.client].title} can be listed, not read yet", 2)
+    return Target(session.path, session, session.path if write else out)
+
+
+def _require_client_or_file(name: str, file: Path) -> None:
+    """End here if this looks like the name of a session, and is neither that nor a file."""
+    client, colon, _ = name.partition(":")
+    if not colon or "/" in client or os.path.lexists(file):
+        return
+    if client in CLIENTS:
+        fail(f"{name!r} names no session: say some of its id, as in {client}:3f2a. `unabridged sessions` lists them", 2)
+    fail(f"can't read {name}: no such file, and no client {client!r}: there are {', '.join(CLIENTS)}", 2)
+
+
+def _require_closed(session: SessionFile) -> None:
+    """End here if the client may have the session open, or if the file is not the client's own."""
+    client = CLIENTS[session.client]
+    folder = (client.sessions_folder or client.home)(os.environ).resolve()
+    if folder not in session.path.resolve().parents:
+        fail(
+            f"{session.path} leads out of {folder}: nothing outside the client's own folder is written. Name -o OUT", 2
+        )
+    running = processes_with(session, project_of(session))
+    if running:
+        listed = ", ".join(running[:3])
+        fail(f"{client.title} is running there and may have the session open: end {listed} first, or name -o OUT", 2)

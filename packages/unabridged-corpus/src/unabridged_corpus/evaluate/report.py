@@ -1,0 +1,172 @@
+"""The measurement as a whole: every conversation, arm and budget; rows with averages; JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from unabridged_corpus.evaluate import peers, questions
+from unabridged_corpus.evaluate.arms import choose_arms
+from unabridged_corpus.evaluate.data import Conversation
+from unabridged_corpus.evaluate.moments import Begin, Count, Moment, counter, moments
+from unabridged_corpus.evaluate.questions import Answered
+from unabridged_corpus.evaluate.score import Held, average, held
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsRow:
+    """What the agent needs next and still has, for one arm and budget: shares, averaged over conversations."""
+
+    arm: str
+    budget: int
+    tokens: int
+    """What the arm's text took on average; those that keep messages besides take more than the budget."""
+    files: float
+    names: float
+    pooled_files: float
+    """Over all needs together, instead of conversation by conversation."""
+    pooled_names: float
+    verbatim: float
+    """The share of people's messages before the cut that stand in the context word for word."""
+    conversations: int
+    cuts: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionsRow:
+    """Questions whose evidence is all there, for one arm."""
+
+    arm: str
+    window: int
+    tokens: int
+    """Of the context in the end, on average."""
+    in_context: float
+    after_cuts: float
+    or_search: float | None
+    questions: int
+    conversations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that was measured."""
+
+    data: str
+    window: int
+    counted: str
+    """How tokens were counted."""
+    needs: tuple[NeedsRow, ...]
+    questions: tuple[QuestionsRow, ...]
+
+
+@dataclass(slots=True)
+class _Scores:
+    """What one arm got at one budget."""
+
+    held: dict[str, list[Held]] = field(default_factory=dict)
+    verbatim: dict[str, list[float]] = field(default_factory=dict)
+    tokens: list[int] = field(default_factory=list)
+
+    def row(self, arm: str, budget: int) -> NeedsRow:
+        files, names = average(self.held)
+        pooled = [one for listed in self.held.values() for one in listed]
+        return NeedsRow(
+            arm,
+            budget,
+            int(fmean(self.tokens)),
+            files,
+            names,
+            _share(sum(one.files for one in pooled), sum(one.files_needed for one in pooled)),
+            _share(sum(one.names for one in pooled), sum(one.names_needed for one in pooled)),
+            fmean(map(fmean, self.verbatim.values())),
+            len(self.held),
+            len(pooled),
+        )
+
+
+def evaluate(
+    data: Path,
+    conversations: Iterable[Conversation],
+    *,
+    window: int = 24_000,
+    budgets: Sequence[int] = (1_000, 3_000),
+    arms: Sequence[str] = (),
+    model: Any = None,
+) -> Report:
+    """Measure every arm on these conversations, cut where a window of this size would be full."""
+    count, counted = counter()
+    begins = choose_arms(list(arms), model)
+    scores: dict[tuple[int, str], _Scores] = {(budget, name): _Scores() for budget in budgets for name in begins}
+    answered: dict[str, list[Answered]] = {}
+    for conversation in conversations:
+        _score_needs(conversation, window, begins, scores, count)
+        if conversation.questions:
+            for name, done in _ask(conversation, window, begins, count, model).items():
+                answered.setdefault(name, []).append(done)
+    needs = tuple(scores[key].row(key[1], key[0]) for key in scores if scores[key].held)
+    asked = tuple(_questions_row(name, window, listed) for name, listed in answered.items())
+    return Report(str(data), window, counted, needs, asked)
+
+
+def _score_needs(
+    conversation: Conversation,
+    window: int,
+    begins: dict[str, Begin],
+    scores: dict[tuple[int, str], _Scores],
+    count: Count,
+) -> None:
+    found = list(moments(conversation, window))
+    for (budget, name), got in scores.items():
+        arm = begins[name](budget, count)
+        for moment in found:
+            text = arm(moment)
+            whole = f"{text}\n{moment.beside()}"
+            got.tokens.append(count(text))
+            got.held.setdefault(conversation.name, []).append(held(whole, moment.needed))
+            got.verbatim.setdefault(conversation.name, []).append(_verbatim(moment, whole))
+
+
+def _verbatim(moment: Moment, text: str) -> float:
+    said = [view.text.strip() for view in moment.before if view.origin == "person" and view.text.strip()]
+    return sum(words in text for words in said) / len(said) if said else 1.0
+
+
+def _ask(
+    conversation: Conversation, window: int, names: Iterable[str], count: Count, model: Any
+) -> dict[str, Answered]:
+    """The questions of one conversation, for each arm that can be replayed in a window."""
+    found: dict[str, Answered] = {}
+    for name in names:
+        if name == "unabridged":
+            found[name] = questions.ours(conversation, window, count)
+        elif name == "model":
+            found[name] = questions.ours(conversation, window, count, model)
+        elif name == "tail":
+            size = found["unabridged"].tokens if "unabridged" in found else window // 2
+            found[name] = questions.plain_tail(conversation, size, count)
+        elif name.startswith("langchain"):
+            trim = peers.DEFAULT_TRIM if name == "langchain" else None
+            found[name] = questions.langchain(conversation, window, count, trim)
+    return found
+
+
+def _questions_row(name: str, window: int, listed: Sequence[Answered]) -> QuestionsRow:
+    asked = sum(one.asked for one in listed)
+    reached = [one.or_search for one in listed if one.or_search is not None]
+    return QuestionsRow(
+        name,
+        window,
+        int(fmean(one.tokens for one in listed)),
+        _share(sum(one.in_context for one in listed), asked),
+        fmean(one.after_cuts for one in listed),
+        _share(sum(reached), asked) if reached else None,
+        asked,
+        len(listed),
+    )
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 1.0

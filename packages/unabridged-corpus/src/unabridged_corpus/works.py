@@ -1,0 +1,328 @@
+"""What is done with each session of a corpus: one function a work, the same on one machine and on a cluster.
+
+A work is a value: it is sent to the workers, and `begin` there gives the function. What the function returns is the row
+of the result; `count` says what of a row is added up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from unabridged.archive import open_archive
+from unabridged.archive.address import without_credentials
+from unabridged.compactor import Compactor
+from unabridged.errors import IllegalConversation, SettingsError
+from unabridged.legal import BY_HAND, PROVIDERS, check, repair
+from unabridged.measure.models import window_for
+from unabridged.outcome import Compaction
+from unabridged.sessions import Loaded
+from unabridged.settings import Settings, limits
+from unabridged_corpus.evaluate.arms import choose_arms
+from unabridged_corpus.evaluate.data import conversation_of
+from unabridged_corpus.evaluate.report import evaluate
+from unabridged_corpus.reading import Session
+from unabridged_corpus.spending import FAR, Limit, Metered, Pays
+from unabridged_corpus.weigh import cost, report_of, weigh
+
+Row = dict[str, Any]
+Counts = dict[str, float]
+Do = Callable[[Session], Row]
+
+
+class Work(Protocol):
+    """What is done with a session."""
+
+    name: ClassVar[str]
+
+    def describe(self) -> dict[str, Any]:
+        """The options, as they stand in the manifest: two works that say the same do the same."""
+
+    @contextmanager
+    def begin(self, purse: Pays) -> Iterator[Do]:
+        """The function that does it, for as long as a shard takes; what it opens is closed in the end."""
+
+    def count(self, row: Row) -> Counts:
+        """What of a row is added up over the corpus."""
+
+
+def describe(work: Any) -> dict[str, Any]:
+    """Every option that was given, with a name for what is no plain value."""
+    given = {option.name: getattr(work, option.name) for option in fields(work)}
+    told = {name: _plain(value) for name, value in given.items()}
+    return {name: value for name, value in told.items() if value not in (None, False) and value not in ([], {})}
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return without_credentials(value) if isinstance(value, str) else value
+    if isinstance(value, Settings | Limit):
+        default = type(value)()
+        changed = {one.name: getattr(value, one.name) for one in fields(value)}
+        return {name: _plain(said) for name, said in changed.items() if said != getattr(default, name)}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(said) for name, said in value.items()}
+    if isinstance(value, Sequence):
+        return [_plain(said) for said in value]
+    return getattr(value, "name", None) or getattr(value, "__qualname__", None) or type(value).__qualname__
+
+
+def fit_loaded(compactor: Compactor, loaded: Loaded, thread: str, *, now: bool) -> Compaction:
+    """Compacted at once where that was asked for and gains something, else only where it does not fit."""
+    asked: dict[str, Any] = {"thread": thread, "system": loaded.system, "tools": loaded.tools}
+    at_once = compactor.compact(loaded.messages, **asked) if now else None
+    return at_once if at_once is not None else compactor.fit(loaded.messages, **asked)
+
+
+def require_legal(loaded: Loaded, done: Compaction, agent: str | None, mend: str) -> None:
+    """Refuse a result that the provider would refuse: what can't be sent is not worth writing."""
+    findings = check(done.messages, format=loaded.format, model=agent, pending=True)
+    if findings:
+        more = f" and {len(findings) - 1:,} more" if len(findings) > 1 else ""
+        mendable = BY_HAND.isdisjoint(finding.rule for finding in findings)
+        raise IllegalConversation(f"{findings[0].message}{more}" + (f". Mend it first: {mend}" if mendable else ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compact:
+    """Every session made to fit a window. The row has the messages that are left, and the receipt.
+
+    `agent` is the model that reads the sessions (default: what each says), `model` writes the summaries (default:
+    none), within `limit`. With an `archive` the originals go there; without one they are where they were read, and
+    nowhere else.
+    """
+
+    name: ClassVar[str] = "compact"
+    window: int | None = None
+    agent: str | None = None
+    model: Any = None
+    settings: Settings = field(default_factory=Settings)
+    now: bool = False
+    archive: str | None = None
+    namespace: str | None = None
+    limit: Limit = field(default_factory=Limit)
+
+    def __post_init__(self) -> None:
+        limits(self.settings, window_for(self.agent, self.window))
+        if self.model is None and self.limit != Limit():
+            raise SettingsError("rate, tokens and dollars limit a model that summarises: name one, or leave them out")
+
+    def describe(self) -> dict[str, Any]:
+        """The options, without what summaries may take: that changes no result."""
+        return describe(replace(self, limit=Limit()))
+
+    @contextmanager
+    def begin(self, purse: Pays) -> Iterator[Do]:
+        """Opens the archive and the model once."""
+        settings = replace(self.settings, deadline=FAR) if self.limit.rate is not None else self.settings
+        if settings.transcript is None:  # the result is read elsewhere: no file of this machine is named in it
+            settings = replace(settings, transcript=False)
+        with ExitStack() as stack:
+            archive: Any = "memory:"
+            if self.archive is not None:
+                archive = open_archive(self.archive, probe=True)
+                stack.callback(archive.close)
+            model = Metered(self.model, purse, self.limit) if self.model is not None else None
+            yield lambda session: self._do(session, archive, model, settings)
+
+    def _do(self, session: Session, archive: Any, model: Metered | None, settings: Settings) -> Row:
+        loaded = session.load()
+        agent = self.agent or loaded.model
+        if model is not None:
+            model.refused = False
+        how: dict[str, Any] = {"agent": agent, "window": self.window, "namespace": self.namespace, "settings": settings}
+        how |= {"format": loaded.format, "origin": loaded.origin_of()}
+        with Compactor(model, archive=archive, **how) as compactor:
+            done = fit_loaded(compactor, loaded, thread_for(session), now=self.now)
+        if model is not None and model.refused:
+            raise SettingsError("the budget for summaries is spent: run it again with a larger one")
+        require_legal(loaded, done, agent, "unabridged corpus repair IN OUT")
+        receipt = (
+            {key: value for key, value in asdict(done.receipt).items() if key != "created"} if done.receipt else {}
+        )
+        row = _request(loaded, done.messages) | {"changed": done.changed, "why": done.why, "receipt": receipt}
+        row |= {"messages_before": len(loaded.messages), "messages_after": len(done.messages)}
+        return row | {"tokens_before": done.tokens_before, "tokens_after": done.tokens_after}
+
+    def count(self, row: Row) -> Counts:
+        """Sizes before and after, who wrote the summaries, and what that took."""
+        names = ("messages_before", "messages_after", "tokens_before", "tokens_after")
+        counts: Counts = {"changed": int(row["changed"]), **{name: row[name] for name in names}}
+        if row["receipt"]:
+            counts[f"by {row['receipt']['summariser']}"] = 1
+            counts |= {f"summaries: {name}": value for name, value in row["receipt"]["cost"].items()}
+        return counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What a provider would refuse in every session; by default the provider of its own format."""
+
+    name: ClassVar[str] = "check"
+    providers: tuple[str, ...] = ()
+    agent: str | None = None
+    pending: bool = False
+
+    def __post_init__(self) -> None:
+        _require_providers(self.providers)
+
+    describe = describe
+
+    @contextmanager
+    def begin(self, purse: Pays) -> Iterator[Do]:
+        """Opens nothing."""
+        del purse
+        yield self._do
+
+    def _do(self, session: Session) -> Row:
+        loaded = session.load()
+        how: dict[str, Any] = {"model": self.agent or loaded.model, "format": loaded.format, "pending": self.pending}
+        found = {name: check(loaded.messages, name, **how) for name in self.providers or (loaded.format,)}
+        listed = {name: [asdict(finding) for finding in findings] for name, findings in found.items()}
+        return {"format": loaded.format, "messages": len(loaded.messages), "findings": listed}
+
+    def count(self, row: Row) -> Counts:
+        """Sessions and findings for each provider."""
+        refused = {f"refused by {name}": 1 for name, findings in row["findings"].items() if findings}
+        return {"messages": row["messages"], "refused": int(bool(refused)), **refused}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """Every session mended for a provider; by default the one of its own format."""
+
+    name: ClassVar[str] = "repair"
+    provider: str | None = None
+    agent: str | None = None
+    pending: bool = False
+
+    def __post_init__(self) -> None:
+        _require_providers((self.provider,) if self.provider else ())
+
+    describe = describe
+
+    @contextmanager
+    def begin(self, purse: Pays) -> Iterator[Do]:
+        """Opens nothing."""
+        del purse
+        yield self._do
+
+    def _do(self, session: Session) -> Row:
+        loaded = session.load()
+        how: dict[str, Any] = {"model": self.agent or loaded.model, "format": loaded.format, "pending": self.pending}
+        done = repair(loaded.messages, self.provider or loaded.format, **how)
+        mended = [asdict(finding) for finding in done.findings]
+        return _request(loaded, done.messages) | {"changed": bool(mended), "mended": mended}
+
+    def count(self, row: Row) -> Counts:
+        """Sessions that were mended, and how much was."""
+        return {"messages": len(row["messages"]), "changed": int(row["changed"]), "mended": len(row["mended"])}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What fills the window of every session, and what it costs."""
+
+    name: ClassVar[str] = "measure"
+    agent: str | None = None
+
+    describe = describe
+
+    @contextmanager
+    def begin(self, purse: Pays) -> Iterator[Do]:
+        """Opens nothing."""
+        del purse
+        yield self._do
+
+    def _do(self, session: Session) -> Row:
+        loaded = session.load()
+        agent = self.agent or loaded.model
+        weight = weigh(loaded, agent, loaded.messages)
+        row = report_of(loaded, weight, cost(loaded, weight, agent), agent)
+        return {name: value for name, value in row.items() if name != "file"}
+
+    def count(self, row: Row) -> Counts:
+        """Messages, requests and tokens, by whom; dollars, where they are known."""
+        counts: Counts = {name: row[name] for name in ("messages", "requests", "tokens")}
+        for name, share in row["shares"].items():  # any session can name any tool: they are one here
+            whose = "tokens of tool results" if name.startswith("results of ") else f"tokens of {name}"
+            counts[whose] = counts.get(whose, 0) + share["tokens"]
+        if row["cost"]:
+            counts |= {f"dollars {name}": row["cost"][name] or 0 for name in ("uncached", "cached", "reported")}
+        return counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluate:
+    """What an agent needs next and still has after a compaction, at equal budgets of tokens; see docs/evaluation.md."""
+
+    name: ClassVar[str] = "eval"
+    window: int = 24_000
+    budgets: tuple[int, ...] = (1_000, 3_000)
+    arms: tuple[str, ...] = ()
+    model: Any = None
+    limit: Limit = field(default_factory=Limit)
+
+    def __post_init__(self) -> None:
+        if not self.budgets or min(self.budgets) < 50 or self.window < 1_000:
+            raise SettingsError("a budget has 50 tokens or more, and a window 1,000 or more")
+        choose_arms(list(self.arms), self.model)
+
+    def describe(self) -> dict[str, Any]:
+        """The options, without what summaries may take: that changes no result."""
+        return describe(replace(self, limit=Limit()))
+
+    @contextmanager
+    def begin(self, purse: Pays) -> Iterator[Do]:
+        """Opens the model once."""
+        model = Metered(self.model, purse, self.limit) if self.model is not None else None
+        yield lambda session: self._do(session, model)
+
+    def _do(self, session: Session, model: Metered | None) -> Row:
+        loaded = session.load()
+        value = json.loads(loaded.path.read_bytes()) if loaded.kind == "json" else session.value
+        conversation = conversation_of(session.name, loaded, value)
+        if model is not None:
+            model.refused = False
+        how: dict[str, Any] = {"window": self.window, "budgets": self.budgets, "arms": self.arms, "model": model}
+        report = evaluate(Path(session.place.file), [conversation], **how)
+        if model is not None and model.refused:
+            raise SettingsError("the budget for summaries is spent: run it again with a larger one")
+        rows = {"needs": [asdict(row) for row in report.needs], "questions": [asdict(row) for row in report.questions]}
+        return {"format": loaded.format, "window": report.window, "counted": report.counted, **rows}
+
+    def count(self, row: Row) -> Counts:
+        """For each arm and budget how many conversations and cuts, and the sums of their shares."""
+        counts: Counts = {}
+        for needs in row["needs"]:
+            arm = f"{needs['arm']} {needs['budget']}"
+            counts[f"{arm}: conversations"] = 1
+            counts |= {f"{arm}: {name}": needs[name] for name in ("cuts", "tokens", "files", "names", "verbatim")}
+        for asked in row["questions"]:
+            counts[f"{asked['arm']}: questions"] = asked["questions"]
+            counts[f"{asked['arm']}: answered in context"] = asked["in_context"] * asked["questions"]
+        return counts
+
+
+def thread_for(session: Session) -> str:
+    """The thread of a session in the archive: its name, and a mark for where it is, since names may be the same."""
+    place = f"{session.place.file}#{session.place.line}".encode("utf-8", "surrogateescape")
+    return f"{session.id or Path(session.place.file).stem}-{hashlib.sha256(place).hexdigest()[:6]}"
+
+
+def _request(loaded: Loaded, messages: list[Any]) -> Row:
+    """A row that is a session again: what `corpus` and `load` read as one."""
+    beside = {"system": loaded.system, "tools": loaded.tools, "model": loaded.model}
+    given = {name: value for name, value in beside.items() if value is not None}
+    return {"format": loaded.format, **given, "messages": messages}
+
+
+def _require_providers(names: Sequence[str]) -> None:
+    for name in names:
+        if name not in PROVIDERS:
+            raise SettingsError(f"unknown provider {name!r}: choose one of {', '.join(PROVIDERS)}")

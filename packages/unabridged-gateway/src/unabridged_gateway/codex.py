@@ -1,0 +1,93 @@
+"""Codex with its built-in provider has its server compact: here, the gateway does.
+
+The last item of such a request is a `compaction_trigger`. The answer is one `compaction` item whose content only its
+server can read, and which Codex sends back in every later request, behind people's own messages. The content that is
+made here is the compacted conversation itself: it is put in place of everything up to that item, so it needs no memory.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from unabridged_gateway.bodies import UNREADABLE, Seen
+
+_TRIGGER, _KIND = "compaction_trigger", "compaction"
+_MARK = "unabridged1."
+"""How a content begins that was made here; any other is its provider's, and is left alone."""
+_MOST = 64 << 20
+"""Bytes that a content may hold."""
+
+
+def without_trigger(items: Sequence[Any]) -> list[Any] | None:
+    """The conversation that the client wants compacted; None where it wants something else."""
+    if not items or not isinstance(items[-1], Mapping) or items[-1].get("type") != _TRIGGER:
+        return None
+    return list(items[:-1])
+
+
+def unpack(items: list[Any], seen: Seen) -> list[Any]:
+    """The conversation, with what was compacted here in place of the item that stands for it; else the very list."""
+    for place in range(len(items) - 1, -1, -1):
+        found = _unpacked(items[place], seen)
+        if found is not None:
+            return [*found, *items[place + 1 :]]
+    return items
+
+
+def pack(messages: Sequence[Any]) -> dict[str, Any]:
+    """The item that stands for these messages."""
+    data = base64.b64encode(zlib.compress(msgspec.json.encode(messages))).decode()
+    return {"type": _KIND, "encrypted_content": f"{_MARK}{data}"}
+
+
+def _unpacked(item: Any, seen: Seen) -> list[Any] | None:
+    content = item.get("encrypted_content") if isinstance(item, Mapping) and item.get("type") == _KIND else None
+    if not isinstance(content, str) or not content.startswith(_MARK):
+        return None
+    try:
+        stream = zlib.decompressobj()
+        data = stream.decompress(base64.b64decode(content.removeprefix(_MARK), validate=True), _MOST)
+        messages = seen.value(data) if stream.eof else None
+    except (ValueError, zlib.error, *UNREADABLE):
+        return None
+    return messages if isinstance(messages, list) else None
+
+
+def answer(model: str, item: Mapping[str, Any], tokens: tuple[int, int], record: str) -> dict[str, Any]:
+    """The response that holds the item; `tokens` are those of the conversation before and after."""
+    usage = {
+        "input_tokens": tokens[0],
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": tokens[1],
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": sum(tokens),
+    }
+    return {
+        "id": f"resp_unabridged_{record}",
+        "object": "response",
+        "created_at": 0,
+        "status": "completed",
+        "model": model,
+        "output": [dict(item, id=f"cmp_{record}")],
+        "usage": usage,
+    }
+
+
+def events(response: Mapping[str, Any]) -> Iterator[bytes]:
+    """The same response, streamed."""
+    begun = {**response, "status": "in_progress", "output": [], "usage": None}
+    item = response["output"][0]
+    said = (
+        {"type": "response.created", "response": begun},
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": response},
+    )
+    for number, event in enumerate(said):
+        data = msgspec.json.encode({**event, "sequence_number": number})
+        yield b"event: " + str(event["type"]).encode() + b"\ndata: " + data + b"\n\n"

@@ -1,0 +1,150 @@
+"""The provider: requests go there, answers come back as they are."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import msgspec
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from unabridged_gateway.bodies import UNREADABLE
+from unabridged_gateway.headers import NOT_ADDED
+
+if TYPE_CHECKING:
+    from unabridged_gateway.config import Config
+
+_ERROR = 1 << 20
+"""Bytes of an error that are read to see what it says; one that is longer is passed on unread."""
+
+Headers = list[tuple[str, str]]
+Unreachable = (aiohttp.ClientError, TimeoutError, OSError)
+"""What is raised where the provider can't be reached, or stops in the middle."""
+_ADDRESSES = 3
+"""Of a provider's host that are tried for one request."""
+
+
+class Answer:
+    """An answer of the provider's that has begun."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers = response.raw_headers
+        self._read: bytes | None = None
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it comes as events."""
+        return self._response.content_type == "text/event-stream"
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it comes as one JSON value."""
+        return self._response.content_type == "application/json"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the piece that was read last is the last one; never said of events, which are held back at times."""
+        return self._response.content.at_eof() and not self.is_stream
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """The bytes of the answer, as they come."""
+        return self._response.content.iter_any() if self._read is None else self._read_pieces(self._read)
+
+    async def _read_pieces(self, first: bytes) -> AsyncIterator[bytes]:
+        yield first
+        async for piece in self._response.content.iter_any():
+            yield piece
+
+    async def error(self) -> Any:
+        """What an error says, as JSON or as a text; None for one too long to be read. It can still be passed on."""
+        read, size = [], 0
+        async for piece in self._response.content.iter_any():
+            read.append(piece)
+            size += len(piece)
+            if size > _ERROR:
+                break
+        self._read = b"".join(read)
+        return parsed(self._read) if size <= _ERROR else None
+
+    def close(self) -> None:
+        """End the exchange: one that is not at its end is broken off."""
+        self._response.close()
+
+
+class _Addresses(AbstractResolver):
+    """The first addresses of a host, of both kinds where it has both."""
+
+    def __init__(self) -> None:
+        self._all = aiohttp.DefaultResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Look the host up."""
+        found = await self._all.resolve(host, port, family)
+        kinds = [[one for one in found if one["family"] == kind] for kind in {one["family"]: 0 for one in found}]
+        turns = [one for turn in zip_longest(*kinds) for one in turn if one is not None]
+        return turns[:_ADDRESSES]
+
+    async def close(self) -> None:
+        """Let go of the resolver."""
+        await self._all.close()
+
+
+class Upstream:
+    """The connections to the providers; made in the event loop that uses them.
+
+    A request is sent once. Before any byte of it is, a connection may be refused or fail at TLS: then it is tried at
+    another address of the host, at most twice. Whether a request arrived on a connection that broke off, nobody knows.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._watched = aiohttp.ClientTimeout(total=None, sock_connect=config.connect_timeout)
+        self._timed = aiohttp.ClientTimeout(total=None, sock_connect=config.connect_timeout, sock_read=config.timeout)
+        self._bases = {family: base.rstrip("/") for family, base in config.upstreams.items()}
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, resolver=_Addresses()),
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        self._session._retry_connection = False  # noqa: SLF001 - else it sends GET, PUT and DELETE once more
+
+    def serves(self, family: str) -> bool:
+        """Whether there is a provider of this protocol."""
+        return family in self._bases
+
+    async def open(
+        self, family: str, method: str, target: str, headers: Headers, data: Any, *, watched: bool = False
+    ) -> Answer:
+        """The answer to this request, as far as its head; `target` is the path and query as the client has them.
+
+        `watched` says that somebody breaks it off where nothing comes: a timer for every piece costs more.
+        """
+        asked = {
+            "headers": headers,
+            "data": data,
+            "allow_redirects": False,
+            "timeout": self._watched if watched else self._timed,
+        }
+        if missing := NOT_ADDED.difference([name for name, _ in headers]):
+            asked["skip_auto_headers"] = missing  # costs, and most clients send them all
+        url = URL(self._bases[family] + target, encoded=True)
+        return Answer(await self._session.request(method, url, **asked))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._session.close()
+
+
+def parsed(data: bytes) -> Any:
+    """What an answer says: its JSON, else its text; None for nothing."""
+    try:
+        return msgspec.json.decode(data) if data else None
+    except UNREADABLE:
+        return data.decode("utf-8", "replace")

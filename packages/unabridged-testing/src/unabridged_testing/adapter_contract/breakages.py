@@ -1,0 +1,275 @@
+"""Ways in which an adapter can be wrong, done to the engine behind it on purpose: the contract must notice each.
+
+    class TestMyFrameworkBroken(BrokenAdapterContract):
+        @pytest.fixture
+        def door(self):
+            return MyDoor()
+
+A door through which a breakage goes unnoticed shows the contract something else than the adapter did.
+"""
+
+# Tests that ship: they assert, and a name is its own sentence.
+# ruff: noqa: S101, D102
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unabridged.archive.stores.memory import MemoryArchive
+from unabridged.compactor import Compaction, Compactor
+from unabridged.errors import NotInstalled
+from unabridged.formats import Format, Slot, detect
+from unabridged.marks import is_ours
+from unabridged.settings import Clear, Prices, Settings
+from unabridged_testing.adapter_contract import SCENARIOS
+from unabridged_testing.adapter_contract.case import THREAD, error_of
+from unabridged_testing.adapter_contract.interface import Door
+from unabridged_testing.adapter_contract.talks import RULES
+
+try:
+    import pytest
+except ImportError as error:
+    raise NotInstalled(__name__, "pytest", error) from error
+
+Patches = Mapping[str, Any]
+"""Attributes of `Compactor`, and what stands in their place."""
+
+
+class Breakage(NamedTuple):
+    """A way to be wrong, and the scenarios that are meant to notice it."""
+
+    patches: Patches
+    noticed_by: tuple[str, ...]
+
+
+@contextmanager
+def broken(breakage: Breakage) -> Iterator[None]:
+    """Within, every compactor is broken in this way, whoever made it."""
+    whole = {name: getattr(Compactor, name) for name in breakage.patches}
+    for name, patch in breakage.patches.items():
+        setattr(Compactor, name, patch)
+    try:
+        yield
+    finally:
+        for name, own in whole.items():
+            setattr(Compactor, name, own)
+
+
+# -- what can be done to a compactor ----------------------------------------------------------------------------------
+
+
+def _after(change: Callable[[Format, Sequence[Any], list[Any]], list[Any]]) -> Patches:
+    """Every list that a compaction made is changed: by the format, what was given, and what is to be sent."""
+
+    def changed(compactor: Any, given: Sequence[Any], made: Compaction) -> Compaction:
+        format_ = compactor._format or detect(given)  # noqa: SLF001 - no adapter could be broken from outside
+        return replace(made, messages=change(format_, given, list(made.messages))) if made.changed else made
+
+    def sync_form(name: str) -> Any:
+        own = getattr(Compactor, name)
+
+        @wraps(own)
+        def method(self: Any, given: Any, *rest: Any, **options: Any) -> Any:
+            return changed(self, getattr(given, "messages", given), own(self, given, *rest, **options))
+
+        return method
+
+    def async_form(name: str) -> Any:
+        own = getattr(Compactor, name)
+
+        @wraps(own)
+        async def method(self: Any, given: Any, *rest: Any, **options: Any) -> Any:
+            return changed(self, getattr(given, "messages", given), await own(self, given, *rest, **options))
+
+        return method
+
+    sync = {name: sync_form(name) for name in ("fit", "overflowed")}
+    return {**sync, **{name: async_form(name) for name in ("afit", "aoverflowed")}}
+
+
+def _made_with(change: Callable[[dict[str, Any]], None]) -> Patches:
+    """Every compactor is made with other keywords."""
+    own = Compactor.__init__
+
+    @wraps(own)
+    def make(self: Any, model: Any = None, **keywords: Any) -> None:
+        keywords["model"] = model
+        change(keywords)
+        own(self, **keywords)
+
+    return {"__init__": make}
+
+
+def _called_with(names: Sequence[str], **others: Any) -> Patches:
+    """These methods, sync or async, are called with other keywords."""
+
+    def patched(name: str) -> Any:
+        own = getattr(Compactor, name)
+
+        @wraps(own)
+        def method(self: Any, *arguments: Any, **options: Any) -> Any:
+            return own(self, *arguments, **{**options, **others})
+
+        return method
+
+    return {name: patched(name) for name in names}
+
+
+def _refuse(_: Any, __: Any, error: Any) -> Any:
+    raise error if isinstance(error, BaseException) else ValueError(error)
+
+
+async def _arefuse(_: Any, __: Any, error: Any) -> Any:
+    _refuse(_, __, error)
+
+
+def _nothing(_: Any, messages: list[Any], **__: Any) -> Compaction:
+    return Compaction(messages, changed=False, tokens_before=0, tokens_after=0, thread="")
+
+
+async def _anothing(_: Any, messages: list[Any], **__: Any) -> Compaction:
+    return _nothing(_, messages)
+
+
+def _same(_: Any, messages: list[Any], **__: Any) -> list[Any]:
+    return messages
+
+
+async def _asame(_: Any, messages: list[Any], **__: Any) -> list[Any]:
+    return messages
+
+
+def _drop_summary(format_: Format, _: Sequence[Any], made: list[Any]) -> list[Any]:
+    return [message for message in made if not is_ours(format_.read(message))]
+
+
+def _split_round(format_: Format, _: Sequence[Any], made: list[Any]) -> list[Any]:
+    answers = [i for i, message in enumerate(made) if format_.read(message).answers]
+    return made[: answers[-1]] + made[answers[-1] + 1 :] if answers else made
+
+
+def _reorder(format_: Format, _: Sequence[Any], made: list[Any]) -> list[Any]:
+    calls = [i for i, message in enumerate(made[:-1]) if format_.read(message).calls]
+    at = calls[-1] if calls else len(made) - 2  # without a round, the newest two
+    made[at], made[at + 1] = made[at + 1], made[at]
+    return made
+
+
+def _reword(format_: Format, given: Sequence[Any], made: list[Any]) -> list[Any]:
+    old = {id(message) for message in given}
+
+    def edit(_: Slot, text: str) -> str:
+        return text.replace(RULES[0], RULES[0].replace("Never touch", "Try not to touch"))
+
+    return [message if id(message) in old else format_.edit(message, edit) for message in made]
+
+
+def _lose_pictures(format_: Format, _: Sequence[Any], made: list[Any]) -> list[Any]:
+    def edit(slot: Slot, text: str) -> str:
+        return "[a picture]" if slot.kind == "media" else text
+
+    return [format_.edit(message, edit) for message in made]
+
+
+def _ignore_off(keywords: dict[str, Any]) -> None:
+    keywords["settings"] = replace(keywords.get("settings") or Settings(), off=False)
+
+
+def _clear_early(keywords: dict[str, Any]) -> None:
+    clear = Clear(payback=True, prices=Prices())
+    keywords["settings"] = replace(keywords.get("settings") or Settings(), clear=clear)
+
+
+def _forget(keywords: dict[str, Any]) -> None:
+    keywords["archive"] = MemoryArchive()
+
+
+def _handing_on_failures() -> Patches:
+    """What the summariser raises is raised from the compaction that asked it."""
+    failures: list[Exception] = []
+
+    def note(keywords: dict[str, Any]) -> None:
+        summarise = keywords["model"]
+
+        def model(ask: str) -> Any:
+            try:
+                return summarise(ask)
+            except Exception as error:
+                failures.append(error)
+                raise
+
+        keywords["model"] = summarise and model
+
+    def hand_on(_: Format, __: Sequence[Any], made: list[Any]) -> list[Any]:
+        if failures:
+            raise failures.pop()
+        return made
+
+    return {**_made_with(note), **_after(hand_on)}
+
+
+def _one_thread(own: Any) -> Any:
+    @wraps(own)
+    def scope(self: Any, thread: str | None, namespace: str | None) -> Any:
+        return own(self, THREAD if thread else thread, namespace)
+
+    return scope
+
+
+_SWITCHED_OFF: Patches = {
+    "fit": _nothing,
+    "afit": _anothing,
+    "compact": lambda *_, **__: None,
+    "overflowed": _refuse,
+    "aoverflowed": _arefuse,
+}
+
+BREAKAGES: Mapping[str, Breakage] = {
+    "compaction is off": Breakage(
+        _SWITCHED_OFF, tuple(name for name in SCENARIOS if name not in {"off", "below the trigger"})
+    ),
+    "the summary turn is dropped": Breakage(
+        _after(_drop_summary), ("long chain", "rules verbatim after ten compactions")
+    ),
+    "usage is never observed": Breakage({"observe": lambda *_: None}, ("long chain",)),
+    "an overflow is not recovered": Breakage(
+        {"overflowed": _refuse, "aoverflowed": _arefuse}, ("overflow", "streaming")
+    ),
+    "system prompt and tools are not counted": Breakage(
+        _called_with(("fit", "afit"), system=None, tools=None), ("parallel calls",)
+    ),
+    "a result is split from its call": Breakage(_after(_split_round), ("parallel calls", "pending approval")),
+    "messages are reordered": Breakage(_after(_reorder), ("parallel calls", "replay exact")),
+    "the archive is not written": Breakage(_made_with(_forget), ("resume after restart", "recall", "long chain")),
+    "a rule is reworded": Breakage(_after(_reword), ("rules verbatim after ten compactions",)),
+    "pictures are lost": Breakage(_after(_lose_pictures), ("images",)),
+    "the threads are mixed up": Breakage(
+        {"_scope": _one_thread(Compactor._scope)},  # noqa: SLF001 - as above
+        ("two agents at once",),
+    ),
+    "results are cleared below the trigger": Breakage(_made_with(_clear_early), ("below the trigger",)),
+    "off is ignored": Breakage(_made_with(_ignore_off), ("off",)),
+    "a summariser's failure ends the run": Breakage(_handing_on_failures(), ("summariser down",)),
+    "undo does nothing": Breakage({"undo": _same, "aundo": _asame}, ("undo",)),
+    "replay does nothing": Breakage({"replay": _same, "areplay": _asame}, ("replay exact", "images")),
+}
+
+_MEANT = [(name, scenario) for name, breakage in BREAKAGES.items() for scenario in breakage.noticed_by]
+
+
+class BrokenAdapterContract:
+    """That the contract notices, through this door, each way in which an adapter can be wrong."""
+
+    @pytest.mark.parametrize(
+        ("name", "scenario"), [(name, one) for name in BREAKAGES for one in BREAKAGES[name].noticed_by]
+    )
+    def test_a_broken_adapter_is_noticed(self, name: str, scenario: str, door: Door, tmp_path: Path) -> None:
+        with broken(BREAKAGES[name]):
+            error = error_of(lambda: SCENARIOS[scenario](door, tmp_path))
+        assert error is not None, f"{scenario!r} is green although {name}"
+        assert not isinstance(error, TypeError | AttributeError | NameError), "the breakage itself is broken"

@@ -1,0 +1,133 @@
+"""What every archive must do, as tests: subclass `ArchiveContract`, say how to open yours, and pytest runs it whole.
+
+    class TestMyArchive(ArchiveContract):
+        @pytest.fixture
+        def opened(self, tmp_path):
+            return lambda: MyArchive(tmp_path)    # each call opens the same, at first empty, store
+
+`durable = False` for a store that is gone when it is closed: then nothing tests that anything is saved, and a skipped
+test says so. A store whose format has versions overrides `refused`: archives of versions that it can't read.
+"""
+
+# Tests that ship: they assert, and a name is its own sentence.
+# ruff: noqa: S101, D102
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from unabridged.archive.protocol import Archive
+from unabridged.errors import NotInstalled
+
+try:
+    import pytest
+except ImportError as error:
+    raise NotInstalled(__name__, "pytest", error) from error
+
+from unabridged_testing.archive_contract.records import RecordContract
+from unabridged_testing.archive_contract.search import SearchContract
+from unabridged_testing.archive_contract.threads import ThreadContract
+from unabridged_testing.archive_contract.values import HERE, make_part, make_summary, raises, store_parts
+
+
+class Refused(NamedTuple):
+    """An archive that the store can't read: it is refused at every use, and left as it is."""
+
+    opened: Callable[[], Archive]
+    """Opens it."""
+    says: Sequence[str]
+    """What stands in the refusal: why, and what to do."""
+    stored: Callable[[], Any]
+    """Returns all that is stored in it, to be compared."""
+
+
+class ArchiveContract(RecordContract, ThreadContract, SearchContract):
+    """The behaviour of every store, each sentence a test."""
+
+    durable = True
+    """Whether what was stored is there when it is opened again, and for two that have it open at once."""
+
+    @pytest.fixture
+    def archive(self, opened: Callable[[], Archive]) -> Iterator[Archive]:
+        archive = opened()
+        yield archive
+        archive.close()
+
+    @pytest.fixture
+    def refused(self) -> Mapping[str, Refused]:
+        """Archives of other versions, by a name for each."""
+        return {}
+
+    def test_an_archive_of_another_version_is_refused_and_left_as_it_is(self, refused: Mapping[str, Refused]) -> None:
+        if not refused:
+            pytest.skip("no fixture `refused`: nothing tests that an archive of another version is refused")
+        uses: Sequence[Callable[[Archive], Any]] = (
+            lambda archive: getattr(archive, "probe", archive.namespaces)(),
+            lambda archive: store_parts(archive, make_part("one", 0)),
+            lambda archive: list(archive.newest(HERE)),
+            lambda archive: archive.threads(HERE.namespace),
+            lambda archive: archive.search(HERE, "one"),
+            lambda archive: archive.remember("n", "k", {}),
+            lambda archive: archive.remembered("n", "k"),
+            lambda archive: archive.lease(HERE, "k", 1),
+            lambda archive: archive.forget(HERE),
+            lambda archive: archive.verify(),
+        )
+        for name, other in refused.items():
+            before = other.stored()
+            for use in uses:
+                archive = other.opened()
+                message = raises(partial(use, archive))
+                assert all(part in message for part in other.says), f"{name}: {message}"
+                assert "\n" not in message, name
+                archive.close()
+            assert other.stored() == before, name
+
+    def test_closing_twice_is_harmless_and_use_afterwards_is_an_error(self, archive: Archive) -> None:
+        store_parts(archive, make_part("one", 0))
+        archive.close()
+        archive.close()
+        uses: Sequence[Callable[[], Any]] = (
+            lambda: store_parts(archive, make_part("two", 1), key="k2"),
+            lambda: archive.parts(HERE),
+            lambda: archive.search(HERE, "one"),
+            lambda: archive.keyed(HERE, ["k"]),
+            lambda: next(archive.newest(HERE), None),
+            lambda: archive.threads(""),
+            lambda: archive.forget_namespace("n"),
+            lambda: archive.remember("n", "k", {}),
+            lambda: archive.remembered("n", "k"),
+            lambda: archive.lease(HERE, "k", 1),
+            lambda: next(archive.everything(HERE), None),
+            lambda: archive.take(HERE, 1, []),
+            archive.notes,
+            archive.namespaces,
+            archive.verify,
+        )
+        for use in uses:
+            assert "closed" in raises(use)
+
+    def test_what_was_stored_is_there_when_opened_again(self, opened: Callable[[], Archive]) -> None:
+        if not self.durable:
+            pytest.skip("durable = False: nothing tests that what was stored is still there when it is opened again")
+        first, second = opened(), opened()
+        record = store_parts(first, make_part("kept for good", 0), after=make_summary("s"))
+        retired = store_parts(first, make_part("two", 1), key="k2")
+        first.retire(HERE, retired.id)
+        first.remember("n", "k", {"a": 1})
+        assert first.lease(HERE, "k", 60)
+        assert list(second.records(HERE)) == [record]
+        assert second.remembered("n", "k") == {"a": 1}
+        assert not second.lease(HERE, "k", 60)
+        first.close()
+        second.close()
+        last = opened()
+        assert list(last.records(HERE)) == [record]
+        assert last.record(HERE, retired.id) == retired
+        assert [hit.text for hit in last.search(HERE, "good")] == ["kept for good"]
+        assert last.remembered("n", "k") == {"a": 1}
+        assert not last.verify()
+        assert not last.verify(HERE)
+        last.close()

@@ -1,0 +1,188 @@
+"""What every archive must do with a record and its parts: how they are stored, retired and found again."""
+
+# Tests that ship: they assert, and a name is its own sentence.
+# ruff: noqa: S101, D102
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unabridged.archive import codec
+from unabridged.archive.protocol import Archive, Record, Scope
+from unabridged_testing.archive_contract.values import (
+    HERE,
+    THERE,
+    make_part,
+    make_record,
+    make_summary,
+    raises,
+    store_parts,
+)
+
+_NEIGHBOUR = Scope(HERE.namespace, "neighbour")
+_ONE = make_part("one", 0)
+_TWO = make_part("two", 1)
+
+
+class RecordContract:
+    """Records and parts come back exactly, and a record is found without reading all of them."""
+
+    # R37 R40
+    def test_what_is_stored_comes_back_equal(self, archive: Archive) -> None:
+        parts = [make_part("what is it?", 0), make_part("a pipe", 1, "assistant", "model")]
+        record = make_record(parts, make_summary("they spoke"), data={"tokens": 7, "nested": {"list": [1, None, 2.5]}})
+        assert archive.store(record, [*parts, make_summary("they spoke")]) == record
+        assert archive.record(HERE, record.id) == record
+        assert list(archive.records(HERE)) == [record]
+        assert list(archive.parts(HERE)) == parts
+        assert archive.threads(HERE.namespace) == [HERE.thread]
+
+    def test_every_field_of_a_record_comes_back_type_for_type(self, archive: Archive) -> None:
+        part = make_part("x", 3)
+        record = Record(
+            id="r\ud800", scope=HERE, key="k\0", length=9, start=3, before=(part.hash, 0, 1),
+            after=(None, part.hash, None), kind="clearing", prior="r0", model="openai:gpt", created=1.25,
+            data={"receipt": {"cost": 0.1, "big": 10**400, "none": None, "text": "\ud83d", "pairs": [[1, "a"], []]}},
+        )  # fmt: skip
+        archive.store(record, [part])
+        found = archive.record(HERE, "r\ud800")
+        assert found == record
+        assert repr(found) == repr(record)
+
+    def test_bodies_and_texts_are_exact_to_the_byte(self, archive: Archive) -> None:
+        bodies = [b"", b"\0", b"not json\n\r\n", b'{"a":\n1}', "é\U0001f600".encode(), b"\xff\xfe", b"x" * 200_000]
+        texts = ["", "\ud800 lone", "a\0b", "line\r\nline", "é", "\U0001f600" * 9, "long " * 30_000]
+        parts = [
+            replace(make_part(text, turn), body=body, hash=codec.digest(body))
+            for turn, (body, text) in enumerate(zip(bodies, texts, strict=True))
+        ]
+        store_parts(archive, *parts)
+        assert list(archive.parts(HERE)) == parts
+        assert archive.bodies(HERE, [part.hash for part in parts]) == {part.hash: part.body for part in parts}
+
+    def test_parts_come_in_the_order_of_turns_and_within_bounds(self, archive: Archive) -> None:
+        store_parts(archive, *(make_part(f"m{turn}", turn) for turn in (5, 2, 9, 0)))
+        store_parts(archive, *(make_part(f"m{turn}", turn) for turn in (3, 1)), key="k2")
+        assert [part.turn for part in archive.parts(HERE)] == [0, 1, 2, 3, 5, 9]
+        assert [part.turn for part in archive.parts(HERE, 2, 5)] == [2, 3]
+        assert [part.turn for part in archive.parts(HERE, -5, 10**30)] == [0, 1, 2, 3, 5, 9]
+        assert not archive.parts(HERE, 5, 2)
+
+    def test_messages_put_in_are_known_by_their_hash_but_are_no_parts(self, archive: Archive) -> None:
+        turn = make_summary("standing in")
+        store_parts(archive, make_part("gone", 0), after=turn)
+        assert archive.bodies(HERE, [turn.hash]) == {turn.hash: turn.body}
+        assert _texts(archive) == ["gone"]
+
+    def test_a_message_said_twice_is_there_twice_and_stored_again_is_not(self, archive: Archive) -> None:
+        parts = [make_part("yes", 0), make_part("no", 1), make_part("yes", 2)]
+        store_parts(archive, *parts)
+        store_parts(archive, *parts, make_part("new", 3), key="k2")
+        assert list(archive.parts(HERE)) == [*parts, make_part("new", 3)]
+
+    def test_a_second_record_for_a_key_is_dropped_with_its_parts(self, archive: Archive) -> None:
+        first = store_parts(archive, _ONE)
+        assert store_parts(archive, _TWO, record_id="second") == first
+        assert archive.record(HERE, "second") is None
+        assert _texts(archive) == ["one"]
+
+    def test_a_models_record_replaces_a_model_free_one_which_stays_readable(self, archive: Archive) -> None:
+        free = store_parts(archive, _ONE)
+        made = make_record([_ONE], model="m")
+        assert archive.store(made, [_ONE]) == made
+        assert list(archive.records(HERE)) == list(archive.newest(HERE)) == [made]
+        assert archive.record(HERE, free.id) == free
+        assert store_parts(archive, _ONE, model="other") == made
+        assert store_parts(archive, _ONE) == made
+
+    def test_a_retired_record_is_readable_and_frees_its_key(self, archive: Archive) -> None:
+        first = store_parts(archive, _ONE)
+        for retired in (first.id, first.id, "no such record"):
+            archive.retire(HERE, retired)
+        assert not archive.records(HERE)
+        assert not archive.keyed(HERE, [first.key])
+        assert archive.record(HERE, first.id) == first
+        assert _texts(archive) == ["one"]
+        second = make_record([_ONE])
+        assert archive.store(second, [_ONE]) == second
+        archive.retire(HERE, first.id)
+        assert list(archive.records(HERE)) == list(archive.keyed(HERE, [first.key])) == [second]
+
+    def test_storing_a_record_again_gives_the_same_and_revives_a_retired_one(self, archive: Archive) -> None:
+        record = store_parts(archive, _ONE)
+        assert archive.store(record, [_ONE]) == record
+        archive.retire(HERE, record.id)
+        assert archive.store(record, [_ONE]) == record
+        assert list(archive.records(HERE)) == [record]
+        assert _texts(archive) == ["one"]
+
+    def test_a_record_is_located_within_its_namespace_only(self, archive: Archive) -> None:
+        record = store_parts(archive, _ONE)
+        store_parts(archive, _TWO, scope=_NEIGHBOUR)
+        archive.retire(HERE, record.id)
+        assert archive.locate(HERE.namespace, record.id) == HERE
+        assert archive.locate(THERE.namespace, record.id) is None
+        assert archive.locate(HERE.namespace, "no such record") is None
+        wanted = [record.id, "no such record", record.id, "\ud800"]
+        assert archive.locate_each(HERE.namespace, wanted) == {record.id: HERE}
+        assert archive.locate_each(THERE.namespace, wanted) == {}
+        assert archive.locate_each(HERE.namespace, []) == {}
+
+    # R38
+    def test_what_must_not_be_stored_leaves_nothing_behind(self, archive: Archive) -> None:
+        lying = replace(_ONE, body=b"another")
+        assert "codec.digest" in raises(lambda: archive.store(make_record([_ONE]), [lying]))
+        assert "refers to 1" in raises(lambda: archive.store(make_record([_ONE]), []))
+        assert not archive.threads(HERE.namespace)
+        first = store_parts(archive, _ONE)
+        assert "already taken" in raises(lambda: store_parts(archive, _TWO, key="other", record_id=first.id))
+        other = make_record([_TWO], record_id=first.id, model="m")  # whoever carries what the first made refers to it
+        assert "already taken" in raises(lambda: archive.store(other, [_TWO]))
+        assert archive.record(HERE, first.id) == first
+        assert _texts(archive) == ["one"]
+
+    def test_a_record_may_refer_to_what_the_thread_already_holds(self, archive: Archive) -> None:
+        old = make_summary("first summary")
+        store_parts(archive, _ONE, after=old)
+        second = make_record([old, _TWO], key="k2")
+        assert archive.store(second, [_TWO]) == second
+        assert not archive.verify()
+
+    def test_records_come_oldest_first_or_newest_first(self, archive: Archive) -> None:
+        assert list(archive.newest(HERE)) == []
+        made = _several(archive, 70)
+        assert list(archive.newest(HERE)) == made[::-1]
+        assert next(archive.newest(HERE)) == made[-1]
+        assert list(archive.newest(THERE)) == list(archive.newest(_NEIGHBOUR)) == []
+        archive.retire(HERE, made.pop(3).id)
+        assert list(archive.records(HERE)) == list(archive.newest(HERE))[::-1] == made
+        by_a_model = store_parts(archive, _ONE, key=made[0].key, model="m")
+        assert list(archive.records(HERE)) == list(archive.newest(HERE))[::-1] == [*made[1:], by_a_model]
+
+    def test_records_stored_or_retired_meanwhile_disturb_no_look_at_the_newest(self, archive: Archive) -> None:
+        made = _several(archive, 20)
+        looking = archive.newest(HERE)
+        seen = [next(looking) for _ in range(5)]
+        store_parts(archive, _ONE, key="later")
+        archive.retire(HERE, made[19].id)
+        seen += looking
+        assert seen == made[::-1]
+
+    def test_records_are_found_by_their_keys_and_no_others(self, archive: Archive) -> None:
+        made = _several(archive, 12)
+        store_parts(archive, make_part("there", 0), scope=THERE, key="only there")
+        found = archive.keyed(HERE, [made[7].key, "unknown", made[2].key, made[7].key, "only there", "\ud800"])
+        assert sorted(found, key=lambda record: record.id) == [made[2], made[7]]
+        assert list(archive.keyed(HERE, [])) == []
+        assert list(archive.keyed(THERE, [record.key for record in made])) == []
+        many = [f"unknown {i}" for i in range(2_000)]
+        assert list(archive.keyed(HERE, [*many, made[1].key, *many])) == [made[1]]
+
+
+def _texts(archive: Archive) -> list[str]:
+    return [part.text for part in archive.parts(HERE)]
+
+
+def _several(archive: Archive, count: int) -> list[Record]:
+    """So many records of one thread, in the order they were stored."""
+    return [store_parts(archive, _ONE, key=f"k{9 - i}", record_id=f"r{i}", created=float(i)) for i in range(count)]

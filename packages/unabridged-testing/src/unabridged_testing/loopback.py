@@ -1,0 +1,113 @@
+"""Providers on loopback, for the real clients of their SDKs: they refuse what the real ones would, in their own words.
+
+    with Loopback(script, window=8_000) as provider:
+        client = OpenAI(base_url=provider.url, api_key="none")
+
+Chat Completions, Responses, Messages and Gemini's contents are served, plain and streamed, at the paths that the SDKs
+post to (Azure's too), and Messages as Bedrock and Vertex have them.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+from unabridged_testing.loopback_messages import BedrockWire, MessagesWire, VertexWire
+from unabridged_testing.loopback_wires import ChatWire, GeminiWire, LoopbackWire, ResponsesWire, Said, Served
+from unabridged_testing.upstreams import Refused
+
+__all__ = ["Loopback", "Provider", "Said"]
+
+Script = Callable[[Sequence[Any]], Said]
+"""What the model answers to the messages of a request."""
+
+WIRES: tuple[type[LoopbackWire], ...] = (
+    ChatWire, ResponsesWire, MessagesWire, BedrockWire, VertexWire, GeminiWire
+)  # fmt: skip
+"""Every wire that is served."""
+
+
+class Provider:
+    """All wires, with one model that follows `script` and takes `window` tokens.
+
+    A request that a provider would refuse for its form is refused, and so is one that is too long; both are kept in
+    `refused` and `too_long`, all that were taken in `requests`.
+    """
+
+    def __init__(self, script: Script, *, window: int) -> None:
+        self.script = script
+        self.window = window
+        self.requests: list[dict[str, Any]] = []
+        self.refused: list[str] = []
+        self.too_long: list[int] = []
+        self._wires = [wire() for wire in WIRES]
+
+    def wire_at(self, path: str) -> LoopbackWire | None:
+        """The wire that this path is of; None for a path of none."""
+        return next((wire for wire in self._wires if wire.serves(path)), None)
+
+    def answer(self, path: str, body: dict[str, Any]) -> Served:
+        """What the provider at this path says to this body."""
+        wire = self.wire_at(path)
+        if wire is None:
+            return Served(404, {"error": {"message": f"nothing at {path}"}})
+        streamed = wire.is_streamed(path, body)
+        tokens = count(wire.read_by_the_model(body))
+        try:
+            wire.take(body)
+        except Refused as reasons:
+            self.refused.append(str(reasons))
+            return wire.refuse(str(reasons))
+        if tokens > self.window:
+            self.too_long.append(tokens)
+            return wire.say_too_long(tokens, self.window, streamed=streamed)
+        self.requests.append(body)
+        return wire.speak(body, self.script(wire.messages(body)), tokens, streamed=streamed)
+
+
+class Loopback(Provider):
+    """A `Provider` that listens, from a thread of its own."""
+
+    def __init__(self, script: Script, *, window: int) -> None:
+        super().__init__(script, window=window)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_for(self))
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def count(read: Any) -> int:
+    """Tokens of what a model reads: a quarter of its bytes as JSON."""
+    return len(json.dumps(read, ensure_ascii=False).encode()) // 4
+
+
+def _handler_for(provider: Provider) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            served = provider.answer(self.path, body)
+            data = served.as_bytes()
+            self.send_response(served.status)
+            self.send_header("content-type", served.content_type)
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    return Handler

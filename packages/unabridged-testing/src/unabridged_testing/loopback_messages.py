@@ -1,0 +1,156 @@
+"""Anthropic's Messages on `Loopback`: its own, those of Vertex, and those of Bedrock, which streams binary frames."""
+
+from __future__ import annotations
+
+import base64
+import json
+from binascii import crc32
+from collections.abc import Mapping
+from struct import pack
+from typing import Any
+
+from unabridged.formats import Anthropic
+from unabridged_testing.loopback_wires import LoopbackWire, Said, Served, halves
+from unabridged_testing.upstreams import Refused, SigningUpstream
+
+
+class MessagesWire(LoopbackWire):
+    """Messages: thinking is signed together with all that stood before it, and what does not match is refused."""
+
+    format = Anthropic.name
+    path = "/v1/messages"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rules: SigningUpstream = SigningUpstream()
+
+    def refuse(self, reasons: str) -> Served:
+        """The form of the request is wrong."""
+        return Served(400, {"type": "error", "error": {"type": "invalid_request_error", "message": reasons}})
+
+    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - before it streams
+        """The request is too long."""
+        return self.refuse(f"prompt is too long: {tokens} tokens > {window} maximum")
+
+    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:
+        """A message."""
+        content: list[dict[str, Any]] = []
+        if said.thought:
+            content.append({"type": "thinking", "thinking": said.thought, "signature": ""})
+        if said.text:
+            content.append({"type": "text", "text": said.text})
+        for name, given in said.calls:
+            content.append({"type": "tool_use", "id": self.new_id("toolu"), "name": name, "input": given})
+        message = {"role": "assistant", "content": content}
+        (message,) = self._rules.sign([message], after=body["messages"])
+        about = {"id": self.new_id("msg"), "type": "message", "model": body.get("model", "served")}
+        stop = {"stop_reason": "tool_use" if said.calls else "end_turn", "stop_sequence": None}
+        usage = {"input_tokens": tokens, "output_tokens": 20, "cache_read_input_tokens": 0}
+        return {**about, **message, **stop, "usage": {**usage, "cache_creation_input_tokens": 0}}
+
+    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:  # noqa: ARG002 - it tells all by itself
+        """Events."""
+        begun = {**answer, "content": [], "stop_reason": None}
+        events: list[dict[str, Any]] = [{"type": "message_start", "message": begun}]
+        for index, block in enumerate(answer["content"]):
+            empty, deltas = _block_deltas(block)
+            events.append({"type": "content_block_start", "index": index, "content_block": empty})
+            events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+            events.append({"type": "content_block_stop", "index": index})
+        ended = {"stop_reason": answer["stop_reason"], "stop_sequence": None}
+        events.append({"type": "message_delta", "delta": ended, "usage": {"output_tokens": 20}})
+        events.append({"type": "message_stop"})
+        return Served(200, [(event["type"], event) for event in events])
+
+
+class CloudWire(MessagesWire):
+    """Messages on a cloud: the path names the model, and the body the version of the API."""
+
+    paths: tuple[str, str]
+    """How a plain and a streamed request's end."""
+    unknown: tuple[str, ...] = ("model",)
+    """Fields of Anthropic's own that are no part of a body here."""
+
+    def serves(self, path: str) -> bool:
+        """Whether the path is this wire's."""
+        return path.endswith(self.paths)
+
+    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:  # noqa: ARG002 - the path tells
+        """Whether events are asked for."""
+        return path.endswith(self.paths[1])
+
+    def take(self, body: dict[str, Any]) -> None:
+        """Take the request, or raise `Refused`."""
+        for name in self.unknown:
+            if name in body:
+                raise Refused(f"{name}: Extra inputs are not permitted")
+        if not body.get("anthropic_version"):
+            raise Refused("anthropic_version: Field required")
+        super().take(body)
+
+
+class VertexWire(CloudWire):
+    """Messages on Google's Vertex: the same answers and events."""
+
+    paths = (":rawPredict", ":streamRawPredict")
+
+
+class BedrockWire(CloudWire):
+    """Messages on Amazon's Bedrock: the same answers, errors in Amazon's form, events in frames.
+
+    A stream that can't be answered ends in a frame that says so, after it was opened.
+    """
+
+    paths = ("/invoke", "/invoke-with-response-stream")
+    unknown = ("model", "stream")
+
+    def refuse(self, reasons: str) -> Served:
+        """The form of the request is wrong."""
+        return Served(400, {"message": reasons})
+
+    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - it tells neither
+        """The request is too long."""
+        told = {"message": "Input is too long for requested model."}
+        refused = {":message-type": "exception", ":exception-type": "validationException"}
+        return Served(200, frame(refused, told)) if streamed else Served(400, told)
+
+    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:
+        """Frames, the last of them with what was counted."""
+        events = [event for _, event in super().stream(answer, body).content]
+        usage = answer["usage"]
+        counted = {"inputTokenCount": usage["input_tokens"], "outputTokenCount": usage["output_tokens"]}
+        events[-1] = {**events[-1], "amazon-bedrock-invocationMetrics": counted}
+        return Served(200, b"".join(map(_chunk, events)))
+
+
+def frame(headers: Mapping[str, str], payload: Any) -> bytes:
+    """One message of Amazon's event stream: lengths and their checksum, headers, JSON, and the checksum of all."""
+    headers = {**headers, ":content-type": "application/json"}
+    named = b"".join(_sized("!B", name) + b"\x07" + _sized("!H", value) for name, value in headers.items())
+    data = json.dumps(payload).encode()
+    lengths = pack("!II", 12 + len(named) + len(data) + 4, len(named))
+    message = lengths + pack("!I", crc32(lengths)) + named + data
+    return message + pack("!I", crc32(message))
+
+
+def _sized(length: str, text: str) -> bytes:
+    return pack(length, len(text.encode())) + text.encode()
+
+
+def _chunk(event: dict[str, Any]) -> bytes:
+    data = base64.b64encode(json.dumps(event).encode()).decode()
+    return frame({":message-type": "event", ":event-type": "chunk"}, {"bytes": data})
+
+
+def _block_deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A content block as it begins, and what is added to it."""
+    if block["type"] == "text":
+        return {**block, "text": ""}, [{"type": "text_delta", "text": part} for part in halves(block["text"])]
+    if block["type"] == "thinking":
+        parts: list[dict[str, Any]] = [
+            {"type": "thinking_delta", "thinking": part} for part in halves(block["thinking"])
+        ]
+        signature = {"type": "signature_delta", "signature": block["signature"]}
+        return {**block, "thinking": "", "signature": ""}, [*parts, signature]
+    written = halves(json.dumps(block["input"]))
+    return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in written]

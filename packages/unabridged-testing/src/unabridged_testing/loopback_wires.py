@@ -1,0 +1,304 @@
+"""OpenAI's and Google's wires of `Loopback`: what each takes, how it says "too long", its answers and their events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, NamedTuple
+
+from unabridged.formats import GeminiContents, OpenAIChat, OpenAIResponses
+from unabridged_testing.upstreams import SigningUpstream, StrictUpstream
+from unabridged_testing.wire_gemini import sign
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a scripted model answers: words, calls (tool and arguments), and what it thought before."""
+
+    text: str = ""
+    calls: Sequence[tuple[str, Any]] = ()
+    thought: str = ""
+
+
+class Served(NamedTuple):
+    """An answer over HTTP: a body, a list of events with their names, or the frames of Amazon's event stream."""
+
+    status: int
+    content: Any
+    done: str = ""
+
+    @property
+    def content_type(self) -> str:
+        """What the header says."""
+        if isinstance(self.content, bytes):
+            return "application/vnd.amazon.eventstream"
+        return "text/event-stream" if isinstance(self.content, list) else "application/json"
+
+    def as_bytes(self) -> bytes:
+        """What the body holds."""
+        return b"".join(self.pieces())
+
+    def pieces(self) -> list[bytes]:
+        """The same, event by event."""
+        if isinstance(self.content, bytes):
+            return [self.content]
+        if not isinstance(self.content, list):
+            return [json.dumps(self.content).encode()]
+        named = (("" if name is None else f"event: {name}\n", data) for name, data in self.content)
+        events = [f"{name}data: {json.dumps(data)}\n\n".encode() for name, data in named]
+        return [*events, self.done.encode()] if self.done else events
+
+
+Events = list[tuple[str | None, dict[str, Any]]]
+
+
+class LoopbackWire:
+    """One provider's endpoint."""
+
+    format: str
+    path: str
+    holds: str = "messages"
+    """The field of the conversation."""
+    reads: tuple[str, ...] = ("system", "tools")
+    """What else the model reads."""
+
+    def __init__(self) -> None:
+        self._rules: StrictUpstream | SigningUpstream = StrictUpstream(self.format)
+        self._numbers = count(1)
+
+    def serves(self, path: str) -> bool:
+        """Whether the path is this wire's."""
+        return path.partition("?")[0].endswith(self.path)
+
+    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:  # noqa: ARG002 - some say it in the path
+        """Whether events are asked for."""
+        return bool(body.get("stream"))
+
+    def messages(self, body: dict[str, Any]) -> list[Any]:
+        """The conversation."""
+        given = body[self.holds]
+        return [{"role": "user", "content": given}] if isinstance(given, str) else given
+
+    def read_by_the_model(self, body: dict[str, Any]) -> Any:
+        """All of the request that takes tokens."""
+        return [body.get(name) for name in (*self.reads, self.holds)]
+
+    def take(self, body: dict[str, Any]) -> None:
+        """Take the request, or raise `Refused`."""
+        self._rules.take(self.messages(body))
+
+    def refuse(self, reasons: str) -> Served:
+        """The form of the request is wrong."""
+        return Served(400, {"error": {"message": reasons, "type": "invalid_request_error", "code": "invalid_value"}})
+
+    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:
+        """The request is too long, in the provider's own words."""
+        raise NotImplementedError
+
+    def speak(self, body: dict[str, Any], said: Said, tokens: int, *, streamed: bool) -> Served:
+        """The model answers."""
+        answer = self.whole(body, said, tokens)
+        return self.stream(answer, body) if streamed else Served(200, answer)
+
+    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:
+        """The answer in one piece."""
+        raise NotImplementedError
+
+    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:
+        """The same as events."""
+        raise NotImplementedError
+
+    def new_id(self, prefix: str) -> str:
+        """An id that nothing else has."""
+        return f"{prefix}_{next(self._numbers)}"
+
+
+class ChatWire(LoopbackWire):
+    """Chat Completions."""
+
+    format = OpenAIChat.name
+    path = "/chat/completions"
+    reads = ("tools", "response_format")
+
+    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - before it streams
+        """The request is too long."""
+        told = (
+            f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} "
+            "tokens. Please reduce the length of the messages."
+        )
+        error = {"message": told, "type": "invalid_request_error", "param": "messages"}
+        return Served(400, {"error": {**error, "code": "context_length_exceeded"}})
+
+    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:
+        """A chat completion."""
+        message: dict[str, Any] = {"role": "assistant", "content": said.text or None, "refusal": None}
+        if said.calls:
+            message["tool_calls"] = [
+                {"id": self.new_id("call"), "type": "function", "function": {"name": name, "arguments": _text(given)}}
+                for name, given in said.calls
+            ]
+        choice = {"index": 0, "finish_reason": "tool_calls" if said.calls else "stop", "message": message}
+        usage = {"prompt_tokens": tokens, "completion_tokens": 20, "total_tokens": tokens + 20}
+        about = {"id": self.new_id("chatcmpl"), "object": "chat.completion", "created": 1, "model": body.get("model")}
+        return {**about, "choices": [choice], "usage": usage}
+
+    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:
+        """Chunks, the usage only for who asked for it."""
+        choice = answer["choices"][0]
+        message = choice["message"]
+        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+        deltas += [{"content": part} for part in halves(message["content"] or "")]
+        for index, call in enumerate(message.get("tool_calls", ())):
+            first, second = halves(call["function"]["arguments"])
+            opened = {**call, "function": {**call["function"], "arguments": first}}
+            deltas += [{"tool_calls": [{"index": index, **opened}]}]
+            deltas += [{"tool_calls": [{"index": index, "function": {"arguments": second}}]}]
+        about = {**answer, "object": "chat.completion.chunk", "usage": None}
+        choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+        choices.append({"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]})
+        events: Events = [(None, {**about, "choices": [choice]}) for choice in choices]
+        if (body.get("stream_options") or {}).get("include_usage"):
+            events.append((None, {**about, "choices": [], "usage": answer["usage"]}))
+        return Served(200, events, "data: [DONE]\n\n")
+
+
+class ResponsesWire(LoopbackWire):
+    """Responses: one that streams is begun before it fails."""
+
+    format = OpenAIResponses.name
+    path = "/responses"
+    holds = "input"
+    reads = ("instructions", "tools", "text")
+
+    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - it tells neither
+        """The request is too long."""
+        told = "Your input exceeds the context window of this model. Please adjust your input and try again."
+        error = {"code": "context_length_exceeded", "message": told}
+        if not streamed:
+            return Served(400, {"error": {**error, "type": "invalid_request_error", "param": "input"}})
+        begun = self._response("in_progress", [], {})
+        failed = {**begun, "status": "failed", "error": error}
+        return Served(200, _numbered([("response.created", begun), ("response.failed", failed)]))
+
+    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:
+        """A response."""
+        output: list[dict[str, Any]] = []
+        if said.thought:
+            sealed = {"summary": [], "encrypted_content": said.thought.encode().hex()}
+            output.append({"type": "reasoning", "id": self.new_id("rs"), **sealed})
+        if said.text:
+            content = [{"type": "output_text", "text": said.text, "annotations": []}]
+            about = {"id": self.new_id("msg"), "role": "assistant", "status": "completed"}
+            output.append({"type": "message", **about, "content": content})
+        for name, given in said.calls:
+            about = {"id": self.new_id("fc"), "call_id": self.new_id("call"), "status": "completed"}
+            output.append({"type": "function_call", **about, "name": name, "arguments": _text(given)})
+        usage = {
+            "input_tokens": tokens,
+            "output_tokens": 20,
+            "total_tokens": tokens + 20,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        }
+        return self._response("completed", output, {"usage": usage, "model": body.get("model")})
+
+    def _response(self, status: str, output: list[dict[str, Any]], more: dict[str, Any]) -> dict[str, Any]:
+        about = {"id": self.new_id("resp"), "object": "response", "created_at": 1, "model": "served", "error": None}
+        asked = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "incomplete_details": None}
+        return {**about, **asked, "status": status, "output": output, **more}
+
+    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:  # noqa: ARG002 - it tells all by itself
+        """Events, as the SDK's own helper puts them together again."""
+        begun = {**answer, "status": "in_progress", "output": [], "usage": None}
+        events: list[tuple[str, Any]] = [("response.created", begun), ("response.in_progress", begun)]
+        for index, item in enumerate(answer["output"]):
+            at = {"output_index": index, "item_id": item["id"]}
+            begins: dict[str, dict[str, Any]] = {"message": {"content": []}, "function_call": {"arguments": ""}}
+            empty = begins.get(item["type"], {})
+            events.append(("response.output_item.added", {"output_index": index, "item": {**item, **empty}}))
+            if item["type"] == "message":
+                events += _text_events(at, item["content"][0])
+            elif item["type"] == "function_call":
+                kind = "response.function_call_arguments"
+                events += [(f"{kind}.delta", {**at, "delta": part}) for part in halves(item["arguments"])]
+                events.append((f"{kind}.done", {**at, "arguments": item["arguments"], "name": item["name"]}))
+            events.append(("response.output_item.done", {"output_index": index, "item": item}))
+        return Served(200, _numbered([*events, ("response.completed", answer)]))
+
+
+class GeminiWire(LoopbackWire):
+    """Gemini's `generateContent`; thoughts are signed, and a call without its signature is refused by the rules."""
+
+    format = GeminiContents.name
+    path = ":generateContent"
+    holds = "contents"
+    reads = ("systemInstruction", "tools")
+
+    def serves(self, path: str) -> bool:
+        """Whether the path is this wire's."""
+        return ":generateContent" in path or ":streamGenerateContent" in path
+
+    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:  # noqa: ARG002 - the path tells
+        """Whether events are asked for."""
+        return ":streamGenerateContent" in path
+
+    def refuse(self, reasons: str) -> Served:
+        """The form of the request is wrong."""
+        return Served(400, {"error": {"code": 400, "message": reasons, "status": "INVALID_ARGUMENT"}})
+
+    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - before it streams
+        """The request is too long."""
+        most = f"exceeds the maximum number of tokens allowed ({window})."
+        return self.refuse(f"The input token count ({tokens}) {most}")
+
+    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:  # noqa: ARG002 - the path has it
+        """A response."""
+        parts: list[dict[str, Any]] = [{"text": said.text}] if said.text else []
+        calls = [{"name": name, "args": given} for name, given in said.calls]
+        signed = {"thoughtSignature": sign(json.dumps(calls[0], sort_keys=True))} if said.thought and calls else {}
+        parts += [{"functionCall": call, **(signed if call is calls[0] else {})} for call in calls]
+        candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
+        usage = {"promptTokenCount": tokens, "candidatesTokenCount": 20, "totalTokenCount": tokens + 20}
+        about = {"modelVersion": "served", "responseId": self.new_id("r")}
+        return {"candidates": [candidate], "usageMetadata": usage, **about}
+
+    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:  # noqa: ARG002 - it tells all by itself
+        """A piece for each half of a text, and for each call."""
+        candidate = answer["candidates"][0]
+        pieces: list[dict[str, Any]] = []
+        for part in candidate["content"]["parts"]:
+            first, second = halves(part["text"]) if "text" in part else ("", "")
+            pieces += [{"text": first}, {**part, "text": second}] if "text" in part else [part]
+        contents = [{"role": "model", "parts": [piece]} for piece in pieces]
+        parted = [{**answer, "candidates": [{"content": content, "index": 0}]} for content in contents]
+        parted[-1]["candidates"][0]["finishReason"] = candidate["finishReason"]
+        return Served(200, [(None, piece) for piece in parted])
+
+
+def _text_events(at: dict[str, Any], part: dict[str, Any]) -> list[tuple[str, Any]]:
+    at = {**at, "content_index": 0}
+    done = {**at, "text": part["text"], "logprobs": []}
+    return [
+        ("response.content_part.added", {**at, "part": {**part, "text": ""}}),
+        *(("response.output_text.delta", {**at, "delta": half, "logprobs": []}) for half in halves(part["text"])),
+        ("response.output_text.done", done),
+        ("response.content_part.done", {**at, "part": part}),
+    ]
+
+
+def _numbered(events: Sequence[tuple[str, dict[str, Any]]]) -> Events:
+    """Events of Responses: those of a whole response hold it, and all are numbered."""
+    whole = ("response.created", "response.in_progress", "response.completed", "response.failed")
+    numbered = enumerate((name, {"response": data} if name in whole else data) for name, data in events)
+    return [(name, {"type": name, "sequence_number": number, **data}) for number, (name, data) in numbered]
+
+
+def halves(text: str) -> list[str]:
+    """The text in two pieces."""
+    return [text[: len(text) // 2], text[len(text) // 2 :]]
+
+
+def _text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)

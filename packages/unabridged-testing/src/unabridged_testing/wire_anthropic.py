@@ -1,0 +1,203 @@
+"""Anthropic Messages: generated conversations, and what is refused (written apart from `check`)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from unabridged.formats import Anthropic
+from unabridged_testing.wire import PIXEL, Shape, Use, What, Wire, field, turns
+
+
+class AnthropicWire(Wire):
+    """Writes messages; tool results ride in those of the user."""
+
+    format = Anthropic.name
+    sdk = "anthropic.types"
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self._marks = 0
+        self._held: dict[str, Any] | None = None
+
+    def system(self, text: str) -> None:
+        """The host speaks: taken only after a user message, and before an assistant's or at the end."""
+        self._held = {"role": "system", "content": text}
+
+    def end(self) -> None:
+        """Nothing more happens, or the assistant speaks next."""
+        if self._held is not None:
+            super().add(self._held, "system")
+        self._held = None
+
+    def add(self, message: Any, what: What, said: str = "") -> None:
+        """One more message; a system message that may stand before it goes first, any other one is left out."""
+        if what in {"call", "answer", "action"}:
+            self.end()
+        self._held = None
+        super().add(message, what, said)
+
+    def person(self, text: str, *, media: bool = False, joins: bool = False) -> None:
+        """A person speaks."""
+        blocks: list[dict[str, Any]] = [{"type": "text", "text": text}]
+        if joins and self.what and self.what[-1] == "result":
+            self._held = None
+            results = self.messages[-1]
+            self.messages[-1] = {"role": "user", "content": [*results["content"], *blocks]}
+            self.what[-1], self.said[-1] = "mixed", text
+            return
+        if not media and self.often(0.7):
+            self.add({"role": "user", "content": text}, "person", text)
+            return
+        if media:
+            kind, mime = ("document", "application/pdf") if self.often(0.3) else ("image", "image/png")
+            shown = {"type": kind, "source": {"type": "base64", "media_type": mime, "data": PIXEL}}
+            if kind == "document":
+                shown["title"] = "plan.pdf"
+            blocks.insert(self.rng.randrange(2), shown)
+        self._mark(blocks[-1], 0.2)
+        self.add({"role": "user", "content": blocks}, "person", text)
+
+    def _mark(self, block: dict[str, Any], share: float) -> None:
+        """Some blocks carry a cache mark; a request may have four, and its system prompt and tools want one each."""
+        if self._marks < 2 and self.often(share):
+            self._marks += 1
+            block["cache_control"] = {"type": "ephemeral"}
+
+    def speak(self, text: str, thought: str, what: Any) -> None:
+        """The model speaks."""
+        self._assistant([*self._thinking(thought), {"type": "text", "text": text}], what)
+
+    def _thinking(self, thought: str) -> list[dict[str, Any]]:
+        if not thought:
+            return []
+        if self.odd(0.2):
+            return [{"type": "redacted_thinking", "data": sign(thought)}]
+        return [{"type": "thinking", "thinking": thought, "signature": sign(thought)}]
+
+    def _assistant(self, content: list[dict[str, Any]], what: What) -> None:
+        said: Any = content
+        if self.as_object(json.dumps(content)):
+            said = [_sdk_block(block) for block in content]
+        elif len(content) == 1 and content[0]["type"] == "text" and self.often(0.7):
+            said = content[0]["text"]
+        self.add({"role": "assistant", "content": said}, what)
+
+    def round(self, uses: Sequence[Use], order: Sequence[int], text: str, thought: str) -> None:
+        """The model calls tools, and they answer."""
+        ids = [self.new_id("toolu") for _ in uses]
+        content = self._thinking(thought)
+        if text:
+            content.append({"type": "text", "text": text})
+        if self.odd(0.1):
+            content += _server_tool(self.new_id("srvtoolu"))
+        for use, call_id in zip(uses, ids, strict=True):
+            name = use.name.replace(".", "_")
+            content.append({"type": "tool_use", "id": call_id, "name": name, "input": json.loads(use.arguments)})
+        self._assistant(content, "call")
+        self.add({"role": "user", "content": [self._result(uses[place], ids[place]) for place in order]}, "result")
+
+    def _result(self, use: Use, call_id: str) -> dict[str, Any]:
+        block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id}
+        if use.result.strip() and self.often(0.4):
+            block["content"] = [{"type": "text", "text": use.result}]
+        elif use.result or self.often(0.5):
+            block["content"] = use.result
+        if use.error:
+            block["is_error"] = True
+        self._mark(block, 0.05)
+        return block
+
+    @classmethod
+    def refusals(cls, messages: Sequence[Any]) -> list[str]:
+        """Why Anthropic would refuse the list."""
+        found: list[str] = []
+        roles = [field(message, "role") for message in messages]
+        if roles[0] != "user":
+            found.append(f"0: the first message is the {roles[0]}'s")
+        for index, message in enumerate(messages):
+            found += [f"{index}: {reason}" for reason in _shape(message, last=index == len(messages) - 1)]
+            if roles[index] == "system":
+                before, after = roles[max(index - 1, 0)], roles[index + 1] if index + 1 < len(roles) else "assistant"
+                if before != "user" or after != "assistant":
+                    found.append(f"{index}: a system message between {before} and {after}")
+        every = [block for message in messages for block in blocks(message)]
+        ids = Counter(field(block, "id") for block in every if field(block, "type") == "tool_use")
+        found += [f"0: {count} tool_use blocks with id {id_!r}" for id_, count in ids.items() if count > 1]
+        marks = sum(bool(field(block, "cache_control")) for block in every)
+        if marks > 4:
+            found.append(f"0: {marks} cache marks, 4 are allowed")
+        return found + _pairs(messages)
+
+
+def sign(thought: str) -> str:
+    """A signature that depends on the block alone, as older models' do."""
+    return hashlib.sha256(thought.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _server_tool(call_id: str) -> list[dict[str, Any]]:
+    found = {"type": "web_search_result", "url": "https://example.com", "title": "t", "encrypted_content": "Eo8B"}
+    return [
+        {"type": "server_tool_use", "id": call_id, "name": "web_search", "input": {"query": "invoice"}},
+        {"type": "web_search_tool_result", "tool_use_id": call_id, "content": [found]},
+    ]
+
+
+def _sdk_block(block: dict[str, Any]) -> Any:
+    from anthropic import types  # noqa: PLC0415 - only for who asks for SDK objects
+
+    names = {
+        "text": "TextBlock",
+        "tool_use": "ToolUseBlock",
+        "thinking": "ThinkingBlock",
+        "redacted_thinking": "RedactedThinkingBlock",
+    }
+    name = names.get(block["type"])
+    return getattr(types, name).model_validate(block) if name else block
+
+
+def blocks(message: Any) -> list[Any]:
+    """An Anthropic message's content as blocks."""
+    content = field(message, "content")
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+
+
+def _pairs(messages: Sequence[Any]) -> list[str]:
+    """Each turn's calls are answered, all and only they, at the beginning of the next turn, the user's."""
+    found: list[str] = []
+    waiting: list[str] = []
+    for index, turn in turns(messages, "user"):
+        content = [block for message in turn for block in blocks(message)]
+        kinds = [field(block, "type") for block in content]
+        results = [field(block, "tool_use_id") for block in content if field(block, "type") == "tool_result"]
+        if sorted(results) != sorted(waiting) or (results and field(turn[0], "role") != "user"):
+            found.append(f"{index}: results for {results} after calls {waiting}")
+        if kinds[: len(results)].count("tool_result") < len(results):
+            found.append(f"{index}: a result stands behind other content")
+        waiting = [field(block, "id") for block in content if field(block, "type") == "tool_use"]
+    return [*found, f"{len(messages)}: no results for {waiting} at the end"] if waiting else found
+
+
+def _shape(message: Any, *, last: bool) -> list[str]:
+    role, content = field(message, "role"), blocks(message)
+    reasons = []
+    if role not in {"user", "assistant", "system"}:
+        reasons.append(f"unknown role {role!r}")
+    if not content and not (last and role == "assistant"):
+        reasons.append("no content")
+    for block in content:
+        kind = field(block, "type")
+        if kind == "text" and not str(field(block, "text") or "").strip():
+            reasons.append("an empty text block")
+        if kind in {"tool_use", "thinking", "redacted_thinking"} and role != "assistant":
+            reasons.append(f"a {kind} block in a {role} message")
+        if kind in {"thinking", "redacted_thinking"} and block is content[-1]:
+            reasons.append("thinking at the end of a message")
+    if last and role == "assistant" and content and field(content[-1], "type") == "text":
+        text = str(field(content[-1], "text"))
+        if text != text.rstrip():
+            reasons.append("the last assistant message ends in white space")
+    return reasons

@@ -1,0 +1,127 @@
+"""OpenAI Chat Completions: generated conversations, and what is refused.
+
+The rules are written down a second time, on purpose apart from `unabridged.check`: two readings that never shared a
+line; where they disagree, one of them is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from unabridged.formats import OpenAIChat
+from unabridged_testing.wire import PIXEL, Use, Wire, field, turns
+
+
+class ChatWire(Wire):
+    """Writes messages."""
+
+    format = OpenAIChat.name
+
+    def system(self, text: str) -> None:
+        """The host speaks."""
+        self.add({"role": self.rng.choice(("system", "developer")), "content": text}, "system")
+
+    def person(self, text: str, *, media: bool = False, joins: bool = False) -> None:
+        """A person speaks."""
+        del joins
+        message: dict[str, Any] = {"role": "user", "content": text}
+        if media:
+            message["content"] = [{"type": "text", "text": text}, self._media()]
+        elif self.odd(0.3):
+            message["content"] = [{"type": "text", "text": text}]
+        if self.odd(0.2):
+            message["name"] = "ada"
+        self.add(message, "person", text)
+
+    def _media(self) -> dict[str, Any]:
+        kind = self.rng.randrange(3)
+        if kind == 0:
+            url, detail = f"data:image/png;base64,{PIXEL}", self.rng.choice(("low", "auto"))
+            return {"type": "image_url", "image_url": {"url": url, "detail": detail}}
+        if kind == 1:
+            return {"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "low"}}
+        data = f"data:application/pdf;base64,{PIXEL}"
+        return {"type": "file", "file": {"filename": "plan.pdf", "file_data": data}}
+
+    def speak(self, text: str, thought: str, what: Any) -> None:
+        """The model speaks."""
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        if thought:
+            message["reasoning_content"] = thought
+        if self.as_object(text, thought):
+            message = _sdk_message(message)
+        elif self.odd(0.2):
+            message["content"] = [{"type": "text", "text": text}]
+        elif self.odd(0.1):
+            message["content"], message["refusal"] = None, text
+        self.add(message, what)
+
+    def round(self, uses: Sequence[Use], order: Sequence[int], text: str, thought: str) -> None:
+        """The model calls tools, and they answer."""
+        ids = [self.new_id("call") for _ in uses]
+        if self.odd(0.1):  # servers that count anew in each answer; pairs are found by place
+            ids = [f"call_{number}" for number in range(len(uses))]
+        calls = [self._call(use, call_id) for use, call_id in zip(uses, ids, strict=True)]
+        content = text or self.rng.choice((None, ""))
+        message: dict[str, Any] = {"role": "assistant", "content": content, "tool_calls": calls}
+        if thought:
+            message["reasoning_content"] = thought
+        whole = self.as_object(text, thought, *(use.arguments for use in uses))
+        self.add(_sdk_message(message) if whole else message, "call")
+        for place in order:
+            result: Any = uses[place].result
+            if result and self.odd(0.2):
+                result = [{"type": "text", "text": result}]
+            self.add({"role": "tool", "tool_call_id": ids[place], "content": result}, "result")
+
+    def _call(self, use: Use, call_id: str) -> dict[str, Any]:
+        name = use.name.replace(".", "_")
+        if self.odd(0.1):
+            return {"id": call_id, "type": "custom", "custom": {"name": name, "input": use.arguments}}
+        return {"id": call_id, "type": "function", "function": {"name": name, "arguments": use.arguments}}
+
+    @classmethod
+    def refusals(cls, messages: Sequence[Any]) -> list[str]:
+        """Why Chat Completions would refuse the list."""
+        found = [f"{i}: {reason}" for i, message in enumerate(messages) for reason in _shape(message)]
+        waiting: list[str] = []
+        for index, turn in turns(messages, "tool"):
+            results = [field(message, "tool_call_id") for message in turn if field(message, "role") == "tool"]
+            if sorted(results) != sorted(waiting):
+                found.append(f"{index}: results for {results} after calls {waiting}")
+            waiting = [field(call, "id") for call in field(turn[0], "tool_calls") or ()]
+        return [*found, f"{len(messages)}: no results for {waiting} at the end"] if waiting else found
+
+
+def _shape(message: Any) -> list[str]:
+    role, content, calls = (field(message, name) for name in ("role", "content", "tool_calls"))
+    reasons = []
+    if role not in {"system", "developer", "user", "assistant", "tool"}:
+        reasons.append(f"unknown role {role!r}")
+    if role == "assistant":
+        if content is None and not calls and not field(message, "refusal"):
+            reasons.append("an assistant message without content and without calls")
+        if isinstance(calls, list) and not calls:
+            reasons.append("an empty list of calls")
+        ids = [field(call, "id") for call in calls or ()]
+        if len(set(ids)) < len(ids):
+            reasons.append("two calls with one id")
+    elif content is None:
+        reasons.append(f"a {role} message without content")
+    if isinstance(content, list):
+        if not content:
+            reasons.append("an empty list of parts")
+        allowed = {"text", "image_url", "file", "input_audio"} if role == "user" else {"text", "refusal"}
+        reasons += [
+            f"a {field(part, 'type')!r} part in a {role} message"
+            for part in content
+            if field(part, "type") not in allowed
+        ]
+    return reasons
+
+
+def _sdk_message(message: dict[str, Any]) -> Any:
+    from openai.types.chat import ChatCompletionMessage  # noqa: PLC0415 - only for who asks for SDK objects
+
+    return ChatCompletionMessage.model_validate(message)

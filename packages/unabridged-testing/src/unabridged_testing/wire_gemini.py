@@ -1,0 +1,211 @@
+"""Gemini contents: generated conversations, and what is refused (written apart from `check`)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from unabridged.formats import GeminiContents
+from unabridged_testing.wire import PIXEL, Shape, Use, What, Wire, field
+
+_DATA = ("text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult")
+
+
+class GeminiWire(Wire):
+    """Writes contents, in the keys of REST or the SDK's; ids of calls are there for all, for the calls, or for none."""
+
+    format = GeminiContents.name
+    sdk = "google.genai.types"
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self._snake = self.often(0.3)
+        self._ids = self.rng.choice(("both", "calls", "none"))
+        self._signs = "reasoning" in shape.extras
+
+    def _turn(self, role: str, parts: list[dict[str, Any]], what: What, said: str = "") -> None:
+        message: Any = {"role": role, "parts": parts}
+        if self.as_object(json.dumps(parts, ensure_ascii=False)):
+            message = _sdk_content(message)
+        elif self._snake:
+            message = _snake(message)
+        self.add(message, what, said)
+
+    def person(self, text: str, *, media: bool = False, joins: bool = False) -> None:
+        """A person speaks."""
+        results = self.messages[-1] if joins and self.what[-1] == "result" else None
+        if isinstance(results, dict) and results["role"] == "user":
+            self.messages[-1] = {**results, "parts": [*results["parts"], {"text": text}]}
+            self.what[-1], self.said[-1] = "mixed", text
+            return
+        parts: list[dict[str, Any]] = [{"text": text}]
+        if media:
+            parts.insert(self.rng.randrange(2), self._media())
+        self._turn("user", parts, "person", text)
+
+    def _media(self) -> dict[str, Any]:
+        kind = self.rng.randrange(3)
+        if kind == 0:
+            return {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
+        if kind == 1:
+            return {"inlineData": {"mimeType": "application/pdf", "data": PIXEL}}
+        return {"fileData": {"mimeType": "image/png", "fileUri": "https://example.com/v1beta/files/a"}}
+
+    def observe(self, text: str) -> None:
+        """A text protocol's observation."""
+        self._turn("user", [{"text": text}], "observation")
+
+    def _thoughts(self, thought: str) -> list[dict[str, Any]]:
+        return [{"text": thought, "thought": True}] if thought else []
+
+    def speak(self, text: str, thought: str, what: Any) -> None:
+        """The model speaks."""
+        said: dict[str, Any] = {"text": text}
+        if self._signs and self.often(0.3):
+            said["thoughtSignature"] = sign(text)
+        self._turn("model", [*self._thoughts(thought), said], what)
+
+    def round(self, uses: Sequence[Use], order: Sequence[int], text: str, thought: str) -> None:
+        """The model calls functions, and they answer; without ids, in the order of the calls."""
+        ids = [self.new_id("fc") for _ in uses]
+        parts = self._thoughts(thought)
+        if text:
+            parts.append({"text": text})
+        if self.odd(0.1):
+            parts += _code()
+        for place, use in enumerate(uses):
+            call = {"name": use.name.replace(".", "_"), "args": json.loads(use.arguments)}
+            part: dict[str, Any] = {"functionCall": call if self._ids == "none" else {"id": ids[place], **call}}
+            if self._signs and place == 0:
+                part["thoughtSignature"] = sign(json.dumps(call, sort_keys=True))
+            parts.append(part)
+        self._turn("model", parts, "call")
+        places = order if self._ids == "both" else range(len(uses))
+        answers = [self._response(uses[place], ids[place]) for place in places]
+        self._turn("function" if self.odd(0.3) else "user", answers, "result")
+
+    def _response(self, use: Use, call_id: str) -> dict[str, Any]:
+        key = "error" if use.error and use.result else self.rng.choice(("result", "output"))
+        response: dict[str, Any] = {key: use.result}
+        if self.odd(0.2):
+            response = {"status": 200, "body": use.result}
+        named = {"name": use.name.replace(".", "_"), "response": response}
+        return {"functionResponse": {"id": call_id, **named} if self._ids == "both" else named}
+
+    @classmethod
+    def refusals(cls, messages: Sequence[Any]) -> list[str]:
+        """Why Gemini would refuse the list."""
+        turns = [_plain(message) for message in messages]
+        found = [f"{i}: {reason}" for i, turn in enumerate(turns) for reason in _shape(turn)]
+        if turns[0]["role"] == "model":
+            found.append("0: the first turn is the model's")
+        waiting: list[Any] = []
+        for index, turn in enumerate(turns):
+            calls = [part["functionCall"] for part in turn["parts"] if "functionCall" in part]
+            responses = [part["functionResponse"] for part in turn["parts"] if "functionResponse" in part]
+            if not _answers(waiting, responses):
+                found.append(f"{index}: the responses {_names(responses)} after the calls {_names(waiting)}")
+            if calls and turns[index - 1]["role"] == "model":
+                found.append(f"{index}: a turn with calls that follows neither the user's nor a response's")
+            waiting = calls
+        found += [f"{len(turns)}: no responses to {_names(waiting)} at the end"] if waiting else []
+        return found + _unsigned(turns)
+
+
+def sign(text: str) -> str:
+    """A signature of what a part says."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()  # which is base64, too
+
+
+def _code() -> list[dict[str, Any]]:
+    return [
+        {"executableCode": {"language": "PYTHON", "code": "print(6 * 7)"}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42\n"}},
+    ]
+
+
+def _names(held: Sequence[Any]) -> list[Any]:
+    return [one.get("name") for one in held]
+
+
+def _answers(calls: Sequence[Any], responses: Sequence[Any]) -> bool:
+    """Whether these are the responses to these calls, one each."""
+    if sorted(_names(calls)) != sorted(_names(responses)):
+        return False
+    ids = [one["id"] for one in responses if one.get("id")]
+    return len(ids) == len({*ids}) and {*ids} <= {one.get("id") for one in calls}
+
+
+def _unsigned(turns: Sequence[dict[str, Any]]) -> list[str]:
+    """Where one call is signed, the first of every step since the user last spoke is, and for what it says."""
+    steps: list[tuple[int, dict[str, Any]]] = []
+    signed = False
+    for index, turn in enumerate(turns):
+        calls = [part for part in turn["parts"] if "functionCall" in part]
+        signed = signed or any("thoughtSignature" in part for part in calls)
+        if turn["role"] != "model" and not any("functionResponse" in part for part in turn["parts"]):
+            steps = []
+        steps += [(index, part) for part in calls[:1]]
+    wrong = [i for i, part in steps if part.get("thoughtSignature") != sign(_bare(part["functionCall"]))]
+    return [f"{index}: the first call has no signature, or another one's" for index in wrong] if signed else []
+
+
+def _bare(call: dict[str, Any]) -> str:
+    return json.dumps({key: call[key] for key in ("name", "args")}, sort_keys=True)
+
+
+def _shape(turn: dict[str, Any]) -> list[str]:
+    reasons = [] if turn["role"] in {"user", "model", "function"} else [f"unknown role {turn['role']!r}"]
+    bare = {"text", "thought", "thoughtSignature"}
+    if not any(part.get("text") or not part.keys() <= bare for part in turn["parts"]):
+        reasons.append("a turn without content")
+    for part in turn["parts"]:
+        data = [key for key in _DATA if key in part]
+        if len(data) != 1:
+            reasons.append(f"a part with {len(data)} kinds of data")
+        if "functionCall" in data and turn["role"] != "model":
+            reasons.append("a call in a turn that is not the model's")
+        if "functionResponse" in data and turn["role"] == "model":
+            reasons.append("a response in the model's turn")
+    return reasons
+
+
+def _plain(message: Any) -> dict[str, Any]:
+    """The turn as REST sends it."""
+    if not isinstance(message, dict):
+        message = message.model_dump(mode="json", by_alias=True, exclude_none=True)
+    parts = [
+        {_CAMEL.get(k, k): v for k, v in (one if isinstance(one, dict) else _plain_part(one)).items()}
+        for one in field(message, "parts") or ()
+    ]
+    return {"role": message.get("role") or "user", "parts": parts}
+
+
+def _plain_part(part: Any) -> dict[str, Any]:
+    dumped: dict[str, Any] = part.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return dumped
+
+
+_SNAKE = {
+    "functionCall": "function_call", "functionResponse": "function_response", "inlineData": "inline_data",
+    "fileData": "file_data", "mimeType": "mime_type", "fileUri": "file_uri", "executableCode": "executable_code",
+    "codeExecutionResult": "code_execution_result", "thoughtSignature": "thought_signature",
+}  # fmt: skip
+_CAMEL = {snake: camel for camel, snake in _SNAKE.items()}
+
+
+def _snake(value: Any) -> Any:
+    """The same with the names that the SDK has for its fields; what stands in arguments and responses stays."""
+    if isinstance(value, list):
+        return [_snake(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {_SNAKE.get(k, k): v if k in {"args", "response"} else _snake(v) for k, v in value.items()}
+
+
+def _sdk_content(message: dict[str, Any]) -> Any:
+    from google.genai import types  # noqa: PLC0415 - only for who asks for SDK objects
+
+    return types.Content.model_validate_json(json.dumps(message))

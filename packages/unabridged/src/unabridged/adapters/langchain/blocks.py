@@ -1,0 +1,104 @@
+"""One content block, in LangChain's standard shapes (old and new) and in those of the providers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeGuard
+
+from unabridged.formats.fields import as_json
+from unabridged.formats.parts import read_media
+from unabridged.messages import Call, Media, MediaKind, Reasoning
+
+THINKING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
+CALLS = frozenset(
+    {"tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk", "custom_tool_call"}
+)
+"""Copies of `tool_calls` that content carries; they are the same calls, not more of them."""
+
+_KINDS: dict[str, MediaKind] = {
+    "image": "image",
+    "audio": "audio",
+    "video": "video",
+    "file": "document",
+    "media": "document",
+}
+_SOURCES = ("base64", "data", "url", "file_id", "id")
+_ARGUMENTS = {"tool_use": "input", "custom_tool_call": "input", "function_call": "arguments"}
+
+
+def is_untyped_text(block: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether the block is a text in Bedrock's own shape, which has no type."""
+    return isinstance(block, dict) and block.get("type") is None and isinstance(block.get("text"), str)
+
+
+def is_call(block: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether the block is a copy of a call."""
+    return isinstance(block, dict) and block.get("type") in CALLS
+
+
+def call_id(block: dict[str, Any]) -> str:
+    """The id of the call that the block is a copy of."""
+    return str(block.get("call_id") or block.get("id") or "")
+
+
+def media_of(block: dict[str, Any]) -> Media | None:
+    """The image, sound, film or file in a block; None where it has text or is anything else."""
+    kind = block.get("type")
+    if kind == "text-plain" and not block.get("text"):
+        return _standard("file", block)
+    if kind in _KINDS and "source" not in block and "file" not in block:
+        return _standard(kind, block)
+    return read_media(block)
+
+
+def _standard(kind: str, block: dict[str, Any]) -> Media:
+    """LangChain's own image, sound, film or file: the bytes, an address, or an id at the provider."""
+    mime = str(block.get("mime_type") or "")
+    source = next((str(block[key]) for key in _SOURCES if block.get(key)), "")
+    by_mime = mime.partition("/")[0]
+    shown = _KINDS[by_mime] if by_mime in {"image", "audio", "video"} else _KINDS[kind]
+    extras = block.get("extras") or block.get("metadata") or {}
+    name = block.get("filename") or block.get("name") or extras.get("filename") or extras.get("name") or ""
+    return Media(shown, mime, source, str(extras.get("detail") or ""), str(name))
+
+
+def thinking_of(block: dict[str, Any]) -> Reasoning:
+    """A thinking block of Anthropic, Bedrock, Google or OpenAI, or LangChain's standard one."""
+    inner = block.get("reasoning_content")
+    if isinstance(inner, dict):
+        block = {**block, **inner}
+    summary = block.get("summary")
+    told = [part.get("text") or "" for part in summary if isinstance(part, dict)] if isinstance(summary, list) else []
+    extras = block.get("extras") or {}
+    text = block.get("thinking") or block.get("reasoning") or block.get("text") or "\n".join(told)
+    sealed = block.get("signature") or block.get("data") or block.get("encrypted_content")
+    return Reasoning(str(text or ""), str(sealed or extras.get("signature") or extras.get("encrypted_content") or ""))
+
+
+def read_call_block(block: dict[str, Any]) -> Call:
+    """A call as content carries it, for messages that carry it nowhere else."""
+    arguments = block.get(_ARGUMENTS.get(str(block.get("type")), "args"))
+    return Call(call_id(block), str(block.get("name") or ""), as_json(arguments or {}))
+
+
+def with_call_text(block: dict[str, Any], new_texts: dict[str, str]) -> dict[str, Any]:
+    """The copy of a call with the arguments the call has now."""
+    text = new_texts.get(call_id(block))
+    if text is None:
+        return block
+    field = _ARGUMENTS.get(str(block.get("type")), "args")
+    return {**block, field: text if isinstance(block.get(field), str) else json.loads(text)}
+
+
+def replace_call_ids(content: list[Any], ids: list[tuple[str, str | None]]) -> list[Any]:
+    """The content whose copies of calls have new ids, each given behind its old one; without those that get none."""
+    kept: list[Any] = []
+    for block in content:
+        if not is_call(block):
+            kept.append(block)
+            continue
+        place = next((n for n, (old, _) in enumerate(ids) if old == call_id(block)), None)
+        new = ids.pop(place)[1] if place is not None else call_id(block)
+        if new:
+            kept.append({**block, "call_id" if block.get("call_id") else "id": new})
+    return kept

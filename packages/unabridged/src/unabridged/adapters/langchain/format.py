@@ -1,0 +1,288 @@
+"""LangChain messages as a wire format: content blocks of every provider, tool calls, thinking, media.
+
+A chat model translates these messages for its provider, so what a provider refuses of single blocks is that model's
+business; what no provider takes (calls and results that don't pair) is checked here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+from unabridged.adapters.langchain.blocks import (
+    THINKING,
+    call_id,
+    is_call,
+    is_untyped_text,
+    media_of,
+    read_call_block,
+    replace_call_ids,
+    thinking_of,
+    with_call_text,
+)
+from unabridged.formats import DEFAULT
+from unabridged.formats.anthropic.wire import resets
+from unabridged.formats.base import LEGACY, Edit, Format, Message, Slot, Texts
+from unabridged.formats.fields import Unreadable, as_json, same_objects, with_field, word
+from unabridged.formats.parts import SPOKEN, Content, Editor
+from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
+
+SOURCE = "lc_source"
+SUMMARIZATION = "summarization"
+"""The mark LangChain's own summaries carry in `additional_kwargs`; ours carry it too."""
+
+_CHAT_ROLES: dict[str, tuple[Role, Origin]] = {
+    "system": ("system", "host"),
+    "developer": ("system", "host"),
+    "assistant": ("assistant", "model"),
+    "ai": ("assistant", "model"),
+}
+_KEPT_THINKING = ("reasoning_content", "reasoning")
+"""Where integrations keep a model's thinking beside the content."""
+
+_PLAIN = frozenset({HumanMessage, SystemMessage})
+_WRITTEN = SPOKEN | {"output_text", "refusal"}
+"""Blocks that are a model's own words."""
+
+
+class LangChain(Format):
+    """Messages of `langchain_core`. Edited copies keep their id, so that a reducer replaces what they came from."""
+
+    name = "langchain"
+    provider = DEFAULT.provider  # calls and results pair as everywhere; the rest is the chat model's own business
+
+    def read(self, message: Message) -> View:
+        """The view of the message."""
+        if not isinstance(message, BaseMessage):
+            raise Unreadable("", message, "a message of LangChain's")
+        found = _LangChainBlocks(model=isinstance(message, AIMessage))
+        found.add_all(message.content)
+        if isinstance(message, ToolMessage | FunctionMessage):
+            failed = isinstance(message, ToolMessage) and message.status == "error"
+            answer = Answer(_answered_call(message), found.every_text, failed)
+            view = View("tool", "tool", answers=(answer,), **found.beside())
+        else:
+            role, origin = _role(message)
+            speaker = (message.name or "") if isinstance(message, HumanMessage) else ""
+            view = View(role, origin, found.text, attached=tuple(found.attached), speaker=speaker, **found.beside())
+        if isinstance(message, AIMessage):
+            own = [block for block in found.others if word(block, "type") == "compaction"]
+            view = replace(
+                view,
+                calls=_calls(message) or tuple(found.calls),
+                reasoning=_reasoning(message),
+                opaque=bool(own),
+                resets=any(map(resets, own)),
+            )
+        return view
+
+    def texts(self, message: Message) -> Texts | None:
+        """The texts of a plain message, None for any other."""
+        kind, content = type(message), message.content
+        if type(content) is not str:
+            return None
+        if kind is ToolMessage:
+            return "", (), (content,)
+        beside = message.additional_kwargs
+        if kind is not AIMessage:
+            return (content, (), ()) if kind in _PLAIN and type(beside) is dict else None
+        if message.invalid_tool_calls != [] or (beside != {} and any(map(beside.get, _KEPT_THINKING))):
+            return None
+        calls: list[str] = []
+        for call in message.tool_calls:
+            if type(call["name"]) is not str or "id" not in call:
+                return None
+            calls += (call["name"], as_json(call["args"]))
+        return content, tuple(calls), ()
+
+    def claims(self, message: Message) -> bool:
+        """Only LangChain has these classes."""
+        return isinstance(message, BaseMessage)
+
+    def text(self, role: Literal["user", "assistant"], text: str) -> Message:
+        """A new message with just this text, marked as LangChain marks its summaries."""
+        marked = {SOURCE: SUMMARIZATION}
+        if role == "user":
+            return HumanMessage(content=text, additional_kwargs=marked)
+        return AIMessage(content=text, additional_kwargs=marked)
+
+    def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
+        """A tool message, marked as an error."""
+        return ToolMessage(text, tool_call_id=call.id, name=call.name or None, status="error")
+
+    def edit(self, message: Message, edit: Edit) -> Message:
+        """A copy with every piece run through `edit`; the very same object when nothing changed."""
+        changed: dict[str, Any] = {}
+        new_texts: dict[str, str] = {}
+        editor = Editor(edit, spoken=SPOKEN)
+        if isinstance(message, ToolMessage | FunctionMessage):
+            slot = Slot("answer", _answered_call(message))
+            editor = editor._replace(text=slot, attached=slot)
+        elif isinstance(message, AIMessage):
+            editor = editor._replace(spoken=_WRITTEN)
+            for key in ("tool_calls", "invalid_tool_calls"):
+                calls = getattr(message, key)
+                new = [_edit_call(call, edit, new_texts) for call in calls]
+                if not same_objects(new, calls):
+                    changed[key] = new
+        content = _edit_content(message.content, editor, new_texts, model=isinstance(message, AIMessage))
+        if content is not message.content:
+            changed["content"] = content
+        if "tool_calls" in changed and "tool_calls" in message.additional_kwargs:
+            changed["additional_kwargs"] = _without_calls(message)
+        return message.model_copy(update=changed) if changed else message
+
+    def without_reasoning(self, message: Message) -> Message | None:
+        """A copy without its thinking; the same object when it has none; None when nothing would be left."""
+        if not isinstance(message, AIMessage) or not _reasoning(message):
+            return message
+        content: Any = message.content
+        if not isinstance(content, str):
+            content = [block for block in content if isinstance(block, str) or block.get("type") not in THINKING]
+        if not content and not message.tool_calls and not message.invalid_tool_calls:
+            return None
+        rest = {key: value for key, value in message.additional_kwargs.items() if key not in _KEPT_THINKING}
+        return message.model_copy(update={"content": content or "", "additional_kwargs": rest})
+
+    def with_calls(self, raw: AIMessage, ids: Sequence[str | None]) -> AIMessage | None:
+        """The message with these ids for its calls; None when nothing remains."""
+        calls: list[Any] = [*raw.tool_calls, *raw.invalid_tool_calls]
+        kept = [{**call, "id": id_} for call, id_ in zip(calls, ids, strict=False) if id_]
+        content: Any = raw.content
+        if not isinstance(content, str):
+            # Where the calls stand in the content only, as another client's history may have them, these are meant.
+            old = [call["id"] or "" for call in calls] or [call_id(block) for block in content if is_call(block)]
+            content = replace_call_ids(content, list(zip(old, ids, strict=True)))
+        if not kept and not content:
+            return None
+        update = {
+            "tool_calls": [call for call in kept if isinstance(call["args"], dict)],
+            "invalid_tool_calls": [call for call in kept if not isinstance(call["args"], dict)],
+            "content": content,
+            "additional_kwargs": _without_calls(raw),
+        }
+        return raw.model_copy(update=update)
+
+    def with_address(self, raw: ToolMessage, id_: str) -> ToolMessage:
+        """The result, to this call."""
+        return raw.model_copy(update={"tool_call_id": id_})
+
+
+FORMAT = LangChain()
+
+
+def _role(message: BaseMessage) -> tuple[Role, Origin]:
+    if isinstance(message, AIMessage):
+        return "assistant", "model"
+    if isinstance(message, SystemMessage):
+        return "system", "host"
+    if isinstance(message, ChatMessage):
+        return _CHAT_ROLES.get(message.role.lower(), ("user", "person"))
+    # A summary another middleware left in the list is not a person's request.
+    return "user", "host" if message.additional_kwargs.get(SOURCE) == SUMMARIZATION else "person"
+
+
+class _LangChainBlocks(Content):
+    """Collects what the blocks hold, and the calls among them; thoughts are read elsewhere."""
+
+    def __init__(self, *, model: bool) -> None:
+        super().__init__(_WRITTEN if model else SPOKEN)
+        self.model = model
+        self.calls: list[Call] = []
+
+    def add(self, part: Any) -> None:
+        """Take in one block."""
+        if not isinstance(part, str | dict):
+            raise Unreadable("", part, "a text or a dict")
+        if is_call(part) and self.model:
+            self.calls.append(read_call_block(part))
+        elif is_untyped_text(part):
+            self.say(part["text"])
+        elif not (self.model and word(part, "type") in THINKING):
+            super().add(part)
+
+    def read_media(self, part: Any) -> Media | None:
+        """The media that the block is, in LangChain's own shapes too."""
+        return media_of(part)
+
+
+def _answered_call(message: ToolMessage | FunctionMessage) -> str:
+    """Which call it is the result of; an old function's is known by its name only."""
+    return message.tool_call_id if isinstance(message, ToolMessage) else f"{LEGACY}{message.name}"
+
+
+def _without_calls(message: AIMessage) -> dict[str, Any]:
+    """The fields beside the content, without the provider's own copy of the calls: some would send that instead."""
+    return {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
+
+
+def _calls(message: AIMessage) -> tuple[Call, ...]:
+    """All calls, those with arguments that did not parse included: both are answered by a tool message."""
+    found = [Call(call["id"] or "", call["name"], as_json(call["args"])) for call in message.tool_calls]
+    found += [Call(c["id"] or "", c["name"] or "", c["args"] or "") for c in message.invalid_tool_calls]
+    return tuple(found)
+
+
+def _reasoning(message: AIMessage) -> tuple[Reasoning, ...]:
+    found: list[Reasoning] = []
+    if not isinstance(message.content, str):
+        blocks = [b for b in message.content if isinstance(b, dict) and b.get("type") in THINKING]
+        found += [thinking_of(block) for block in blocks]
+    for key in _KEPT_THINKING:
+        kept = message.additional_kwargs.get(key)
+        if isinstance(kept, str) and kept:
+            found.append(Reasoning(kept))
+        elif isinstance(kept, dict):
+            found.append(thinking_of(kept))
+    return tuple(found)
+
+
+def _edit_call(call: Any, edit: Edit, new_texts: dict[str, str]) -> Any:
+    valid = isinstance(call["args"], dict)
+    old = as_json(call["args"]) if valid else call["args"] or ""
+    new = edit(Slot("call", call["id"] or ""), old)
+    if new == old:
+        return call
+    new_texts[call["id"] or ""] = new
+    return {**call, "args": as_arguments(new) if valid else new}
+
+
+def as_arguments(text: str) -> dict[str, Any]:
+    """Arguments from their JSON; anything but an object is put into one, since calls take nothing else."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def _edit_content(content: Any, editor: Editor, new_texts: dict[str, str], *, model: bool) -> Any:
+    if isinstance(content, str):
+        return editor.content(content)
+    blocks = [_edit_block(block, editor, new_texts, model=model) for block in content]
+    return content if same_objects(blocks, content) else blocks
+
+
+def _edit_block(block: Any, editor: Editor, new_texts: dict[str, str], *, model: bool) -> Any:
+    kind = word(block, "type")
+    if model and is_call(block):
+        return with_call_text(block, new_texts)
+    if model and (kind in THINKING or kind == "compaction"):
+        return block
+    if is_untyped_text(block):
+        return with_field(block, "text", editor.part(block["text"]))
+    if isinstance(block, str) or kind in editor.spoken:
+        return editor.part(block)
+    return editor.other_part(block, media_of(block))

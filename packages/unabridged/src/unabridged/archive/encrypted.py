@@ -1,0 +1,258 @@
+"""Encryption at rest, with a key only the caller has: a wrapper around any archive. Needs the extra `encryption`.
+
+The store below sees sealed bytes and names made with the key. In the clear are the names of namespaces and threads,
+record ids and kinds, turns, times, sizes, and which messages of a namespace are equal: without that a message could not
+be stored once. Sealing is AES-SIV, each piece bound to where it stands, so that none can be put in another's place.
+
+Search reads and opens the thread, or all of them; `plaintext_index=True` lets the store below index the words.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from unabridged.archive import codec, store_rules
+from unabridged.archive.codec import pack
+from unabridged.archive.protocol import Archive, Hit, Holders, Note, Part, Record, Scope, Stored, ThreadHits
+from unabridged.archive.stores import base_log
+from unabridged.errors import ArchiveError, NotInstalled, SettingsError
+
+try:
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+except ImportError as error:
+    raise NotInstalled("encryption", "unabridged[encryption]", error) from error
+
+KEY_BYTES: Final = 32
+
+
+def new_key() -> bytes:
+    """A fresh key. Keep it where the archive is not: without it nothing can be read again."""
+    return secrets.token_bytes(KEY_BYTES)
+
+
+class EncryptedArchive:
+    """Another archive, whose store can't be read without the key."""
+
+    is_encrypted = True
+    """So no transcript in plain text is kept beside it."""
+
+    def __init__(self, archive: Archive, key: bytes, *, plaintext_index: bool = False) -> None:
+        if len(key) < KEY_BYTES:
+            raise SettingsError(f"the key has {len(key)} bytes: {KEY_BYTES} random ones are needed, as from new_key().")
+        self._archive = archive
+        # What stands in the clear is the business of the store below alone.
+        self.url, self.close = archive.url, archive.close
+        self.locate, self.locate_each, self.retire = archive.locate, archive.locate_each, archive.retire
+        self.namespaces, self.threads, self.newest_time = archive.namespaces, archive.threads, archive.newest_time
+        self.last_used, self.holdings, self.shared = archive.last_used, archive.holdings, archive.shared
+        self.forget, self.forget_namespace = archive.forget, archive.forget_namespace
+        self._plaintext_index = plaintext_index
+        self._cipher = AESSIV(hmac.digest(key, b"unabridged: seal", "sha512"))
+        self._naming = hmac.digest(key, b"unabridged: names", "sha256")
+
+    def store(self, record: Record, parts: Sequence[Part]) -> Record:
+        """Write record and parts, all or nothing; return the record that now holds the key."""
+        store_rules.check_names(*record.scope)
+        store_rules.check_parts(parts)
+        sealed = [self._seal_part(record.scope, part) for part in parts]
+        return self._open_record(self._archive.store(self._seal_record(record), sealed))
+
+    def record(self, scope: Scope, record_id: str) -> Record | None:
+        """The record with this id, retired or not, or None."""
+        found = self._archive.record(scope, record_id)
+        return None if found is None else self._open_record(found)
+
+    def records(self, scope: Scope) -> Sequence[Record]:
+        """Every live record of the thread, oldest first."""
+        return [self._open_record(found) for found in self._archive.records(scope)]
+
+    def newest(self, scope: Scope) -> Iterator[Record]:
+        """The live records of the thread, newest first, opened as they are asked for."""
+        return map(self._open_record, self._archive.newest(scope))
+
+    def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
+        """The live records that hold one of these keys, in no order; no other record is opened."""
+        found = self._archive.keyed(scope, [self._name(scope, key) for key in keys])
+        return [self._open_record(record) for record in found]
+
+    def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        """The stored messages with these hashes, those that the thread holds; others are absent."""
+        names = {self._name(scope, digest): digest for digest in hashes}
+        found = self._archive.bodies(scope, list(names))
+        return {names[name]: self._open_body(scope, name, names[name], body) for name, body in found.items()}
+
+    def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
+        """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
+        return [self._open_part(scope, part) for part in self._archive.parts(scope, first, last)]
+
+    def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages that match best: literal words, no query syntax."""
+        if self._plaintext_index:
+            return self._open_hits(scope.namespace, self._archive.search(scope, query, limit))
+        return base_log.find(query, limit, [(scope, self.parts(scope))])
+
+    def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages of all threads of the namespace that match best, each with its thread."""
+        if self._plaintext_index:
+            return self._open_hits(namespace, self._archive.search_namespace(namespace, query, limit))
+        scopes = (Scope(namespace, thread) for thread in self.threads(namespace))
+        return base_log.find(query, limit, ((scope, self.parts(scope)) for scope in scopes))
+
+    def threads_with(self, namespace: str, query: str) -> Holders:
+        """Every thread of the namespace in which `search` finds something, those that were used last first."""
+        below = self._archive if self._plaintext_index else None
+        return Archive.threads_with(self, namespace, query) if below is None else below.threads_with(namespace, query)
+
+    def search_each(
+        self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
+    ) -> Mapping[str, ThreadHits]:
+        """The best matches of each of these threads."""
+        if not self._plaintext_index:
+            scopes = [Scope(namespace, thread) for thread in dict.fromkeys(threads)]
+            return base_log.find_each(query, limit, ((scope, self.parts(scope)) for scope in scopes))
+        found = self._archive.search_each(namespace, threads, query, limit)
+        return {name: one._replace(hits=self._open_hits(namespace, one.hits)) for name, one in found.items()}
+
+    def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
+        """Keep some plain JSON under this key, sealed, in the place of what was there."""
+        store_rules.check_names(namespace)
+        name = self._note_name(namespace, key)
+        sealed = self._seal(store_rules.write_note(namespace, key, data), "note", namespace, name)
+        self._archive.remember(namespace, name, {"sealed": base64.b64encode(sealed).decode("ascii")})
+
+    def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
+        """What was kept under this key last; None when nothing was."""
+        name = self._note_name(namespace, key)
+        found = self._archive.remembered(namespace, name)
+        note = None if found is None else store_rules.read_note(self._open_note(namespace, name, found))
+        return None if note is None else note.data
+
+    def _note_name(self, namespace: str, key: str) -> str:
+        """Return the name that a note is stored under; what goes with its thread is found by the thread's name."""
+        return key if key.startswith(store_rules.thread_note("")) else self._name(Scope(namespace, ""), key)
+
+    def notes(self, namespace: str | None = None) -> Sequence[Note]:
+        """Everything that is remembered, opened."""
+        sealed = self._archive.notes(namespace)
+        found = (store_rules.read_note(self._open_note(space, name, data)) for space, name, data in sealed)
+        return [note for note in found if note is not None]
+
+    def everything(self, scope: Scope) -> Iterator[Stored]:
+        """All that the thread holds, in the order it was stored, opened as it is asked for."""
+        for record, live, parts in self._archive.everything(scope):
+            yield Stored(self._open_record(record), live, [self._open_part(scope, part) for part in parts])
+
+    def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
+        """Put what `everything` gave behind what the thread holds, sealed; False when that is not `held` records."""
+        return self._archive.take(scope, held, (self._seal_stored(scope, one) for one in stored))
+
+    def lease(self, scope: Scope, key: str, seconds: float) -> bool:
+        """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
+        store_rules.check_names(*scope)
+        return self._archive.lease(scope, self._name(scope, key), seconds)
+
+    def release(self, scope: Scope, key: str) -> None:
+        """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
+        self._archive.release(scope, self._name(scope, key))
+
+    def verify(self, scope: Scope | None = None) -> Sequence[str]:
+        """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well.
+
+        Of a thread, everything is opened too; of all, the sealed bytes are checked as they are.
+        """
+        found = list(self._archive.verify(scope))
+        if scope is not None and not found:
+            try:
+                self.records(scope)
+                self.parts(scope)
+            except ArchiveError as error:
+                found.append(f"{store_rules.describe(scope)}: {error}")
+        return found
+
+    def _seal_stored(self, scope: Scope, stored: Stored) -> Stored:
+        store_rules.check_parts(stored.parts)
+        if "sealed" in stored.record.data:
+            raise ArchiveError(f"{store_rules.describe(scope)} is sealed already. Open it with the key it has.")
+        return Stored(
+            self._seal_record(stored.record), stored.live, [self._seal_part(scope, part) for part in stored.parts]
+        )
+
+    def _open_note(self, namespace: str, name: str, data: Mapping[str, object]) -> bytes:
+        return self._unseal(base64.b64decode(str(data.get("sealed", ""))), "note", namespace, name)
+
+    def _name(self, scope: Scope, digest: str) -> str:
+        return (
+            store_rules.KEYED
+            + hmac.digest(self._naming, store_rules.join_names(scope.namespace, digest), "sha256").hex()
+        )
+
+    def _seal(self, data: bytes, *place: str) -> bytes:
+        return self._cipher.encrypt(data, [store_rules.join_names(*place)])
+
+    def _unseal(self, data: bytes, *place: str) -> bytes:
+        try:
+            return self._cipher.decrypt(data, [store_rules.join_names(*place)])
+        except (InvalidTag, ValueError) as error:
+            raise ArchiveError(
+                "a stored message can't be opened: this is not the key it was sealed with, or it was tampered with."
+            ) from error
+
+    def _seal_part(self, scope: Scope, part: Part) -> Part:
+        name = self._name(scope, part.hash)
+        sealed = self._seal(pack.pack(part.body), "body", scope.namespace, name)
+        view = self._seal(
+            codec.encode([part.hash, part.role, part.origin, part.text]), "view", *scope, name, str(part.turn)
+        )
+        return Part(
+            hash=name,
+            body=hashlib.sha256(sealed).digest() + sealed,  # so that the store below can tell damage without the key
+            turn=part.turn,
+            role=base64.b64encode(view).decode("ascii"),
+            origin="",
+            text=part.text if self._plaintext_index else "",
+        )
+
+    def _open_part(self, scope: Scope, part: Part) -> Part:
+        digest, role, origin, text = self._open_view(scope, part.hash, part.turn, part.role)
+        return Part(digest, self._open_body(scope, part.hash, digest, part.body), part.turn, role, origin, text)
+
+    def _open_view(self, scope: Scope, name: str, turn: int, sealed: str) -> tuple[str, str, str, str]:
+        digest, role, origin, text = codec.decode(
+            self._unseal(base64.b64decode(sealed), "view", *scope, name, str(turn))
+        )
+        return digest, role, origin, text
+
+    def _open_body(self, scope: Scope, name: str, digest: str, sealed: bytes) -> bytes:
+        return store_rules.check_body(pack.unpack(self._unseal(sealed[32:], "body", scope.namespace, name)), digest)
+
+    def _open_hits(self, namespace: str, hits: Sequence[Hit]) -> list[Hit]:
+        found: list[Hit] = []
+        for hit in hits:
+            scope = Scope(namespace, hit.thread)
+            digest, role, origin, _ = self._open_view(scope, hit.hash, hit.turn, hit.role)
+            part = Part(digest, b"", hit.turn, role, origin, hit.text)
+            found.append(store_rules.make_hit(scope, part, hit.score))
+        return found
+
+    def _seal_record(self, record: Record) -> Record:
+        inside = pack.pack(codec.encode(store_rules.record_fields(record)))
+        sealed = base64.b64encode(self._seal(inside, "record", *record.scope, record.id)).decode("ascii")
+        return replace(
+            record,
+            key=self._name(record.scope, record.key),
+            before=tuple(self._name(record.scope, x) if isinstance(x, str) else x for x in record.before),
+            after=tuple(self._name(record.scope, x) if isinstance(x, str) else x for x in record.after),
+            model=None if record.model is None else "sealed",  # whether it has one decides who wins
+            data={"sealed": sealed},
+        )
+
+    def _open_record(self, record: Record) -> Record:
+        inside = self._unseal(base64.b64decode(record.data.get("sealed", "")), "record", *record.scope, record.id)
+        return store_rules.record_of(record.scope, codec.decode(pack.unpack(inside)))

@@ -1,0 +1,243 @@
+"""What holds in every store, decided in one place: what may be written, which record wins, who has a lease."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from unabridged.archive.address import scrub_data
+from unabridged.archive.codec import decode, digest, encode
+from unabridged.archive.names import check_name
+from unabridged.archive.protocol import Archive, Hit, Note, Part, Record, Scope, Stored
+from unabridged.archive.references import reference
+from unabridged.errors import ArchiveError, SettingsError
+
+KEYED: Final = "hmac-sha256:"
+"""The tag of a name made with the caller's key, as an encrypted archive gives them."""
+PLACED: Final = "at-"
+"""How the name of a message begins that is elsewhere, as an archive on an object store gives them."""
+
+
+_FIELDS: Final = ("id", "key", "length", "start", "kind", "prior", "model", "created", "data")
+
+
+def record_fields(record: Record) -> dict[str, Any]:
+    """Everything of the record in plain types, but its scope, which is where it stands."""
+    fields = {name: getattr(record, name) for name in _FIELDS}
+    return {**fields, "data": scrub_data(record.data), "before": list(record.before), "after": list(record.after)}
+
+
+def record_of(scope: Scope, fields: Any) -> Record:
+    """The record that has these fields."""
+    try:
+        lists = {"before": tuple(fields["before"]), "after": tuple(fields["after"]), "data": dict(fields["data"])}
+        return Record(**{**fields, **lists}, scope=scope)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ArchiveError(f"a stored record of {describe(scope)} can't be read: {error}. Run `verify`.") from error
+
+
+def hashes_in(record: Record) -> set[str]:
+    """The hashes of every message the record tells about."""
+    return {entry for entry in (*record.before, *record.after) if isinstance(entry, str)}
+
+
+def unreleased(place: object, remedy: str = "move it away") -> ArchiveError:
+    """Return the refusal of an archive that was written before the first release."""
+    return ArchiveError(
+        f"{place} was written before the first release, by a version whose archives can't be read. It is left as it "
+        f"is: {remedy}, or name another archive."
+    )
+
+
+def is_named(body: bytes, name: str) -> bool:
+    """Whether the name is the body's. For one that a wrapper made, whether the body has its own checksum in front."""
+    if name.startswith((KEYED, PLACED)):
+        return body[:32] == hashlib.sha256(body[32:]).digest()
+    return digest(body) == name
+
+
+def check_body(body: bytes, name: str) -> bytes:
+    """The body, and only if it is still what its name says."""
+    if not is_named(body, name):
+        raise ArchiveError(f"the stored message {name[:20]}… was damaged. Run `verify`, restore it from a backup.")
+    return body
+
+
+def check_names(namespace: Any, *thread: Any) -> None:
+    """Refuse names that are not the text that a door makes of them, before anything is stored under them."""
+    for what, name in zip(("namespace", "thread"), (namespace, *thread), strict=False):
+        if not isinstance(name, str):
+            raise SettingsError(f"{what} must be text in an archive; got {type(name).__name__}: use str(...)")
+        check_name(name, what)
+
+
+def check_parts(parts: Sequence[Part]) -> None:
+    """Refuse a part whose hash is not its body's."""
+    for part in parts:
+        if not is_named(part.body, part.hash):
+            raise ArchiveError(
+                f"the part at turn {part.turn} says it is {part.hash[:20]}… but its {len(part.body):,} bytes are "
+                f"{digest(part.body)[:20]}…. Hash the body with codec.digest."
+            )
+
+
+def check_references(record: Record, parts: Sequence[Part], held: Collection[str]) -> None:
+    """Refuse a record that refers to a message neither given nor, by its hash, already held."""
+    missing = hashes_in(record).difference(held, (part.hash for part in parts))
+    if missing:
+        raise ArchiveError(
+            f"record {record.id!r} refers to {len(missing)} messages that are neither among its {len(parts)} parts nor "
+            f"in the thread, first {min(missing)[:20]}…. Store them with it."
+        )
+
+
+def keeper(record: Record, namesake: Record | None, holder: Record | None) -> Record | None:
+    """The record that keeps its key against this one, if any: only a model's may take it, from a model-free one.
+
+    An id that stands for another compaction of the thread is refused: lists that carry what that one made refer to it.
+    """
+    takes_it = holder is None or (holder.model is None and record.model is not None)
+    is_other = namesake is not None and (namesake.key != record.key or (takes_it and not _is_same(namesake, record)))
+    if is_other:
+        raise ArchiveError(
+            f"record id {record.id!r} is already taken in this thread. Give each record an id of its own."
+        )
+    return None if takes_it else holder
+
+
+def _is_same(one: Record, other: Record) -> bool:
+    """Whether two records replace the same messages by the same."""
+    return (one.start, one.before, one.after) == (other.start, other.before, other.after)
+
+
+def new_parts(parts: Sequence[Part], known: Collection[tuple[int, str]]) -> list[Part]:
+    """Those of the parts that the thread does not hold yet, each once, those that search sees last and in order.
+
+    That order makes them one run of numbers, which is how a segment of the index names its messages.
+    """
+    fresh: dict[tuple[int, str], Part] = {}
+    for part in parts:
+        if (part.turn, part.hash) not in known:
+            fresh.setdefault((part.turn, part.hash), part)
+    return sorted(fresh.values(), key=lambda part: part.turn >= 0)
+
+
+def in_order(records: Iterable[tuple[Record, bool]], parts: Iterable[Part]) -> Iterator[Stored]:
+    """Each record, and whether it is live, with the parts up to the last that it tells about; the last has the rest."""
+    waiting, held = iter(parts), set[str]()
+    before: tuple[Record, bool] | None = None
+    came: list[Part] = []
+    for record, live in records:
+        if before is not None:
+            yield Stored(*before, came)
+        before, came, missing = (record, live), [], hashes_in(record) - held
+        while missing and (part := next(waiting, None)) is not None:
+            came.append(part)
+            held.add(part.hash)
+            missing.discard(part.hash)
+    if before is not None:
+        yield Stored(*before, [*came, *waiting])
+
+
+def find_dangling(scope: Scope, records: Iterable[Record], held: Collection[str]) -> Iterator[str]:
+    """A sentence for every record that refers to a message the thread does not hold."""
+    for record in records:
+        missing = hashes_in(record) - set(held)
+        if missing:
+            yield (
+                f"{describe(scope)}: record {record.id!r} refers to {len(missing)} messages that are not there, "
+                f"first {min(missing)[:20]}…"
+            )
+
+
+def describe(scope: Scope) -> str:
+    """The scope as problems name it."""
+    return f"thread {scope.thread!r} of namespace {scope.namespace!r}"
+
+
+def join_names(*names: str) -> bytes:
+    """The names as one, such that no other names give the same."""
+    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
+    return b"".join(b"%d:%b" % (len(name), name) for name in encoded)
+
+
+class Tokens:
+    """The leases this archive object was given: so that one that ran out is never given back in another's stead.
+
+    Without a lock, which a fork could leave closed for ever: each operation on a dict or deque is whole by itself.
+    """
+
+    def __init__(self) -> None:
+        self._given: dict[tuple[Scope, str], deque[str]] = {}
+
+    def add(self, scope: Scope, key: str, token: str) -> None:
+        """Remember a lease that was granted."""
+        self._given.setdefault((scope, key), deque()).append(token)
+
+    def oldest(self, scope: Scope, key: str) -> str | None:
+        """The token to give back next, forgotten here; None when there is none."""
+        try:
+            return self._given[scope, key].popleft()
+        except (KeyError, IndexError):
+            return None
+
+
+def make_hit(scope: Scope, part: Part, score: float) -> Hit:
+    """The part as a search gives it."""
+    ref = reference(scope, part.turn, part.hash)
+    return Hit(part.hash, part.turn, part.role, part.origin, part.text, score, ref, scope.thread)
+
+
+def is_older(newest: float | None, before: float | None) -> bool:
+    """Whether a thread whose newest record is from `newest` goes with all that is older than `before`; None is all."""
+    return before is None or (newest is not None and newest < before)
+
+
+def thread_note(thread: str) -> str:
+    """Return the key of what is remembered of one thread: every store removes it with the thread."""
+    return f"thread:{thread}"
+
+
+def write_note(namespace: str, key: str, data: Mapping[str, object]) -> bytes:
+    """What `remember` keeps where the place of a note does not tell whose it is."""
+    return encode([namespace, key, dict(data)])
+
+
+def moment_for_size(archive: Archive, namespace: str, size: int) -> float | None:
+    """The Unix time before which threads have to go, the longest unused first, until the rest is within so many bytes.
+
+    Counted are the messages as they are stored, those that threads share for each. None when nothing has to go.
+    """
+    used = archive.last_used(namespace)
+    held = {holding.thread: holding.size for holding in archive.holdings(namespace, list(used))}
+    total, moment = sum(held.values()), None
+    for last, name in sorted((last, name) for name, last in used.items() if last is not None):
+        if total <= size:
+            break
+        total, moment = total - held.get(name, 0), math.nextafter(last, math.inf)
+    return moment
+
+
+def read_note(data: bytes | None) -> Note | None:
+    """What `write_note` wrote; None where there is nothing, or nothing that can be read."""
+    match read_data(data):
+        case [str(namespace), str(key), dict(kept)]:
+            return Note(namespace, key, kept)
+    return None
+
+
+def read_data(data: bytes | None) -> Any:
+    """What a note keeps, from its bytes; None where there is nothing, or nothing that can be read."""
+    try:
+        return None if data is None else decode(data)
+    except ArchiveError:
+        return None  # it is only of use, never needed
+
+
+def check_lease(seconds: float) -> None:
+    """Refuse a lease that would already have run out, or never would."""
+    if not 0 < seconds <= 86_400:
+        raise ArchiveError(f"a lease of {seconds} s: it must be more than 0 and at most 86,400 (a day).")

@@ -1,0 +1,373 @@
+"""A thread as a log of entries, and an archive of such threads: all of it but where the logs are kept.
+
+A store that appends entries and reads them back in order is an archive with `LogArchive`, which decides everything
+else: which record holds a key, what is new, what is found, who has a lease. `memory` and `directory` are such stores.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from unabridged.archive import search, store_rules
+from unabridged.archive.protocol import Archive, Hit, Holding, Note, Part, Record, Scope, Stored, ThreadHits
+from unabridged.errors import ArchiveError
+
+Place = tuple[str, ...]
+"""Where small values are kept: `("notes", namespace)` or `("leases", namespace, thread)`."""
+
+
+class Entry(NamedTuple):
+    """One step of a log: a record with the parts that were new, or the id of a record to retire."""
+
+    record: Record | None
+    parts: Sequence[Part] = ()
+    retired: str | None = None
+
+
+@dataclass(slots=True)
+class ThreadLog:
+    """What the entries of a log add up to. Not safe by itself: its owner locks."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    """In the order they were stored."""
+    live: dict[str, str] = field(default_factory=dict)
+    """From key to the id of the record that holds it."""
+    held: dict[str, bytes] = field(default_factory=dict)
+    """From hash to body."""
+    searched: list[Part] = field(default_factory=list)
+    """The parts that search sees: all but those that were put in."""
+    parts: list[Part] = field(default_factory=list)
+    """All of them, in the order they were stored."""
+    _known: set[tuple[int, str]] = field(default_factory=set)
+
+    def apply(self, entry: Entry) -> None:
+        """Take the entry in."""
+        if (record := entry.record) is not None:
+            for part in store_rules.new_parts(entry.parts, self._known):
+                self._known.add((part.turn, part.hash))
+                if (body := self.held.setdefault(part.hash, part.body)) is not part.body:
+                    part = replace(part, body=body)  # noqa: PLW2901 - one message, however often it was said
+                self.parts.append(part)
+                if part.turn >= 0:
+                    self.searched.append(part)
+            self.records.pop(record.id, None)
+            self.records[record.id] = record
+            self.live[record.key] = record.id
+        if entry.retired is not None and self.is_live(entry.retired):
+            del self.live[self.records[entry.retired].key]
+
+    def entry(self, record: Record, parts: Sequence[Part]) -> Entry | Record:
+        """The entry that stores the record, or the record that keeps its key; what must not be stored is refused."""
+        holder = self.records.get(self.live.get(record.key, ""))
+        keeper = store_rules.keeper(record, self.records.get(record.id), holder)
+        if keeper is not None:
+            return keeper
+        store_rules.check_references(record, parts, self.held)
+        return Entry(record, store_rules.new_parts(parts, self._known))
+
+    def is_live(self, record_id: str) -> bool:
+        """Whether the record is there and holds its key."""
+        return record_id in self.records and self.live.get(self.records[record_id].key) == record_id
+
+    def live_records(self) -> list[Record]:
+        """Every live record, oldest first."""
+        return [record for record in self.records.values() if self.is_live(record.id)]
+
+    def holding(self, name: str) -> Holding:
+        """What it holds, counted."""
+        kinds = Counter(record.kind for record in self.live_records())
+        last = max((part.turn for part in self.searched), default=-1)
+        size = sum(len(part.body) for part in self.searched)
+        return Holding(name, kinds, len(self.searched), last + 1, size)
+
+    def problems(self, scope: Scope) -> Iterator[str]:
+        """A sentence for every body that is not what its hash says, and every reference to nothing."""
+        for digest, body in self.held.items():
+            if not store_rules.is_named(body, digest):
+                name = store_rules.describe(scope)
+                yield f"{name}: the stored message {digest[:20]}… was damaged. Restore it from a backup."
+        yield from store_rules.find_dangling(scope, self.records.values(), self.held)
+
+
+def find(query: str, limit: int, held: Iterable[tuple[Scope, Sequence[Part]]]) -> list[Hit]:
+    """Those of all the messages of some threads that match best: without an index, their texts are gone through."""
+    messages = [search.Found(scope, number, part) for scope, parts in held for number, part in enumerate(parts)]
+    found = search.search_all(query, limit, messages)
+    return [store_rules.make_hit(one.scope, one.part, score) for one, score in found]
+
+
+def find_each(query: str, limit: int, held: Iterable[tuple[Scope, Sequence[Part]]]) -> dict[str, ThreadHits]:
+    """The best matches of each of these threads, whose messages are all gone through."""
+    found = {scope.thread: find(query, len(parts), [(scope, parts)]) for scope, parts in held}
+    return {name: ThreadHits(hits[:limit], len(hits)) for name, hits in found.items() if hits}
+
+
+class LogArchive(Archive, ABC):
+    """An archive whose threads are logs. A store gives the operations without a body; each refuses a closed store."""
+
+    url = ""
+    """Where it is, for people to read."""
+    clock = staticmethod(time.time)
+    """By which leases run out."""
+
+    def __init__(self) -> None:
+        self._tokens = store_rules.Tokens()
+
+    @abstractmethod
+    def reading(self, scope: Scope) -> AbstractContextManager[ThreadLog]:
+        """The thread as its log says now, an empty one where there is none; it does not change meanwhile."""
+
+    @abstractmethod
+    def locked(self, scope: Scope | None) -> AbstractContextManager[None]:
+        """Every other writer of the thread, or of the whole store, kept out."""
+
+    @abstractmethod
+    def append(self, scope: Scope, entry: Entry, thread: ThreadLog) -> None:
+        """Put the entry behind the thread's log, whole or not at all; the thread is locked and as `reading` gave it."""
+
+    @abstractmethod
+    def scopes(self, namespace: str | None = None) -> Iterable[Scope]:
+        """Every thread that has a log, of one namespace or of all."""
+
+    @abstractmethod
+    def remove(self, scope: Scope) -> None:
+        """Remove the log and leases of a thread, as far as they are there."""
+
+    @abstractmethod
+    def clear(self, namespace: str) -> None:
+        """Remove the notes of a namespace and all else that it has, at one stroke where that can be.
+
+        `remove` is called for each of its threads besides.
+        """
+
+    @abstractmethod
+    def get(self, place: Place, key: str) -> bytes | None:
+        """The small value that was put there last."""
+
+    @abstractmethod
+    def put(self, place: Place, key: str, value: bytes | None) -> None:
+        """Keep a small value in the place of what was there; None removes it."""
+
+    def extend(self, scope: Scope, entries: Sequence[Entry]) -> None:
+        """Put the entries behind the thread's log: to one that was not there all of them or none, where that can be."""
+        for entry in entries:
+            with self.reading(scope) as thread:
+                self.append(scope, entry, thread)
+
+    def values(self, kind: str) -> Iterable[bytes]:
+        """Every small value that is kept under a place that begins so, in no order."""
+        raise ArchiveError(f"{type(self).__name__} can't list its {kind}: give it a method `values`.")
+
+    def record_ids(self, scope: Scope) -> Iterable[str]:
+        """The ids of the thread's records, retired or not."""
+        with self.reading(scope) as thread:
+            return list(thread.records)
+
+    def store(self, record: Record, parts: Sequence[Part]) -> Record:
+        """Write record and parts, all or nothing; return the record that now holds the key."""
+        store_rules.check_names(*record.scope)
+        store_rules.check_parts(parts)
+        with self.locked(record.scope), self.reading(record.scope) as thread:
+            entry = thread.entry(record, parts)
+            if isinstance(entry, Record):
+                return entry
+            self.append(record.scope, entry, thread)
+        return record
+
+    def retire(self, scope: Scope, record_id: str) -> None:
+        """Take the record out of look-ups (undo). Its parts stay."""
+        with self.locked(scope), self.reading(scope) as thread:
+            if thread.is_live(record_id):
+                self.append(scope, Entry(None, retired=record_id), thread)
+
+    def record(self, scope: Scope, record_id: str) -> Record | None:
+        """The record with this id, retired or not, or None."""
+        with self.reading(scope) as thread:
+            return thread.records.get(record_id)
+
+    def newest(self, scope: Scope) -> Iterator[Record]:
+        """The live records of the thread, newest first."""
+        with self.reading(scope) as thread:
+            return reversed(thread.live_records())
+
+    def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
+        """The live records that hold one of these keys, in no order."""
+        with self.reading(scope) as thread:
+            return [thread.records[thread.live[key]] for key in dict.fromkeys(keys) if key in thread.live]
+
+    def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
+        """For each of these records that the namespace has, retired or not, its thread."""
+        found: dict[str, Scope] = {}
+        wanted = set(record_ids)
+        for scope in self.scopes(namespace) if wanted else ():
+            found = dict.fromkeys(wanted.intersection(self.record_ids(scope)), scope) | found
+        return found
+
+    def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        """The stored messages with these hashes, those that the thread holds; others are absent."""
+        with self.reading(scope) as thread:
+            return {
+                digest: store_rules.check_body(thread.held[digest], digest)
+                for digest in hashes
+                if digest in thread.held
+            }
+
+    def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
+        """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
+        with self.reading(scope) as thread:
+            chosen = [part for part in thread.searched if first <= part.turn and (last is None or part.turn < last)]
+        for part in chosen:
+            store_rules.check_body(part.body, part.hash)
+        return sorted(chosen, key=lambda part: part.turn)
+
+    def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages that match best: literal words, no query syntax."""
+        with self.reading(scope) as thread:
+            return find(query, limit, [(scope, thread.searched)])
+
+    def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages of all threads of the namespace that match best, each with its thread."""
+        held: list[tuple[Scope, Sequence[Part]]] = []
+        for scope in self.scopes(namespace):
+            with self.reading(scope) as thread:
+                held.append((scope, list(thread.searched)))
+        return find(query, limit, held)
+
+    def search_each(
+        self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
+    ) -> Mapping[str, ThreadHits]:
+        """The best matches of each of these threads."""
+        found: dict[str, ThreadHits] = {}
+        for name in dict.fromkeys(threads):
+            scope = Scope(namespace, name)
+            with self.reading(scope) as thread:
+                found |= find_each(query, limit, [(scope, thread.searched)])
+        return found
+
+    def namespaces(self) -> Sequence[str]:
+        """The namespaces that have a thread, sorted."""
+        return sorted({scope.namespace for scope in self.scopes()})
+
+    def threads(self, namespace: str) -> Sequence[str]:
+        """The names of the threads that hold anything, sorted."""
+        return sorted(scope.thread for scope in self.scopes(namespace))
+
+    def newest_time(self, scope: Scope) -> float | None:
+        """When the record that was stored last was made, retired or not; None when the thread has none."""
+        with self.reading(scope) as thread:
+            return next((record.created for record in reversed(thread.records.values())), None)
+
+    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[Holding]:
+        """What each of these threads holds, in this order; those that are not there are left out."""
+        found: list[Holding] = []
+        for name in dict.fromkeys(threads):
+            with self.reading(Scope(namespace, name)) as thread:
+                found += [thread.holding(name)] if thread.records else []
+        return found
+
+    def forget(self, scope: Scope) -> None:
+        """Remove the thread, with everything in it."""
+        with self.locked(scope):
+            self.remove(scope)
+            self.put(("notes", scope.namespace), store_rules.thread_note(scope.thread), None)
+
+    def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
+        """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
+        with self.locked(None):
+            found = list(self.scopes(namespace))
+            old = [scope for scope in found if before is None or store_rules.is_older(self.newest_time(scope), before)]
+            if before is None:
+                self.clear(namespace)
+            for scope in old:
+                self.remove(scope)
+                self.put(("notes", namespace), store_rules.thread_note(scope.thread), None)
+        return sorted(scope.thread for scope in old)
+
+    def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
+        """Keep some plain JSON under this key, in the place of what was there."""
+        store_rules.check_names(namespace)
+        with self.locked(Scope(namespace, "")):
+            self.put(("notes", namespace), key, store_rules.write_note(namespace, key, data))
+
+    def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
+        """What was kept under this key last; None when nothing was."""
+        note = store_rules.read_note(self.get(("notes", namespace), key))
+        return None if note is None else note.data
+
+    def notes(self, namespace: str | None = None) -> Sequence[Note]:
+        """Everything that is remembered, for one namespace or for all, in no order."""
+        found = filter(None, map(store_rules.read_note, self.values("notes")))
+        return [note for note in found if namespace in {None, note.namespace}]
+
+    def everything(self, scope: Scope) -> Iterator[Stored]:
+        """All that the thread holds, in the order it was stored."""
+        with self.reading(scope) as thread:
+            records = [(record, thread.is_live(record.id)) for record in thread.records.values()]
+            parts = list(thread.parts)
+        for stored in store_rules.in_order(records, parts):
+            for part in stored.parts:
+                store_rules.check_body(part.body, part.hash)
+            yield stored
+
+    def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
+        """Put what `everything` gave behind what the thread holds; False when that is not `held` records."""
+        store_rules.check_names(*scope)
+        with self.locked(scope), self.reading(scope) as thread:
+            if len(thread.records) != held:
+                return False
+            hashes, entries = set(thread.held), list[Entry]()
+            for record, live, parts in stored:  # all of it is seen to be right before any of it is written
+                store_rules.check_parts(parts)
+                store_rules.check_references(record, parts, hashes)
+                hashes.update(part.hash for part in parts)
+                retired = [] if live else [Entry(None, retired=record.id)]
+                entries += [Entry(record, store_rules.new_parts(parts, ())), *retired]
+            self.extend(scope, entries)
+        return True
+
+    def lease(self, scope: Scope, key: str, seconds: float) -> bool:
+        """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
+        store_rules.check_names(*scope)
+        store_rules.check_lease(seconds)
+        token = uuid.uuid4().hex
+        with self.locked(scope):
+            if self._lease(scope, key)[1] > self.clock():
+                return False
+            value = json.dumps([token, self.clock() + seconds]).encode()
+            self.put(("leases", *scope), key, value)
+        self._tokens.add(scope, key, token)
+        return True
+
+    def release(self, scope: Scope, key: str) -> None:
+        """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
+        token = self._tokens.oldest(scope, key)
+        with self.locked(scope):
+            if token is not None and self._lease(scope, key)[0] == token:
+                self.put(("leases", *scope), key, None)
+
+    def _lease(self, scope: Scope, key: str) -> tuple[str | None, float]:
+        """Whose the lease is and until when; a file that can't be read is nobody's."""
+        try:
+            token, expires = json.loads(self.get(("leases", *scope), key) or b"")
+            return str(token), float(expires)
+        except (ValueError, TypeError):
+            return None, 0.0
+
+    def verify(self, scope: Scope | None = None) -> Sequence[str]:
+        """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
+        found: list[str] = []
+        for one in self.scopes() if scope is None else [scope]:
+            try:
+                with self.reading(one) as thread:
+                    found += thread.problems(one)
+            except ArchiveError as error:
+                found.append(f"{store_rules.describe(one)}: {error}")
+        return found

@@ -1,0 +1,414 @@
+"""The archive over SQL: one set of statements for SQLite and Postgres, which differ only in how they connect."""
+
+# Statements are put together from constants of this package; every value is a `?`.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol
+
+from unabridged.archive import codec, search, store_rules
+from unabridged.archive.protocol import Archive, Hit, Holders, Holding, Note, Part, Record, Scope, Stored, ThreadHits
+from unabridged.archive.stores import sql_tables
+from unabridged.archive.stores.sql_index import Place, SqlWords
+from unabridged.archive.stores.sql_tables import NAMED, THREAD, Transaction, to_text
+from unabridged.archive.stores.sql_verify import problems
+
+STEPS: Final = ("begun", "bodies", "parts", "index", "record", "committed")
+"""The moments of a `store` at which a crash is tried: all but the last leave the old state."""
+
+
+class Database(Protocol):
+    """How to connect. Whatever the driver raises comes out as an `ArchiveError` with a remedy."""
+
+    url: str
+    """Where it is, for people to read; without a password."""
+    now: str
+    """The time of the database, in seconds since 1970, as an expression."""
+    words: SqlWords
+    """How it keeps the words of messages."""
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """A transaction that sees one state."""
+
+    def write(self, namespace: str, thread: str | None = None) -> AbstractContextManager[Transaction]:
+        """A transaction that is all there or not at all; no other writes the thread, or the namespace, meanwhile."""
+
+    def probe(self) -> None:
+        """Connect, make the tables if need be, and see that they can be written. Nothing is stored."""
+
+    def purge(self) -> None:
+        """Leave no copy of what was deleted in files of the database's own."""
+
+    def check(self) -> list[str]:
+        """What the database itself finds wrong with its files."""
+
+    def close(self) -> None:
+        """Let go of every connection."""
+
+
+class SqlArchive(Archive):
+    """An archive in a SQL database."""
+
+    def __init__(self, database: Database, step: Callable[[str], None] | None = None) -> None:
+        self._database = database
+        self._step = step or (lambda _: None)
+        self._tokens = store_rules.Tokens()
+
+    @property
+    def url(self) -> str:
+        """Where it is, for people to read."""
+        return self._database.url
+
+    def probe(self) -> None:
+        """Find out now whether the archive can be used: an `ArchiveError` with the remedy if it can't."""
+        self._database.probe()
+
+    def _select(self, statement: str, *values: Any) -> list[sql_tables.Row]:
+        with self._database.read() as read:
+            return read.execute(statement, values)
+
+    def store(self, record: Record, parts: Sequence[Part]) -> Record:
+        """Write record and parts, all or nothing; return the record that now holds the key."""
+        store_rules.check_names(*record.scope)
+        store_rules.check_parts(parts)
+        scope = record.scope
+        prepared = sql_tables.prepare(
+            store_rules.new_parts(parts, ()), self._database.words
+        )  # beforehand, so that others wait less
+        with self._database.write(*scope) as write:
+            self._step("begun")
+            namesake = sql_tables.find_record(write, scope, "AND id = ?", record.id)
+            holder = sql_tables.find_record(write, scope, "AND key = ? AND live = 1", record.key)
+            keeper = store_rules.keeper(record, namesake, holder)
+            if keeper is not None:
+                return keeper
+            hashes = store_rules.hashes_in(record).union(part.hash for part in parts)
+            known = sql_tables.known_parts(write, scope, hashes)
+            store_rules.check_references(record, parts, {digest for _, digest in known})
+            fresh = store_rules.new_parts(parts, known)
+            if fresh != prepared.parts:  # the thread has some already
+                prepared = sql_tables.prepare(fresh, self._database.words)
+            self._write(write, record, prepared)
+        self._step("committed")
+        return record
+
+    def _write(self, write: Transaction, record: Record, prepared: sql_tables.Prepared) -> None:
+        thread, namespace = sql_tables.make_thread(write, record.scope)
+        # Sorted, so that two writers who share bodies wait for each other instead of locking each other out.
+        write.many(
+            "INSERT INTO bodies (namespace, hash, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            sorted((namespace, digest, body) for digest, body, _ in prepared.rows),
+        )
+        self._step("bodies")
+        first = _next_number(write, "parts", thread)
+        write.many(
+            "INSERT INTO parts (thread, number, turn, view, body) "
+            "SELECT ?, ?, ?, ?, id FROM bodies WHERE namespace = ? AND hash = ?",
+            [
+                (thread, first + at, part.turn, view, namespace, digest)
+                for at, (part, (digest, _, view)) in enumerate(zip(prepared.parts, prepared.rows, strict=True))
+            ],
+        )
+        self._step("parts")
+        put_in = len(prepared.parts) - len(prepared.words)
+        if prepared.words:
+            write.words.add(write, namespace, thread, list(enumerate(prepared.words, first + put_in)))
+        self._step("index")
+        write.execute("UPDATE records SET live = 0 WHERE thread = ? AND key = ? AND live = 1", [thread, record.key])
+        write.execute("DELETE FROM records WHERE thread = ? AND id = ?", [thread, record.id])
+        number, data = _next_number(write, "records", thread), sql_tables.pack_record(record)
+        write.execute(
+            "INSERT INTO records (thread, number, id, key, live, kind, data) VALUES (?, ?, ?, ?, 1, ?, ?)",
+            [thread, number, record.id, record.key, record.kind, data],
+        )
+        seen = [len(part.text) for part in prepared.parts[put_in:]]
+        write.execute(
+            "UPDATE threads SET used = ?, messages = messages + ?, length = length + ? WHERE id = ?",
+            [record.created, len(seen), sum(seen), thread],
+        )
+        self._step("record")
+
+    def record(self, scope: Scope, record_id: str) -> Record | None:
+        """The record with this id, retired or not, or None."""
+        with self._database.read() as read:
+            return sql_tables.find_record(read, scope, "AND id = ?", record_id)
+
+    def newest(self, scope: Scope) -> Iterator[Record]:
+        """The live records of the thread, newest first, read as they are asked for."""
+        statement = (
+            f"SELECT number, data FROM records WHERE thread = {THREAD} AND live = 1 AND number < ? "
+            "ORDER BY number DESC LIMIT ?"
+        )
+        below, page = sql_tables.FAR, 2  # most often the first is the one
+        while rows := self._select(statement, *scope, below, page):
+            page *= 2
+            for number, data in rows:
+                below = number
+                yield sql_tables.unpack_record(scope, data)
+
+    def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
+        """The live records that hold one of these keys, in no order; no other record is read."""
+        statement = f"SELECT data FROM records WHERE thread = {THREAD} AND live = 1 AND key IN (…)"
+        with self._database.read() as read:
+            rows = read.execute_in(statement, scope, keys)
+        return [sql_tables.unpack_record(scope, data) for (data,) in rows]
+
+    def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
+        """For each of these records that the namespace has, retired or not, its thread."""
+        # CROSS JOIN has SQLite begin with the ids: beginning with the namespace, it would try each thread for each id.
+        statement = (
+            "SELECT r.id, t.name FROM records r CROSS JOIN threads t CROSS JOIN namespaces n WHERE t.id = r.thread "
+            "AND n.id = t.namespace AND n.name = ? AND r.id IN (…) ORDER BY r.thread DESC"
+        )
+        with self._database.read() as read:
+            rows = read.execute_in(statement, [namespace], record_ids)
+        return {to_text(record_id): Scope(namespace, to_text(name)) for record_id, name in rows}
+
+    def retire(self, scope: Scope, record_id: str) -> None:
+        """Take the record out of look-ups (undo). Its parts stay."""
+        with self._database.write(*scope) as write:
+            write.execute(f"UPDATE records SET live = 0 WHERE thread = {THREAD} AND id = ?", [*scope, record_id])
+
+    def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        """The stored messages with these hashes, those that the thread holds; others are absent."""
+        statement = (
+            f"SELECT b.hash, b.body FROM {NAMED} JOIN bodies b ON b.namespace = n.id WHERE n.name = ? AND t.name = ? "
+            "AND EXISTS (SELECT 1 FROM parts p WHERE p.body = b.id AND p.thread = t.id) AND b.hash IN (…)"
+        )
+        with self._database.read() as read:
+            rows = read.execute_in(statement, scope, map(sql_tables.hash_bytes, hashes))
+        found = {sql_tables.to_hash(digest): body for digest, body in rows}
+        return {digest: sql_tables.to_body(digest, body) for digest, body in found.items()}
+
+    def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
+        """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
+        rows = self._select(
+            f"{sql_tables.PARTS} AND p.turn >= ? AND p.turn < ? ORDER BY p.turn, p.number",
+            *scope,
+            min(max(first, 0), sql_tables.FAR),
+            sql_tables.FAR if last is None else min(max(last, 0), sql_tables.FAR),
+        )
+        return [sql_tables.to_part(row) for row in rows]
+
+    def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages that match best: literal words, no query syntax."""
+        place = f"SELECT n.id, t.id FROM {NAMED} WHERE n.name = ? AND t.name = ?"
+        return self._search(scope, query, limit, place, scope)
+
+    def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
+        """The archived messages of all threads of the namespace that match best, each with its thread."""
+        place = "SELECT id, NULL FROM namespaces WHERE name = ?"
+        return self._search(Scope(namespace, ""), query, limit, place, [namespace])
+
+    def threads_with(self, namespace: str, query: str) -> Holders:
+        """Every thread of the namespace in which `search` finds something, those that were used last first."""
+        with self._database.read() as read:
+            for (number,) in read.execute("SELECT id FROM namespaces WHERE name = ?", [namespace]):
+                index = self._database.words.look(read, Place(Scope(namespace, ""), number, None))
+                found, exact = search.threads_with(query, index)
+                rows = read.execute_in("SELECT used, name FROM threads WHERE id IN (…)", [], found)
+                named = sorted((-(used or 0.0), to_text(name)) for used, name in rows)
+                return Holders([name for _, name in named], exact)
+        return Holders([])
+
+    def search_each(
+        self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
+    ) -> Mapping[str, ThreadHits]:
+        """The best matches of each of these threads: one query for all of them."""
+        made: dict[str, ThreadHits] = {}
+        with self._database.read() as read:
+            named = f"SELECT t.id, t.name, n.id FROM {NAMED} WHERE n.name = ? AND t.name IN (…)"
+            rows = read.execute_in(named, [namespace], threads)
+            names = {thread: to_text(name) for thread, name, _ in rows}
+            found: dict[int, search.Matches] = {}
+            for number in {number for _, _, number in rows}:
+                index = self._database.words.look(read, Place(Scope(namespace, ""), number, None))
+                found = search.search_each(query, limit, index, list(names))
+        for thread, (best, count, whole) in found.items():
+            hits = [store_rules.make_hit(one.scope, one.part, score) for one, score in best]
+            made[names[thread]] = ThreadHits(hits, count, whole)
+        return made
+
+    def _search(self, scope: Scope, query: str, limit: int, place: str, values: Sequence[str]) -> list[Hit]:
+        found: list[tuple[search.Found, float]] = []
+        with self._database.read() as read:
+            for namespace, thread in read.execute(place, values):
+                index = self._database.words.look(read, Place(scope, namespace, thread))
+                found = search.search(query, limit, index)
+        return [store_rules.make_hit(one.scope, one.part, score) for one, score in found]
+
+    def namespaces(self) -> Sequence[str]:
+        """The namespaces that have a thread, sorted."""
+        return sorted(to_text(name) for (name,) in self._select(f"SELECT DISTINCT n.name FROM {NAMED}"))
+
+    def threads(self, namespace: str) -> Sequence[str]:
+        """The names of the threads that hold anything, sorted."""
+        with self._database.read() as read:
+            return _threads(read, namespace)
+
+    def newest_time(self, scope: Scope) -> float | None:
+        """When the record that was stored last was made, retired or not; None when the thread has none."""
+        with self._database.read() as read:
+            return sql_tables.newest_time(read, scope)
+
+    def last_used(self, namespace: str) -> Mapping[str, float | None]:
+        """The `newest_time` of every thread, by its name, in no order: one query, and no record is read."""
+        rows = self._select(f"SELECT t.name, t.used FROM {NAMED} WHERE n.name = ?", namespace)
+        return {to_text(name): used for name, used in rows}
+
+    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[Holding]:
+        """What each of these threads holds, in this order; those that are not there are left out."""
+        with self._database.read() as read:
+            return sql_tables.holdings(read, namespace, threads)
+
+    def shared(self, scope: Scope) -> Mapping[int, Sequence[str]]:
+        """By turn, messages of the thread that others of its namespace hold too, by whom: one query."""
+        rows = self._select(
+            "SELECT DISTINCT p.turn, t.name FROM parts p JOIN parts o ON o.body = p.body AND o.thread <> p.thread "
+            f"JOIN threads t ON t.id = o.thread WHERE p.thread = {THREAD} AND p.turn >= 0",
+            *scope,
+        )
+        found: dict[int, list[str]] = {}
+        for turn, name in sorted((turn, to_text(name)) for turn, name in rows):
+            found.setdefault(turn, []).append(name)
+        return found
+
+    def forget(self, scope: Scope) -> None:
+        """Remove the thread: its records, parts, and every body only it used."""
+        with self._database.write(scope.namespace) as write:
+            _remove(write, [scope])
+        self._database.purge()
+
+    def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
+        """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
+        with self._database.write(namespace) as write:
+            scopes = [Scope(namespace, thread) for thread in _threads(write, namespace)]
+            if before is None:
+                for table in ("leases", "notes"):
+                    write.execute(f"DELETE FROM {table} WHERE namespace = ?", [namespace])
+            else:
+                scopes = [
+                    scope for scope in scopes if store_rules.is_older(sql_tables.newest_time(write, scope), before)
+                ]
+            _remove(write, scopes)
+        if scopes or before is None:
+            self._database.purge()
+        return [scope.thread for scope in scopes]
+
+    def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
+        """Keep some plain JSON under this key, in the place of what was there."""
+        store_rules.check_names(namespace)
+        with self._database.write(namespace, "") as write:
+            write.execute(
+                "INSERT INTO notes VALUES (?, ?, ?) ON CONFLICT (namespace, key) DO UPDATE SET data = excluded.data",
+                [namespace, key, codec.encode(dict(data))],
+            )
+
+    def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
+        """What was kept under this key last; None when nothing was."""
+        statement = "SELECT data FROM notes WHERE namespace = ? AND key = ?"
+        rows = self._select(statement, namespace, key)
+        return store_rules.read_data(rows[0][0]) if rows else None
+
+    def notes(self, namespace: str | None = None) -> Sequence[Note]:
+        """Everything that is remembered, for one namespace or for all, in no order."""
+        which, values = ("", []) if namespace is None else ("WHERE namespace = ?", [namespace])
+        rows = self._select(f"SELECT namespace, key, data FROM notes {which}", *values)
+        read = ((to_text(space), to_text(key), store_rules.read_data(data)) for space, key, data in rows)
+        return [Note(space, key, data) for space, key, data in read if data is not None]
+
+    def everything(self, scope: Scope) -> Iterator[Stored]:
+        """All that the thread holds, in the order it was stored, a page at a time in one transaction."""
+        with self._database.read() as read:
+            yield from store_rules.in_order(sql_tables.every_record(read, scope), sql_tables.every_part(read, scope))
+
+    def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
+        """Put what `everything` gave behind what the thread holds, in one transaction; False if that is not `held`."""
+        store_rules.check_names(*scope)
+        with self._database.write(*scope) as write:
+            ((count,),) = write.execute(f"SELECT COUNT(*) FROM records WHERE thread = {THREAD}", scope)
+            if count != held:
+                return False
+            for record, live, parts in stored:
+                store_rules.check_parts(parts)
+                hashes = store_rules.hashes_in(record).union(part.hash for part in parts)
+                known = sql_tables.known_parts(write, scope, hashes)
+                store_rules.check_references(record, parts, {digest for _, digest in known})
+                self._write(write, record, sql_tables.prepare(store_rules.new_parts(parts, known), write.words))
+                if not live:
+                    statement = f"UPDATE records SET live = 0 WHERE thread = {THREAD} AND id = ?"
+                    write.execute(statement, [*scope, record.id])
+        return True
+
+    def lease(self, scope: Scope, key: str, seconds: float) -> bool:
+        """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
+        store_rules.check_names(*scope)
+        store_rules.check_lease(seconds)
+        token = uuid.uuid4().hex
+        now = self._database.now
+        with self._database.write(*scope) as write:
+            rows = write.execute(
+                f"INSERT INTO leases VALUES (?, ?, ?, ?, {now} + ?) ON CONFLICT (namespace, thread, key) DO UPDATE "
+                f"SET token = excluded.token, expires = excluded.expires WHERE leases.expires <= {now} RETURNING 1",
+                [*scope, key, token, float(seconds)],
+            )
+        if rows:
+            self._tokens.add(scope, key, token)
+        return bool(rows)
+
+    def release(self, scope: Scope, key: str) -> None:
+        """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
+        token = self._tokens.oldest(scope, key)
+        if token is not None:
+            with self._database.write(*scope) as write:
+                write.execute(
+                    "DELETE FROM leases WHERE namespace = ? AND thread = ? AND key = ? AND token = ?",
+                    [*scope, key, token],
+                )
+
+    def verify(self, scope: Scope | None = None) -> Sequence[str]:
+        """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
+        found = [] if scope is not None else self._database.check()
+        with self._database.read() as read:
+            return [*found, *problems(read, scope)]
+
+    def close(self) -> None:
+        """Let go of files and connections. Closing twice is harmless; any other use afterwards is an `ArchiveError`."""
+        self._database.close()
+
+
+def _next_number(tx: Transaction, table: str, thread: int) -> int:
+    (row,) = tx.execute(f"SELECT COALESCE(MAX(number) + 1, 0) FROM {table} WHERE thread = ?", [thread])
+    return int(row[0])
+
+
+def _threads(tx: Transaction, namespace: str) -> list[str]:
+    rows = tx.execute(f"SELECT t.name FROM {NAMED} WHERE n.name = ?", [namespace])
+    return sorted(to_text(name) for (name,) in rows)
+
+
+def _remove(write: Transaction, scopes: Sequence[Scope]) -> None:
+    """Remove threads: their leases, notes, words, records and parts, every body only they used."""
+    ids = {scope: thread for scope in scopes if (thread := sql_tables.thread_id(write, scope)) is not None}
+    write.words.remove(write, list(ids.values()))
+    for scope in scopes:
+        write.execute("DELETE FROM leases WHERE namespace = ? AND thread = ?", scope)
+        key = store_rules.thread_note(scope.thread)
+        write.execute("DELETE FROM notes WHERE namespace = ? AND key = ?", [scope.namespace, key])
+        if scope in ids:
+            _remove_thread(write, scope, ids[scope])
+
+
+def _remove_thread(write: Transaction, scope: Scope, thread: int) -> None:
+    bodies = [body for (body,) in write.execute("SELECT DISTINCT body FROM parts WHERE thread = ?", [thread])]
+    for table in ("parts", "records"):
+        write.execute(f"DELETE FROM {table} WHERE thread = ?", [thread])
+    unused = "NOT EXISTS (SELECT 1 FROM parts p WHERE p.body = bodies.id)"
+    write.execute_in(f"DELETE FROM bodies WHERE {unused} AND id IN (…)", [], bodies)
+    write.execute("DELETE FROM threads WHERE id = ?", [thread])
+    unused = "NOT EXISTS (SELECT 1 FROM threads t WHERE t.namespace = namespaces.id)"
+    write.execute(f"DELETE FROM namespaces WHERE name = ? AND {unused}", [scope.namespace])

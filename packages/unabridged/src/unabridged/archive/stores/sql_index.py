@@ -1,0 +1,169 @@
+"""The search index by the database's own means, what `sqlite_index` and `postgres_index` share.
+
+Both give candidates only; `archive.search` decides on their texts. A thread's row counts its messages and their
+characters, so that nothing is counted at search time.
+"""
+
+# Statements are put together from constants of this package and from numbers; every value is a `?`.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from unabridged.archive import search
+from unabridged.archive.codec import pack
+from unabridged.archive.protocol import Scope
+from unabridged.archive.stores import sql_tables
+from unabridged.archive.stores.sql_tables import Transaction, to_text
+from unabridged.errors import ArchiveError
+
+SAMPLE: Final = 2_000
+"""Messages with a word after which the others are not counted but estimated."""
+_AT_ONCE: Final = 500
+Key = tuple[int, int]
+
+
+class Place(NamedTuple):
+    """Whose words: of one thread, or of a whole namespace."""
+
+    name: Scope
+    namespace: int
+    thread: int | None
+
+
+class SqlIndex:
+    """What both databases share: one place, looked at in one transaction."""
+
+    def __init__(self, tx: Transaction, place: Place) -> None:
+        self._tx = tx
+        self._place = place
+        column, value = ("namespace", place.namespace) if place.thread is None else ("id", place.thread)
+        self._threads, self._whose = f"t.{column} = ?", value
+
+    @cached_property
+    def totals(self) -> tuple[int, int]:
+        """How many messages there are, and how many characters they have."""
+        counts = f"SELECT COALESCE(SUM(messages), 0), COALESCE(SUM(length), 0) FROM threads t WHERE {self._threads}"
+        ((messages, length),) = self._tx.execute(counts, [self._whose])
+        return int(messages), int(length)
+
+    def read(self, keys: Sequence[Key]) -> Sequence[search.Found]:
+        """These messages, as far as they stand in this place, in no order."""
+        found: list[search.Found] = []
+        for at in range(0, len(keys), _AT_ONCE):
+            rows_of, values = self._as_rows(keys[at : at + _AT_ONCE])
+            statement = (
+                f"WITH wanted (thread, number) AS ({rows_of}) "
+                "SELECT t.id, t.name, p.number, p.turn, b.hash, b.body, p.view FROM wanted w CROSS JOIN parts p "
+                "CROSS JOIN bodies b CROSS JOIN threads t WHERE p.thread = w.thread AND p.number = w.number "
+                f"AND b.id = p.body AND t.id = p.thread AND {self._threads}"
+            )
+            rows = self._tx.execute(statement, [*values, self._whose])
+            found += [
+                search.Found(
+                    Scope(self._place.name.namespace, to_text(name)), row[0], sql_tables.to_part(tuple(row)), thread
+                )
+                for thread, name, *row in rows
+            ]
+        return found
+
+    def _as_rows(self, keys: Sequence[Key]) -> tuple[str, list[Any]]:
+        """Keys as the rows of a table: its words and its values."""
+        return f"VALUES {', '.join(['(?, ?)'] * len(keys))}", [value for key in keys for value in key]
+
+    def totals_each(self, threads: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """For each of these threads, how many messages there are, and how many characters they have."""
+        rows = self._tx.execute_in("SELECT id, messages, length FROM threads WHERE id IN (…)", [], threads)
+        return {thread: (int(messages), int(length)) for thread, messages, length in rows}
+
+    def _threads_with_any(self) -> list[int]:
+        """Every thread that has a message."""
+        rows = self._tx.execute(f"SELECT id FROM threads t WHERE {self._threads} AND messages > 0", [self._whose])
+        return [thread for (thread,) in rows]
+
+    def _newest_of_each(self, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
+        """The newest messages of each of these threads, whatever they have."""
+        found: dict[int, list[Key]] = {}
+        numbered = (
+            "SELECT thread, number, ROW_NUMBER() OVER (PARTITION BY thread ORDER BY number DESC) AS place FROM parts"
+        )
+        for thread, number in self._tx.execute_in(
+            f"SELECT thread, number FROM ({numbered} WHERE turn >= 0 AND thread IN (…)) AS p "
+            f"WHERE place <= {int(most)} ORDER BY number DESC",
+            [],
+            threads,
+        ):
+            found.setdefault(thread, []).append((thread, number))
+        return found
+
+    def _newest_of_all(self, most: int) -> list[Key]:
+        """The newest messages, whatever they have."""
+        rows = self._tx.execute(
+            "SELECT p.thread, p.number FROM threads t JOIN parts p ON p.thread = t.id "
+            f"WHERE {self._threads} AND p.turn >= 0 ORDER BY t.used DESC, p.thread DESC, p.number DESC LIMIT ?",
+            [self._whose, most],
+        )
+        return [(thread, number) for thread, number in rows]
+
+
+class SqlWords(ABC):
+    """What both databases share of keeping words."""
+
+    columns: str = ""
+    """The columns of its own in `threads`, each with a comma behind it."""
+    tables: str
+    """The statements that make its tables."""
+
+    @abstractmethod
+    def prepare(self, texts: Iterable[str]) -> list[Any]:
+        """What is kept of these texts, made before the transaction."""
+
+    @abstractmethod
+    def add(self, tx: Transaction, namespace: int, thread: int, prepared: Sequence[tuple[int, Any]]) -> None:
+        """Index messages of a thread, each by its number and what was prepared of it."""
+
+    @abstractmethod
+    def remove(self, tx: Transaction, threads: Sequence[int]) -> None:
+        """Take everything of these threads out of the index, before they go themselves."""
+
+    @abstractmethod
+    def wrong(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
+        """How many of these messages of a thread, by number and text, are not in the index as they should be."""
+
+    @abstractmethod
+    def look(self, tx: Transaction, place: Place) -> search.Threads:
+        """The words of a thread, or of a namespace."""
+
+    def index(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str | None]]) -> None:
+        """Index messages of a thread, each given by number and text."""
+        if messages:
+            prepared = self.prepare(text or "" for _, text in messages)
+            self.add(tx, namespace, thread, list(zip((number for number, _ in messages), prepared, strict=True)))
+
+
+def searched(tx: Transaction, thread: int) -> Iterator[list[tuple[int, str | None]]]:
+    """Number and text of the messages of a thread that search sees, some at a time; None for what can't be read."""
+    statement = (
+        "SELECT p.number, p.turn, b.body, p.view FROM parts p JOIN bodies b ON b.id = p.body "
+        "WHERE p.thread = ? AND p.number > ? ORDER BY p.number LIMIT ?"
+    )
+    after = -1
+    while rows := tx.execute(statement, [thread, after, _AT_ONCE]):
+        after = rows[-1][0]
+        yield [(number, _text_of(body, view)) for number, turn, body, view in rows if turn >= 0]
+
+
+def _text_of(body: bytes, view: bytes) -> str | None:
+    try:
+        return pack.unpack_view(view, pack.unpack(body))[2]
+    except ArchiveError:
+        return None  # `verify` tells of it
+
+
+def narrowing(wanted: search.Wanted) -> list[list[search.Tokens]]:
+    """What of it an index can tell: not what a message without any tokens may have, too."""
+    return [list(alternatives) for alternatives in wanted if all(alternatives)]

@@ -1,0 +1,323 @@
+"""The tables of the SQL stores, and what their rows mean.
+
+Names and texts are bytes, and names of another type are refused: `archive.names` says what a name is. A body belongs to
+a namespace and is stored once in it; nothing but its own namespace ever refers to it.
+"""
+
+# Statements are put together from constants of this package; every value is a `?`.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from unabridged.archive import codec, store_rules
+from unabridged.archive.codec import pack
+from unabridged.archive.protocol import Holding, Part, Record, Scope
+from unabridged.errors import ArchiveError
+
+VERSION: Final = 1
+"""The version of these tables."""
+
+# `leases` and `notes` refer to no other table: a lease is taken, and what is learned is kept, before anything of the
+# thread or namespace is stored.
+_TABLES: Final = """
+CREATE TABLE namespaces (
+    id {id},
+    name {bytes} NOT NULL UNIQUE
+);
+CREATE TABLE threads (
+    id {id},
+    namespace BIGINT NOT NULL REFERENCES namespaces (id),
+    name {bytes} NOT NULL,
+    used DOUBLE PRECISION,
+    messages BIGINT NOT NULL DEFAULT 0,
+    length BIGINT NOT NULL DEFAULT 0,
+    {columns}UNIQUE (namespace, name)
+);
+CREATE INDEX threads_by_use ON threads (namespace, used, name);
+CREATE TABLE bodies (
+    id {id},
+    namespace BIGINT NOT NULL REFERENCES namespaces (id),
+    hash {bytes} NOT NULL,
+    body {bytes} NOT NULL,
+    UNIQUE (namespace, hash)
+);
+CREATE TABLE parts (
+    thread BIGINT NOT NULL REFERENCES threads (id),
+    number BIGINT NOT NULL,
+    turn BIGINT NOT NULL,
+    body BIGINT NOT NULL REFERENCES bodies (id),
+    view {bytes} NOT NULL,
+    PRIMARY KEY (thread, number)
+){compact};
+CREATE UNIQUE INDEX parts_by_turn ON parts (thread, turn, body);
+CREATE INDEX parts_by_body ON parts (body, thread);
+CREATE TABLE records (
+    thread BIGINT NOT NULL REFERENCES threads (id),
+    number BIGINT NOT NULL,
+    id {bytes} NOT NULL,
+    key {bytes} NOT NULL,
+    live INTEGER NOT NULL,
+    kind {bytes} NOT NULL,
+    data {bytes} NOT NULL,
+    PRIMARY KEY (thread, number),
+    UNIQUE (id, thread)
+);
+CREATE UNIQUE INDEX records_by_key ON records (thread, key) WHERE live = 1;
+CREATE INDEX records_by_kind ON records (thread, live, kind);
+CREATE TABLE leases (
+    namespace {bytes} NOT NULL,
+    thread {bytes} NOT NULL,
+    key {bytes} NOT NULL,
+    token {bytes} NOT NULL,
+    expires DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (namespace, thread, key)
+){compact};
+CREATE TABLE notes (
+    namespace {bytes} NOT NULL,
+    key {bytes} NOT NULL,
+    data {bytes} NOT NULL,
+    PRIMARY KEY (namespace, key)
+){compact};
+{index};
+{names};
+"""
+
+TABLES: Final = ("namespaces", "threads", "bodies", "parts", "records", "leases", "notes")
+
+Row = tuple[Any, ...]
+
+FAR: Final = 2**62
+"""Beyond every turn."""
+
+_AT_ONCE: Final = 500
+"""Values that one statement takes."""
+
+NAMED: Final = "threads t JOIN namespaces n ON n.id = t.namespace"
+
+THREAD: Final = f"(SELECT t.id FROM {NAMED} WHERE n.name = ? AND t.name = ?)"
+"""The thread's id; its values are those of the scope."""
+
+PARTS: Final = (
+    "SELECT p.number, p.turn, b.hash, b.body, p.view FROM parts p JOIN bodies b ON b.id = p.body "
+    f"WHERE p.thread = {THREAD}"
+)
+"""The parts of a thread, as `to_part` reads them; to be narrowed by an AND."""
+
+
+class Words(Protocol):
+    """How a database keeps the words of messages: `sqlite_index` and `postgres_index` are the two ways."""
+
+    columns: str
+    """The columns of its own in `threads`, each with a comma behind it."""
+    tables: str
+    """The statements that make its tables."""
+
+    def prepare(self, texts: Iterable[str]) -> list[Any]:
+        """What is kept of these texts, made before the transaction."""
+
+    def add(self, tx: Transaction, namespace: int, thread: int, prepared: Sequence[tuple[int, Any]]) -> None:
+        """Index messages of a thread, each by its number and what was prepared of it."""
+
+    def remove(self, tx: Transaction, threads: Sequence[int]) -> None:
+        """Take everything of these threads out of the index, before they go themselves."""
+
+    def wrong(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
+        """How many of these messages of a thread, by number and text, are not in the index as they should be."""
+
+
+class Transaction:
+    """One transaction of a driver's cursor; statements have `?` for each value, the driver the mark of its own.
+
+    A text is stored as its bytes, lone surrogates and NUL too.
+    """
+
+    def __init__(self, cursor: Any, words: Words, mark: str = "?") -> None:
+        self._cursor = cursor
+        self._mark = mark
+        self.words = words
+        """How the database keeps the words of messages."""
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run it, and return the rows it gave."""
+        stored = [to_bytes(value) if isinstance(value, str) else value for value in values]
+        self._cursor.execute(statement.replace("?", self._mark), stored)
+        return self._cursor.fetchall() if self._cursor.description else []
+
+    def execute_in(self, statement: str, values: Sequence[Any], items: Iterable[Any]) -> list[Row]:
+        """The rows of a statement that has `IN (…)` behind its other values, for any number of items."""
+        waiting = list(dict.fromkeys(items))
+        found: list[Row] = []
+        for at in range(0, len(waiting), _AT_ONCE):
+            batch = waiting[at : at + _AT_ONCE]
+            found += self.execute(statement.replace("…", ", ".join("?" * len(batch))), [*values, *batch])
+        return found
+
+    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run it once for each row of values."""
+        self._cursor.executemany(statement.replace("?", self._mark), rows)
+
+
+def make_tables(tx: Transaction, words: Mapping[str, str]) -> None:
+    """Make every table and index, in the words of the database."""
+    for statement in re.split(";(?! END)", _TABLES.format_map(words)):  # a trigger's own end is not the statement's
+        if statement.strip():
+            tx.execute(statement)
+
+
+def check_version(place: str, version: int) -> None:
+    """Refuse tables of a newer version."""
+    if version > VERSION:
+        raise ArchiveError(f"{place} is of version {version}, this program knows {VERSION}. Update unabridged.")
+
+
+class Prepared(NamedTuple):
+    """The parts that are new, as they will be written; made before the transaction, so that it is short."""
+
+    parts: list[Part]
+    rows: list[tuple[bytes, bytes, bytes]]
+    """Hash, body and view of each."""
+    words: list[Any]
+    """What the index takes of those that search sees, which are the last ones."""
+
+
+def prepare(parts: list[Part], words: Words) -> Prepared:
+    """The parts packed, and their words prepared."""
+    rows = [
+        (hash_bytes(part.hash), pack.pack(part.body), pack.pack_view(part.role, part.origin, part.text, part.body))
+        for part in parts
+    ]
+    return Prepared(parts, rows, words.prepare(part.text for part in parts if part.turn >= 0))
+
+
+def thread_id(tx: Transaction, scope: Scope) -> int | None:
+    """The thread's id, or None when nothing of it is stored."""
+    return next((found for (found,) in tx.execute(f"SELECT {THREAD}", scope)), None)
+
+
+def make_thread(tx: Transaction, scope: Scope) -> tuple[int, int]:
+    """The ids of a thread that is about to hold something, and of its namespace."""
+    tx.execute("INSERT INTO namespaces (name) VALUES (?) ON CONFLICT DO NOTHING", [scope.namespace])
+    tx.execute(
+        "INSERT INTO threads (namespace, name) SELECT id, ? FROM namespaces WHERE name = ? ON CONFLICT DO NOTHING",
+        [scope.thread, scope.namespace],
+    )
+    (row,) = tx.execute(f"SELECT t.id, n.id FROM {NAMED} WHERE n.name = ? AND t.name = ?", scope)
+    return row[0], row[1]
+
+
+def known_parts(tx: Transaction, scope: Scope, hashes: Iterable[str]) -> set[tuple[int, str]]:
+    """Turn and hash of each message with one of these hashes that the thread holds.
+
+    `+p.thread`: by the body they are found at once, by the thread only after all of its parts.
+    """
+    rows = tx.execute_in(
+        f"SELECT p.turn, b.hash FROM {NAMED} JOIN bodies b ON b.namespace = n.id "
+        "JOIN parts p ON p.body = b.id AND +p.thread = t.id WHERE n.name = ? AND t.name = ? AND b.hash IN (…)",
+        scope,
+        map(hash_bytes, hashes),
+    )
+    return {(turn, to_hash(digest)) for turn, digest in rows}
+
+
+def find_record(tx: Transaction, scope: Scope, condition: str, *values: Any) -> Record | None:
+    """The thread's first record that meets the condition; None when none does."""
+    statement = f"SELECT data FROM records WHERE thread = {THREAD} {condition} LIMIT 1"
+    return next((unpack_record(scope, data) for (data,) in tx.execute(statement, [*scope, *values])), None)
+
+
+def every_record(tx: Transaction, scope: Scope) -> Iterator[tuple[Record, bool]]:
+    """The thread's records, and whether each is live, in the order they were stored."""
+    for _, data, live in _pages(tx, f"SELECT number, data, live FROM records WHERE thread = {THREAD}", "number", scope):
+        yield unpack_record(scope, data), bool(live)
+
+
+def every_part(tx: Transaction, scope: Scope) -> Iterator[Part]:
+    """The thread's parts, put-in ones too, in the order they were stored."""
+    return map(to_part, _pages(tx, PARTS, "p.number", scope))
+
+
+def _pages(tx: Transaction, statement: str, number: str, scope: Scope) -> Iterator[Row]:
+    """The rows of the statement, whose first column is this number, in its order and not all at once."""
+    after = -1
+    page = f"{statement} AND {number} > ? ORDER BY {number} LIMIT {_AT_ONCE}"
+    while rows := tx.execute(page, [*scope, after]):
+        after = rows[-1][0]
+        yield from rows
+
+
+def newest_time(tx: Transaction, scope: Scope) -> float | None:
+    """When the record that was stored last was made, retired or not; None when the thread has none."""
+    record = find_record(tx, scope, "ORDER BY number DESC")
+    return None if record is None else record.created
+
+
+def holdings(tx: Transaction, namespace: str, threads: Sequence[str]) -> list[Holding]:
+    """What each of these threads holds, counted in indexes: no record and no message is read."""
+    named = tx.execute_in(f"SELECT t.name, t.id FROM {NAMED} WHERE n.name = ? AND t.name IN (…)", [namespace], threads)
+    ids = {to_text(name): thread for name, thread in named}
+    live = "SELECT thread, kind, COUNT(*) FROM records WHERE live = 1 AND thread IN (…) GROUP BY thread, kind"
+    kinds: dict[int, dict[str, int]] = {thread: {} for thread in ids.values()}
+    for thread, kind, count in tx.execute_in(live, [], ids.values()):
+        kinds[thread][to_text(kind)] = count
+    held = (
+        "SELECT p.thread, COUNT(*), MAX(p.turn), SUM(LENGTH(b.body)) FROM parts p JOIN bodies b ON b.id = p.body "
+        "WHERE p.turn >= 0 AND p.thread IN (…) GROUP BY p.thread"
+    )
+    parts = {thread: rest for thread, *rest in tx.execute_in(held, [], ids.values())}
+    found: list[Holding] = []
+    for name in dict.fromkeys(threads):
+        if (at := ids.get(name)) is not None:
+            messages, last, size = parts.get(at, (0, -1, 0))
+            found.append(Holding(name, kinds[at], messages, last + 1, int(size)))
+    return found
+
+
+def to_part(row: Row) -> Part:
+    """A row of `PARTS` as the part that was stored."""
+    _, turn, digest, packed, view = row
+    body = to_body(to_hash(digest), packed)
+    return Part(to_hash(digest), body, turn, *pack.unpack_view(view, body))
+
+
+def to_body(digest: str, packed: bytes) -> bytes:
+    """The body, and only if it is still what its hash says."""
+    return store_rules.check_body(pack.unpack(packed), digest)
+
+
+def pack_record(record: Record) -> bytes:
+    """Everything of the record but its scope, which is where it stands."""
+    return pack.pack(codec.encode(store_rules.record_fields(record)))
+
+
+def unpack_record(scope: Scope, packed: bytes) -> Record:
+    """The record that was packed."""
+    return store_rules.record_of(scope, codec.decode(pack.unpack(packed)))
+
+
+def to_bytes(text: str) -> bytes:
+    """Any string as bytes, lone surrogates too."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def to_text(stored: bytes) -> str:
+    """The string that `to_bytes` stored."""
+    return stored.decode("utf-8", "surrogatepass")
+
+
+def hash_bytes(digest: str) -> bytes:
+    """A hash as it is stored, half as long as its text; nothing, which is stored nowhere, for what is no hash."""
+    algorithm, _, digits = digest.partition(":")
+    try:
+        return to_bytes(algorithm) + b":" + bytes.fromhex(digits)
+    except ValueError:
+        return b""
+
+
+def to_hash(stored: bytes) -> str:
+    """The hash that `hash_bytes` stored."""
+    algorithm, _, digest = stored.partition(b":")
+    return f"{to_text(algorithm)}:{digest.hex()}"

@@ -1,0 +1,321 @@
+"""The embedded default: one SQLite file, shared by any number of threads and processes of one machine.
+
+Commits are on the disk before they return (WAL, synchronous FULL). The file and its companions are readable by their
+owner alone. What is deleted is overwritten. A connection never crosses a fork.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from unabridged.archive import store_rules
+from unabridged.archive.stores import files, sql_tables
+from unabridged.archive.stores.base_sql import SqlArchive
+from unabridged.archive.stores.sql_index import SqlWords
+from unabridged.archive.stores.sql_tables import Transaction
+from unabridged.archive.stores.sqlite_index import FtsWords
+from unabridged.errors import ArchiveError
+
+APPLICATION: Final = 0x756E6272
+"""`unbr`, in the file's header: so that another program's database is never taken for an archive."""
+_UNRELEASED: Final = 0x756E6162
+"""What stands there in the files of the versions before the first release."""
+_HEADER: Final = b"SQLite format 3\0"
+_APPLICATION_AT: Final = slice(68, 72)
+
+_NAMES: Final = {
+    "namespaces": ("name",),
+    "threads": ("name",),
+    "leases": ("namespace", "thread"),
+    "notes": ("namespace",),
+}
+"""The columns that hold names of threads and namespaces."""
+
+
+def _refuse_other_types() -> str:
+    """Return the statements after which names are bytes, which SQLite itself does not ask for."""
+    made: list[str] = []
+    for table, columns in _NAMES.items():
+        wrong = " OR ".join(f"typeof(NEW.{column}) <> 'blob'" for column in columns)
+        made += [
+            f"CREATE TRIGGER {table}_named_{event.lower()} BEFORE {event} ON {table} WHEN {wrong} "
+            "BEGIN SELECT RAISE(ABORT, 'a name of a thread or namespace must be text'); END"
+            for event in ("INSERT", "UPDATE")
+        ]
+    return ";".join(made)
+
+
+_WORDS: Final = {
+    "id": "INTEGER PRIMARY KEY",
+    "bytes": "BLOB",
+    "compact": " WITHOUT ROWID",
+    "columns": FtsWords.columns,
+    "index": FtsWords.tables,
+    "names": _refuse_other_types(),
+}
+_OLDEST: Final = (3, 35, 0)  # RETURNING
+_MOST_IDLE: Final = 8
+_PRAGMAS: Final = (
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA secure_delete = ON",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA temp_store = MEMORY",  # no content in temporary files
+)
+_REMEDIES: Final = (
+    ("disk is full", "Free some space; nothing was written."),
+    ("disk I/O error", "Check the disk and its free space; nothing was written."),
+    ("readonly", "Make the file and its folder writable for this user; nothing was written."),
+    ("unable to open", "Check that it is a file, the folder exists and this user may write there."),
+    ("locked", "Another program holds the file for long; close it or raise `wait`."),
+    ("not a database", "Name another file, or restore this one from a backup."),
+    ("malformed", "Restore the file from a backup."),
+    ("Errno", "Name a file in a folder this user may write to."),
+)
+
+
+def open_sqlite(path: str | Path, *, wait: float = 60.0, step: Callable[[str], None] | None = None) -> SqlArchive:
+    """The archive in this file, made at first use. `wait` is how long to wait for other writers, in seconds."""
+    return SqlArchive(SqliteDatabase(Path(path), wait), step)
+
+
+class SqliteDatabase(files.Forkable):
+    """Connections to one file: a few idle ones, one for each transaction under way."""
+
+    words: SqlWords = FtsWords()
+    now = "((julianday('now') - 2440587.5) * 86400.0)"
+
+    def __init__(self, path: Path, wait: float) -> None:
+        if sqlite3.sqlite_version_info < _OLDEST:
+            raise ArchiveError(f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or newer is needed.")
+        self._path = path
+        self.url = f"sqlite:///{path}"
+        self._wait = wait
+        self._closed = False
+        files.watch(self)
+
+    def start_over(self) -> None:
+        """Locks that nobody holds, and no connections: at the beginning, and in a forked child."""
+        self.lock = threading.Condition()
+        self._in_use = 0
+        self._pausing = False
+        self._writer = threading.Lock()  # threads of one process queue here, not in SQLite's polling
+        self._idle: list[sqlite3.Connection] = []
+        self._file: tuple[int, int] | None = None
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """A transaction that sees one state."""
+        return self._transaction("BEGIN")
+
+    @contextmanager
+    def write(self, namespace: str, thread: str | None = None) -> Iterator[Transaction]:
+        """A transaction that is all there or not at all, with every other writer kept out of the file."""
+        del namespace, thread  # SQLite has one writer at a time
+        if not self._writer.acquire(timeout=self._wait):
+            raise ArchiveError(f"{self._path}: another thread has been writing for {self._wait:.0f} s. Try again.")
+        try:
+            with self._transaction("BEGIN IMMEDIATE") as transaction:
+                yield transaction
+        finally:
+            self._writer.release()
+
+    def probe(self) -> None:
+        """Make the file if need be, look at each table, and see that it can be written."""
+        with self._connection() as connection:
+            for table in sql_tables.TABLES:
+                connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall()  # noqa: S608 - ours
+            connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("ROLLBACK")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):  # another is writing: so it can be written
+                    raise
+            connection.execute(f"PRAGMA busy_timeout = {int(self._wait * 1000)}")
+
+    def purge(self) -> None:
+        """Empty the write-ahead log, which still has what was deleted; another reader may delay that a little."""
+        with self._connection() as connection:
+            for _ in range(50):
+                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if not busy:
+                    return
+                time.sleep(0.02)
+
+    def check(self) -> list[str]:
+        """What SQLite itself finds wrong with the file."""
+        with self._connection() as connection:
+            rows = connection.execute("PRAGMA integrity_check").fetchall()
+            rows += connection.execute("PRAGMA foreign_key_check").fetchall()
+        return [f"{self._path}: {' '.join(map(str, row))}" for row in rows if row != ("ok",)]
+
+    def close(self) -> None:
+        """Let go of every connection; one that is in use closes when it is done."""
+        with self.lock:
+            self._closed = True
+            self._close_idle()
+
+    def __del__(self) -> None:
+        for connection in self.__dict__.get("_idle", ()):
+            connection.close()  # nobody did, and newer Pythons would complain
+
+    def pause(self) -> None:
+        """Let what is under way finish, close what is idle, hand out nothing until `resume`: a fork is coming.
+
+        SQLite has locks of its own; a child forked while a thread is inside it would find them closed for ever.
+        """
+        self.lock.acquire()
+        self._pausing = True
+        self.lock.wait_for(lambda: self._in_use == 0, timeout=self._wait)
+        self._close_idle()
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._pausing = False
+        self.lock.notify_all()
+        self.lock.release()
+
+    def _close_idle(self, keep: int = 0) -> None:
+        while len(self._idle) > keep:
+            self._idle.pop().close()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Transaction]:
+        with self._connection() as connection:
+            connection.execute(begin)
+            yield Transaction(connection.cursor(), self.words)
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """A connection for one transaction. One that was not whole is closed, and with it goes what it did."""
+        connection = self._take()
+        try:
+            connection = connection or _connect(self._path, self._wait)
+            yield connection
+        except BaseException as error:
+            if connection is not None:
+                connection.close()
+                connection = None
+            if not isinstance(error, sqlite3.Error | OSError):
+                raise
+            remedy = next((remedy for sign, remedy in _REMEDIES if sign in str(error)), "Run `verify`.")
+            raise ArchiveError(f"{self._path}: {error}. {remedy}") from error
+        finally:
+            self._give_back(connection)
+
+    def _take(self) -> sqlite3.Connection | None:
+        """An idle connection, or None when a new one is to be made."""
+        with self.lock:
+            self.lock.wait_for(lambda: not self._pausing)
+            if self._closed:
+                raise ArchiveError(f"the archive {self._path} is closed. Open it again.")
+            if self._idle and _identity(self._path) != self._file:
+                self._close_idle()  # the file was removed or replaced: what is written there now would be lost
+            self._in_use += 1
+            return self._idle.pop() if self._idle else None
+
+    def _give_back(self, connection: sqlite3.Connection | None) -> None:
+        with self.lock:
+            if connection is not None:
+                self._file = self._file if self._idle else _identity(self._path)
+                self._idle.append(connection)
+            self._close_idle(keep=0 if self._closed else _MOST_IDLE)
+            self._in_use -= 1
+            self.lock.notify_all()
+
+
+def _connect(path: Path, wait: float) -> sqlite3.Connection:
+    _make_private(path)
+    _check_header(path)
+    connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+    try:
+        _check_ours(connection, path)
+        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            _switch_to_wal(connection, wait)
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+        make_tables(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    return None
+
+
+def _make_private(path: Path) -> None:
+    """Make the file and the folders it needs, for their owner alone; SQLite gives its companions the file's mode."""
+    if not path.exists():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def _check_header(path: Path) -> None:
+    """Refuse a file of a version before the first release before SQLite opens it, which may change it."""
+    header = b""
+    with suppress(OSError), path.open("rb") as file:  # SQLite says what is wrong with it
+        header = file.read(100)
+    if header.startswith(_HEADER) and int.from_bytes(header[_APPLICATION_AT], "big") == _UNRELEASED:
+        raise store_rules.unreleased(path)
+
+
+def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
+    # In this order: a file that another process makes meanwhile has the mark as soon as it has tables.
+    tables = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()[0]
+    mark = connection.execute("PRAGMA application_id").fetchone()[0]
+    if mark == _UNRELEASED:  # of which the header says nothing while all that was written is in the log
+        raise store_rules.unreleased(path)
+    if tables and mark != APPLICATION:
+        raise ArchiveError(f"{path} is another program's database. Give the archive a file of its own.")
+
+
+def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
+    """Turn the log on; SQLite does not wait for others here, so we do."""
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - spreads the waiting processes, no secret
+            continue
+        if mode != "wal":
+            raise ArchiveError(f"this file system can't share a SQLite file (journal mode {mode!r}). Use a local disk.")
+        return
+
+
+def make_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables in a file that has none; refuse those of a newer version."""
+    if (version := _version(connection)) == sql_tables.VERSION:
+        return
+    sql_tables.check_version(str(path), version)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _version(connection) == 0:  # else another process has made them meanwhile
+            sql_tables.make_tables(Transaction(connection.cursor(), FtsWords()), _WORDS)
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {sql_tables.VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])

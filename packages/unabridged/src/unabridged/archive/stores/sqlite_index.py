@@ -1,0 +1,250 @@
+"""The search index in SQLite: contentless FTS5 tables (no positions, no texts), shelves of about `SHELF` messages each.
+
+A thread stands on one of them, and a namespace and a thread are ranges of its row ids: one tenant's words are never
+gone through for another. What is forgotten is taken out and the shelf merged anew, since FTS5 keeps what was deleted
+until then: that costs the size of one shelf, not of the archive.
+"""
+
+# Statements are put together from constants of this package and from numbers; every value is a `?`.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from heapq import nlargest
+from typing import Any, Final
+
+from unabridged.archive import search, words
+from unabridged.archive.protocol import Scope
+from unabridged.archive.stores import sql_index
+from unabridged.archive.stores.sql_index import Key, Place, SqlIndex, SqlWords, narrowing, searched
+from unabridged.archive.stores.sql_tables import Transaction
+from unabridged.errors import ArchiveError
+
+SHELF: Final = 1 << 16
+"""Messages after which new threads go onto another shelf."""
+_NUMBERS: Final = 22  # bits of a row id for the message's number in its thread
+_PLACES: Final = 20  # bits for the thread's place on its shelf; the others are the namespace's
+_CHECKED: Final = 4  # tokens of a message that are looked for to see that it is indexed
+
+
+class FtsWords(SqlWords):
+    """How SQLite keeps the words of messages: what is added and removed."""
+
+    columns = "shelf INTEGER, base INTEGER, "
+    tables = (
+        "CREATE TABLE shelves (id INTEGER PRIMARY KEY, threads INTEGER NOT NULL, messages INTEGER NOT NULL);"
+        "CREATE INDEX threads_by_base ON threads (shelf, base)"
+    )
+
+    def prepare(self, texts: Iterable[str]) -> list[Any]:
+        """What is kept of these texts, made before the transaction."""
+        return [words.prepare(text).decode() for text in texts]
+
+    def add(self, tx: Transaction, namespace: int, thread: int, prepared: Sequence[tuple[int, Any]]) -> None:
+        """Index messages of a thread, each by its number and what was prepared of it."""
+        ((shelf, base),) = tx.execute("SELECT shelf, base FROM threads WHERE id = ?", [thread])
+        if shelf is None:
+            shelf, base = _give_place(tx, namespace, thread)
+        tx.execute("UPDATE shelves SET messages = messages + ? WHERE id = ?", [len(prepared), shelf])
+        _fit(max(number for number, _ in prepared), _NUMBERS, "messages in a thread")
+        rows = [(base + number, text) for number, text in prepared]
+        tx.many(f"INSERT INTO words_{int(shelf)} (rowid, text) VALUES (?, ?)", rows)
+
+    def remove(self, tx: Transaction, threads: Sequence[int]) -> None:
+        """Take everything of these threads out of the index, so that nothing of it is left in the file."""
+        standing: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        rows = tx.execute_in("SELECT shelf, id, base FROM threads WHERE shelf IS NOT NULL AND id IN (…)", [], threads)
+        for shelf, thread, base in rows:
+            standing[shelf][thread] = base
+        for shelf, going in standing.items():
+            ((others,),) = tx.execute("SELECT COUNT(*) FROM threads WHERE shelf = ?", [shelf])
+            table = f"words_{int(shelf)}"
+            if others == len(going) or not all(self._take_out(tx, table, *thread) for thread in going.items()):
+                self._rebuild(tx, shelf, going)
+            else:
+                tx.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+            messages = tx.execute_in("SELECT id, messages FROM threads WHERE id IN (…)", [], going)
+            left = "(SELECT COALESCE(SUM(messages), 0) FROM threads WHERE shelf = ?) - ?"
+            gone = sum(number for _, number in messages)
+            tx.execute(f"UPDATE shelves SET messages = {left} WHERE id = ?", [shelf, gone, shelf])
+
+    def _take_out(self, tx: Transaction, table: str, thread: int, base: int) -> bool:
+        """Delete a thread's row ids, which takes their texts; whether all could be read."""
+        for batch in searched(tx, thread):
+            if any(text is None for _, text in batch):
+                return False
+            prepared = self.prepare(text or "" for _, text in batch)
+            rows = [(base + number, text) for (number, _), text in zip(batch, prepared, strict=True)]
+            tx.many(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", rows)
+        return True
+
+    def _rebuild(self, tx: Transaction, shelf: int, without: Mapping[int, int]) -> None:
+        """Empty the shelf, and index anew what stays of it."""
+        tx.execute(f"INSERT INTO words_{int(shelf)} (words_{int(shelf)}) VALUES ('delete-all')")
+        for thread, namespace in tx.execute("SELECT id, namespace FROM threads WHERE shelf = ?", [shelf]):
+            for batch in searched(tx, thread) if thread not in without else ():
+                self.index(tx, namespace, thread, batch)
+
+    def wrong(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
+        """How many of these messages of a thread, by number and text, are not found by their longest tokens."""
+        index = FtsIndex(tx, Place(Scope("", ""), namespace, thread))
+        ((shelf, base),) = tx.execute("SELECT shelf, base FROM threads WHERE id = ?", [thread])
+        count = 0
+        for number, text in messages:
+            tokens = nlargest(_CHECKED, words.tokens_of(words.prepare(text)), key=len)
+            wanted = [[frozenset(token.decode() for token in tokens)]]
+            row = (base or 0) + number
+            count += bool(tokens) and (shelf is None or not index.matching(shelf, row, row, wanted, 1))
+        return count
+
+    def look(self, tx: Transaction, place: Place) -> FtsIndex:
+        """The words of this place."""
+        return FtsIndex(tx, place)
+
+
+def _give_place(tx: Transaction, namespace: int, thread: int) -> tuple[int, int]:
+    """A thread's shelf, the last one while there is room, and where its row ids begin."""
+    rows = tx.execute("SELECT id, threads, messages FROM shelves ORDER BY id DESC LIMIT 1")
+    shelf, threads, messages = rows[0] if rows else (-1, 0, SHELF)
+    if messages >= SHELF or threads >= 1 << _PLACES:
+        shelf, threads = shelf + 1, 0
+        tx.execute("INSERT INTO shelves VALUES (?, 0, 0)", [shelf])
+        tx.execute(
+            f"CREATE VIRTUAL TABLE words_{int(shelf)} USING "
+            "fts5 (text, content='', detail=none, columnsize=0, tokenize='ascii')"
+        )
+    base = _base(namespace, threads)
+    tx.execute("UPDATE shelves SET threads = threads + 1 WHERE id = ?", [shelf])
+    tx.execute("UPDATE threads SET shelf = ?, base = ? WHERE id = ?", [shelf, base, thread])
+    return shelf, base
+
+
+def _base(namespace: int, place: int) -> int:
+    """Where the row ids begin of the thread in this place of a shelf."""
+    return (_fit(namespace, 63 - _NUMBERS - _PLACES, "namespaces") << _PLACES | place) << _NUMBERS
+
+
+def _fit(number: int, bits: int, what: str) -> int:
+    if number >> bits:
+        raise ArchiveError(f"a SQLite archive takes up to {1 << bits:,} {what}. Use Postgres, or another file.")
+    return number
+
+
+class FtsIndex(SqlIndex):
+    """The words of a place in SQLite."""
+
+    def newest(self, wanted: search.Wanted, most: int) -> list[Key]:
+        """Messages that may have what is wanted: of the threads that began last, the newest."""
+        if not (narrowed := narrowing(wanted)):
+            return self._newest_of_all(most)
+        found: list[Key] = []
+        for shelf, first, last in self._ranges:
+            rows = self.matching(shelf, first, last, narrowed, most - len(found))
+            found += self._keys(shelf, rows)
+            if len(found) >= most:
+                break
+        return found
+
+    def threads(self, wanted: search.Wanted) -> list[int]:
+        """Every thread with a message that may have what is wanted."""
+        if not (narrowed := narrowing(wanted)):
+            return self._threads_with_any()
+        found: list[int] = []
+        for shelf, first, last in self._ranges:
+            table = f"words_{int(shelf)}"
+            rows = self._tx.execute(
+                f"SELECT DISTINCT rowid >> {_NUMBERS} FROM {table} WHERE {table} MATCH CAST(? AS TEXT) "
+                "AND rowid BETWEEN ? AND ?",
+                [_match(narrowed), first, last],
+            )
+            held = "SELECT id FROM threads WHERE shelf = ? AND base IN (…)"
+            found += [thread for (thread,) in self._tx.execute_in(held, [shelf], (row << _NUMBERS for (row,) in rows))]
+        return found
+
+    def newest_each(self, wanted: search.Wanted, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
+        """For each of these threads, its newest messages that may have what is wanted: one query a shelf."""
+        if not (narrowed := narrowing(wanted)):
+            return self._newest_of_each(threads, most)
+        found: dict[int, list[Key]] = {}
+        standing = self._tx.execute_in("SELECT DISTINCT shelf FROM threads WHERE id IN (…)", [], threads)
+        for shelf in {shelf for (shelf,) in standing if shelf is not None}:
+            table = f"words_{int(shelf)}"
+            newest = (
+                f"SELECT rowid FROM {table} WHERE {table} MATCH CAST(? AS TEXT) "
+                f"AND rowid BETWEEN t.base AND t.base + {(1 << _NUMBERS) - 1} ORDER BY rowid DESC LIMIT {int(most)}"
+            )
+            rows = self._tx.execute_in(
+                f"SELECT t.id, (SELECT GROUP_CONCAT(rowid) FROM ({newest})) FROM threads t WHERE t.shelf = ? "
+                "AND t.id IN (…)",
+                [_match(narrowed), shelf],
+                threads,
+            )
+            for thread, joined in rows:
+                numbers = [int(row) & (1 << _NUMBERS) - 1 for row in joined.split(",")] if joined else []
+                found[thread] = [(thread, number) for number in sorted(numbers, reverse=True)]
+        return found
+
+    def count(self, each: Sequence[search.Tokens]) -> list[int]:
+        """About how many messages have all of these tokens: up to a sample counted, then estimated from the newest."""
+        return [self._count([[tokens]]) for tokens in each]
+
+    def _count(self, wanted: search.Wanted) -> int:
+        if not (narrowed := narrowing(wanted)):
+            return self.totals[0]
+        count = gone_through = 0
+        for shelf, first, last in self._ranges:
+            rows = self.matching(shelf, first, last, narrowed, sql_index.SAMPLE - count)
+            count += len(rows)
+            until = rows[-1] >> _NUMBERS << _NUMBERS if count >= sql_index.SAMPLE else first
+            ((messages,),) = self._tx.execute(
+                f"SELECT SUM(messages) FROM threads t WHERE {self._threads} AND shelf = ? AND base >= ?",
+                [self._whose, shelf, until],
+            )
+            gone_through += int(messages or 0)
+            if count >= sql_index.SAMPLE:
+                return max(count, count * self.totals[0] // max(gone_through, 1))
+        return count
+
+    def matching(self, shelf: int, first: int, last: int, wanted: search.Wanted, most: int) -> list[int]:
+        """The row ids of a shelf, from first to last, that have what is wanted: the last ones."""
+        table = f"words_{int(shelf)}"
+        rows = self._tx.execute(
+            f"SELECT rowid FROM {table} WHERE {table} MATCH CAST(? AS TEXT) AND rowid BETWEEN ? AND ? "
+            "ORDER BY rowid DESC LIMIT ?",
+            [_match(wanted), first, last, most],
+        )
+        return [row for (row,) in rows]
+
+    @cached_property
+    def _ranges(self) -> list[tuple[int, int, int]]:
+        """Each shelf that has something of the place, the newest first, and the row ids of the place."""
+        if self._place.thread is not None:
+            standing = "SELECT shelf, base FROM threads WHERE id = ? AND shelf IS NOT NULL"
+            rows = self._tx.execute(standing, [self._place.thread])
+            return [(shelf, base, base | (1 << _NUMBERS) - 1) for shelf, base in rows]
+        first = _base(self._place.namespace, 0)
+        last = first | (1 << _PLACES + _NUMBERS) - 1
+        having = "EXISTS (SELECT 1 FROM threads t WHERE t.shelf = s.id AND t.base BETWEEN ? AND ?)"
+        rows = self._tx.execute(f"SELECT id FROM shelves s WHERE {having} ORDER BY id DESC", [first, last])
+        return [(shelf, first, last) for (shelf,) in rows]
+
+    def _keys(self, shelf: int, rows: Sequence[int]) -> list[Key]:
+        bases = {row >> _NUMBERS << _NUMBERS for row in rows}
+        statement = "SELECT base, id FROM threads WHERE shelf = ? AND base IN (…)"
+        threads: dict[int, int] = dict(self._tx.execute_in(statement, [shelf], bases))
+        places = [(threads.get(row >> _NUMBERS << _NUMBERS), row & (1 << _NUMBERS) - 1) for row in rows]
+        return [(thread, number) for thread, number in places if thread is not None]
+
+
+def _match(wanted: search.Wanted) -> str:
+    """What is wanted in FTS5's syntax."""
+    every = (" OR ".join(f"({' AND '.join(map(_quote, sorted(tokens)))})" for tokens in one) for one in wanted)
+    return " AND ".join(f"({one})" for one in every)
+
+
+def _quote(token: str) -> str:
+    """A token in FTS5's syntax; a long one by its beginning. There is no quote in any."""
+    return f'"{token}"' + (" *" if len(token) >= words.LONGEST else "")

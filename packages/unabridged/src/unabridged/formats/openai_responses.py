@@ -1,0 +1,317 @@
+"""OpenAI Responses items: messages, calls, outputs, reasoning; dicts and the SDK's output items in one list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any
+
+from unabridged.formats.base import Edit, Finding, Format, Message, Outgoing, Provider, Slot, Texts
+from unabridged.formats.fields import absent, as_json, get, id_at, kind_of, plain, text_at, word
+from unabridged.formats.parts import (
+    ROLES,
+    Content,
+    Editor,
+    content_of,
+    edit_leaves,
+    missing_in_parts,
+    plain_text,
+    spoken_by,
+)
+from unabridged.formats.rule_blocks import leave_out
+from unabridged.messages import Answer, Call, Reasoning, View
+
+# type of the call -> the field that holds what the model wrote
+_CALLS = {
+    "function_call": "arguments",
+    "custom_tool_call": "input",
+    "local_shell_call": "action",
+    "shell_call": "action",
+    "computer_call": "action",
+    "apply_patch_call": "operation",
+}
+_EXTRA = ("actions", "pending_safety_checks", "acknowledged_safety_checks", "namespace", "environment")
+_EXTRA_KEYS = frozenset(_EXTRA)
+_OUTPUTS = {f"{kind}_output": kind for kind in _CALLS}
+# calls that the provider itself answered: the result is inside the item
+_SERVER_SIDE = frozenset({
+    "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
+    "mcp_call", "mcp_list_tools", "tool_search_call", "tool_search_output",
+})  # fmt: skip
+_NEED_ID = frozenset({
+    "reasoning", "file_search_call", "web_search_call", "code_interpreter_call", "image_generation_call",
+    "computer_call", "local_shell_call", "mcp_call", "mcp_list_tools", "mcp_approval_request", "item_reference",
+    "program", "program_output",
+})  # fmt: skip
+"""Items that are not taken without an `id`."""
+_NO_ID = "__fake_id__"
+"""Stands for an id in items of the Agents SDK that another provider wrote; it is taken out before they are sent."""
+_EDITED = {
+    "message": "content",
+    "function_call": "arguments",
+    "custom_tool_call": "input",
+    **dict.fromkeys(_OUTPUTS, "output"),
+}
+"""Type of the item -> the field with what can be edited. A screenshot can't: only another one may stand there."""
+del _EDITED["computer_call_output"]
+
+
+# -- what is refused -------------------------------------------------------------------------------------------------
+
+
+def _duplicate_items(given: Outgoing) -> Iterator[Finding]:
+    """No two items share an `id`."""
+    seen: set[str] = set()
+    for index, item in given.wire():
+        id_ = get(item, "id")
+        if not id_ or id_ == _NO_ID or get(item, "type") == "local_shell_call_output":
+            continue  # the `id` of the last is the call's
+        if id_ in seen:
+            fault = f"repeats the id {id_!r}: leave the id out, or the item if it is the same one"
+            yield Finding("duplicate-item", index, f"item {index} {fault}")
+        seen.add(id_)
+
+
+def _lone_reasoning(given: Outgoing) -> Iterator[Finding]:
+    """A reasoning item stands before what the model then wrote; several in a row share what follows the last."""
+    followed = False
+    for index in range(len(given.views) - 1, -1, -1):
+        if not given.views[index].glued:
+            followed = given.views[index].role == "assistant"
+        elif not followed:
+            fault = "is not followed by what it led to: leave it out, or bring back what followed"
+            yield Finding("lone-reasoning", index, f"reasoning item {index} {fault}")
+
+
+class Responses(Provider):
+    """OpenAI's endpoint: it pairs calls and outputs by `call_id`, wherever they stand."""
+
+    name = "openai-responses"
+    unique_ids = True
+    pairs_anywhere = True
+    rules = (_duplicate_items, _lone_reasoning)
+
+    def clean(self, given: Outgoing) -> Outgoing:
+        """With no `id` twice: the same item again is left out, any other one loses its id, or gets a new one.
+
+        Calls and outputs are paired by `call_id`: none goes for its `id`.
+        """
+        again = {finding.index for finding in _duplicate_items(given)}
+        if not again:
+            return given
+        taken = {get(item, "id") for _, item in given.wire()}
+        first: dict[str, Message] = {}
+        kept: list[Message] = []
+        for index, item in given.wire():
+            view, id_ = given.views[index], get(item, "id")
+            if index not in again:
+                first.setdefault(id_ or "", item)
+                kept.append(item)
+            elif view.calls or view.answers or content_of([item]) != content_of([first[id_]]):
+                bare = {key: value for key, value in plain(item).items() if key != "id"}
+                if get(item, "type") in _NEED_ID:
+                    bare["id"] = next(new for n in count(2) if (new := f"{id_}_{n}") not in taken)
+                    taken.add(bare["id"])
+                kept.append(bare)
+        return given.having(kept)
+
+    def arrange(self, given: Outgoing) -> Outgoing:
+        """Without reasoning that led to nothing."""
+        alone = {finding.index for finding in _lone_reasoning(given)} if given.own else set()
+        return leave_out(given, lambda index, _: index in alone)
+
+
+# -- reading and making ----------------------------------------------------------------------------------------------
+
+
+class OpenAIResponses(Format):
+    """The `input` items of the Responses API. One message may be several items: reasoning, calls, text."""
+
+    name = "openai-responses"
+    provider = Responses()
+    answers_by = "call_id"
+    items = True
+    thinking = "glued"
+    family = "openai"
+    roles = frozenset(ROLES)
+
+    def read(self, message: Message) -> View:
+        """The view of the item."""
+        kind = kind_of(message) or "message"
+        id_at(message, "id")  # any item may have one, and legality looks at it
+        if kind == "reasoning":
+            summary = Content().add_all(get(message, "summary"), "summary").text
+            shown = Content().add_all(get(message, "content")).text
+            sealed = text_at(message, "encrypted_content") or id_at(message, "id")
+            return View("assistant", "model", reasoning=(Reasoning(shown or summary, sealed),), glued=True)
+        return _read_output(message) if kind in _OUTPUTS else _read_other(message, kind)
+
+    def texts(self, message: Message) -> Texts | None:
+        """The texts of a plain item, None for any other."""
+        kind = message.get("type", "message") if type(message) is dict else None
+        if kind == "message":
+            role = message["role"]
+            text = plain_text(message["content"], spoken_by(role)) if role in ROLES else None
+            return (text, (), ()) if text is not None and _id_is_text(message) else None
+        if type(kind) is not str or not _EXTRA_KEYS.isdisjoint(message) or not _id_is_text(message):
+            return None
+        if type(message["call_id"]) is not str or message.get("role") is not None:
+            return None
+        if kind == "function_call":
+            name, arguments = message["name"], message["arguments"]
+            plainly = type(name) is type(arguments) is str and name and arguments
+            return ("", (name, arguments), ()) if plainly else None
+        answered = kind == "function_call_output" and type(message["output"]) is str
+        return ("", (), (message["output"],)) if answered else None
+
+    def claims(self, message: Message) -> bool:
+        """Items with a `type` of their own are written by this format alone."""
+        kind = word(message, "type")
+        if kind == "message":
+            return get(message, "stop_reason") is None  # which only an Anthropic response has
+        if not kind:
+            content = get(message, "content")
+            return isinstance(content, list) and any(
+                word(part, "type") in {"input_text", "output_text", "input_image", "input_file"} for part in content
+            )
+        return get(message, "role") is None
+
+    def takes_role(self, message: Message) -> bool:
+        """Whether the item is no message, or has a role that the provider knows."""
+        return not _is_message(message) or super().takes_role(message)
+
+    def missing(self, message: Message) -> Iterator[str]:
+        """The fields that are not there: of messages, calls and outputs, and a reasoning item's summary."""
+        kind = word(message, "type") or "message"
+        if kind == "message":
+            if _is_message(message):
+                yield from absent(message, "content")
+                yield from missing_in_parts(message)
+        elif kind in {"function_call", "custom_tool_call"}:
+            yield from absent(message, "name", _CALLS[kind])
+        elif kind in _OUTPUTS:
+            yield from absent(message, "output")
+        elif kind == "reasoning":
+            yield from absent(message, "summary")
+
+    def edit(self, message: Message, edit: Edit) -> Message:
+        """A copy with every piece run through `edit`; the very same object when nothing changed."""
+        kind = word(message, "type") or "message"
+        if kind in _SERVER_SIDE:
+            return edit_leaves(message, lambda text: edit(Slot("attached"), text))
+        field = _EDITED.get(kind)
+        old = get(message, field) if field is not None else None
+        if field is None or old is None:
+            return message
+        role = word(message, "role")
+        text_type = "output_text" if role == "assistant" else "input_text"
+        editor = Editor(edit, spoken=spoken_by("tool" if kind in _OUTPUTS else role), text_type=text_type)
+        if kind in _CALLS:
+            editor = editor._replace(text=Slot("call", _call_id(message)))
+        elif kind in _OUTPUTS:
+            slot = Slot("answer", _call_id(message))
+            editor = editor._replace(text=slot, attached=slot)
+        new = editor.content(old)
+        return message if new is old else {**plain(message), field: new}
+
+    def without_reasoning(self, message: Message) -> Message | None:
+        """None for a reasoning item, every other item as it is."""
+        return None if get(message, "type") == "reasoning" else message
+
+    def tool_schema(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        """A tool as a request offers it: strict unless told otherwise, and strict knows no optional arguments."""
+        tool = {"type": "function", "name": name, "description": description, "parameters": parameters}
+        return {**tool, "strict": False}
+
+    def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
+        """The item with another call_id and without its `id`, by which the provider knows it with the old one."""
+        if ids[0] is None:
+            return None
+        return {key: value for key, value in {**plain(raw), "call_id": ids[0]}.items() if key != "id"}
+
+    def with_address(self, raw: Message, id_: str) -> Message:
+        """The output, to this call."""
+        return {**plain(raw), "id" if get(raw, "type") == "local_shell_call_output" else "call_id": id_}
+
+    def answer(self, call: Call, message: Message, text: str) -> Message | None:
+        """An output in the shape that this kind of call takes; None when only a screenshot would do."""
+        kind = get(message, "type")
+        if kind == "computer_call":
+            return None
+        if kind == "local_shell_call":
+            return {"type": "local_shell_call_output", "id": call.id, "output": text}
+        output: dict[str, Any] = {"type": f"{kind}_output", "call_id": call.id, "output": text}
+        if kind == "shell_call":
+            output["output"] = [{"stdout": "", "stderr": text, "outcome": {"type": "exit", "exit_code": 1}}]
+        elif kind == "apply_patch_call":
+            output["status"] = "failed"
+        return output
+
+
+def _id_is_text(message: dict[str, Any]) -> bool:
+    """Whether the item has no id, or one that is a text."""
+    return type(message.get("id", "")) is str
+
+
+def _is_message(item: Message) -> bool:
+    """Whether the item is a message; one with an id alone refers to an item that the provider stored."""
+    alone = get(item, "id") is not None and get(item, "role") is None and get(item, "content") is None
+    return word(item, "type") in {"", "message"} and not (alone and get(item, "type") is None)
+
+
+def _call_id(message: Message) -> str:
+    return id_at(message, "call_id") or id_at(message, "id")
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_jsonable(item) for item in value]
+    return plain(value) if hasattr(value, "model_dump") else value
+
+
+def _read_other(message: Message, kind: str) -> View:
+    """A message, a call, a provider's own result, or an item that only the provider reads."""
+    role, origin = ROLES.get(text_at(message, "role"), ("user", "host"))
+    calls: tuple[Call, ...] = ()
+    found = Content(spoken_by(role))
+    if kind == "message":
+        found.add_all(get(message, "content"))
+    elif kind in _CALLS:
+        role, origin = "assistant", "model"
+        wrote = get(message, _CALLS[kind]) or get(message, "actions")
+        calls = (Call(_call_id(message), text_at(message, "name") or kind, as_json(_jsonable(wrote))),)
+        _attach_extra(found, message)
+    else:
+        role, origin = "assistant", "model"
+        found.attach(message)
+    opaque = not (kind == "message" or kind in _CALLS or kind in _SERVER_SIDE)
+    return View(role, origin, found.text, calls, attached=tuple(found.attached), opaque=opaque, **found.beside())
+
+
+def _attach_extra(found: Content, message: Message) -> None:
+    """Take in what stands in a call or an output besides what was called and what came of it."""
+    extra = {key: value for key in _EXTRA if (value := get(message, key))}
+    if extra:
+        found.attach(extra)
+
+
+def _read_output(message: Message) -> View:
+    output, found, extra = get(message, "output"), Content(), Content()
+    _attach_extra(extra, message)
+    if output is None or isinstance(output, str):
+        text = output or ""
+    else:
+        parts = output if isinstance(output, list) else [output]
+        if word(message, "type") != "shell_call_output":
+            found.add_all(parts, "output")
+        text = found.every_text
+        if not (text or found.media or found.others):  # the streams of a shell, or nothing
+            text = as_json([_jsonable(part) for part in parts])
+    unread = content_of(found.others) + content_of(extra.others)
+    return View(
+        "tool",
+        "tool",
+        answers=(Answer(_call_id(message), text),),
+        attached=tuple(extra.attached),
+        **{**found.beside(), "unread": unread},
+    )

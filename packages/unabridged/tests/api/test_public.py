@@ -1,0 +1,104 @@
+"""What the package promises to be: its names, its imports, its README."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unabridged
+from places import ROOT
+
+CORE = {
+    "ArchiveError",
+    "Compaction",
+    "Compactor",
+    "Finding",
+    "Hooks",
+    "IllegalConversation",
+    "Outlook",
+    "Receipt",
+    "Settings",
+    "SettingsError",
+    "SummaryFailed",
+    "UnabridgedError",
+    "WontFit",
+    "check",
+    "dump",
+    "load",
+    "repair",
+    "thread",
+    "wrap",
+}
+FRAMEWORKS = {
+    "anthropic", "agents", "cryptography", "deepagents", "genai_prices", "google", "httpx", "httpx2", "hypothesis",
+    "langchain", "langchain_core", "langgraph", "mcp", "numpy", "openai", "platformdirs", "psycopg", "pydantic",
+    "pydantic_ai", "pytest", "requests", "rich", "starlette", "strands", "tiktoken", "toktok", "typer", "uvicorn",
+}  # fmt: skip
+
+
+def test_the_public_names_are_exactly_these() -> None:
+    assert set(unabridged.__all__) == CORE
+    assert all(hasattr(unabridged, name) for name in CORE)
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded after this statement and not before it."""
+    code = (
+        "import sys, json; before = set(sys.modules)\n"
+        f"{statement}\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in set(sys.modules) - before})))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(run.stdout))
+
+
+def test_importing_the_package_loads_the_standard_library_and_nothing_else() -> None:
+    loaded = loaded_by("import unabridged")
+    assert loaded - set(sys.stdlib_module_names) == {"unabridged"}
+    assert not loaded & FRAMEWORKS
+
+
+def test_what_wraps_a_client_loads_no_sdk() -> None:
+    loaded = loaded_by("import unabridged\nunabridged.wrap, unabridged.thread, unabridged.load(unabridged.dump([{}]))")
+    assert not loaded & FRAMEWORKS
+
+
+def test_a_whole_compaction_loads_no_framework() -> None:
+    loaded = loaded_by(
+        "import unabridged\n"
+        "messages = [{'role': 'user' if i % 2 == 0 else 'assistant', 'content': 'word ' * 200} for i in range(51)]\n"
+        "assert unabridged.Compactor(window=4000, archive='memory:').fit(messages, thread='t').changed"
+    )
+    assert not loaded & FRAMEWORKS
+
+
+def test_core_modules_import_no_adapter() -> None:
+    root = ROOT / "packages" / "unabridged" / "src" / "unabridged"
+    for file in root.rglob("*.py"):
+        if file == root / "__init__.py":
+            continue  # its names are loaded when they are used
+        if "adapters" in file.parts:
+            continue
+        assert "unabridged.adapters" not in file.read_text(), file
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("index", range(len(blocks(ROOT / "README.md"))))
+def test_the_code_in_the_readme_runs(index: int) -> None:
+    code = blocks(ROOT / "README.md")[index]
+    ran: dict[str, object] = {}
+    exec(compile(code, f"README block {index}", "exec"), ran)  # noqa: S102 - running the README is the test
+    if "original" in ran:
+        original, shorter = ran["original"], ran["messages"]
+        assert isinstance(original, list)
+        assert isinstance(shorter, list)
+        assert len(original) == 121
+        assert len(shorter) < 100

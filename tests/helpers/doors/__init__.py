@@ -1,0 +1,12 @@
+"""One door a framework, named as its adapter: each module has a `DOOR`, and the adapter contract runs over all."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+from unabridged_testing.adapter_contract import Door
+
+
+def door_named(name: str) -> Door:
+    return cast("Door", import_module(f"doors.{name}").DOOR)

@@ -1,0 +1,110 @@
+"""Builders for tests of summaries: views in a line, a block, and replies that pass or fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NamedTuple
+
+from unabridged.asking.ask import Ask, Reply
+from unabridged.asking.asker import Asker
+from unabridged.asking.drivers import adrive, drive
+from unabridged.asking.exchange import Exchange
+from unabridged.messages import Answer, Call, View
+from unabridged.summarise.ask_loop import Summary, summarise
+from unabridged.summarise.brief import Brief, Live, Summariser
+
+GOOD = (
+    "### Goals and constraints\nThe user wants the importer repaired without touching the public interface.\n"
+    "### Current state and what remains\nThe parser was rewritten and its tests pass; the documentation is left to do."
+)
+
+
+def count(text: str) -> int:
+    """Four bytes a token: simple, and good enough to prove bounds with."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // 4)
+
+
+def person(text: str) -> View:
+    return View("user", "person", text)
+
+
+def model(text: str) -> View:
+    return View("assistant", "model", text)
+
+
+def used(name: str, arguments: str, answer: str, number: int = 0) -> list[View]:
+    """A tool call and its answer."""
+    id_ = f"{name}-{number}"
+    return [
+        View("assistant", "model", calls=(Call(id_, name, arguments),)),
+        View("tool", "tool", answers=(Answer(id_, answer),)),
+    ]
+
+
+def talk(turns: int, words: int = 60) -> list[View]:
+    """Plain English turns; every message has a mark that occurs nowhere else."""
+    views: list[View] = []
+    for i in range(turns):
+        filler = " ".join(f"item{i}n{j}" for j in range(words))
+        views.append(
+            person(
+                f"Please repair the part of the importer that reads mark{2 * i}end, not its public interface: {filler}"
+            )
+        )
+        views.append(model(f"I have looked at it, and this was wrong with mark{2 * i + 1}end: {filler}"))
+    return views
+
+
+class Task(NamedTuple):
+    """What `summarise` is given."""
+
+    brief: Brief
+    model: Summariser
+
+
+def block(views: Sequence[View] | None = None, **options: Any) -> Task:
+    model = {name: options.pop(name) for name in Summariser.__dataclass_fields__ if name in options}
+    brief = Brief(talk(12) if views is None else views, **{"budget": 400, "count": count, **options})
+    return Task(brief, Summariser(**{"window": 32_768, **model}))
+
+
+def ends(text: str, **fields: Any) -> Reply:
+    """A reply whose model said that it was done."""
+    return Reply(text, fields.pop("stop", "end"), **fields)
+
+
+Ran = Callable[[Generator[Ask, Reply, Any], Asker], Any]
+
+
+def run(steps: Generator[Ask, Reply, Any], asker: Asker) -> Any:
+    """Drive anything that yields asks to its end."""
+    return drive(steps, Exchange(asker).ask)
+
+
+def run_async(steps: Generator[Ask, Reply, Any], asker: Asker) -> Any:
+    """`run` with the driver of an event loop."""
+
+    async def body() -> Any:
+        return await adrive(steps, Exchange(asker).aask)
+
+    return asyncio.run(body())
+
+
+BOTH = (run, run_async)
+"""The two drivers; whatever is tried with one is tried with the other."""
+
+
+def quick(model: Any, **options: Any) -> Asker:
+    """An asker that does not make a test wait."""
+    return Asker(model, **{"back_off": 0.0, "deadline": 30.0, **options})
+
+
+def summary_of(scripted: Any, given: Task | None = None, ran: Ran = run, **options: Any) -> Summary:
+    summary: Summary = ran(summarise(*(given or block())), quick(scripted, **options))
+    return summary
+
+
+def live(tokens: int = 5_000, tail: int = 0) -> Live:
+    messages = [{"role": "user", "content": view.text} for view in talk(4)]
+    return Live(messages, tokens, system="You are a builder.", tools=[{"name": "bash"}], kept=2, tail=tail)
