@@ -49,8 +49,8 @@ def open_archive(url: str | None = None, *, probe: bool = True, wait: float = 60
         if url is not None:
             raise
         raise ArchiveError(
-            f"the default archive can't be used: {error} Or name another, archive='sqlite:///agent.db', or "
-            "archive='memory:' to keep originals only as long as the program runs."
+            f"the default archive can't be used: {error} In a program, archive='sqlite:///agent.db' names another, and "
+            "archive='memory:' keeps originals only as long as it runs."
         ) from error
     if first:
         log.warning(_FIRST, local_path(where))
